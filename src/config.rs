@@ -37,6 +37,8 @@ pub struct Config {
     pub mirror: Mirror,
     /// The volume of the daemons, if it is mounted here.
     pub storage: Option<Storage>,
+    /// Where the figures of more than six hours are; `None` for nowhere.
+    pub prometheus: Option<Prometheus>,
     /// How many collections have series of their own; 0 for none.
     pub collections: usize,
     /// Users, tokens and roles, and the rules for alerts.
@@ -57,6 +59,7 @@ impl Config {
             web: Web::default(),
             mirror: Mirror::default(),
             storage: None,
+            prometheus: None,
             collections: Self::COLLECTIONS.into(),
             file: None,
             audit: Destination::StandardOutput,
@@ -98,6 +101,15 @@ pub struct Loopback {
     pub role: Role,
     /// The notice about it on every page.
     pub notice: &'static str,
+}
+
+/// A Prometheus server that scrapes this one.
+#[derive(Clone, Debug)]
+pub struct Prometheus {
+    /// Where it is.
+    pub url: ExternalUrl,
+    /// Label matchers that select the series of this queue, such as `job="queuekeeper"`; empty for all.
+    pub matchers: String,
 }
 
 /// The configuration of the mirror.

@@ -174,6 +174,9 @@ async fn run_in(
     if let Some(monitoring) = &monitoring {
         // A stall of the demo lasts for a few of its hours.
         config.mirror.fault_limits.stuck.set(JobState::Provisioning, monitoring.hour());
+        let url = format!("http://127.0.0.1:{}", monitoring.prometheus());
+        let url = url.parse().expect("it is a URL");
+        config.prometheus = Some(crate::config::Prometheus { url, matchers: String::new() });
     }
     // Everything is faster here than in production.
     config.mirror.stalled_after = world.pace.time(STALLED_SECONDS).min(Mirror::STALLED_AFTER);

@@ -44,6 +44,7 @@ pub mod demo;
 pub mod insight;
 pub mod metrics;
 pub mod mirror;
+pub mod prometheus;
 pub mod server;
 pub mod views;
 pub mod web;

@@ -47,7 +47,7 @@ pub use image::{Batch, Job, JobStanding, Lock, LockStat, Request};
 pub use load::{LoadError, load, load_job};
 pub use measured::Measured;
 pub use metrics::Metrics;
-pub use past::{Happening, PastEvent};
+pub use past::{BatchEvent, Happening, PastEvent};
 pub use read::READ_BUDGET_BYTES;
 pub use read_nodes::{Children, Item, Node, NodeError, NodeStat, Nodes};
 pub use run::run;

@@ -11,6 +11,7 @@ use crate::alerts::{self, Alerts};
 use crate::config::{Config, ListenAddress};
 use crate::metrics::{self, queue, storage};
 use crate::mirror;
+use crate::prometheus::Prometheus;
 use crate::web;
 use queuekeeper_zookeeper::Sessions;
 use queuekeeper_zookeeper::connections::Connections;
@@ -141,7 +142,11 @@ pub async fn serve_with(
         Ok(())
     });
 
-    let state = web::State::new(config, store, volume, Some(actions), registry).with_alerts(alerts);
+    let prometheus = config.prometheus.clone().map(|asked| Prometheus::new(asked.url.to_string(), asked.matchers));
+    let mut state = web::State::new(config, store, volume, Some(actions), registry).with_alerts(alerts);
+    if let Some(prometheus) = prometheus.transpose().context("cannot set up TLS for --prometheus.url")? {
+        state = state.with_prometheus(prometheus);
+    }
     if let Some(mut hangups) = hangups {
         let state = state.clone();
         tasks.spawn("the reload on SIGHUP", |shutdown| async move {

@@ -8,6 +8,7 @@ pub(crate) mod access;
 pub(crate) mod actions;
 pub(crate) mod audit;
 pub(crate) mod batches;
+pub(crate) mod charts;
 pub(crate) mod csv;
 pub(crate) mod diagnosis;
 mod duration;

@@ -4,7 +4,7 @@
 'use strict';
 (() => {
   const PAGES = {
-    o: '', j: 'jobs', f: 'failures', b: 'batches', a: 'access', l: 'locks', u: 'faults', r: 'rules', t: 'audit', e: 'tree',
+    o: '', c: 'charts', j: 'jobs', f: 'failures', b: 'batches', a: 'access', l: 'locks', u: 'faults', r: 'rules', t: 'audit', e: 'tree',
   };
   const root = new URL('../', document.currentScript.src);
   /** How long `g` waits for its letter, in ms. */

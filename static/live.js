@@ -161,6 +161,7 @@
   let ahead = 0;
   const exactly = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' });
   const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+  const date = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric' });
   const day = new Intl.DateTimeFormat(undefined, { weekday: 'short', hour: '2-digit', minute: '2-digit' });
 
   /** A length of time in one unit, as the server writes it. */
@@ -193,6 +194,10 @@
   function tellTimes(within) {
     const now = Date.now() + ahead;
     within.querySelectorAll('time[datetime]').forEach((time) => tellTime(time, now));
+    within.querySelectorAll('text[data-at]').forEach((label) => {
+      const text = (label.dataset.form === 'day' ? date : clock).format(new Date(label.dataset.at));
+      if (label.textContent !== text) label.textContent = text;
+    });
   }
 
   // ---- The stream ----

@@ -14,6 +14,7 @@ use crate::server;
 
 mod audit;
 pub(super) mod faults;
+mod prometheus;
 pub(super) mod volume;
 mod web;
 
@@ -86,6 +87,9 @@ pub struct ServeArgs {
 
     #[command(flatten)]
     storage: volume::VolumeArgs,
+
+    #[command(flatten)]
+    prometheus: prometheus::PrometheusArgs,
 
     /// The number of collections with series of their own, those with the most unfinished jobs; the others are exported
     /// together. 0 for no series by collection
@@ -165,6 +169,7 @@ impl ServeArgs {
             file: file.transpose().map_err(|error| UsageError::flag("--config.file", error))?,
             mirror,
             storage: self.storage.volume(),
+            prometheus: self.prometheus.prometheus()?,
             collections: usize::from(self.collections),
         })
     }

@@ -37,7 +37,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// What there is in the environments of installations: none of these may change by accident.
-    const VARIABLES: [&str; 49] = [
+    const VARIABLES: [&str; 51] = [
         "QUEUEKEEPER_AUDIT_FILE",
         "QUEUEKEEPER_AUDIT_FILES",
         "QUEUEKEEPER_AUDIT_SIZE",
@@ -70,6 +70,8 @@ mod tests {
         "QUEUEKEEPER_MIRROR_READ_BUDGET",
         "QUEUEKEEPER_MIRROR_SESSION_ADDRESSES",
         "QUEUEKEEPER_MIRROR_STALE_AFTER",
+        "QUEUEKEEPER_PROMETHEUS_MATCHERS",
+        "QUEUEKEEPER_PROMETHEUS_URL",
         "QUEUEKEEPER_ROLE",
         "QUEUEKEEPER_STORAGE_PATH",
         "QUEUEKEEPER_STORAGE_THRESHOLD",

@@ -8,11 +8,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::encode::Families;
+
+mod past;
+
+use past::Past;
 
 /// How often the file system is asked.
 const PERIOD: Duration = Duration::from_secs(15);
@@ -27,6 +32,7 @@ pub struct Storage {
     path: Option<Arc<Path>>,
     threshold: f64,
     latest: Arc<Mutex<Option<(Instant, Space)>>>,
+    past: Arc<Mutex<Past>>,
     /// Why it could not be asked the last time.
     failure: Arc<Mutex<Option<String>>>,
     /// When it was first to be asked.
@@ -82,6 +88,7 @@ impl Storage {
             path: Some(path.into()),
             threshold,
             latest: Arc::default(),
+            past: Arc::default(),
             failure: Arc::default(),
             made: Instant::now(),
         }
@@ -90,7 +97,7 @@ impl Storage {
     /// A volume that is on no file system, such as a simulated one: how full it is, is what [`Self::tell`] said last.
     #[must_use]
     pub fn reported(threshold: f64) -> Self {
-        Self { path: None, threshold, latest: Arc::default(), failure: Arc::default(), made: Instant::now() }
+        Self { path: None, ..Self::new(PathBuf::new(), threshold) }
     }
 
     /// The volume that holds `path`, asked once: for a process that ends before the answer is old. A file system that
@@ -100,7 +107,7 @@ impl Storage {
         let answer = Space::of(&path);
         let storage = Self::new(path, threshold);
         match answer {
-            Ok(space) => *storage.latest.lock() = Some((Instant::now(), space)),
+            Ok(space) => storage.learn(space),
             Err(error) => *storage.failure.lock() = Some(error.to_string()),
         }
         storage
@@ -108,7 +115,21 @@ impl Storage {
 
     /// Says how full a volume made by [`Self::reported`] is; it holds until something else is said.
     pub fn tell(&self, space: Space) {
+        self.learn(space);
+    }
+
+    fn learn(&self, space: Space) {
         *self.latest.lock() = Some((Instant::now(), space));
+        self.past.lock().note(Timestamp::now(), space);
+    }
+
+    /// The largest used part of the volume, 0 to 1, in each of so many steps of time; `None` where it was not known.
+    /// Six hours are kept.
+    #[must_use]
+    pub fn used(&self, from: Timestamp, step: Duration, steps: usize) -> Vec<Option<f64>> {
+        let (past, now) = (self.past.lock(), Timestamp::now());
+        // What a file system does not say again is not known any more; what was told holds.
+        past.used(from, step, steps, if self.path.is_none() { None } else { Some(STALE_AFTER) }, now)
     }
 
     /// The part of the volume, 0 to 1, above which the daemons keep jobs back.
@@ -155,7 +176,7 @@ impl Storage {
             };
             match answer {
                 Ok(space) => {
-                    *self.latest.lock() = Some((Instant::now(), space));
+                    self.learn(space);
                     *self.failure.lock() = None;
                 }
                 Err(error) => {

@@ -13,9 +13,11 @@ use crate::mirror::{Batch, Rates, state_label};
 use queuekeeper_queue::state::Outcome;
 
 mod filter;
+mod history;
 mod one;
 
 pub(crate) use filter::BatchFilter;
+pub(crate) use history::BatchChange;
 
 /// A batch. Texts may hold anything and are cut to 512 bytes each.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
@@ -102,6 +104,12 @@ pub(crate) struct BatchStanding {
     pub(crate) faults: Vec<FaultItem>,
     /// Why it is not moving, or that it is; null if it was purged while this was computed.
     pub(crate) diagnosis: Option<Diagnosis>,
+    /// Its changes since this process started to watch, eight at most, and the last changes of the ten jobs of it that
+    /// changed last; the oldest first.
+    pub(crate) history: Vec<BatchChange>,
+    /// From where the session of its lock is connected; null if unknown (see `--mirror.session-addresses`).
+    #[schema(example = "10.0.0.5:40834")]
+    pub(crate) address: Option<String>,
 }
 
 /// The estimated end of a batch.
@@ -197,10 +205,12 @@ impl BatchStanding {
         outlook: Outlook,
         faults: Vec<FaultItem>,
         diagnosis: Option<Diagnosis>,
+        history: Vec<BatchChange>,
+        address: Option<String>,
     ) -> Self {
         let states = detail.jobs.iter().filter(|(_, jobs)| **jobs > 0);
         let states = states.map(|(state, jobs)| StateJobs { state: state_label(state), jobs: *jobs }).collect();
         let batch = BatchItem::new(detail);
-        Self { batch, locked_since, states, outlook, faults, diagnosis }
+        Self { batch, locked_since, states, outlook, faults, diagnosis, history, address }
     }
 }

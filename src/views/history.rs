@@ -26,6 +26,8 @@ pub(crate) struct HistoryPoint {
     pub(crate) at: Timestamp,
     /// Jobs that entered Completed, per hour.
     pub(crate) completed_per_hour: f64,
+    /// Jobs that entered Failed, per hour.
+    pub(crate) failed_per_hour: f64,
     /// The maximum number of faulty items.
     pub(crate) faults: u64,
     /// Batches in progress at its end.
@@ -72,6 +74,7 @@ impl From<&mirror::Point> for HistoryPoint {
         Self {
             at: point.at,
             completed_per_hour: point.completed_per_second * 3600.0,
+            failed_per_hour: point.failed_per_second * 3600.0,
             faults: point.faults,
             batches_in_work: point.batches_in_work,
             states: states.collect(),

@@ -1,5 +1,8 @@
 //! One job: its facts, its events, why it is not moving, and its znodes.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -120,6 +123,8 @@ pub(crate) struct Known {
     pub(crate) diagnosis: insight::Diagnosis,
     pub(crate) faults: Vec<mirror::FoundFault>,
     pub(crate) past: Vec<PastEvent>,
+    /// From where the sessions of its past are connected, as far as that is known.
+    pub(crate) addresses: HashMap<i64, Arc<str>>,
     pub(crate) nodes: Vec<mirror::Node>,
 }
 
@@ -176,6 +181,10 @@ pub(crate) struct JobEvent {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub(crate) session: Option<Session>,
+    /// From where the session is connected; absent if unknown (see `--mirror.session-addresses`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "10.0.0.5:40834")]
+    pub(crate) address: Option<String>,
     /// The priority before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) priority_from: Option<u8>,
@@ -207,7 +216,9 @@ impl JobDetail {
             }
             Err(error) => (Vec::new(), Some(said(&error))),
         };
-        let known = Known { job, diagnosis, faults, past, nodes };
+        let sessions = past.iter().filter_map(|event| event.what.session());
+        let addresses = sessions.filter_map(|session| Some((session, store.address(session)?))).collect();
+        let known = Known { job, diagnosis, faults, past, addresses, nodes };
         Some(Self::new(known, nodes_problem, store.lock_created(id)))
     }
 
@@ -243,7 +254,7 @@ impl JobDetail {
             unreadable: job.unreadable.iter().map(|node| node_path(job.id, *node).to_string()).collect(),
             diagnosis: Diagnosis::from(&known.diagnosis),
             faults: known.faults.iter().map(JobFault::from).collect(),
-            history: known.past.iter().map(JobEvent::from).collect(),
+            history: known.past.iter().map(|event| JobEvent::new(event, &known.addresses)).collect(),
             nodes: known.nodes.iter().map(TreeNode::from).collect(),
             nodes_problem,
             known,
@@ -281,8 +292,8 @@ impl From<&mirror::FoundFault> for JobFault {
     }
 }
 
-impl From<&PastEvent> for JobEvent {
-    fn from(event: &PastEvent) -> Self {
+impl JobEvent {
+    fn new(event: &PastEvent, addresses: &HashMap<i64, Arc<str>>) -> Self {
         let note = event.note.as_deref().and_then(OperatorNote::read);
         let mut view = Self {
             at: event.at,
@@ -291,22 +302,18 @@ impl From<&PastEvent> for JobEvent {
             to: None,
             actor: note.map(|note| note.who.to_owned()),
             reason: note.map(|note| note.why.to_owned()),
-            session: None,
+            session: event.what.session().and_then(Session::of),
+            address: event.what.session().and_then(|session| addresses.get(&session)).map(ToString::to_string),
             priority_from: None,
             priority_to: None,
         };
         match event.what {
-            Happening::Moved { from, to, session, is_resumed } => {
+            Happening::Moved { from, to, is_resumed, .. } => {
                 view.event = if is_resumed { "resumed" } else { "moved" };
                 (view.from, view.to) = (from.map(State::label), Some(mirror::state_label(to)));
-                view.session = session.and_then(Session::of);
             }
-            Happening::Locked { session } => {
-                (view.event, view.session) = ("locked", session.and_then(Session::of));
-            }
-            Happening::Released { session } => {
-                (view.event, view.session) = ("released", session.and_then(Session::of));
-            }
+            Happening::Locked { .. } => view.event = "locked",
+            Happening::Released { .. } => view.event = "released",
             Happening::Priority { from, to } => {
                 view.event = "priority_changed";
                 (view.priority_from, view.priority_to) = (Some(from), Some(to));

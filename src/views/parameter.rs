@@ -107,8 +107,13 @@ impl<T: Labelled> OneOf<T> {
         self.0.label()
     }
 
+    /// The value of this label.
+    pub(crate) fn known(label: &str) -> Option<T> {
+        T::all().into_iter().find(|value| value.label() == label)
+    }
+
     fn find(label: &str) -> Option<Self> {
-        T::all().into_iter().find(|value| value.label() == label).map(Self)
+        Self::known(label).map(Self)
     }
 }
 

@@ -15,6 +15,13 @@ impl Session {
     }
 }
 
+impl Session {
+    /// Its number.
+    pub(crate) fn id(self) -> i64 {
+        self.0
+    }
+}
+
 impl fmt::Display for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "0x{:x}", self.0)

@@ -36,10 +36,12 @@ macro_rules! assets {
 assets! {
     css "queuekeeper.css" "text/css; charset=utf-8",
     lists "lists.css" "text/css; charset=utf-8",
+    charts_css "charts.css" "text/css; charset=utf-8",
     theme "theme.js" "text/javascript; charset=utf-8",
     live "live.js" "text/javascript; charset=utf-8",
     keys "keys.js" "text/javascript; charset=utf-8",
     select "select.js" "text/javascript; charset=utf-8",
+    charts "charts.js" "text/javascript; charset=utf-8",
     copy "copy.js" "text/javascript; charset=utf-8",
     icon "queuekeeper.svg" "image/svg+xml",
 }

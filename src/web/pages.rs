@@ -32,6 +32,7 @@ mod batch;
 mod batches;
 mod bulk;
 mod buttons;
+mod charts;
 mod dashboards;
 mod failures;
 mod faults;
@@ -41,12 +42,14 @@ mod jobs;
 mod listing;
 mod locks;
 mod overview;
+mod plot;
 mod progress;
 mod reference;
 mod rows;
 mod rules;
 mod runbook;
 mod search;
+mod timeline;
 mod tree;
 
 use frame::{root_from, ways};
@@ -81,6 +84,8 @@ pub(super) fn posted() -> impl Iterator<Item = (&'static str, MethodRouter<State
 pub(super) fn followed() -> Vec<(&'static str, MethodRouter<State>)> {
     vec![
         ("/", get(overview)),
+        ("/charts", get(charts::all)),
+        ("/charts/{name}", get(charts::one)),
         ("/jobs", list(get(list_jobs))),
         ("/failures", list(get(list_failures))),
         ("/jobs/{jid}", get(job::job)),

@@ -13,6 +13,7 @@ use crate::config;
 use crate::metrics::http::Known;
 use crate::metrics::storage::Storage;
 use crate::mirror::{Freshness, Store, Summary};
+use crate::prometheus::Prometheus;
 use crate::views::Source;
 
 /// What the handlers need; cheap to clone.
@@ -28,6 +29,8 @@ pub(super) struct Shared {
     pub(super) storage: Option<Storage>,
     /// `None` for a read-only server.
     pub(super) actions: Option<Actions>,
+    /// Empty for a server without one.
+    pub(super) prometheus: OnceLock<Prometheus>,
     /// Empty for a server without rules.
     pub(super) alerts: OnceLock<Alerts>,
     pub(super) config: config::Config,
@@ -64,8 +67,22 @@ impl State {
     ) -> Self {
         let http = Arc::new(HttpContext::register(&mut registry, &config, routes));
         let reloader = Reloader::register(&mut registry, &config);
-        let alerts = OnceLock::new();
-        Self { shared: Arc::new(Shared { store, registry, storage, actions, alerts, config, http, reloader }) }
+        let (alerts, prometheus) = (OnceLock::new(), OnceLock::new());
+        let shared = Shared { store, registry, storage, actions, prometheus, alerts, config, http, reloader };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Asks this server for figures of the past, too.
+    #[must_use]
+    pub fn with_prometheus(self, prometheus: Prometheus) -> Self {
+        // It is new, so that there is none yet.
+        let _ = self.shared.prometheus.set(prometheus);
+        self
+    }
+
+    /// Where figures of more than six hours are; `None` for nowhere.
+    pub(super) fn prometheus(&self) -> Option<&Prometheus> {
+        self.shared.prometheus.get()
     }
 
     /// Accepts alerts, too.

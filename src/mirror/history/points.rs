@@ -35,6 +35,8 @@ pub struct Point {
     pub left_per_second: ByState<JobState, f64>,
     /// Jobs that entered Completed in it, a second.
     pub completed_per_second: f64,
+    /// Jobs that entered Failed in it, a second.
+    pub failed_per_second: f64,
     /// The longest time that a job had been in each state during it.
     pub oldest: ByState<JobState, Option<Duration>>,
     /// Items that showed a fault, at most.
@@ -88,6 +90,7 @@ impl Record {
             locked: table(|state| last.locked[state].into()),
             left_per_second: table(|state| per_second(&|step| step.left[state])),
             completed_per_second: per_second(&|step| step.completed),
+            failed_per_second: per_second(&|step| step.failed),
             oldest: table(oldest),
             faults: sampled.iter().map(|figures| figures.faults.into()).max().unwrap_or(0),
             batches_in_work: last.batches_in_work.into(),

@@ -101,7 +101,10 @@ impl Image {
         };
         let before = batch.map(|batch| self.batch_sight(batch));
         let touched = path.clone();
-        let change = self.apply_found(path, found);
+        let change = match batch {
+            Some(batch) => self.apply_to_batch(batch, path, found),
+            None => self.apply_found(path, found),
+        };
         if change != Change::Nothing {
             self.touch(touched);
         }

@@ -1,10 +1,11 @@
-//! What is kept beside the image because it was seen and the tree does not tell: each job's way, and when a daemon last
-//! took a job of each state.
+//! What is kept beside the image because it was seen and the tree does not tell: the way of each job and batch, and when a
+//! daemon last took a job of each state.
 
 use std::borrow::Cow;
 
 use hashbrown::HashMap;
 
+use self::batches::BatchPast;
 use super::Image;
 use super::change::{Change, ObservedState, elapsed};
 use super::jobs::Jobs;
@@ -19,10 +20,13 @@ use queuekeeper_queue::path::{JobNode, Path};
 use queuekeeper_queue::record::OperatorNote;
 use queuekeeper_queue::state::JobState;
 
+mod batches;
+
 /// What was seen happening.
 #[derive(Debug, Default)]
 pub(super) struct Watched {
     past: Past,
+    batches: BatchPast,
     /// When a daemon last locked a job of each state, in milliseconds by the servers' clock.
     taken_ms: ByState<JobState, Option<i64>>,
     /// The last lock that is gone while its job has not been seen to leave its state, by row: of the writes of one step,
@@ -110,6 +114,7 @@ impl Image {
             }
             past.settle(&old.watched.past);
             watched.past = past;
+            watched.batches = self.inherited_batches(old, now_ms);
         }
         for (state, figures) in self.jobs.figures.states.iter() {
             if let Some((at_ms, _)) = figures.locked.last() {

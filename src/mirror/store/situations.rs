@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::Store;
-use crate::mirror::past::PastEvent;
+use crate::mirror::past::{BatchEvent, PastEvent};
 use crate::mirror::situation::{BatchSituation, JobSituation, StateSituation};
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::JobState;
@@ -54,5 +54,11 @@ impl Store {
     #[must_use]
     pub fn past(&self, id: JobId) -> Vec<PastEvent> {
         self.read(|image, offset| image.past(id, offset)).unwrap_or_default()
+    }
+
+    /// The changes of a batch that were seen, oldest first, at most eight; empty where none was.
+    #[must_use]
+    pub fn batch_past(&self, id: BatchId) -> Vec<BatchEvent> {
+        self.read(|image, offset| image.batch_past(id, offset)).unwrap_or_default()
     }
 }

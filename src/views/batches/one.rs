@@ -27,7 +27,10 @@ impl Source<'_> {
         let diagnosis = known.as_ref().map(|(diagnosis, _)| Diagnosis::from(diagnosis));
         let forecast = known.map_or(Forecast::Unknown, |(_, forecast)| forecast);
         let outlook = Outlook::new(forecast, store.batch_rates(id), now);
-        Ok(BatchStanding::new(found, locked_since, outlook, faults, diagnosis))
+        let holder = found.batch.lock.map(|lock| lock.session);
+        let address = holder.and_then(|session| store.address(session)).map(|address| address.to_string());
+        let history = self.batch_history(id, now);
+        Ok(BatchStanding::new(found, locked_since, outlook, faults, diagnosis, history, address))
     }
 
     /// The batch of an id or UUID.

@@ -9,6 +9,7 @@ use super::faults::{Fault, fault};
 use super::frame::{Frame, Section};
 use super::listing::{Node, with};
 use super::progress::Progress;
+use super::timeline::{self, Event, by};
 use crate::actions::Role;
 use crate::views::NONE;
 use crate::views::batches::BatchStanding;
@@ -16,7 +17,8 @@ use crate::views::diagnosis::{Cause, Diagnosis};
 use crate::views::show::{Count, Moment, counted};
 use crate::web::http::query::address;
 use crate::web::state::State;
-use queuekeeper_queue::state::{JobState, State as _};
+use queuekeeper_queue::record::OperatorNote;
+use queuekeeper_queue::state::{BatchState, JobState, State as Named};
 
 /// One batch, ready to be rendered.
 #[derive(Debug, Template)]
@@ -35,6 +37,7 @@ pub(super) struct BatchPage {
     jobs_href: String,
     failed_href: String,
     why: Option<DiagnosisView>,
+    events: Vec<Event>,
     faults: Vec<Fault>,
     collection_href: String,
     lock: Option<Lock>,
@@ -72,6 +75,8 @@ struct Reason {
 #[derive(Debug)]
 struct Lock {
     session: String,
+    /// From where it is connected; empty if unknown.
+    address: String,
     /// What else the session holds; empty for a persistent lock.
     href: String,
     since: Option<Moment>,
@@ -110,6 +115,7 @@ impl BatchPage {
         let lock = batch.locked.then(|| Lock {
             session: batch.session.clone().unwrap_or_else(|| "no session: it is persistent".to_owned()),
             href: batch.session.as_ref().map(|id| with(&format!("{root}locks"), "session", id)).unwrap_or_default(),
+            address: standing.address.clone().unwrap_or_default(),
             since: moment(standing.locked_since),
         });
         let path = format!("/batches/{}", batch.id);
@@ -125,6 +131,7 @@ impl BatchPage {
             jobs_href: jobs(None),
             failed_href: if batch.jobs.failed.unwrap_or(0) > 0 { jobs(Some("failed")) } else { String::new() },
             why: standing.diagnosis.as_ref().map(|diagnosis| why(diagnosis, &path, root)),
+            events: events(state, standing, root, now),
             faults: standing.faults.iter().map(|found| fault(found, buttons, now)).collect(),
             collection_href: with(&format!("{root}batches"), "collection", collection),
             lock,
@@ -136,6 +143,44 @@ impl BatchPage {
             frame,
         }
     }
+}
+
+/// What has happened to it, the latest first.
+fn events(state: &State, standing: &BatchStanding, root: &str, now: Timestamp) -> Vec<Event> {
+    let batch = &standing.batch;
+    let mut events = Vec::new();
+    let is_seen =
+        |from: bool| standing.history.iter().any(|change| change.job.is_none() && change.from.is_some() == from);
+    if let Some(created) = batch.created.filter(|_| !is_seen(false)) {
+        events.push(Event::new(created, "created".to_owned(), now));
+    }
+    if let Some(entered) = batch.entered.filter(|_| !is_seen(true)) {
+        let note = OperatorNote::read(&batch.message).map(|note| (note.who, note.why));
+        let text = format!("entered {}{}", name::<BatchState>(batch.state), by(note, None));
+        events.push(Event::new(entered, text, now));
+    }
+    events.extend(standing.history.iter().map(|change| {
+        let title = if change.job.is_some() { name::<JobState> } else { name::<BatchState> };
+        let what = match change.from {
+            Some(from) => format!("{} → {}", title(from), title(change.to)),
+            None if change.job.is_some() => format!("entered {}", title(change.to)),
+            None => format!("created in {}", title(change.to)),
+        };
+        let operator = change.actor.as_deref().zip(change.reason.as_deref());
+        let session = change.session.map(|session| (session.id(), change.address.as_deref()));
+        let event = Event::new(change.at, format!("{what}{}", by(operator, session)), now);
+        match &change.job {
+            Some(job) => Event::about(event, (job.clone(), format!("{root}jobs/{job}"))),
+            None => event,
+        }
+    }));
+    events.extend(timeline::actions(state, &batch.id, root, now));
+    timeline::in_order(events)
+}
+
+/// The name of a state of this label.
+fn name<S: Named>(label: &str) -> &'static str {
+    S::ALL.iter().copied().find(|state| state.label() == label).map_or("an unknown state", Named::name)
 }
 
 /// When the last job ends, in words; `None` where none is left.

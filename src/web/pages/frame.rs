@@ -28,6 +28,7 @@ macro_rules! sections {
 
 sections! {
     Overview "Overview" "",
+    Charts "Charts" "charts",
     Jobs "Jobs" "jobs",
     Failures "Failures" "failures",
     Batches "Batches" "batches",

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::buttons::{Button, Buttons};
 use super::frame::{Frame, Section};
 use super::listing::with;
-use super::{View, render};
+use super::{View, render, timeline};
 use crate::actions::Role;
 use crate::insight;
 use crate::insight::CauseKind;
@@ -32,7 +32,10 @@ const NODES_LIMITS: (usize, usize) = (40 << 10, 6 << 10);
 pub(super) async fn job(FromState(state): FromState<State>, who: Identity, Path(jid): Path<String>) -> Response {
     let now = Timestamp::now();
     match state.source().job(&jid, now).await {
-        Ok(detail) => render(StatusCode::OK, &Page::new(&state.view(now), &detail, state.rights(&who))),
+        Ok(detail) => {
+            let actions = timeline::actions(&state, &detail.id, "../", now);
+            render(StatusCode::OK, &Page::new(&state.view(now), &detail, actions, state.rights(&who)))
+        }
         Err(error) => Problem::from(error).into_response(),
     }
 }
@@ -112,7 +115,7 @@ struct Node {
 }
 
 impl Page {
-    fn new(view: &View, detail: &JobDetail, role: Role) -> Self {
+    fn new(view: &View, detail: &JobDetail, actions: Vec<timeline::Dated>, role: Role) -> Self {
         let known = &detail.known;
         let job = &known.job;
         let root = "../".to_owned();
@@ -135,7 +138,7 @@ impl Page {
             json: format!("api/v1/jobs/{}", detail.id),
             buttons: Buttons::new("../", role).job(job, &known.faults),
             why: DiagnosisView::new(&known.diagnosis, &Znode::Job(job.id), view.now),
-            way: way::Timeline::new(known, view.now),
+            way: way::Timeline::new(known, actions, view.now),
             about: about(job, view.now),
             standing: standing(detail, view.now),
             nodes: nodes(&known.nodes, view.now),

@@ -110,17 +110,18 @@ impl Content {
         let watched = Duration::from_secs(overview.watched_seconds);
         let pieces = u32::try_from(recent.history.points.len()).unwrap_or(u32::MAX);
         let minutes = recent.history.step.saturating_mul(pieces).as_secs() / 60;
+        let (window, range) = match minutes {
+            ..=10 => ("Last ten minutes", "15m"),
+            11..=60 => ("Last hour", "1h"),
+            61.. => ("Last six hours", "6h"),
+        };
         Self {
-            window: match minutes {
-                ..=10 => "Last ten minutes",
-                11..=60 => "Last hour",
-                61.. => "Last six hours",
-            },
+            window,
             verdict: Verdict::new(overview, now),
             pipeline: Pipeline::new(overview, now),
             attention: overview.attention.iter().map(|item| Item::new(item, now)).collect(),
             acting: acting(recent),
-            curves: curves::all(overview, recent, now),
+            curves: curves::all(overview, recent, range, now),
             watched: (watched < Duration::from_mins(59)).then(|| crate::views::show::Ago(watched).to_string()),
             batches: Batches::new(overview, now),
             details: Details::new(overview, now),

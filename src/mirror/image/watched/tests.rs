@@ -6,6 +6,9 @@ use super::*;
 use crate::mirror::failures::FailureCause;
 use crate::mirror::image::JobEnd;
 use crate::mirror::image::tests::{empty, new_stat};
+use crate::mirror::past::BatchEvent;
+use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::path::BatchNode;
 
 const JOB: JobId = JobId::new(1);
 
@@ -78,4 +81,60 @@ fn how_a_job_ended_is_told_with_it() {
     let by_operator = r#"{"status":"Failed","message":"By alice with queuekeeper: a court order"}"#;
     assert_eq!(end(by_operator, 5), Some(JobEnd::Failed(FailureCause::Operator)));
     assert_eq!(end(r#"{"status":"Recording"}"#, 5), None);
+}
+
+#[test]
+fn the_changes_of_a_batch_are_remembered_with_who_held_it_and_go_with_it() {
+    const BATCH: BatchId = BatchId::new(4);
+    let node = |version, at, data: &str| Found::Node {
+        data: data.as_bytes().to_vec(),
+        stat: Stat { version, ephemeral_owner: 0x1f, ..new_stat(at) },
+    };
+    let mut image = empty();
+    let read = |image: &mut Image, at: i64, node: Option<BatchNode>, found: &Found| {
+        image.set_now(at * 1_000);
+        let path = node.map_or(Path::Batch(BATCH), |node| Path::BatchNode(BATCH, node));
+        image.apply_to_batch(BATCH, path, found);
+    };
+    let (status, lock) = (Some(BatchNode::Status), Some(BatchNode::Lock));
+    let by_operator = r#"{"status":"Held","message":"By anna with queuekeeper: disk"}"#;
+    read(&mut image, 1, None, &node(0, 1, ""));
+    read(&mut image, 1, status, &node(0, 1, r#"{"status":"Pending"}"#));
+    read(&mut image, 5, lock, &node(0, 5, ""));
+    // The end of the lock may be read before the step that was made under it.
+    read(&mut image, 9, lock, &Found::Nothing);
+    read(&mut image, 9, status, &node(1, 9, r#"{"status":"Processing"}"#));
+    read(&mut image, 40, status, &node(2, 40, by_operator));
+    let told = |image: &Image| {
+        let tell = |event: BatchEvent| {
+            let BatchEvent { at, is_new, from, to, session, note } = event;
+            format!("{} {is_new} {from:?} {to:?} {session:x?} {}", at.as_second(), note.as_deref().unwrap_or("-"))
+        };
+        image.batch_past(BATCH, Offset::default()).into_iter().map(tell).collect::<Vec<_>>()
+    };
+    let expected = [
+        "1 true None Some(Pending) None -",
+        "9 false Some(Pending) Some(Processing) Some(1f) -",
+        "40 false Some(Processing) Some(Held) None By anna with queuekeeper: disk",
+    ];
+    assert_eq!(told(&image), expected);
+
+    // Another walk keeps what was seen, and adds what has happened meanwhile.
+    let mut walked = empty();
+    read(&mut walked, 50, None, &node(0, 1, ""));
+    read(&mut walked, 50, status, &node(3, 45, r#"{"status":"Completed"}"#));
+    walked.inherit(Some(&image), 50_000);
+    assert_eq!(told(&walked)[..3], expected);
+    assert_eq!(told(&walked)[3..], ["45 false Some(Held) Some(Completed) None -"]);
+
+    // No more than eight, and none of a batch that is gone.
+    for step in 0..20 {
+        let state = if step % 2 == 0 { "Held" } else { "Pending" };
+        read(&mut walked, 60 + step, status, &node(4, 60 + step, &format!(r#"{{"status":"{state}"}}"#)));
+    }
+    assert_eq!(told(&walked).len(), 8);
+    for node in [status, None] {
+        read(&mut walked, 90, node, &Found::Nothing);
+    }
+    assert!(told(&walked).is_empty());
 }

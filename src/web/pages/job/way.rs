@@ -5,9 +5,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::mirror::{Happening, PastEvent};
-use crate::views::Session;
 use crate::views::job::Known;
-use crate::views::show::{Ago, Moment, visible};
+use crate::views::show::Ago;
+use crate::web::pages::timeline::{Dated, Event, by, in_order};
 use queuekeeper_queue::record::OperatorNote;
 use queuekeeper_queue::state::{JobState, State};
 
@@ -31,16 +31,10 @@ pub(super) struct Step {
     pub(super) words: &'static str,
 }
 
-/// A line of the log.
-#[derive(Debug)]
-pub(super) struct Event {
-    pub(super) at: Moment,
-    pub(super) text: String,
-}
-
 impl Timeline {
-    pub(super) fn new(known: &Known, now: Timestamp) -> Self {
-        Self { steps: steps(known, now), events: events(known, now) }
+    /// Of what is known of a job, and the actions on it.
+    pub(super) fn new(known: &Known, actions: Vec<Dated>, now: Timestamp) -> Self {
+        Self { steps: steps(known, now), events: in_order(events(known, now).into_iter().chain(actions).collect()) }
     }
 }
 
@@ -93,40 +87,37 @@ fn moved(event: &PastEvent) -> Option<(Timestamp, Option<JobState>, Option<JobSt
     }
 }
 
-fn events(known: &Known, now: Timestamp) -> Vec<Event> {
+/// What was seen of it, oldest first.
+fn events(known: &Known, now: Timestamp) -> Vec<Dated> {
     let job = &known.job;
-    // Of what happened in one second the last comes first, too.
-    let mut events: Vec<_> = known.past.iter().rev().map(|event| (event.at, text(event))).collect();
+    let mut events = Vec::new();
+    let is_created_seen = known.past.iter().filter_map(moved).any(|(_, from, _)| from.is_none());
+    if let Some(created) = job.created.filter(|_| !is_created_seen) {
+        let batch = job.batch.map(|batch| format!(" in batch {batch}")).unwrap_or_default();
+        events.push(Event::new(created, format!("created{batch}"), now));
+    }
     // From the tree itself, if no event was observed.
     if let (Some(entered), Some(state)) = (job.entered, job.state)
         && !known.past.iter().filter_map(moved).any(|(_, _, to)| to == Some(state))
     {
-        let note = OperatorNote::read(&job.message).map(by).unwrap_or_default();
-        events.push((entered, format!("entered {state}{note}")));
+        let note = OperatorNote::read(&job.message).map(|note| (note.who, note.why));
+        events.push(Event::new(entered, format!("entered {state}{}", by(note, None)), now));
     }
-    let is_created_seen = known.past.iter().filter_map(moved).any(|(_, from, _)| from.is_none());
-    if let Some(created) = job.created.filter(|_| !is_created_seen) {
-        let batch = job.batch.map(|batch| format!(" in batch {batch}")).unwrap_or_default();
-        events.push((created, format!("created{batch}")));
-    }
-    events.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
-    events.into_iter().map(|(at, text)| Event { at: Moment::new(at, now), text }).collect()
+    events.extend(known.past.iter().map(|event| Event::new(event.at, text(event, known), now)));
+    events
 }
 
-fn by(note: OperatorNote<'_>) -> String {
-    format!(", by {}: {}", visible(note.who), visible(note.why))
-}
-
-fn text(event: &PastEvent) -> String {
+fn text(event: &PastEvent, known: &Known) -> String {
     let by_session = |session: Option<i64>| {
-        session.and_then(Session::of).map(|session| format!(", by session {session}")).unwrap_or_default()
+        let address = |id: i64| known.addresses.get(&id).map(|address| &**address);
+        by(None, session.map(|id| (id, address(id))))
     };
     let name = |state: Option<JobState>| state.map_or("an unknown state", State::name);
-    let note = event.note.as_deref().and_then(OperatorNote::read);
+    let note = event.note.as_deref().and_then(OperatorNote::read).map(|note| (note.who, note.why));
     match event.what {
         Happening::Moved { from: None, to, session, .. } => format!("created in {}{}", name(to), by_session(session)),
         Happening::Moved { from, to, .. } if note.is_some() => {
-            format!("{} → {}{}", name(from), name(to), note.map(by).unwrap_or_default())
+            format!("{} → {}{}", name(from), name(to), by(note, None))
         }
         Happening::Moved { from, to, session, is_resumed } => {
             let resumed = if is_resumed { ", resumed" } else { "" };
@@ -140,6 +131,8 @@ fn text(event: &PastEvent) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
     use crate::insight::{Diagnosis, Verdict};
     use crate::mirror::Job;
@@ -177,7 +170,7 @@ mod tests {
             unreadable: Vec::new(),
         };
         let diagnosis = Diagnosis { verdict: Verdict::Moving, headline: String::new(), causes: Vec::new() };
-        Known { job, diagnosis, faults: Vec::new(), past, nodes: Vec::new() }
+        Known { job, diagnosis, faults: Vec::new(), past, addresses: HashMap::new(), nodes: Vec::new() }
     }
 
     fn moved(seconds: i64, from: JobState, to: JobState) -> PastEvent {
@@ -197,7 +190,8 @@ mod tests {
             moved(240, JobState::Pending, JobState::Estimating),
             moved(271, JobState::Estimating, JobState::Provisioning),
         ];
-        let way = Timeline::new(&known(JobState::Provisioning, Some(JobState::Estimating), past), at(1_000));
+        let way =
+            Timeline::new(&known(JobState::Provisioning, Some(JobState::Estimating), past), Vec::new(), at(1_000));
         assert_eq!(
             texts(&way),
             [
@@ -213,7 +207,8 @@ mod tests {
 
     #[test]
     fn a_failed_job_stands_where_it_failed_and_an_unseen_way_is_what_the_tree_tells() {
-        let way = Timeline::new(&known(JobState::Failed, Some(JobState::Estimating), Vec::new()), at(1_000));
+        let way =
+            Timeline::new(&known(JobState::Failed, Some(JobState::Estimating), Vec::new()), Vec::new(), at(1_000));
         assert_eq!(
             texts(&way),
             [
@@ -225,7 +220,7 @@ mod tests {
             ]
         );
         assert!(
-            Timeline::new(&known(JobState::Deleted, None, Vec::new()), at(1_000))
+            Timeline::new(&known(JobState::Deleted, None, Vec::new()), Vec::new(), at(1_000))
                 .steps
                 .iter()
                 .all(|step| step.class.is_empty())
@@ -242,7 +237,7 @@ mod tests {
             is_resumed: false,
         };
         let past = vec![PastEvent { at: at(400), what, note }];
-        let way = Timeline::new(&known(JobState::Held, None, past), at(1_000));
+        let way = Timeline::new(&known(JobState::Held, None, past), Vec::new(), at(1_000));
         // Created at 0, held at 400: that was 600 s ago, and it was Pending for 400.
         assert_eq!(texts(&way)[0], "held Pending 6 min");
         assert!(

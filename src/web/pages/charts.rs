@@ -1,0 +1,150 @@
+//! Figures over time, large.
+
+use askama::Template;
+use axum::extract::{Path as FromPath, State as FromState};
+use axum::http::StatusCode;
+use axum::response::Response;
+use futures::future::join_all;
+use jiff::Timestamp;
+
+use super::frame::{Frame, Section};
+use super::listing::{Choice, choices_of};
+use super::plot::{Plot, Table};
+use super::render;
+use crate::views::charts::{Chart, ChartKind, ChartQuery, Range};
+use crate::views::parameter::OneOf;
+use crate::web::http::params::Params;
+use crate::web::http::problem::Problem;
+use crate::web::state::State;
+
+/// The charts, ready to be rendered.
+#[derive(Debug, Template)]
+#[template(path = "charts.html")]
+struct ChartsPage {
+    frame: Frame,
+    title: String,
+    /// Where all charts are, where this is one of them; empty where it is all.
+    up: String,
+    ranges: Vec<Choice>,
+    /// Whether it is as it was when it was asked for: what Prometheus told changes slowly.
+    is_still: bool,
+    /// Why there are no longer ranges; empty where there are.
+    more: &'static str,
+    charts: Vec<Figure>,
+}
+
+/// A chart.
+#[derive(Debug)]
+struct Figure {
+    label: &'static str,
+    title: &'static str,
+    means: &'static str,
+    /// Where it is shown alone; empty where it is.
+    href: String,
+    /// Whether its lines are of states.
+    is_by_state: bool,
+    plot: Option<Plot>,
+    table: Table,
+    /// Why there is nothing to see; empty where there is.
+    problem: String,
+}
+
+/// `GET /charts`: how the figures of the queue have changed.
+pub(super) async fn all(
+    FromState(state): FromState<State>,
+    Params(query): Params<ChartQuery>,
+) -> Result<Response, Problem> {
+    let kinds: Vec<_> = ChartKind::all().collect();
+    page(&state, &kinds, &query, "Charts".to_owned(), "./").await
+}
+
+/// `GET /charts/NAME`: one of them.
+pub(super) async fn one(
+    FromState(state): FromState<State>,
+    FromPath(name): FromPath<String>,
+    Params(query): Params<ChartQuery>,
+) -> Result<Response, Problem> {
+    let kind = ChartKind::from_label(&name).ok_or_else(|| {
+        let known: Vec<_> = ChartKind::all().map(ChartKind::label).collect();
+        Problem::missing(format!("There is no such chart; the charts are {}.", known.join(", ")))
+    })?;
+    page(&state, &[kind], &query, kind.title().to_owned(), "../").await
+}
+
+async fn page(
+    state: &State,
+    kinds: &[ChartKind],
+    query: &ChartQuery,
+    title: String,
+    root: &str,
+) -> Result<Response, Problem> {
+    let (now, range) = (Timestamp::now(), query.range.0);
+    let charts = drawn(state, kinds, range, now).await?;
+    let is_one = matches!(kinds, [_]);
+    let asked = |kind: &ChartKind| format!("{root}charts/{}?range={}", kind.label(), query.range);
+    let figures = kinds.iter().zip(charts).map(|(kind, chart)| {
+        let href = if is_one { String::new() } else { asked(kind) };
+        Figure::new(*kind, chart, href, now)
+    });
+    let has_more = state.prometheus().is_some();
+    let mut ranges = choices_of(Some(query.range), Range::title);
+    if !has_more {
+        ranges.retain(|choice| OneOf::<Range>::known(&choice.value).is_some_and(Range::is_kept));
+    }
+    let page = ChartsPage {
+        frame: Frame::new(&state.view(now), root.to_owned(), Section::Charts),
+        title,
+        up: if is_one { format!("{root}charts?range={}", query.range) } else { String::new() },
+        ranges,
+        is_still: !range.is_kept(),
+        more: if has_more { "" } else { "The mirror keeps six hours; --prometheus.url adds longer ranges." },
+        charts: figures.collect(),
+    };
+    Ok(render(StatusCode::OK, &page))
+}
+
+/// The charts of these kinds, each, or why there is none.
+async fn drawn(
+    state: &State,
+    kinds: &[ChartKind],
+    range: Range,
+    now: Timestamp,
+) -> Result<Vec<Result<Chart, String>>, Problem> {
+    let source = state.source();
+    if range.is_kept() {
+        return Ok(source.charts(kinds, range, now).into_iter().map(Ok).collect());
+    }
+    let Some(prometheus) = state.prometheus() else {
+        let why = "The mirror keeps six hours. Set --prometheus.url to show more, or choose 15m, 1h or 6h.";
+        return Err(Problem::bad(why));
+    };
+    let asked = kinds.iter().map(|kind| source.chart_of_prometheus(prometheus, *kind, range, now));
+    Ok(join_all(asked).await.into_iter().map(|chart| chart.map_err(|error| error.to_string())).collect())
+}
+
+impl Figure {
+    fn new(kind: ChartKind, chart: Result<Chart, String>, href: String, now: Timestamp) -> Self {
+        let (chart, problem) = match chart {
+            Ok(chart) => (Some(chart), String::new()),
+            Err(problem) => (None, problem),
+        };
+        let plot = chart.as_ref().and_then(Plot::new);
+        let problem = match (&chart, &plot) {
+            (Some(chart), None) if chart.series.is_empty() && kind == ChartKind::Storage => {
+                "Working storage is not measured here; --storage.path names its volume.".to_owned()
+            }
+            (Some(_), None) => "There are no figures of this time yet.".to_owned(),
+            _ => problem,
+        };
+        Self {
+            label: kind.label(),
+            title: kind.title(),
+            means: kind.means(),
+            href,
+            is_by_state: plot.as_ref().is_some_and(|plot| plot.lines.len() > 1),
+            table: chart.as_ref().map(|chart| Table::new(chart, now)).unwrap_or_default(),
+            plot,
+            problem,
+        }
+    }
+}
