@@ -4,6 +4,7 @@
 
 #[path = "browser"]
 mod browser {
+    mod charts;
     mod chromium;
     mod cross_site;
     mod hostile;

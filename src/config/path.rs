@@ -4,12 +4,13 @@ use std::fmt;
 use std::str::FromStr;
 
 /// The first segments of paths that the pages and the API use.
-const RESERVED: [&str; 20] = [
+const RESERVED: [&str; 21] = [
     "-",
     "access",
     "api",
     "audit",
     "batches",
+    "charts",
     "dashboards",
     "events",
     "failures",

@@ -13,8 +13,11 @@ use crate::mirror::{ByState, Point};
 use crate::prometheus::{self, NoAnswer, Prometheus};
 use queuekeeper_queue::state::{JobState, State as _};
 
-/// Of how many points a chart is made at most.
+/// Of how many points a chart of Prometheus is made.
 const POINTS: u32 = 180;
+
+/// To what the last instant of a question to Prometheus is rounded down, in seconds.
+const ALIGNED: i64 = 15;
 
 /// No figure of a queue is larger; what another program tells may be.
 const MOST: f64 = 1e15;
@@ -220,6 +223,15 @@ impl Range {
         }
     }
 
+    /// Of how many points a chart of the mirror is made: what is counted in seconds says little of an hour.
+    fn points(self) -> usize {
+        match self {
+            Self::Minutes15 => 30,
+            Self::Hour => 60,
+            Self::Hours6 | Self::Day | Self::Week | Self::Days30 => POINTS as usize,
+        }
+    }
+
     /// Whether the mirror has it.
     pub(crate) fn is_kept(self) -> bool {
         self.length() <= Self::Hours6.length()
@@ -268,7 +280,7 @@ pub(crate) struct Series {
 impl Source<'_> {
     /// The charts that the mirror can make of these: of a range that is not longer than it keeps.
     pub(crate) fn charts(&self, kinds: &[ChartKind], range: Range, now: Timestamp) -> Vec<Chart> {
-        let history = self.store.history(now, range.length(), POINTS as usize);
+        let history = self.store.history(now, range.length(), range.points());
         let from = history.from.unwrap_or(now);
         let series = |name, value: &dyn Fn(&Point) -> Option<f64>| Series {
             name,
@@ -310,9 +322,9 @@ impl Source<'_> {
         now: Timestamp,
     ) -> Result<Chart, NoAnswer> {
         let step = range.length() / POINTS;
-        // At fixed instants, so that a curve moves on as a whole and does not shimmer.
         let seconds = i64::try_from(step.as_secs()).unwrap_or(i64::MAX).max(1);
-        let last = now.as_second().div_euclid(seconds) * seconds;
+        // Who looks at the same time asks the same.
+        let last = now.as_second().div_euclid(ALIGNED) * ALIGNED;
         let first = last - seconds * (i64::from(POINTS) - 1);
         let instant = |second| Timestamp::from_second(second).unwrap_or(now);
         let (query, label) = kind.query(prometheus, step);

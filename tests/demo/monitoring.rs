@@ -66,6 +66,13 @@ async fn a_stall_fires_the_alert_and_the_rule_holds_and_releases_a_collection() 
     let records = shipped("recording.yml", "- record:") + shipped("recording.yml", "- {record:");
     assert_eq!(all.len() - alerts, records);
 
+    // The charts of longer than the mirror keeps are of what Prometheus has scraped.
+    let drawn = async || {
+        let page = reqwest::get(format!("{}/charts?range=1d", demo.web)).await.unwrap().text().await.unwrap();
+        page.matches("class=\"line s0\"").count() == 5 && page.contains("<li class=\"s7\">")
+    };
+    eventually(LIMIT, "all charts of a day are drawn", drawn).await;
+
     let mode = std::fs::metadata(&directory).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700, "no other user can read it");
     let token = std::fs::read_to_string(Path::new(&directory).join("alertmanager.token")).unwrap();

@@ -39,6 +39,7 @@ fn point(minutes: i64, pending: u64) -> Point {
         locked: ByState::default(),
         left_per_second: ByState::default(),
         completed_per_second: pending as f64 / 3600.0,
+        failed_per_second: 0.0,
         oldest,
         faults: 0,
         batches_in_work: 1,
@@ -168,14 +169,19 @@ fn it_tells_how_the_states_move_and_why_one_does_not() {
 #[test]
 fn it_draws_what_was_seen_with_its_gaps_and_says_it_in_words() {
     let html = page_of(figures::live(), Some(figures::full()), &recent());
-    assert_eq!(html.matches("<path class=\"line\"").count(), 3);
-    // Ten pieces of 30 units: the first that is known lies at 195, and a gap begins the line anew.
-    assert!(html.contains(r#"<path class="line" d="M195.0 3.0L225.0 27.5M285.0 15.2h30.0"/>"#), "{html}");
-    assert!(
-        html.contains("<title>Last 3 min: lowest 4 an hour, highest 8 an hour, latest 6 an hour</title>"),
-        "{html}"
-    );
-    assert!(html.contains("<title>Last 3 min: lowest 4 min, highest 8 min, latest 6 min</title>"), "{html}");
+    assert_eq!(html.matches("<path class=\"line s0\"").count(), 3);
+    // Ten points: the first that is known is the seventh, and a gap begins the line anew.
+    assert!(html.contains(r#"<path class="line s0" d="M6.5 14.0L7.5 57.0M9.5 35.5h1"/>"#), "{html}");
+    assert!(html.contains(r#"data-values=",,,,,,8,4,,6""#), "{html}");
+    for said in [
+        "Throughput, completed: lowest 4 an hour, highest 8 an hour, latest 6 an hour",
+        "Age, longest wait, any state: lowest 4 min, highest 8 min, latest 6 min",
+    ] {
+        assert!(html.contains(&format!("aria-label=\"{said}\"")), "{html}");
+    }
+    for large in ["charts/throughput?range=15m", "charts/jobs?range=15m", "charts/age?range=15m"] {
+        assert!(html.contains(&format!("href=\"./{large}\"")), "{html}");
+    }
     let told = text(&page_of(figures::live(), Some(figures::full()), &Recent::default()));
     assert!(told.contains("No data yet") && told.contains("No batch is in progress."), "{told}");
     assert!(told.contains("Last ten minutes 0 s of data so far"), "{told}");

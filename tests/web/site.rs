@@ -260,6 +260,7 @@ impl Examples {
             ("{rule}", "make-room"),
             ("{asset}", &*self.asset),
             ("{icon}", "bad-3.svg"),
+            ("{name}", "jobs"),
             ("{file}", "overview.json"),
         ] {
             path = path.replace(name, value);

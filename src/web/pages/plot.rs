@@ -160,17 +160,21 @@ impl Table {
 
 /// What a chart shows, in words.
 fn text(chart: &Chart, unit: Unit) -> String {
+    let an_hour = if unit == Unit::PerHour { " an hour" } else { "" };
+    let said = |value: f64| format!("{}{an_hour}", shown(unit, value));
     let of = |series: &Series| {
         let known: Vec<f64> = series.values.iter().copied().flatten().collect();
         let last = known.last()?;
         let (low, high) =
             known.iter().fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(*value), high.max(*value)));
-        let [low, high, last] = [low, high, *last].map(|value| shown(unit, value));
+        let [low, high, last] = [low, high, *last].map(said);
         Some((series.name, low, high, last))
     };
     let known: Vec<_> = chart.series.iter().filter_map(of).collect();
     match &known[..] {
-        [(_, low, high, last)] => format!("{}: lowest {low}, highest {high}, latest {last}", chart.kind.title()),
+        [(name, low, high, last)] => {
+            format!("{}, {name}: lowest {low}, highest {high}, latest {last}", chart.kind.title())
+        }
         many => {
             let latest: Vec<_> = many.iter().map(|(name, .., last)| format!("{name} {last}")).collect();
             format!("{}, latest: {}", chart.kind.title(), latest.join(", "))
@@ -240,7 +244,10 @@ fn scale(unit: Unit, high: f64) -> (f64, f64) {
     let step = match unit {
         Unit::Share => return (0.25, 1.0),
         Unit::Time => {
-            TIMES.into_iter().find(|step| high / step <= TICKS - 1.0).unwrap_or_else(|| round(high / DAY) * DAY)
+            // Labels are of whole minutes from a minute on.
+            let least = if high >= 60.0 { 60.0 } else { 0.0 };
+            let step = TIMES.into_iter().find(|step| *step >= least && high / step <= TICKS - 1.0);
+            step.unwrap_or_else(|| round(high / DAY) * DAY)
         }
         Unit::PerHour | Unit::Count => round(high).max(1.0),
     };
@@ -311,6 +318,8 @@ mod tests {
         for (high, expected) in [
             (0.0, "1 s"),
             (20.0, "5 s 10 s 15 s 20 s"),
+            (90.0, "1 min 2 min"),
+            (5_400.0, "30 min 1.0 h 1.5 h"),
             (200.0, "1 min 2 min 3 min 4 min"),
             (20_000.0, "2.0 h 4.0 h 6.0 h"),
             (30.0 * DAY, "10 days 20 days 30 days"),
@@ -329,7 +338,7 @@ mod tests {
         assert_eq!(plot.lines[0].path, "M1.5 57.0h1M3.5 14.0L4.5 100.0");
         assert_eq!(plot.lines[0].area, "M1.5 100L1.5 57.0h1V100H1.5ZM3.5 100L3.5 14.0L4.5 100.0V100H3.5Z");
         assert_eq!((&*plot.lines[0].data, &*plot.lines[0].latest), (",2,,4,0", "0"));
-        assert_eq!(plot.text, "Jobs: lowest 0, highest 4, latest 0");
+        assert_eq!(plot.text, "Jobs, Pending: lowest 0, highest 4, latest 0");
         assert!(Plot::new(&chart(ChartKind::Jobs, &[&[None]])).is_none());
         assert!(Plot::new(&chart(ChartKind::Storage, &[])).is_none());
     }
@@ -343,7 +352,7 @@ mod tests {
         };
         assert_eq!(of(10, 90), "22:15 UTC 11.11, 22:20 UTC 44.44, 22:25 UTC 77.78");
         assert_eq!(of(120, 180), "00:00 UTC 29.63, 02:00 UTC 62.96, 04:00 UTC 96.30");
-        assert_eq!(of(3_360, 180), "Nov 16 15.34, Nov 18 43.92, Nov 20 72.49");
+        assert_eq!(of(3_360, 180), "Nov 15 1.06, Nov 17 29.63, Nov 19 58.20, Nov 21 86.77");
     }
 
     #[test]
