@@ -58,7 +58,7 @@
   }
 
   function add() {
-    const ids = [...main.querySelectorAll('code')].filter((code) => ID.test(code.textContent));
+    const ids = [...main.querySelectorAll('code')].filter((code) => 'copy' in code.dataset || ID.test(code.textContent));
     const places = new Set(ids.map(place));
     main.querySelectorAll('.copy').forEach((old) => { if (!places.has(old.previousElementSibling)) old.remove(); });
     ids.forEach((id) => {

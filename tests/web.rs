@@ -35,6 +35,7 @@ mod web {
     mod signals;
     mod site;
     mod slow;
+    mod timeline;
     mod tls;
     mod web_file;
     mod who;

@@ -70,7 +70,8 @@ impl Source<'_> {
             age: age.map(|age| age.0.0),
             text: text.as_ref().and_then(SearchFor::owned),
         };
-        Ok(AccessList::new(self.store.request_list(&wanted, sort.0, &page.part()?, now)?))
+        let found = self.store.request_list(&wanted, sort.0, &page.part()?, now)?;
+        Ok(AccessList::new(found, |session| self.address(session)))
     }
 }
 
@@ -100,6 +101,9 @@ pub(crate) struct AccessItem {
     /// The session that holds its lock, in the notation of ZooKeeper's log; null for none, and for a persistent
     /// lock.
     pub(crate) session: Option<String>,
+    /// From where the session is connected; null if unknown (see `--mirror.session-addresses`).
+    #[schema(example = "10.0.0.5:40834")]
+    pub(crate) address: Option<String>,
     /// The token that the requester polls with.
     pub(crate) token: String,
     /// The size of the requested object in bytes; 0 if unknown.
@@ -120,7 +124,7 @@ pub(crate) struct AccessList {
 }
 
 impl AccessItem {
-    fn new(request: &Request) -> Self {
+    fn new(request: &Request, address: impl Fn(i64) -> Option<String>) -> Self {
         Self {
             id: request.id.to_string(),
             queue: request.queue.name(),
@@ -131,6 +135,7 @@ impl AccessItem {
             message: request.message.to_string(),
             locked: request.lock.is_some(),
             session: request.lock.and_then(|lock| session_text(lock.session)),
+            address: request.lock.and_then(|lock| address(lock.session)),
             token: request.token.to_string(),
             requested_bytes: request.requested_bytes,
         }
@@ -138,9 +143,10 @@ impl AccessItem {
 }
 
 impl AccessList {
-    pub(crate) fn new(page: Page<Request>) -> Self {
+    /// `address` gives from where a session is connected, where the servers tell.
+    fn new(page: Page<Request>, address: impl Fn(i64) -> Option<String>) -> Self {
         let Page { items, total, before, next } = page;
         let next = next.map(|next| next.to_string());
-        Self { total, before, next, items: items.iter().map(AccessItem::new).collect() }
+        Self { total, before, next, items: items.iter().map(|request| AccessItem::new(request, &address)).collect() }
     }
 }

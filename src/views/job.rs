@@ -123,7 +123,7 @@ pub(crate) struct Known {
     pub(crate) diagnosis: insight::Diagnosis,
     pub(crate) faults: Vec<mirror::FoundFault>,
     pub(crate) past: Vec<PastEvent>,
-    /// From where the sessions of its past are connected, as far as that is known.
+    /// From where the sessions of its past and of its lock are connected, as far as that is known.
     pub(crate) addresses: HashMap<i64, Arc<str>>,
     pub(crate) nodes: Vec<mirror::Node>,
 }
@@ -216,7 +216,8 @@ impl JobDetail {
             }
             Err(error) => (Vec::new(), Some(said(&error))),
         };
-        let sessions = past.iter().filter_map(|event| event.what.session());
+        let holder = job.lock.map(|lock| lock.session);
+        let sessions = past.iter().filter_map(|event| event.what.session()).chain(holder);
         let addresses = sessions.filter_map(|session| Some((session, store.address(session)?))).collect();
         let known = Known { job, diagnosis, faults, past, addresses, nodes };
         Some(Self::new(known, nodes_problem, store.lock_created(id)))

@@ -63,8 +63,7 @@ impl Source<'_> {
         };
         let found = self.store.lock_list(wanted, &page.part()?, now)?;
         let sessions = self.store.sessions(SESSIONS).ok_or(ViewError::NoMirror)?;
-        let address = |session: i64| self.store.address(session).map(|address| address.to_string());
-        Ok(LockList::new(&self.summary(now)?, sessions, found, address))
+        Ok(LockList::new(&self.summary(now)?, sessions, found, |session| self.address(session)))
     }
 }
 

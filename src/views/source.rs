@@ -47,6 +47,11 @@ impl Source<'_> {
         Some(Volume { size_bytes, free_bytes, threshold, left_bytes: space.left_below(threshold) })
     }
 
+    /// From where a session is connected, where the servers tell.
+    pub(crate) fn address(&self, session: i64) -> Option<String> {
+        self.store.address(session).map(|address| address.to_string())
+    }
+
     /// How many bytes a job may need and not be kept back; `None` where working storage is not measured.
     pub(crate) fn space_left(&self) -> Option<i64> {
         self.storage?.left_bytes()

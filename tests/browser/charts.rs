@@ -3,7 +3,7 @@
 use fantoccini::key::Key;
 use jiff::Timestamp;
 use queuekeeper_queue::Due;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::chromium::{Browser, LIMIT};
 use super::live::{SUBMISSION, WIDE, job};
@@ -30,7 +30,7 @@ async fn a_chart_tells_its_values_by_pointer_and_by_keyboard_and_leads_to_a_larg
     let is_drawn = async || {
         browser.page.goto(&format!("{}/charts?range=15m", served.base)).await.unwrap();
         let pending = browser.run("return document.querySelector('#jobs [data-values]')?.textContent ?? ''").await;
-        pending == Value::from("1")
+        pending == "1"
     };
     eventually(LIMIT, "the job is drawn", is_drawn).await;
     let shown = async || browser.run(SHOWN).await;
@@ -71,7 +71,7 @@ async fn a_chart_tells_its_values_by_pointer_and_by_keyboard_and_leads_to_a_larg
 
     browser.run("document.activeElement.blur(); document.querySelector('#jobs .plot').click()").await;
     eventually(LIMIT, "a click shows it large", async || {
-        browser.run("return location.pathname + location.search").await == Value::from("/charts/jobs?range=15m")
+        browser.run("return location.pathname + location.search").await == "/charts/jobs?range=15m"
     })
     .await;
     assert_eq!(browser.complaints().await, [""; 0]);

@@ -319,9 +319,13 @@ impl RecordedJob<'_> {
     }
 
     fn release(&mut self, session: i64, now_ms: i64) {
-        // A step may have brought another priority with it, which is noted behind it.
-        let is_told = |last: Record| last.kind != Kind::Locked && self.sessions.get(last.session) == Some(session);
-        if self.slot.records().rev().take(2).any(is_told) {
+        // A step may have brought another priority with it, which is noted behind it. A lock that was taken after a step
+        // of the same session is another one.
+        let is_its = |record: &Record| self.sessions.get(record.session) == Some(session);
+        let mut last = self.slot.records().rev().take(2).take_while(|record| record.kind != Kind::Locked);
+        let is_told = last.any(|record| is_its(&record));
+        drop(last);
+        if is_told {
             return;
         }
         let session = self.sessions.take(session);

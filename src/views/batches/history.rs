@@ -90,8 +90,7 @@ impl Source<'_> {
     ) -> BatchChange {
         let note = note.and_then(OperatorNote::read);
         // An operator who acts under a daemon's lock is not that daemon.
-        let session =
-            session.filter(|_| note.is_none()).and_then(|id| Some((Session::of(id)?, self.store.address(id))));
+        let session = session.filter(|_| note.is_none()).and_then(|id| Some((Session::of(id)?, self.address(id))));
         BatchChange {
             at,
             job,
@@ -99,7 +98,7 @@ impl Source<'_> {
             to,
             actor: note.map(|note| note.who.to_owned()),
             reason: note.map(|note| note.why.to_owned()),
-            address: session.as_ref().and_then(|(_, address)| address.as_deref()).map(str::to_owned),
+            address: session.as_ref().and_then(|(_, address)| address.clone()),
             session: session.map(|(session, _)| session),
         }
     }

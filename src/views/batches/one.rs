@@ -28,7 +28,7 @@ impl Source<'_> {
         let forecast = known.map_or(Forecast::Unknown, |(_, forecast)| forecast);
         let outlook = Outlook::new(forecast, store.batch_rates(id), now);
         let holder = found.batch.lock.map(|lock| lock.session);
-        let address = holder.and_then(|session| store.address(session)).map(|address| address.to_string());
+        let address = holder.and_then(|session| self.address(session));
         let history = self.batch_history(id, now);
         Ok(BatchStanding::new(found, locked_since, outlook, faults, diagnosis, history, address))
     }

@@ -76,6 +76,8 @@ struct Row {
     size: Option<Size>,
     node: Node,
     session: String,
+    /// From where it is connected; empty if unknown.
+    address: String,
     session_href: String,
     is_locked: bool,
     buttons: Vec<Button>,
@@ -203,6 +205,7 @@ impl Row {
             since: item.entered.map(|entered| Moment::new(entered, now)),
             size: (item.requested_bytes > 0).then(|| Size::new(item.requested_bytes)),
             node: Node { name: item.id.clone(), ..Node::of(&format!("/access/{}/{}", item.queue, item.id), root) },
+            address: item.address.clone().unwrap_or_default(),
             session_href: with(&format!("{root}locks"), "session", &session),
             session,
             buttons: buttons.request(item.queue, &item.id, item.state),

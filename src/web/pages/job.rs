@@ -89,6 +89,8 @@ struct Cause {
 struct Link {
     text: String,
     href: String,
+    /// What stands behind it.
+    after: String,
 }
 
 /// A line of a table.
@@ -100,6 +102,8 @@ struct Line {
     hint: String,
     moment: Option<Moment>,
     links: Vec<Link>,
+    /// Ids that can be copied.
+    ids: Vec<String>,
 }
 
 /// A znode and what it holds.
@@ -205,17 +209,24 @@ fn link(path: &Znode) -> Link {
         Znode::Batch(batch) => batch.to_string(),
         other => visible(&other.to_string()),
     };
-    Link { text, href: links::best(path) }
+    Link { text, href: links::best(path), after: String::new() }
 }
 
 /// A link to a znode itself, whatever it belongs to.
 fn tree_link(path: &Znode) -> Link {
-    Link { text: visible(&path.to_string()), href: links::tree(&path.into()) }
+    Link { text: visible(&path.to_string()), href: links::tree(&path.into()), after: String::new() }
 }
 
 impl Line {
     fn new(name: &'static str, value: impl Into<String>) -> Self {
-        Self { name, value: value.into(), hint: String::new(), moment: None, links: Vec::new() }
+        Self { name, value: value.into(), hint: String::new(), moment: None, links: Vec::new(), ids: Vec::new() }
+    }
+
+    /// Ids out of a text of a znode, with semicolons between them; `none` where there are none.
+    fn ids(name: &'static str, text: &str, none: &'static str) -> Self {
+        let ids: Vec<_> = text.split(';').map(str::trim).filter(|id| !id.is_empty()).map(visible).collect();
+        let value = if ids.is_empty() { none } else { "" };
+        Self { ids, ..Self::new(name, value) }
     }
 
     /// A text of a znode; `none` where it is empty.
@@ -235,8 +246,8 @@ fn headline(text: &str) -> String {
 /// The deposit.
 fn about(job: &mirror::Job, now: Timestamp) -> Vec<Line> {
     let mut lines = vec![
-        Line::text("ARK", &job.ark, "not minted yet"),
-        Line::text("Local id", &job.local_ids, "none"),
+        Line::ids("ARK", &job.ark, "not minted yet"),
+        Line::ids("Local id", &job.local_ids, "none"),
         Line::text("Title", &job.title, "none"),
         Line::text("File", &job.filename, "none"),
         Line::text("Collection", &job.collection, "none"),
@@ -265,8 +276,10 @@ fn standing(detail: &JobDetail, now: Timestamp) -> Vec<Line> {
         Some(lock) => {
             let holder = if lock.session.is_some() { "held for" } else { "persistent lock, for" };
             let link = |session: Session| {
+                let address = detail.known.addresses.get(&session.id());
+                let after = address.map(|address| format!("at {address}")).unwrap_or_default();
                 let session = session.to_string();
-                Link { href: with("locks", "session", &session), text: session }
+                Link { href: with("locks", "session", &session), text: session, after }
             };
             let links = lock.session.map(link).into_iter().collect();
             Line { moment: Some(Moment::new(lock.created, now)), links, ..Line::new("Lock", holder) }

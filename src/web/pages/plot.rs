@@ -301,7 +301,7 @@ mod tests {
 
     fn chart(kind: ChartKind, values: &[&[Option<f64>]]) -> Chart {
         let series = values.iter().map(|values| Series { name: "Pending", values: values.to_vec() }).collect();
-        Chart { kind, from: at(0), step: Duration::from_secs(60), series, limit: None }
+        Chart { kind, from: at(0), step: Duration::from_mins(1), series, limit: None }
     }
 
     #[test]

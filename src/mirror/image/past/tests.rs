@@ -37,6 +37,12 @@ fn a_step_of_a_daemon_is_one_record_however_it_was_read() {
     assert_eq!(told(&seen(&in_order)), expected);
     let lock_first = [(before, 0), (glance(Pending, 1_000, lock), 5_000), (before, 9_500), (after, 9_500)];
     assert_eq!(told(&seen(&lock_first)), expected);
+    // The next step of the same session, whose lock is read in the same way.
+    let next = glance(Estimating, 9_000, Some((77, 12_000)));
+    let failed = glance(JobState::Failed, 20_000, None);
+    let again = [&lock_first[..], &[(next, 12_000), (after, 20_100), (failed, 20_100)]].concat();
+    let second = "20 Moved { from: Some(Estimating), to: Some(Failed), session: Some(77), is_resumed: false }";
+    assert_eq!(told(&seen(&again)), [expected[0], second]);
     let at_once = [(before, 0), (after, 9_500)];
     assert_eq!(told(&seen(&at_once)), [expected[0].replace("Some(77)", "None")]);
 }

@@ -1,0 +1,115 @@
+//! What happened to a job and its batch, with who did it, from where, and why.
+
+use jiff::Timestamp;
+use queuekeeper::actions::Role;
+use queuekeeper::actions::audit::{Destination, Rotation};
+use queuekeeper::config::{Config, Loopback};
+use queuekeeper::server;
+use queuekeeper_queue::state::JobState;
+use queuekeeper_queue::{Due, ItemChange, JobChange, NewJob, Queue};
+use queuekeeper_testkit::server::connect;
+use queuekeeper_testkit::wait::eventually;
+use queuekeeper_zookeeper::PrivateServer;
+use queuekeeper_zookeeper::server::Options;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::world::LIMIT;
+
+async fn text(address: &str) -> String {
+    reqwest::get(address).await.unwrap().text().await.unwrap()
+}
+
+async fn json_of(address: &str) -> Value {
+    serde_json::from_str(&text(address).await).unwrap_or_default()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn timelines_name_the_session_its_address_the_operator_and_the_reason() {
+    let zookeeper = PrivateServer::start(Options::default()).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let client = connect(&zookeeper.connect_string()).await;
+    let session = format!("0x{:x}", client.session_id().0);
+    let daemon = Queue::new(client);
+    let now = Timestamp::now;
+    let batch = daemon.create_batch(br#"{"batchID":"bid-1","filename":"robbins.checkm"}"#, now()).await.unwrap();
+
+    // The session is there before the servers are asked for addresses.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let mut config = Config::new(queuekeeper_zookeeper::Config::new(zookeeper.connect_string().parse().unwrap()));
+    config.mirror.session_addresses = true;
+    config.audit = Destination::File(folder.path().join("audit.jsonl"), Rotation::default());
+    config.web.loopback = Some(Loopback { role: Role::Admin, notice: "Everyone may do everything." });
+    let shutdown = CancellationToken::new();
+    let ended = shutdown.clone();
+    let running = tokio::spawn(async move { server::serve(config, vec![listener], &ended).await.unwrap() });
+    eventually(LIMIT, "the pages are ready", async || {
+        reqwest::get(format!("{base}/-/ready")).await.is_ok_and(|response| response.status().is_success())
+    })
+    .await;
+
+    let locked = daemon.acquire_batch(Due::Jobs, now()).await.unwrap().0.unwrap();
+    let address = format!("{base}/api/v1/locks?kind=batch");
+    eventually(LIMIT, "the address of the session is known", async || {
+        json_of(&address).await["items"][0]["address"].is_string()
+    })
+    .await;
+    let from = json_of(&address).await["items"][0]["address"].as_str().unwrap().to_owned();
+    assert!(from.starts_with("127.0.0.1:"), "{from}");
+    let page = text(&format!("{base}/batches/{batch}")).await;
+    assert!(page.contains(&format!("<code>{session}</code></a> at {from}")), "{page}");
+    let jobs = daemon.create_jobs(batch, &[NewJob::new(r#"{"filename":"a.zip","primaryID":"ark:/1/2"}"#)], now()).await;
+    let job = jobs.unwrap()[0];
+    daemon.finish_batch(&locked, &ItemChange::success(), now()).await.unwrap();
+    let locked = daemon.acquire_job(JobState::Pending, now()).await.unwrap().0.unwrap();
+    daemon.finish_job(&locked, &JobChange::success(), now()).await.unwrap();
+    let locked = daemon.acquire_job(JobState::Estimating, now()).await.unwrap().0.unwrap();
+    let held = format!("<code>{session}</code></a> at {from}");
+    eventually(LIMIT, "the job says who holds it and from where", async || {
+        text(&format!("{base}/jobs/{job}")).await.contains(&held)
+    })
+    .await;
+    daemon.finish_job(&locked, &JobChange::failure("404 <b>"), now()).await.unwrap();
+
+    // What was done in between, by whom.
+    let by = format!(", by session {session} at {from}");
+    // Pending was left before its lock was read.
+    let steps = ["Pending → Estimating".to_owned(), format!("Estimating → Failed{by}")];
+    let is_told = async |lines: &[String], address: &str| {
+        let page = text(address).await;
+        lines.iter().all(|line| page.contains(&**line))
+    };
+    let page = format!("{base}/jobs/{job}");
+    eventually(LIMIT, "the timeline of the job has each step", async || is_told(&steps, &page).await).await;
+    let resume = json!({"action": "resume", "on": job.to_string(), "reason": "the manifest is there now"});
+    let request = reqwest::Client::new().post(format!("{base}/api/v1/actions"));
+    let request =
+        request.header("content-type", "application/json").header("sec-fetch-site", "none").body(resume.to_string());
+    assert_eq!(request.send().await.unwrap().status(), 200);
+    let lines = [
+        "Failed → Estimating".to_owned(),
+        "Resume requested by ".to_owned(),
+        ": the manifest is there now (done) <a href=\"../actions/".to_owned(),
+    ];
+    eventually(LIMIT, "the resume is told with its actor and reason", async || is_told(&lines, &page).await).await;
+
+    let history = json_of(&format!("{base}/api/v1/jobs/{job}")).await["history"].clone();
+    let steps: Vec<_> = history.as_array().unwrap().iter().filter(|event| event["to"] == "failed").collect();
+    assert_eq!((&steps[0]["session"], &steps[0]["address"]), (&json!(session), &json!(from)), "{history}");
+
+    let of_batch = json_of(&format!("{base}/api/v1/batches/{batch}")).await["history"].clone();
+    let of_batch = of_batch.as_array().unwrap();
+    let moved = of_batch.iter().find(|event| event["to"] == "processing" && event["job"].is_null()).unwrap();
+    assert_eq!((&moved["from"], &moved["address"]), (&json!("pending"), &json!(from)), "{of_batch:?}");
+    assert!(of_batch.iter().any(|event| event["job"] == json!(job.to_string()) && event["to"] == "estimating"));
+    let page = text(&format!("{base}/batches/{batch}")).await;
+    for line in
+        [format!("Pending → Processing{by}"), format!("../jobs/{job}\"><code>{job}</code></a> Failed → Estimating")]
+    {
+        assert!(page.contains(&line), "{line}: {page}");
+    }
+    shutdown.cancel();
+    running.await.unwrap();
+}
