@@ -1,6 +1,7 @@
 //! The faults of a job, its entries and its references.
 
 use std::collections::BTreeSet;
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 
 use super::finding::{Finding, NodeSet, Sink};
 use super::item::{LockFacts, by_shape, by_time, detect_bare, detect_item_lock, known};
@@ -214,10 +215,8 @@ fn detect_references(job: &JobFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
 
 /// A number that differs with the entries.
 fn mark<'a>(entries: impl Iterator<Item = &'a (StateFolder, EntryName)>) -> u64 {
+    let hasher = BuildHasherDefault::<DefaultHasher>::default();
+    let one = |(folder, name): &(StateFolder, EntryName)| hasher.hash_one((folder.state(), name.priority));
     // In no order, so that it is the same however they are kept.
-    let one = |(folder, name): &(StateFolder, EntryName)| {
-        let state = folder.state().map_or(u64::MAX, |state| state.index() as u64);
-        (state.wrapping_add(1) << 32 | u64::from(name.priority.cast_unsigned())).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-    };
     entries.map(one).fold(0, u64::wrapping_add)
 }

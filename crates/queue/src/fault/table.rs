@@ -357,24 +357,3 @@ impl Fault {
 
 /// The fix for an item of which there is no more than a purge could take away.
 pub(crate) const PURGE_UNFINISHED: &str = "purge it by name, once it is clear that no client is still creating it";
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn every_fault_has_a_name_of_its_own_and_sentences_that_end() {
-        let labels: BTreeSet<_> = Fault::ALL.iter().map(|fault| fault.label()).collect();
-        assert_eq!(labels.len(), Fault::ALL.len());
-        for (index, fault) in Fault::ALL.into_iter().enumerate() {
-            assert_eq!(fault as usize, index);
-            assert_eq!(Fault::from_label(fault.label()), Some(fault));
-            for words in [fault.effect(), fault.remedy()] {
-                assert!(words.ends_with('.') && !words.contains("  "), "{fault}: {words}");
-            }
-        }
-        assert_eq!(Fault::from_label("no_such_fault"), None);
-    }
-}

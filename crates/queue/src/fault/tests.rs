@@ -5,7 +5,12 @@ use std::time::Duration;
 use super::*;
 use crate::id::{BatchId, JobId};
 use crate::path::{BatchNode, Path};
-use crate::state::{BatchState, JobState, State};
+use crate::state::{BatchState, JobState, Outcome, State};
+
+mod job;
+mod limits;
+mod request;
+mod table;
 
 /// When the items of these tests were created, in milliseconds.
 const CREATED: i64 = 1_000_000;
@@ -79,7 +84,7 @@ const B: &str = "/batches/bid0000000007";
 /// References of which those under way are so many, and of the others none.
 fn processing(jobs: Option<u32>) -> [Option<u32>; 4] {
     let mut references = [Some(0); 4];
-    references[crate::state::Outcome::Processing as usize] = jobs;
+    references[Outcome::Processing as usize] = jobs;
     references
 }
 
@@ -248,6 +253,31 @@ fn locks_collections_and_uuids_show_what_is_left_of_them() {
     assert_eq!(of_uuid(UuidLeads::ToBatch), [""; 0]);
     let dangling = "dangling_uuid seen, 3 at the earliest lasting 2000: /batch-uuids/uuid-7";
     assert_eq!([of_uuid(UuidLeads::InSpaces), of_uuid(UuidLeads::Nowhere)], [[dangling]; 2]);
+}
+
+#[test]
+fn a_folder_is_near_its_limit_and_a_name_is_malformed_as_long_as_they_last() {
+    let of_folder = |children| found(|limits, sink| detect_folder(&Path::Jobs, children, limits, sink));
+    assert_eq!([of_folder(44_999), of_folder(0)], [[""; 0]; 2]);
+    assert_eq!([of_folder(45_000), of_folder(45_001)], [["folder_near_limit seen lasting 2000: /jobs"]; 2]);
+    let large = BatchFacts { references: [Some(1), Some(45_000), None, Some(44_999)], ..batch() };
+    assert_eq!(of_batch(&large), [format!("folder_near_limit seen lasting 2000: {B}/states/batch-failed")]);
+
+    let of_name = |text: &str| found(|limits, sink| detect_name(&Path::parse(text), limits, sink));
+    assert_eq!(of_name("/jobs/jid77777"), ["malformed_name seen lasting 2000: /jobs/jid77777"]);
+    assert_eq!(of_name("/jobs/jid0000077777"), [""; 0]);
+}
+
+#[test]
+fn a_misnamed_znode_is_described_by_what_it_should_be() {
+    let how = |path: &str| {
+        let mut how = "";
+        detect_name(&Path::parse(path), &limits(), &mut |finding| how = finding.how);
+        how
+    };
+    assert!(how("/jobs/states/pending/05-").starts_with("It is not a queue entry"));
+    assert!(how("/jobs/jid77777").starts_with("It is not a job's id"));
+    assert!(how("/batches/bid99999").starts_with("It is not a batch's id"));
 }
 
 #[test]
