@@ -5,7 +5,6 @@
 //! was wrong, if anything was.
 
 use std::borrow::Cow;
-use std::fmt;
 
 mod field;
 mod job;
@@ -35,13 +34,6 @@ pub struct Decoded<T> {
     pub value: T,
     /// The first thing that was wrong; `None` for a value as the daemons write it.
     pub malformed: Option<Malformed>,
-}
-
-impl<T> Decoded<T> {
-    /// The same verdict about another value.
-    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Decoded<U> {
-        Decoded { value: change(self.value), malformed: self.malformed }
-    }
 }
 
 /// Why a znode's value cannot be read, wholly or in part.
@@ -112,12 +104,6 @@ impl<S: super::state::State> StatusText<'_, S> {
     #[must_use]
     pub fn is_canonical(&self) -> bool {
         self.state.is_some_and(|state| state.name() == self.text)
-    }
-}
-
-impl<S> fmt::Display for StatusText<'_, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }
 

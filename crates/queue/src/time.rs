@@ -88,6 +88,38 @@ mod tests {
     }
 
     #[test]
+    fn each_zone_that_java_names_has_its_offset() {
+        let noon: Timestamp = "2026-03-02T12:00:00Z".parse().unwrap();
+        for (zone, minutes_east) in [
+            ("UTC", 0),
+            ("GMT", 0),
+            ("Z", 0),
+            ("WET", 0),
+            ("BST", 60),
+            ("WEST", 60),
+            ("CET", 60),
+            ("CEST", 120),
+            ("EET", 120),
+            ("EDT", -240),
+            ("EST", -300),
+            ("CDT", -300),
+            ("CST", -360),
+            ("MDT", -360),
+            ("MST", -420),
+            ("PDT", -420),
+            ("PST", -480),
+            ("AKDT", -480),
+            ("AKST", -540),
+            ("HST", -600),
+            ("GMT+05:30", 330),
+            ("GMT-03:30", -210),
+        ] {
+            let east = read(&format!("Mon Mar 02 12:00:00 {zone} 2026")).map(|time| noon.duration_since(time));
+            assert_eq!(east.map(|east| east.as_secs()), Some(minutes_east * 60), "{zone}");
+        }
+    }
+
+    #[test]
     fn what_is_no_time_is_none() {
         for text in [
             "",
@@ -95,6 +127,8 @@ mod tests {
             "2026-03-02",
             "Mon Mar 02 10:15:31 XYZ 2026",
             "Mon Mar 02 10:15:31 GMT+99:99 2026",
+            "Mon Mar 02 10:15:31 GMT=01:00 2026",
+            "Mon Mar 02 10:15:31 PST 2026 again",
             "\u{1F980}",
         ] {
             assert_eq!(read(text), None, "{text}");

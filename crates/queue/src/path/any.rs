@@ -135,5 +135,24 @@ mod tests {
             assert_eq!(again, Ok(path));
         }
         assert_eq!(NodePath::root().child("a/b"), Err(InvalidPath::Part));
+        let longest = format!("/{}", "x".repeat(NodePath::LONGEST - 1));
+        assert_eq!(NodePath::parse(&longest).map(|path| path.as_str().len()), Ok(65_536));
+    }
+
+    #[test]
+    fn a_path_of_the_queue_is_the_path_of_a_znode() {
+        for text in ["/", "/jobs/jid0000000042/status", "/odd"] {
+            let (path, node) = (Path::parse(text), NodePath::parse(text).unwrap());
+            assert_eq!((NodePath::from(&path), node.known()), (node.clone(), path));
+            assert_eq!([node.as_str(), &node.to_string()], [text; 2]);
+        }
+    }
+
+    #[test]
+    fn a_hold_has_a_name_that_a_znode_can_have_and_that_is_no_path() {
+        assert_eq!(Path::hold("ucb_demo"), Some(Path::parse("/locks/collections/ucb_demo")));
+        for mnemonic in ["", ".", "..", "a/b", "a\nb"] {
+            assert_eq!(Path::hold(mnemonic), None, "{mnemonic:?}");
+        }
     }
 }

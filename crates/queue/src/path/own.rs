@@ -76,5 +76,9 @@ mod tests {
             let other = Path::own(other).unwrap();
             assert!(!other.is_held() && !other.is_folder() && other.parent().is_none());
         }
+        for other in ["/queuekeeper", "/queuekeeper/", "/queuekeeper/a//b", "/queuekeepers/a", "/jobs"] {
+            assert_eq!(Path::own(other), None, "{other}");
+        }
+        assert!(!Path::Own("/queuekeeper/heldup/a".into()).is_held());
     }
 }

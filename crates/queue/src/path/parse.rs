@@ -197,8 +197,20 @@ mod tests {
         }
         let too_long = format!("/jobs/states/{}", "x".repeat(StateFolder::LONGEST + 1));
         assert_eq!(Path::parse(&format!("{too_long}/05-jid0000000042")), Path::Unexpected(too_long.into()));
+        for whole in ["", "jobs", "/jobs//jid0000000042", "//"] {
+            assert_eq!(Path::parse(whole), Path::Unexpected(whole.into()));
+        }
+        assert_eq!(Path::parse("/jobs/"), Path::Jobs);
         assert_eq!(Path::parse("/zookeeper/config"), Path::Foreign);
         assert_eq!(Path::parse("/queuekeeper/pending/7"), Path::Foreign);
+    }
+
+    #[test]
+    fn a_child_is_read_by_its_name_and_below_an_unexpected_znode_there_is_nothing() {
+        assert_eq!(Path::Root.child("jobs"), Path::Jobs);
+        assert_eq!(Path::Jobs.child("jid0000000042"), Path::Job(JobId::new(42)));
+        assert_eq!(Path::Jobs.child("odd").child("notes"), Path::Unexpected("/jobs/odd".into()));
+        assert_eq!(Path::Foreign.child("config"), Path::Foreign);
     }
 
     proptest! {

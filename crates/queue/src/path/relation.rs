@@ -124,11 +124,46 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_says_nothing_by_being_there() {
+        for folder in [
+            "/batch-uuids",
+            "/batches",
+            "/batches/bid0000000007/states/batch-failed",
+            "/jobs",
+            "/jobs/states",
+            "/jobs/states/odd",
+            "/access",
+            "/access/small",
+            "/locks",
+            "/locks/queue",
+            "/locks/storage",
+        ] {
+            assert!(Path::parse(folder).is_folder(), "{folder}");
+        }
+        for item in [
+            "/",
+            "/batch-uuids/u",
+            "/batches/bid0000000007",
+            "/batches/bid0000000007/states",
+            "/jobs/jid0000000042",
+            "/jobs/states/pending/05-jid0000000042",
+            "/locks/queue/ingest",
+            "/locks/storage/ark_1_2",
+            "/odd",
+            "/zookeeper",
+        ] {
+            assert!(!Path::parse(item).is_folder(), "{item}");
+        }
+    }
+
+    #[test]
     fn what_is_below_an_unexpected_znode_is_named_whole() {
         let job = Path::parse("/jobs/jid0000000042");
         let notes = job.any_child("notes");
         assert_eq!(notes, Path::Unexpected("/jobs/jid0000000042/notes".into()));
         assert_eq!(notes.any_child("today"), Path::Unexpected("/jobs/jid0000000042/notes/today".into()));
+        assert_eq!(Path::Foreign.any_child("config"), Path::Foreign);
+        assert_eq!(Path::object_lock(LockFolder::Storage, "ark:/1/2").to_string(), "/locks/storage/ark_1_2");
         assert_eq!(Path::local_id_lock("a:/b/c", "me").to_string(), "/locks/localid/a_b_c_me");
     }
 }
