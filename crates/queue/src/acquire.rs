@@ -122,3 +122,54 @@ fn was_quicker(error: &Error) -> bool {
         | Error::Invalid { .. } => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+    use crate::testing::stat;
+
+    #[test]
+    fn a_window_grows_as_long_as_nothing_is_taken() {
+        let mut window = Window::new(0..1_000);
+        let sizes: Vec<_> = std::iter::repeat_with(|| window.next().len()).take_while(|size| *size > 0).collect();
+        assert_eq!(sizes, [4, 16, 64, 256, 256, 256, 148]);
+        assert_eq!(Window::new(7..9).next(), [7, 8]);
+    }
+
+    #[test]
+    fn an_item_that_another_was_quicker_to_take_is_missed() {
+        let since = jiff::Timestamp::UNIX_EPOCH;
+        let lock = Path::parse("/jobs/jid0000000001/lock");
+        let outcome = |outcome| match LockOutcome::from_claim(outcome) {
+            Ok(LockOutcome::Locked(claim, _)) => format!("locked {claim}"),
+            Ok(LockOutcome::Skipped(SkipReason::LockBroken)) => "broken".to_owned(),
+            Ok(LockOutcome::Skipped(SkipReason::StillHeld(_))) => "held".to_owned(),
+            Ok(LockOutcome::Skipped(reason)) => panic!("{reason:?}"),
+            Ok(LockOutcome::Missed) => "missed".to_owned(),
+            Err(_) => "error".to_owned(),
+        };
+        let conflict = |path: &Path, kind| outcome(Err(Error::conflict(path.clone(), kind)));
+        assert_eq!(outcome(Ok(ClaimOutcome::Ours(1, Lock::from_stat(lock.clone(), &stat())))), "locked 1");
+        assert_eq!(outcome(Ok(ClaimOutcome::Lost(1))), "broken");
+        for kind in [
+            ConflictKind::Locked { session: None, since },
+            ConflictKind::Changed { seen: 1, found: 2, since },
+            ConflictKind::Moved,
+            ConflictKind::Exists { since },
+        ] {
+            assert_eq!(conflict(&lock, kind.clone()), "missed", "{kind:?}");
+            assert_eq!(conflict(&lock.held().unwrap(), kind), "held");
+        }
+        for kind in [ConflictKind::LockLost { now: None }, ConflictKind::NotEmpty] {
+            assert_eq!(conflict(&lock, kind.clone()), "error", "{kind:?}");
+        }
+        let operation = || "create".to_owned();
+        let changed = Error::Unknown { operation: operation(), cause: Cause::ChangedSince };
+        let too_large = Cause::TooLarge { bytes: 2, limit: 1 };
+        assert_eq!([outcome(Err(Error::Missing(lock.clone()))), outcome(Err(changed))], ["missed"; 2]);
+        let unknown = Error::Unknown { operation: operation(), cause: too_large.clone() };
+        let refused = Error::Commit { operation: operation(), cause: too_large };
+        assert_eq!([outcome(Err(unknown)), outcome(Err(refused))], ["error"; 2]);
+    }
+}

@@ -239,3 +239,46 @@ pub(super) fn next_number(parent: Option<&Stat>) -> Option<u32> {
     // The server's counter is an int, and negative past its end.
     u32::try_from(number).ok().filter(|number| i32::try_from(*number).is_ok())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::stat;
+
+    #[test]
+    fn the_next_number_is_that_of_creations_seen() {
+        let next = |cversion, num_children| next_number(Some(&Stat { cversion, num_children, ..stat() }));
+        assert_eq!([next(0, 0), next(3, 3), next(5, 1)], [Some(0), Some(3), Some(3)]);
+        assert_eq!(next(i32::MAX, i32::MAX), Some(0x7fff_ffff));
+        assert_eq!([next(i32::MIN, 0), next(-1, -1)], [None; 2]);
+        assert_eq!(next_number(None), Some(0));
+    }
+
+    #[test]
+    fn a_new_job_is_made_with_all_that_the_daemons_load_and_what_leads_to_it() {
+        let made = |job: &NewJob| {
+            let mut transaction = Transaction::new();
+            job.add(&mut transaction, BatchId::new(7), JobId::new(1), Timestamp::UNIX_EPOCH)?;
+            Ok::<_, Error>(transaction.operations().iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        let job = NewJob::new("{}").with_priority(Priority::MAX).with(JobValue::SpaceNeeded(Some(70)));
+        let status = String::from_utf8(record::new_status(Timestamp::UNIX_EPOCH)).unwrap();
+        let path = "create /jobs/jid0000000001";
+        let expected = [
+            format!("{path}/bid = bid0000000007"),
+            format!("{path}/configuration = {{}}"),
+            format!("{path}/status = {status}"),
+            format!("{path}/priority = 99"),
+            format!("{path}/space_needed = 70"),
+            "create /jobs/states/pending/99-jid0000000001".to_owned(),
+            "create /batches/bid0000000007/states/batch-processing/jid0000000001".to_owned(),
+        ];
+        assert_eq!(made(&job), Ok(expected.to_vec()));
+        let unknown = made(&NewJob::new("{}")).unwrap();
+        assert_eq!(unknown[3..5], [format!("{path}/priority = 5"), format!("{path}/space_needed = 0")]);
+        assert_eq!(
+            made(&NewJob::new("[]")).unwrap_err().to_string(),
+            "/jobs/jid0000000001/configuration is JSON, but not an object"
+        );
+    }
+}

@@ -235,3 +235,71 @@ impl fmt::Display for ConflictKind {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use zookeeper_client::Error as Client;
+
+    use super::*;
+
+    const SINCE: Timestamp = Timestamp::UNIX_EPOCH;
+
+    #[test]
+    fn a_lost_connection_is_no_fault_of_the_request() {
+        for (cause, is_connection) in [
+            (Cause::TimedOut(Duration::from_secs(1)), true),
+            (Cause::Client(Client::ConnectionLoss), true),
+            (Cause::Client(Client::SessionExpired), true),
+            (Cause::Client(Client::NoAuth), false),
+            (Cause::ChangedSince, false),
+            (Cause::TooLarge { bytes: 2, limit: 1 }, false),
+        ] {
+            let (path, operation) = (Path::Jobs, "create /jobs".to_owned());
+            let read = Error::Read { path, cause: cause.clone() };
+            let commit = Error::Commit { operation: operation.clone(), cause: cause.clone() };
+            assert_eq!([&read, &commit].map(Error::is_connection), [is_connection; 2], "{cause}");
+            assert_eq!([&read, &commit].map(Error::may_be_retried), [is_connection; 2], "{cause}");
+            let unknown = Error::Unknown { operation, cause };
+            assert_eq!((unknown.is_connection(), unknown.may_be_retried()), (is_connection, true));
+        }
+    }
+
+    #[test]
+    fn what_others_did_may_be_tried_again_unless_it_lasts() {
+        let session = Some(SessionId(0x2a));
+        for (kind, may_be_retried, words) in [
+            (
+                ConflictKind::Locked { session, since: SINCE },
+                true,
+                "is held by session 0x2a since 1970-01-01T00:00:00Z",
+            ),
+            (
+                ConflictKind::Locked { session: None, since: SINCE },
+                true,
+                "is held by no session (persistent) since 1970-01-01T00:00:00Z",
+            ),
+            (
+                ConflictKind::Changed { seen: 2, found: 3, since: SINCE },
+                true,
+                "has changed since it was seen: version 3 since 1970-01-01T00:00:00Z, not 2",
+            ),
+            (ConflictKind::Moved, true, "was changed concurrently"),
+            (ConflictKind::LockLost { now: None }, false, "is no longer held"),
+            (
+                ConflictKind::LockLost { now: Some((session, SINCE)) },
+                false,
+                "has another holder: held by session 0x2a since 1970-01-01T00:00:00Z",
+            ),
+            (ConflictKind::Exists { since: SINCE }, false, "exists since 1970-01-01T00:00:00Z"),
+            (ConflictKind::NotEmpty, false, "has children that should not be there"),
+        ] {
+            let error = Error::conflict(Path::Jobs, kind);
+            assert_eq!((error.to_string(), error.may_be_retried()), (format!("/jobs {words}"), may_be_retried));
+            assert!(!error.is_connection());
+        }
+        let invalid = Error::Invalid { path: Path::Jobs, reason: "odd".to_owned() };
+        for error in [Error::Missing(Path::Jobs), invalid] {
+            assert!(!error.may_be_retried() && !error.is_connection(), "{error}");
+        }
+    }
+}

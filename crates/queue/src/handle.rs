@@ -313,6 +313,7 @@ pub(super) fn instant(milliseconds: i64) -> Timestamp {
 mod tests {
     use super::*;
     use crate::id::JobId;
+    use crate::testing::stat;
 
     #[test]
     fn whatever_is_read_in_order_is_in_requests_of_few_values() {
@@ -332,5 +333,41 @@ mod tests {
         }
         let names = vec![Read::Children(Path::Root); 300];
         assert_eq!(request_of(&names, 8), READS_A_REQUEST);
+    }
+
+    #[test]
+    fn what_is_found_is_what_was_answered() {
+        let read = Read::Existence(Path::Jobs);
+        assert_eq!(read.path(), &Path::Jobs);
+        let of = |answer| Found::from_answer(&read, answer);
+        let (one, two) = ("a".to_owned(), "bcd".to_owned());
+        let data = || MultiReadResult::Data { data: b"12345".to_vec(), stat: stat() };
+        let children = || MultiReadResult::Children { children: vec![one.clone(), two.clone()] };
+        let error = |err| MultiReadResult::Error { err };
+        assert_eq!(
+            [data(), children(), error(zookeeper_client::Error::NoAuth)].map(|answer| bytes(&answer)),
+            [5, 4, 0]
+        );
+
+        let found = of(data()).unwrap();
+        assert_eq!((found.stat(), found.exists()), (Some(&stat()), true));
+        assert_eq!((found.clone().children(), found.data()), (Vec::new(), Some((b"12345".to_vec(), stat()))));
+        let found = of(children()).unwrap();
+        assert_eq!((found.stat(), found.exists(), found.clone().data()), (None, true, None));
+        assert_eq!(found.children(), [one.clone(), two.clone()]);
+        let found = of(error(zookeeper_client::Error::NoNode)).unwrap();
+        assert_eq!(
+            (found.stat(), found.exists(), found.clone().data(), found.clone().children()),
+            (None, false, None, Vec::new())
+        );
+        let denied = of(error(zookeeper_client::Error::NoAuth)).unwrap_err();
+        let cause = Cause::Client(zookeeper_client::Error::NoAuth);
+        assert_eq!(denied, Error::Read { path: Path::Jobs, cause });
+    }
+
+    #[test]
+    fn an_instant_that_no_calendar_has_is_the_epoch() {
+        let instants = [1_500, i64::MAX].map(|milliseconds| instant(milliseconds).as_millisecond());
+        assert_eq!(instants, [1_500, 0]);
     }
 }

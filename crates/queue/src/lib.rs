@@ -125,6 +125,8 @@ pub mod record;
 mod repair;
 pub mod state;
 mod status;
+#[cfg(test)]
+mod testing;
 pub mod time;
 mod transaction;
 

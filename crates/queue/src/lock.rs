@@ -190,3 +190,78 @@ fn named(path: Path) -> Result<Path, Error> {
     }
     Err(Error::Invalid { path, reason: "this name is not valid for a lock".to_owned() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::stat;
+
+    fn lock(path: &str) -> Lock {
+        Lock::from_stat(Path::parse(path), &Stat { ephemeral_owner: 0x2a, ..stat() })
+    }
+
+    #[test]
+    fn a_lock_is_known_by_its_transaction_and_its_session() {
+        let lock = lock("/jobs/jid0000000001/lock");
+        assert_eq!((lock.czxid, lock.session, lock.since), (10, Some(SessionId(0x2a)), instant(1_000)));
+        let same = Stat { ephemeral_owner: 0x2a, version: 9, mtime: 9_000, ..stat() };
+        assert_eq!(lock.confirm(Some(&same)), Ok(()));
+        let lost = |now| Err(Error::conflict(lock.path.clone(), ConflictKind::LockLost { now }));
+        assert_eq!(lock.confirm(None), lost(None));
+        for (other, session) in
+            [(Stat { czxid: 11, ..same }, Some(SessionId(0x2a))), (Stat { ephemeral_owner: 0, ..same }, None)]
+        {
+            assert_eq!(lock.confirm(Some(&other)), lost(Some((session, instant(1_000)))));
+        }
+    }
+
+    #[test]
+    fn a_lock_of_ours_is_proved_and_released_by_its_version() {
+        for (path, held) in
+            [("/jobs/jid0000000001/lock", Some("/queuekeeper/held/jid0000000001")), ("/locks/storage/ark_1_2", None)]
+        {
+            let (mut proof, mut end) = (Transaction::new(), Transaction::new());
+            lock(path).hold(&mut proof);
+            lock(path).release(&mut end);
+            assert_eq!(proof.to_string(), format!("check {path} at version 1\n"));
+            let mark = held.map(|held| format!("delete {held}\n")).unwrap_or_default();
+            assert_eq!(end.to_string(), format!("delete {path} at version 1\n{mark}"));
+        }
+    }
+
+    #[test]
+    fn a_target_is_under_the_lock_that_is_held_or_one_of_its_own() {
+        struct Target(Option<Lock>);
+        impl ChangeTarget for Target {
+            fn lock_path(&self) -> Path {
+                Path::parse("/jobs/jid0000000001/lock")
+            }
+
+            fn held(&self) -> Option<&Lock> {
+                self.0.as_ref()
+            }
+        }
+        let around = |target: Target| {
+            let (mut kept, mut released) = (Transaction::new(), Transaction::new());
+            target.open(&mut kept);
+            target.close(&mut kept);
+            target.release(&mut released);
+            format!("{kept}{released}")
+        };
+        let path = "/jobs/jid0000000001/lock";
+        let own = format!("create {path} (ephemeral)\ndelete {path}\ndelete {path}\n");
+        assert_eq!(around(Target(None)), own);
+        let mark = "delete /queuekeeper/held/jid0000000001\n";
+        let ours = format!("check {path} at version 1\ndelete {path} at version 1\n{mark}");
+        assert_eq!(around(Target(Some(lock(path)))), ours);
+    }
+
+    #[test]
+    fn a_lock_has_a_name_that_a_znode_can_have() {
+        let object = Path::object_lock(LockFolder::Storage, "ark:/1/2");
+        assert_eq!(named(object.clone()), Ok(object));
+        for identifier in ["", ".", "a\nb"] {
+            assert!(named(Path::object_lock(LockFolder::Storage, identifier)).is_err(), "{identifier:?}");
+        }
+    }
+}

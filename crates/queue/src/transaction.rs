@@ -14,6 +14,9 @@ use super::path::Path;
 
 mod explain;
 mod resolve;
+mod sent;
+
+use sent::{Sent, missing_folder};
 
 /// The largest request that is sent. The server takes 1 MiB; a larger request would not be refused but cut the
 /// connection, so the distance covers what [`Transaction::size_bytes`] only estimates.
@@ -348,46 +351,6 @@ struct Refused {
     reason: zookeeper_client::Error,
 }
 
-/// The operations that are sent: a transaction's own, and those that make missing folders for them.
-struct Sent {
-    transaction: Transaction,
-    /// For each operation its index in the transaction itself; `None` for a folder's.
-    origin: Vec<Option<usize>>,
-}
-
-impl Sent {
-    fn new(transaction: &Transaction, folders: &BTreeSet<Path>) -> Self {
-        let mut sent = Self { transaction: Transaction::new(), origin: Vec::new() };
-        let mut missing = folders.clone();
-        for (index, operation) in transaction.operations.iter().enumerate() {
-            let mut above: Vec<Path> = std::iter::successors(operation.path().parent(), Path::parent).collect();
-            above.retain(|path| missing.remove(path));
-            for folder in above.into_iter().rev() {
-                sent.transaction.create(folder, Vec::new());
-                sent.origin.push(None);
-            }
-            sent.transaction.push(operation.clone());
-            sent.origin.push(Some(index));
-        }
-        sent
-    }
-
-    /// The outcome of the transaction's own operations.
-    fn own(&self, committed: Committed) -> Committed {
-        let stats = committed.stats.into_iter().zip(&self.origin);
-        let stats = stats.filter_map(|(stat, origin)| origin.map(|_| stat)).collect();
-        Committed { stats, recovered: committed.recovered }
-    }
-}
-
-/// The folder that a creation lacked.
-fn missing_folder(refused: &Operation) -> Option<Path> {
-    match refused {
-        Operation::Create { path, .. } => path.parent().filter(Path::is_folder),
-        Operation::Check { .. } | Operation::Set { .. } | Operation::Delete { .. } => None,
-    }
-}
-
 fn stat(result: &MultiWriteResult) -> Option<Stat> {
     match result {
         // Some servers answer a creation without its stat (ZOOKEEPER-4026, ZOOKEEPER-4667).
@@ -397,3 +360,6 @@ fn stat(result: &MultiWriteResult) -> Option<Stat> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

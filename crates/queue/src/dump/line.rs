@@ -239,3 +239,6 @@ pub fn compare(one: &str, other: &str) -> std::cmp::Ordering {
 fn rank(byte: u8) -> u8 {
     if byte == b'/' { 0 } else { byte }
 }
+
+#[cfg(test)]
+mod tests;

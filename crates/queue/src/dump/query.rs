@@ -237,3 +237,6 @@ fn refusal(answer: Option<MultiReadResult>) -> zookeeper_client::Error {
         _ => zookeeper_client::Error::UnexpectedError("an answer of another kind".into()),
     }
 }
+
+#[cfg(test)]
+mod tests;

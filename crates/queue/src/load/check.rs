@@ -134,6 +134,7 @@ pub struct DumpReader {
     kept_bytes: usize,
     /// The znodes above the last one, and itself: paths, and whether they may have children.
     above: Vec<(String, bool)>,
+    /// How many znodes were read; from the line with the counts on, what that says.
     read: Trailer,
     state: ReaderState,
     /// The number that comes next below each folder.
@@ -320,11 +321,9 @@ impl DumpReader {
             }
         }
         self.read.nodes += 1;
-        self.read.count_item(&path);
         let unit = self.unit_of(&path, &text);
         self.above.push((text, !node.is_ephemeral));
         if node.is_ephemeral {
-            self.read.ephemeral += 1;
             return Ok(ParsedLine::Nothing);
         }
         Ok(ParsedLine::Node(DumpNode { path, data: node.data, unit }))
@@ -374,3 +373,6 @@ impl DumpReader {
         NUMBERED.iter().filter_map(|folder| Some((folder.clone(), *self.next.get(&folder.to_string())?)))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -43,3 +43,20 @@ impl LoadLimits {
         path.len() + data.len() + self.overhead_bytes + CREATION_BYTES
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use zookeeper_client::{AuthId, Permission};
+
+    use super::*;
+
+    #[test]
+    fn a_request_grows_with_chroot_and_acl_and_a_number_is_one_that_a_counter_reaches() {
+        let open = LoadLimits::new(7, "", &[]);
+        assert_eq!((open.largest_number(), open.request_bytes("/ab", b"1234567")), (7, 3 + 7 + 24 + 4 + 23));
+        let acl = Acl::new(Permission::ALL, AuthId::new("digest", "user:hash"));
+        let closed = LoadLimits::new(u32::MAX, "/merritt", &[acl]);
+        assert_eq!(closed.request_bytes("/", b""), 1 + 24 + 4 + (12 + 6 + 9) + 8);
+        assert_eq!(closed.largest_number(), 0x7fff_fffe);
+    }
+}

@@ -139,3 +139,74 @@ fn explained(error: Error) -> LoadError {
         error => error.into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::JobId;
+    use crate::path::JobNode;
+
+    /// What an operation adds to path and value, in these tests.
+    const OVERHEAD: usize = 25;
+
+    fn chunks() -> Chunks {
+        let (full, item) = (Transaction::new(), Transaction::new());
+        Chunks { overhead: OVERHEAD, full, full_bytes: 0, item, item_bytes: 0, unit: 0 }
+    }
+
+    /// Adds a znode of so many bytes, path and overhead among them, as one of the unit. Gives how many operations the
+    /// transaction has that is to be committed by then.
+    fn add(chunks: &mut Chunks, unit: u64, bytes: usize) -> Option<usize> {
+        let path = Path::JobNode(JobId::new(1), JobNode::Bid);
+        let data = vec![b'x'; bytes - path.to_string().len() - OVERHEAD];
+        chunks.add(path, data, unit).map(|chunk| chunk.operations().len())
+    }
+
+    fn rest(chunks: &mut Chunks) -> Vec<usize> {
+        chunks.rest().iter().map(|chunk| chunk.operations().len()).collect()
+    }
+
+    #[test]
+    fn items_are_gathered_until_a_transaction_is_full() {
+        let mut all = chunks();
+        let half = CHUNK_BYTES / 2;
+        assert_eq!([(1, 100), (1, half - 100), (2, half)].map(|(unit, bytes)| add(&mut all, unit, bytes)), [None; 3]);
+        // The three are exactly what fits, and the next item is looked at only when it is whole.
+        assert_eq!([add(&mut all, 3, 50), add(&mut all, 3, 50)], [None; 2]);
+        assert_eq!(add(&mut all, 4, half), Some(3));
+        assert_eq!(add(&mut all, 5, half), None);
+        // That of unit 3 and 4 leaves no room for unit 5.
+        assert_eq!(rest(&mut all), [3, 1]);
+        assert_eq!(rest(&mut all), [0; 0]);
+    }
+
+    #[test]
+    fn an_item_stays_whole_up_to_the_limit_of_a_request() {
+        let mut all = chunks();
+        let half = REQUEST_LIMIT_BYTES / 2;
+        assert_eq!([add(&mut all, 1, 100), add(&mut all, 2, half), add(&mut all, 2, half)], [None; 3]);
+        assert_eq!(add(&mut all, 3, 100), Some(1), "what came before the large item");
+        assert_eq!(rest(&mut all), [2, 1]);
+        assert_eq!([add(&mut all, 4, half), add(&mut all, 4, half)], [None; 2]);
+        assert_eq!(add(&mut all, 4, 100), None, "one more is too many, and nothing came before");
+        assert_eq!(add(&mut all, 4, 100), None);
+        assert_eq!(rest(&mut all), [2, 2]);
+    }
+
+    #[test]
+    fn what_is_there_already_differs_and_any_other_error_is_itself() {
+        let path = Path::parse("/jobs");
+        let since = jiff::Timestamp::UNIX_EPOCH;
+        for (kind, differs) in [
+            (ConflictKind::Exists { since }, true),
+            (ConflictKind::Moved, true),
+            (ConflictKind::NotEmpty, false),
+            (ConflictKind::LockLost { now: None }, false),
+        ] {
+            let found = explained(Error::conflict(path.clone(), kind.clone()));
+            assert_eq!(matches!(&found, LoadError::Differs(path) if path == "/jobs"), differs, "{kind:?}");
+            assert_eq!(matches!(found, LoadError::Queue(_)), !differs, "{kind:?}");
+        }
+        assert!(matches!(explained(Error::Missing(path)), LoadError::Queue(Error::Missing(_))));
+    }
+}

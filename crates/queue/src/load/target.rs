@@ -150,3 +150,40 @@ fn named(id: &str, sha256: &str) -> String {
 fn shortened(name: &str) -> String {
     name.chars().take(64).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_of_a_load_names_its_dump_and_any_other_does_not() {
+        let note = |note: Value| dump_of(note.to_string().as_bytes());
+        let (who, found) = ("queuekeeper load", Some("d, SHA-256 ab".to_owned()));
+        assert_eq!(note(json!({ "who": who, "dump": "d", "sha256": "ab" })), found);
+        assert_eq!(found, Some(named("d", "ab")));
+        assert_eq!(note(json!({ "who": who })), Some("unknown, SHA-256 unknown".to_owned()));
+        assert_eq!(note(json!({ "who": "alice", "dump": "d", "sha256": "ab" })), None);
+        assert_eq!([note(json!({ "dump": "d" })), note(json!([])), dump_of(b"")], [None, None, None]);
+    }
+
+    #[test]
+    fn what_is_made_first_is_kept_for_the_end() {
+        for is_resumed in [false, true] {
+            let mut target = LoadTarget { is_resumed, kept: BTreeMap::new() };
+            assert_eq!(target.is_resumed(), is_resumed);
+            let mut keep = |path: &str| {
+                let node = DumpNode { path: Path::parse(path), data: b"x".to_vec(), unit: 1 };
+                target.keep(node).map(|node| node.path.to_string())
+            };
+            assert_eq!([keep("/locks"), keep("/locks/queue/ingest")], [None, None]);
+            assert_eq!(keep("/locks/storage"), Some("/locks/storage".to_owned()));
+            let kept: Vec<_> = target.kept.iter().map(|(path, data)| (path.to_string(), data.as_slice())).collect();
+            assert_eq!(kept, [("/locks", &b"x"[..]), ("/locks/queue/ingest", b"x")].map(|(p, d)| (p.to_owned(), d)));
+        }
+    }
+
+    #[test]
+    fn a_name_is_shortened_to_what_a_line_has_room_for() {
+        assert_eq!([shortened("/a"), shortened(&"\u{e9}".repeat(65))], ["/a".to_owned(), "\u{e9}".repeat(64)]);
+    }
+}

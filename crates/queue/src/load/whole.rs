@@ -42,3 +42,41 @@ pub fn check(mut input: impl BufRead, limits: LoadLimits) -> Result<CheckedDump,
     let header = header.ok_or_else(|| reader.cut())?;
     Ok(CheckedDump { header, read, sha256: sha256.to_owned() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dump::Checksum;
+
+    /// A dump of the root alone, with as many spaces at the end of its first line.
+    fn dump(spaces: usize) -> String {
+        let header = r#"{"queuekeeper_dump":2,"id":"d","taken":"2026-03-02T18:17:05Z","program":"1","redacted":false,"left_out":[],"next":{}}"#;
+        let end = r#"{"end":{"nodes":1,"ephemeral":0,"vanished":0,"jobs":0,"batches":0,"requests":0,"data_bytes":0,"newest_zxid":0}}"#;
+        let lines = format!("{header}{}\n{{\"path\":\"/\"}}\n{end}\n", " ".repeat(spaces));
+        let mut sum = Checksum::new();
+        sum.add(lines.as_bytes());
+        format!("{lines}{{\"sha256\":\"{}\"}}\n", sum.text())
+    }
+
+    fn checked(text: &str) -> Result<CheckedDump, String> {
+        check(text.as_bytes(), LoadLimits::new(1, "", &[])).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_dump_is_checked_from_its_first_line_to_its_last() {
+        let text = dump(0);
+        let whole = checked(&text).unwrap();
+        assert_eq!((whole.header.id.as_str(), whole.read.nodes), ("d", 1));
+        assert!(text.ends_with(&format!("{{\"sha256\":\"{}\"}}\n", whole.sha256)));
+        assert_eq!(checked(text.trim_end()), Ok(whole));
+        assert_eq!(checked("").unwrap_err(), "line 1 is missing: the dump was cut off");
+        assert_eq!(checked(&(text + "{}")).unwrap_err(), "line 5 follows the last line of the dump");
+    }
+
+    #[test]
+    fn a_line_may_be_as_long_as_any_and_no_longer() {
+        let spaces = DumpReader::LONGEST_LINE - dump(0).find('\n').unwrap();
+        assert!(checked(&dump(spaces)).is_ok());
+        assert_eq!(checked(&dump(spaces + 1)).unwrap_err(), "line 1 is longer than 8 MiB");
+    }
+}

@@ -171,3 +171,26 @@ fn making(path: Path, who: &str, why: &str, now: Timestamp) -> Transaction {
 fn collection(mnemonic: &str) -> Result<Path, Error> {
     named(Path::NamedLock(LockFolder::Collections, mnemonic.into()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::stat;
+
+    #[test]
+    fn a_pause_is_what_its_note_says_and_since_when_its_lock_does_otherwise() {
+        let path = || Path::QueueLock(path::Queue::Ingest);
+        let since = instant(500_000);
+        let transaction = making(path(), "alice", "disks", since);
+        let [crate::transaction::Operation::Create { data, ephemeral: false, .. }] = transaction.operations() else {
+            panic!("{transaction}")
+        };
+        let lock = Lock::from_stat(path(), &stat());
+        let noted = Pause { who: "alice".into(), why: "disks".into(), since, lock: lock.clone() };
+        assert_eq!(Pause::from_found(path(), data, &stat()), noted);
+        let bare = Pause { who: String::new(), why: String::new(), since: instant(1_000), lock };
+        assert_eq!(Pause::from_found(path(), b"", &stat()), bare);
+        assert_eq!(collection("ucb_demo"), Ok(Path::parse("/locks/collections/ucb_demo")));
+        assert!(collection("a/b").is_err());
+    }
+}

@@ -217,3 +217,35 @@ impl Queue {
         self.unlock(lock).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_status_that_a_change_writes_is_the_one_that_it_sets() {
+        let status = Path::parse("/jobs/jid0000000001/status");
+        let mut transaction = Transaction::new();
+        transaction.check(status.clone(), 3).set(Path::parse("/jobs/jid0000000001/priority"), "5", 9);
+        assert!(WrittenStatus::by(&transaction, &status).is_none());
+        transaction.set(status.clone(), "new", 3);
+        let written = WrittenStatus::by(&transaction, &status).unwrap();
+        assert_eq!((written.path, written.data.as_slice(), written.version), (status, &b"new"[..], 4));
+    }
+
+    #[test]
+    fn an_attempt_is_kept_until_its_outcome_is_known() {
+        let lock = Lock::from_stat(Path::parse("/jobs/jid0000000001/lock"), &crate::testing::stat());
+        let written = WrittenStatus { path: Path::Jobs, data: Vec::new(), version: 1 };
+        let attempt = ChangeAttempt { change: 1, releases: true, done: 2 };
+        let pending = PendingChange::default();
+        pending.forget_end();
+        *pending.0.lock() = Some(UnconfirmedChange { attempt, written, ended: Some(lock) });
+        let ended = |pending: &PendingChange<i32, i32>| pending.0.lock().as_ref().map(|change| change.ended.is_some());
+        assert_eq!(ended(&pending.clone()), Some(true));
+        pending.forget_end();
+        assert_eq!(ended(&pending), Some(false));
+        pending.clear();
+        assert_eq!(ended(&pending), None);
+    }
+}

@@ -212,20 +212,7 @@ mod tests {
     type Model = BTreeMap<Path, (Vec<u8>, Stat)>;
 
     fn stat(version: i32, ephemeral_owner: i64) -> Stat {
-        let (zxid, time) = (1, 1);
-        Stat {
-            czxid: zxid,
-            mzxid: zxid,
-            pzxid: zxid,
-            ctime: time,
-            mtime: time,
-            version,
-            cversion: 0,
-            aversion: 0,
-            ephemeral_owner,
-            data_length: 0,
-            num_children: 0,
-        }
+        Stat { version, ephemeral_owner, ..crate::testing::stat() }
     }
 
     /// What the server makes of a transaction that fits the tree.
