@@ -279,3 +279,6 @@ impl Queue {
 }
 
 impl_status!(Request, AccessState);
+
+#[cfg(test)]
+mod tests;

@@ -256,3 +256,6 @@ impl Queue {
 }
 
 impl_status!(Batch, BatchState);
+
+#[cfg(test)]
+mod tests;

@@ -218,3 +218,6 @@ impl Job {
         read(data).map_err(|malformed| Error::Decode { path, malformed })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -238,3 +238,6 @@ fn underivable(item: Path, missing: &[String]) -> Error {
     );
     Error::Invalid { path: item, reason }
 }
+
+#[cfg(test)]
+mod tests;

@@ -51,7 +51,14 @@ pub struct JobPlan {
 
 impl JobPlan {
     /// Fills the transaction, by what is around the job.
-    fn fill(&mut self, context: &JobContext, target: &JobTarget, job: &Job, location: &JobLocation, edit: JobEdit<'_>) {
+    pub(super) fn fill(
+        &mut self,
+        context: &JobContext,
+        target: &JobTarget,
+        job: &Job,
+        location: &JobLocation,
+        edit: JobEdit<'_>,
+    ) {
         let node = |node| Path::JobNode(job.id, node);
         self.version = job.version().unwrap_or_default();
         self.batch_state = context.batch_status.and_then(|(state, _)| state);
@@ -200,7 +207,7 @@ impl Queue {
 }
 
 /// Starts the plan of an edit: where the job goes, and where to look around it.
-fn begin(job: &Job, target: &JobTarget, edit: JobEdit<'_>) -> Result<(JobPlan, JobLocation), Error> {
+pub(super) fn begin(job: &Job, target: &JobTarget, edit: JobEdit<'_>) -> Result<(JobPlan, JobLocation), Error> {
     let from = state_of(job)?;
     let to = edit.change.map_or(Ok(from), |(change, _)| change.target(job, from))?;
     let priority = edit.priority.map_or_else(|| job.priority(), Ok)?;

@@ -54,7 +54,7 @@ pub enum JobValue {
 }
 
 impl JobValue {
-    fn node(&self) -> JobNode {
+    pub(super) fn node(&self) -> JobNode {
         match self {
             Self::SpaceNeeded(_) => JobNode::SpaceNeeded,
             Self::Identifiers { .. } => JobNode::Identifiers,

@@ -122,3 +122,32 @@ fn removal(report: &BatchReport, target: &BatchTarget, id: JobId) -> Transaction
     }
     transaction
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::BatchId;
+    use crate::path::JobNode;
+    use crate::testing::job;
+
+    #[test]
+    fn the_references_to_a_job_are_corrected_or_removed() {
+        let one = JobId::new(1);
+        let report = BatchReport { processing: vec![one], failed: vec![JobId::new(2)], ..BatchReport::default() };
+        let target = BatchTarget::from(BatchId::new(7));
+        let in_state =
+            |state: &str| correct(&report, &target, &job(&[(JobNode::Status, format!(r#"{{"status":"{state}"}}"#))]));
+        let path = |outcome: &str, job: JobId| format!("/batches/bid0000000007/states/batch-{outcome}/{job}");
+        let delete = format!("delete {}\n", path("processing", one));
+        let moved = format!("{delete}create {}\n", path("deleted", one));
+        assert_eq!(in_state("Deleted").to_string(), moved);
+        assert_eq!(in_state("odd").to_string(), delete);
+        assert!(in_state("Storing").is_empty());
+        assert_eq!(removal(&report, &target, one).to_string(), delete);
+        assert_eq!(
+            removal(&report, &target, JobId::new(2)).to_string(),
+            format!("delete {}\n", path("failed", JobId::new(2)))
+        );
+        assert!(removal(&report, &target, JobId::new(3)).is_empty());
+    }
+}

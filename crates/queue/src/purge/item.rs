@@ -182,3 +182,66 @@ pub(super) fn check_removable(job: &Job) -> Result<(), Error> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{BatchId, JobId};
+    use crate::path::EntryName;
+    use crate::testing::job;
+
+    const STATUS: (JobNode, &str) = (JobNode::Status, r#"{"status":"Completed"}"#);
+
+    #[test]
+    fn only_a_job_that_no_daemon_processes_is_removed() {
+        for (nodes, problem) in [
+            (&[STATUS][..], None),
+            (&[(JobNode::Status, r#"{"status":"deleted"}"#)], None),
+            (&[], None),
+            (
+                &[(JobNode::Status, r#"{"status":"Failed"}"#)],
+                Some("it is Failed, and only what is Completed or Deleted"),
+            ),
+            (&[(JobNode::Status, r#"{"status":"odd"}"#)], Some("status is not the name of a state")),
+            (&[(JobNode::Status, "x")], Some("is not JSON")),
+            (&[STATUS, (JobNode::Lock, "")], Some("is held by no session (persistent)")),
+        ] {
+            let found = check_removable(&job(nodes)).map_err(|error| error.to_string());
+            let is_expected = match (&found, problem) {
+                (Ok(()), None) => true,
+                (Err(error), Some(problem)) => error.contains(problem),
+                (Ok(()), Some(_)) | (Err(_), None) => false,
+            };
+            assert!(is_expected, "{nodes:?}: {found:?}");
+        }
+        assert!(check_unlocked(&job(&[STATUS])).is_ok() && check_unlocked(&job(&[(JobNode::Lock, "")])).is_err());
+    }
+
+    #[test]
+    fn only_a_job_that_was_reported_is_removed() {
+        use BatchState as S;
+        let entry = EntryName { priority: 5, job: JobId::new(1) };
+        let location = JobLocation { batch: BatchId::new(7), old: entry, new: entry };
+        let reported = |has_batch, batch_status| {
+            let (references, entries) = (Vec::new(), Vec::new());
+            let context = JobContext { has_batch, is_batch_acquired: true, batch_status, references, entries };
+            check_reported(&location, &context).map_err(|_| ())
+        };
+        for state in [S::Completed, S::Failed, S::Deleted] {
+            assert_eq!(reported(true, Some((Some(state), 3))), Ok(Some(3)));
+        }
+        for state in [Some(S::Reporting), Some(S::Held), None] {
+            assert_eq!(reported(true, Some((state, 3))), Err(()));
+        }
+        assert_eq!([reported(false, None), reported(true, None)], [Ok(None), Err(())]);
+    }
+
+    #[test]
+    fn children_are_known_and_have_none_themselves() {
+        let job = job(&[STATUS, (JobNode::Bid, "")]);
+        let of = |names: &[&str]| children(&job, &names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        let paths = [JobNode::Bid, JobNode::Status].map(|node| Path::JobNode(job.id, node));
+        assert_eq!(of(&["bid", "status"]), Some(paths.to_vec()));
+        assert_eq!([of(&["bid", "notes"]), of(&["store"])], [None, None]);
+    }
+}

@@ -224,3 +224,6 @@ impl BatchInspection {
         if missing.is_empty() { Ok(words) } else { Err(underivable(Path::Batch(batch.id), &missing)) }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,7 +25,7 @@ pub(crate) struct JobInspection {
     pub(crate) id: JobId,
     /// `None` where it is gone.
     pub(crate) job: Option<Job>,
-    created: Option<Stat>,
+    pub(super) created: Option<Stat>,
     pub(crate) entries: Vec<(StateFolder, EntryName)>,
     pub(crate) references: Vec<(BatchId, Outcome)>,
     /// Whether its batch is there with its `states`.
@@ -122,11 +122,11 @@ impl JobInspection {
 #[derive(Debug)]
 pub(crate) struct BatchInspection {
     pub(crate) batch: Batch,
-    created: Option<Stat>,
-    uuid: String,
+    pub(super) created: Option<Stat>,
+    pub(super) uuid: String,
     /// The entry of its UUID, and what is found there; `None` where no znode can be named by that.
     pub(crate) entry: Option<(Path, Found)>,
-    is_paused: bool,
+    pub(super) is_paused: bool,
 }
 
 impl Queue {
@@ -232,3 +232,6 @@ pub(crate) fn lock_facts(lock: &Lock) -> LockFacts {
 fn set(nodes: impl Iterator<Item = u8>) -> NodeSet {
     NodeSet::from_bits(nodes.fold(0, |bits, node| bits | 1 << node))
 }
+
+#[cfg(test)]
+mod tests;

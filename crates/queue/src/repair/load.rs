@@ -241,3 +241,6 @@ impl LoadableRepair {
         self.write(job, node, data, words);
     }
 }
+
+#[cfg(test)]
+mod tests;
