@@ -13,9 +13,6 @@ use crate::mirror::{ByState, Point};
 use crate::prometheus::{self, NoAnswer, Prometheus};
 use queuekeeper_queue::state::{JobState, State as _};
 
-/// Of how many points a chart of Prometheus is made.
-const POINTS: u32 = 180;
-
 /// To what the last instant of a question to Prometheus is rounded down, in seconds.
 const ALIGNED: i64 = 15;
 
@@ -223,12 +220,14 @@ impl Range {
         }
     }
 
-    /// Of how many points a chart of the mirror is made: what is counted in seconds says little of an hour.
-    fn points(self) -> usize {
+    /// Of how many points a chart is made: what is counted in seconds says little of an hour. A page of many charts has
+    /// less room for each.
+    fn points(self, is_one: bool) -> u32 {
         match self {
             Self::Minutes15 => 30,
             Self::Hour => 60,
-            Self::Hours6 | Self::Day | Self::Week | Self::Days30 => POINTS as usize,
+            Self::Hours6 | Self::Day | Self::Week | Self::Days30 if is_one => 180,
+            Self::Hours6 | Self::Day | Self::Week | Self::Days30 => 72,
         }
     }
 
@@ -278,9 +277,9 @@ pub(crate) struct Series {
 }
 
 impl Source<'_> {
-    /// The charts that the mirror can make of these: of a range that is not longer than it keeps.
+    /// These charts, of a range that is not longer than the mirror keeps.
     pub(crate) fn charts(&self, kinds: &[ChartKind], range: Range, now: Timestamp) -> Vec<Chart> {
-        let history = self.store.history(now, range.length(), range.points());
+        let history = self.store.history(now, range.length(), range.points(kinds.len() == 1) as usize);
         let from = history.from.unwrap_or(now);
         let series = |name, value: &dyn Fn(&Point) -> Option<f64>| Series {
             name,
@@ -310,27 +309,28 @@ impl Source<'_> {
         kinds.iter().map(chart).collect()
     }
 
-    /// A chart of any range, by what Prometheus has scraped.
+    /// A chart of any range, by what Prometheus has scraped; `is_one` if it is shown alone.
     ///
     /// # Errors
     /// When Prometheus does not answer.
     pub(crate) async fn chart_of_prometheus(
         &self,
         prometheus: &Prometheus,
-        kind: ChartKind,
+        (kind, is_one): (ChartKind, bool),
         range: Range,
         now: Timestamp,
     ) -> Result<Chart, NoAnswer> {
-        let step = range.length() / POINTS;
+        let points = range.points(is_one);
+        let step = range.length() / points;
         let seconds = i64::try_from(step.as_secs()).unwrap_or(i64::MAX).max(1);
         // Who looks at the same time asks the same.
         let last = now.as_second().div_euclid(ALIGNED) * ALIGNED;
-        let first = last - seconds * (i64::from(POINTS) - 1);
+        let first = last - seconds * (i64::from(points) - 1);
         let instant = |second| Timestamp::from_second(second).unwrap_or(now);
         let (query, label) = kind.query(prometheus, step);
         let found = prometheus.range(&query, instant(first), instant(last), step).await?;
         let values = |series: &prometheus::Series| {
-            let mut values = vec![None; POINTS as usize];
+            let mut values = vec![None; points as usize];
             for (at, value) in &series.values {
                 #[expect(clippy::cast_possible_truncation, reason = "what is out of range has no place")]
                 let place = usize::try_from((*at as i64 - first).div_euclid(seconds));

@@ -17,6 +17,10 @@ use crate::web::http::params::Params;
 use crate::web::http::problem::Problem;
 use crate::web::state::State;
 
+/// How many rows a table has at most, below one of many charts and below one alone.
+const ROWS: usize = 24;
+const ROWS_ALONE: usize = 60;
+
 /// The charts, ready to be rendered.
 #[derive(Debug, Template)]
 #[template(path = "charts.html")]
@@ -118,7 +122,7 @@ async fn drawn(
         let why = "The mirror keeps six hours. Set --prometheus.url to show more, or choose 15m, 1h or 6h.";
         return Err(Problem::bad(why));
     };
-    let asked = kinds.iter().map(|kind| source.chart_of_prometheus(prometheus, *kind, range, now));
+    let asked = kinds.iter().map(|kind| source.chart_of_prometheus(prometheus, (*kind, kinds.len() == 1), range, now));
     Ok(join_all(asked).await.into_iter().map(|chart| chart.map_err(|error| error.to_string())).collect())
 }
 
@@ -129,6 +133,7 @@ impl Figure {
             Err(problem) => (None, problem),
         };
         let plot = chart.as_ref().and_then(Plot::new);
+        let rows = if href.is_empty() { ROWS_ALONE } else { ROWS };
         let problem = match (&chart, &plot) {
             (Some(chart), None) if chart.series.is_empty() && kind == ChartKind::Storage => {
                 "Working storage is not measured here; --storage.path names its volume.".to_owned()
@@ -140,11 +145,60 @@ impl Figure {
             label: kind.label(),
             title: kind.title(),
             means: kind.means(),
-            href,
             is_by_state: plot.as_ref().is_some_and(|plot| plot.lines.len() > 1),
-            table: chart.as_ref().map(|chart| Table::new(chart, now)).unwrap_or_default(),
+            table: chart.as_ref().map(|chart| Table::new(chart, rows, now)).unwrap_or_default(),
+            href,
             plot,
             problem,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::mirror::Freshness;
+    use crate::views::charts::Series;
+    use crate::web::pages::View;
+
+    /// How large the page of these charts is, of so many points of figures with many digits.
+    fn size(kinds: &[ChartKind], points: usize) -> usize {
+        let now = Timestamp::from_second(1_700_000_000).unwrap();
+        let view = View {
+            now,
+            servers: "127.0.0.1:2181".to_owned(),
+            telemetry_path: "/metrics".to_owned(),
+            notice: None,
+            freshness: Freshness::default(),
+            summary: None,
+        };
+        let figure = |kind: &ChartKind| {
+            let value =
+                |at| if *kind == ChartKind::Storage { Some(0.123) } else { Some(98_765.0 - f64::from(at) * 1.7) };
+            let values: Vec<_> = (0..u32::try_from(points).unwrap()).map(value).collect();
+            let lines = if matches!(kind, ChartKind::Storage | ChartKind::Failures) { 1 } else { 10 };
+            let series = vec![Series { name: "Provisioning", values }; lines];
+            let chart = Chart { kind: *kind, from: now, step: Duration::from_mins(2), series, limit: Some(0.8) };
+            Figure::new(*kind, Ok(chart), if kinds.len() == 1 { String::new() } else { "./charts/x".to_owned() }, now)
+        };
+        let page = ChartsPage {
+            frame: Frame::new(&view, "./".to_owned(), Section::Charts),
+            title: "Charts".to_owned(),
+            up: String::new(),
+            ranges: choices_of(None, Range::title),
+            is_still: false,
+            more: "",
+            charts: kinds.iter().map(figure).collect(),
+        };
+        page.render().unwrap().len()
+    }
+
+    #[test]
+    fn a_page_of_full_charts_is_below_100_kb() {
+        let all: Vec<_> = ChartKind::all().collect();
+        let (all, one) = (size(&all, 72), size(&[ChartKind::Throughput], 180));
+        assert!(all < 100_000 && one < 100_000, "{all} {one}");
     }
 }

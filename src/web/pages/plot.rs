@@ -18,9 +18,6 @@ const TICKS: f64 = 5.0;
 /// The part of the height below the highest label: it stands above its line.
 const FILLED: f64 = 0.86;
 
-/// How many rows a table has at most.
-const ROWS: usize = 60;
-
 /// Steps between labels of times, in seconds: those that clocks and calendars have.
 const TIMES: [f64; 17] = [
     1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1_800.0, 3_600.0, 7_200.0, 10_800.0, 21_600.0, 43_200.0,
@@ -139,10 +136,10 @@ impl Plot {
 }
 
 impl Table {
-    /// Of a chart, in as many rows as are still to be read.
-    pub(super) fn new(chart: &Chart, now: Timestamp) -> Self {
+    /// Of a chart, in so many rows at most.
+    pub(super) fn new(chart: &Chart, rows: usize, now: Timestamp) -> Self {
         let points = chart.series.iter().map(|series| series.values.len()).max().unwrap_or(0);
-        let every = points.div_ceil(ROWS).max(1);
+        let every = points.div_ceil(rows).max(1);
         let unit = chart.kind.unit();
         let row = |at: usize| {
             let begin = chart.from + chart.step * u32::try_from(at).unwrap_or(u32::MAX);
@@ -358,8 +355,8 @@ mod tests {
     #[test]
     fn a_table_has_few_rows_and_the_newest_first() {
         let values: Vec<_> = (0..180).map(|value| Some(f64::from(value))).collect();
-        let table = Table::new(&chart(ChartKind::Jobs, &[&values, &[None]]), at(180 * 60));
-        assert_eq!(table.rows.len(), ROWS);
+        let table = Table::new(&chart(ChartKind::Jobs, &[&values, &[None]]), 60, at(180 * 60));
+        assert_eq!(table.rows.len(), 60);
         assert_eq!((&*table.rows[0].0.ago, &table.rows[0].1[..]), ("1 min", &["179".to_owned(), String::new()][..]));
         assert_eq!(table.rows[59].1[0], "2");
     }
