@@ -193,4 +193,58 @@ mod tests {
         }
         assert_eq!(*redaction.data(&Path::parse("/jobs/jid0000000042/priority"), b"100"), *b"100");
     }
+
+    #[test]
+    fn names_of_the_queue_are_shown_and_those_that_others_chose_are_not() {
+        let redaction = Redaction::new(&[7; 32]);
+        for (parent, name, is_shown) in [
+            ("/", "jobs", true),
+            ("/jobs", "states", true),
+            ("/jobs/states", "storing", true),
+            ("/jobs/states", "Teleporting", false),
+            ("/jobs/states/storing", "05-jid0000000042", true),
+            ("/jobs/jid0000000042", "status", true),
+            ("/jobs/jid0000000042", "bob", false),
+            ("/locks/queue", "ingest", true),
+            ("/locks/queue/localid", "bob_ark", false),
+            ("/locks/collections", "bob", false),
+            ("/batch-uuids", "bid-9c1a", false),
+            ("/odd", "jid42", true),
+        ] {
+            let found = redaction.name(&Path::parse_whole(parent), name);
+            assert_eq!(found == name, is_shown, "{parent}/{name}: {found}");
+        }
+        // A state that is not known has one name, in whatever spelling a status has it.
+        let states = ["Teleporting", "teleporting"].map(|name| redaction.name(&Path::JobStates, name));
+        let status = redaction.data(&Path::parse("/jobs/jid0000000042/status"), br#"{"status":"TELEPORTING"}"#);
+        assert_eq!(states[0], states[1]);
+        assert_eq!(*status, *format!(r#"{{"status":"{}"}}"#, states[0]).as_bytes());
+        let [bob, other] = ["Bob", "bob"].map(|name| redaction.name(&Path::parse("/locks/collections"), name));
+        assert_ne!(bob, other);
+        // What no state's folder can be called because of its length still cannot.
+        for (length, is_long) in [(255, false), (256, true)] {
+            let name = "b".repeat(length);
+            let shown = redaction.name(&Path::JobStates, &name);
+            assert_eq!(shown.len() > StateFolder::LONGEST, is_long, "{length}");
+        }
+    }
+
+    #[test]
+    fn ids_and_numbers_are_shown_where_the_daemons_read_them() {
+        let redaction = Redaction::new(&[7; 32]);
+        for (path, data, is_shown) in [
+            ("/jobs/jid0000000042/bid", "bid0000000007", true),
+            ("/jobs/jid0000000042/bid", "bid7", true),
+            ("/batch-uuids/u", "bid0000000007", true),
+            ("/batch-uuids/u", "bob", false),
+            ("/jobs/jid0000000042/space_needed", "-1", true),
+            ("/jobs/jid0000000042/lock", "bob", false),
+            ("/locks/queue/ingest", r#"{"since":"2026-03-02 18:15:31 +0000"}"#, true),
+            ("/locks/storage/ark_1_2", r#"{"since":"2026-03-02 18:15:31 +0000"}"#, false),
+        ] {
+            let found = redaction.data(&Path::parse(path), data.as_bytes());
+            let expected = if is_shown { data.to_owned() } else { format!("redacted: {} bytes", data.len()) };
+            assert_eq!(String::from_utf8_lossy(&found), expected, "{path}");
+        }
+    }
 }

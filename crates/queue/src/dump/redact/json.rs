@@ -261,4 +261,47 @@ mod tests {
         let deep = format!("{}1{}", "[".repeat(500), "]".repeat(500));
         assert!(redacted(&format!(r#"{{"odd":{deep}}}"#)).contains("too deep"));
     }
+
+    #[test]
+    fn each_key_shows_what_reveals_nothing_and_hides_the_rest() {
+        for shown in [
+            r#"{"status":"UpdateReporting","last_successful_status":"storing"}"#,
+            r#"{"status":"200","retry_count":" 2 ","size":"-1"}"#,
+            r#"{"type":"container","title":"","filename":" ","creator":"jid0000000042"}"#,
+            r#"{"title":null,"filename":true,"delete":[]}"#,
+        ] {
+            assert_eq!(redacted(shown), shown);
+        }
+        for (key, value) in [
+            ("status", r#""Bob""#),
+            ("type", r#""bob""#),
+            ("retry_count", r#""4711x""#),
+            ("last_modified", r#""bob""#),
+            ("title", "4711"),
+            ("title", "-4711"),
+            ("title", "4711.5"),
+            ("localID", "4711"),
+            ("localID", r#""bob; 4711""#),
+            ("mode", r#""bob/4711/ark:/1/2""#),
+            ("mode", r#""add/bob/ark:/1/2""#),
+            ("mode", r#""add/4711""#),
+            ("message", r#""bob""#),
+            ("who", r#""bob""#),
+        ] {
+            let shown = redacted(&format!(r#"{{"{key}":{value}}}"#));
+            let is_hidden = !shown.to_lowercase().contains("bob") && !shown.contains("4711");
+            assert!(is_hidden && shown.starts_with(&format!(r#"{{"{key}":""#)), "{shown}");
+        }
+        assert_eq!(redacted(r#"{"status":"Bob"}"#), redacted(r#"{"status":"BOB"}"#), "one state in any spelling");
+        assert_eq!(redact(&Redaction::new(&[7; 32]), b" \n"), Some(b" \n".to_vec()));
+        assert_eq!(redact(&Redaction::new(&[7; 32]), b"\xff"), None);
+    }
+
+    #[test]
+    fn values_are_followed_as_deep_as_their_reader_goes_and_no_deeper() {
+        let nested = |depth: usize, value: &str| format!("{}{value}{}", "[".repeat(depth), "]".repeat(depth));
+        assert_eq!(redacted(&nested(99, "1")), nested(99, "1"));
+        assert_eq!(redacted(&nested(100, "1")), nested(100, r#""redacted: too deep""#));
+        assert_eq!(redacted("[1,[2,3],{}]"), "[1,[2,3],{}]");
+    }
 }

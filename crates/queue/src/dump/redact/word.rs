@@ -70,8 +70,27 @@ mod tests {
         for name in ["jid0000000042", "bid42", "05-jid0000000042", "-1-jid0000000042", "5-jid0000000042", "100-qid1"] {
             assert!(is_id(name), "{name}");
         }
+        for name in ["12345-jid1", "-12345-jid1", "+5-bid1", "jid123456789012"] {
+            assert!(is_id(name), "{name}");
+        }
+        for name in ["123456-jid1", "--5-jid1", "jid1234567890123", "5-", "jid-1"] {
+            assert!(!is_id(name), "{name}");
+        }
         for name in ["", "jid", "jid00x", "bob-jid0000000042", "0123456-jid0000000042", "bid-9c1a", "42", "jid42/bob"] {
             assert!(!is_id(name), "{name}");
         }
+    }
+
+    #[test]
+    fn words_states_and_numbers_are_told_from_other_texts() {
+        assert!(is_word("container") && is_word("Success") && !is_word("success") && !is_word(""));
+        for state in ["Storing", "update-reporting", "COMPLETED"] {
+            assert!(is_state(state), "{state}");
+        }
+        assert!(!is_state("Teleporting") && !is_state(""));
+        for number in ["0", "-1", " 42\n", "170141183460469231731687303715884105727"] {
+            assert!(is_number(number.as_bytes()), "{number}");
+        }
+        assert!(!is_number(b"1.5") && !is_number(b"x") && !is_number(b"") && !is_number(b"1\xff"));
     }
 }
