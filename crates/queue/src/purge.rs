@@ -143,3 +143,21 @@ impl Queue {
         chunks
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_jobs_of_a_plan_are_counted_by_its_transactions() {
+        let chunk = |jobs: &[u32]| {
+            let jobs = jobs.iter().map(|job| (JobId::new(*job), Some(JobState::Failed))).collect();
+            Chunk { jobs, transaction: Transaction::new() }
+        };
+        let chunks = vec![chunk(&[1, 2]), chunk(&[3]), chunk(&[])];
+        let plan = BulkPlan { batch: BatchId::new(7), from: BatchState::Failed, version: 3, chunks };
+        assert_eq!([0, 1, 2, 3].map(|chunks| plan.jobs_until(chunks)), [0, 2, 3, 3]);
+        assert_eq!(plan.jobs(), 3);
+        assert_eq!(plan.each_job().map(|(job, _)| job.number()).collect::<Vec<_>>(), [1, 2, 3]);
+    }
+}

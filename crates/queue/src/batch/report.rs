@@ -132,7 +132,7 @@ impl Queue {
 }
 
 impl Batch {
-    fn set_report(&self, transaction: &mut Transaction, report: &BatchReport, now: Timestamp) {
+    pub(super) fn set_report(&self, transaction: &mut Transaction, report: &BatchReport, now: Timestamp) {
         let path = Path::BatchNode(self.id, BatchNode::StatusReport);
         let old = self.report.as_ref().map(|(data, _)| data.as_slice()).unwrap_or_default();
         let data = record::status_report(old, &report.failed, &report.completed, now);

@@ -3,6 +3,7 @@
 use super::change::ItemChange;
 use super::*;
 use crate::testing::{batch, stat};
+use crate::transaction::Transaction;
 
 const ID: BatchId = BatchId::new(7);
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
@@ -181,4 +182,16 @@ fn a_report_lists_each_job_once_and_is_failed_by_one_that_failed() {
     assert!(BatchReport::default().is_empty());
     let verdicts = [&report, &BatchReport::default()].map(BatchReport::verdict);
     assert_eq!(verdicts, [BatchState::Failed, BatchState::Completed]);
+
+    let lists = r#""failed_jobs":["jid0000000002"],"successful_jobs":["jid0000000003","jid0000000004"]"#;
+    let time = r#""last_modified":"1970-01-01 00:00:00 +0000""#;
+    for (old, words) in [
+        (None, format!("create {B}/status-report = {{{time},{lists}}}\n")),
+        (Some(r#"{"by":1}"#), format!("set {B}/status-report at version 3 = {{\"by\":1,{time},{lists}}}\n")),
+    ] {
+        let nodes: Vec<_> = old.map(|data| (BatchNode::StatusReport, data)).into_iter().collect();
+        let mut transaction = Transaction::new();
+        batch(&nodes, &[]).set_report(&mut transaction, &report, NOW);
+        assert_eq!(transaction.to_string(), words);
+    }
 }

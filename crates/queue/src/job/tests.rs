@@ -162,3 +162,28 @@ fn a_value_is_written_over_the_keys_that_it_has() {
         assert_eq!((value.node(), written(&value, old).as_str()), (node, new));
     }
 }
+
+#[test]
+fn a_value_is_set_in_its_znode_or_makes_it_and_takes_the_place_of_an_older_one() {
+    let added = |job: &Job, value: &JobValue| {
+        let mut transaction = Transaction::new();
+        let added = super::update::add(&mut transaction, job, value).map_err(|error| error.to_string());
+        added.map(|()| transaction.to_string())
+    };
+    let path = "/jobs/jid0000000001";
+    let space = |bytes| JobValue::SpaceNeeded(Some(bytes));
+    assert_eq!(added(&job(&NODES), &space(80)), Ok(format!("set {path}/space_needed at version 3 = 80\n")));
+    assert_eq!(added(&job::<&str>(&[]), &space(80)), Ok(format!("create {path}/space_needed = 80\n")));
+    let most = i64::MAX.unsigned_abs();
+    assert!(added(&job(&NODES), &space(most)).is_ok());
+    let reason = "9223372036854775808 bytes exceed the integer range that the daemons read";
+    assert_eq!(added(&job(&NODES), &space(most + 1)), Err(format!("{path}/space_needed: {reason}")));
+
+    let named = JobValue::Identifiers { ark: "ark:/1/3".to_owned(), local_ids: Vec::new() };
+    let older = job(&[(JobNode::Identifier, r#"{"by":1}"#)]);
+    let new = r#"{"by":1,"primary_id":"ark:/1/3","local_id":[]}"#;
+    let moved = format!("create {path}/identifiers = {new}\ndelete {path}/identifier at version 3\n");
+    assert_eq!(added(&older, &named), Ok(moved));
+    let refused = added(&with(JobNode::Identifiers, "[]"), &named);
+    assert_eq!(refused, Err(format!("{path}/identifiers is JSON, but not an object")));
+}

@@ -114,7 +114,7 @@ impl Queue {
     }
 }
 
-fn add(transaction: &mut Transaction, job: &Job, value: &JobValue) -> Result<(), Error> {
+pub(super) fn add(transaction: &mut Transaction, job: &Job, value: &JobValue) -> Result<(), Error> {
     let path = Path::JobNode(job.id, value.node());
     if let JobValue::SpaceNeeded(Some(bytes)) = value
         && i64::try_from(*bytes).is_err()

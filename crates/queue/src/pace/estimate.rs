@@ -90,6 +90,22 @@ mod tests {
     }
 
     #[test]
+    fn an_estimate_is_the_mean_of_what_was_seen_and_of_one_answer_of_the_largest_size() {
+        let mut estimate = Estimate::at_most(1_000);
+        let is = |estimate: &Estimate, bytes: f64| (estimate.bytes() - bytes).abs() < 1e-9;
+        assert!(is(&estimate, 1_000.0));
+        estimate.saw(100);
+        assert!(is(&estimate, 550.0), "{}", estimate.bytes());
+        estimate.saw(400);
+        assert!(is(&estimate, 500.0), "{}", estimate.bytes());
+        estimate.remember(2.0);
+        assert!(is(&estimate, 500.0), "{}", estimate.bytes());
+        // Half of what was seen.
+        estimate.remember(1.0);
+        assert!(is(&estimate, 625.0), "{}", estimate.bytes());
+    }
+
+    #[test]
     fn what_is_forgotten_leaves_a_little_and_an_estimate_never_gains_by_it() {
         let mut estimate = Estimate::at_most(LARGEST_DATA);
         for _ in 0..10_000 {

@@ -254,3 +254,53 @@ fn repairable(item: Path, fault: Fault) -> Error {
     );
     Error::Invalid { path: item, reason }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::Limits;
+    use crate::testing::stat;
+
+    const JOB: &str = "/jobs/jid0000000001";
+
+    /// What the removal of these znodes does; a number behind a path is that of the session that owns it.
+    fn removed(nodes: &[(&str, i64)], even_if_locked: bool) -> Result<String, Error> {
+        let limits = Limits::default();
+        let options = RepairOptions { limits: &limits, now: jiff::Timestamp::UNIX_EPOCH, even_if_locked };
+        let node = |(path, ephemeral_owner): &(&str, i64)| {
+            let stat = Stat { ephemeral_owner: *ephemeral_owner, ..stat() };
+            RemovedNode { path: Path::parse(path), data: Vec::new(), stat }
+        };
+        let nodes: Vec<_> = nodes.iter().map(node).collect();
+        let [own, lock] = [JOB.to_owned(), format!("{JOB}/lock")].map(|path| Path::parse(&path));
+        removal(&nodes, &own, &lock, options).map(|transaction| transaction.to_string())
+    }
+
+    #[test]
+    fn an_item_is_removed_with_its_children_first_under_a_lock_that_goes_with_it() {
+        let (bid, lock) = (format!("{JOB}/bid"), format!("{JOB}/lock"));
+        let entry = "/jobs/states/pending/05-jid0000000001";
+        let rest = format!("delete {entry} at version 3\ndelete {bid} at version 3\n");
+        let end = format!("delete {lock}\ndelete {JOB} at version 3\n");
+        let nodes = [(JOB, 0), (bid.as_str(), 0), (entry, 0)];
+        assert_eq!(removed(&nodes, false), Ok(format!("create {lock} (ephemeral)\n{rest}{end}")));
+        // One that is left behind does not prevent it, one that a session holds does.
+        let with_lock = |owner| [&nodes[..2], &[(lock.as_str(), owner)], &nodes[2..]].concat();
+        assert_eq!(removed(&with_lock(0), false), Ok(format!("{rest}{end}")));
+        assert_eq!(removed(&with_lock(7), true), Ok(format!("{rest}{end}")));
+        let session = Some(zookeeper_client::SessionId(7));
+        let since = jiff::Timestamp::from_second(1).unwrap();
+        let held = Error::conflict(Path::parse(&lock), ConflictKind::Locked { session, since });
+        assert_eq!(removed(&with_lock(7), false), Err(held));
+        // What is gone itself has no lock either.
+        assert_eq!(removed(&nodes[1..], false), Ok(rest));
+    }
+
+    #[test]
+    fn a_removal_shows_each_znode_and_a_repair_comes_first() {
+        let node = RemovedNode { path: Path::Jobs, data: b"x".to_vec(), stat: stat() };
+        assert_eq!(shown(vec![node]), [(Path::Jobs, b"x".to_vec())]);
+        let error = repairable(Path::Jobs, Fault::UnloadableJob).to_string();
+        assert!(error.starts_with("/jobs: it shows unloadable_job, which can be repaired"), "{error}");
+    }
+}

@@ -145,3 +145,6 @@ impl JobInspection {
         Ok((format!("Leaves job {} one reference, in {folder} of batch {batch}.", job.id), transaction))
     }
 }
+
+#[cfg(test)]
+mod tests;

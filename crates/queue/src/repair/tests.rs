@@ -38,7 +38,11 @@ fn a_fault_is_repaired_when_it_is_there_and_old_enough() {
     let broken = [UnloadableJob, UnfinishedCreation];
     assert_eq!(first_of(&broken, &shown).unwrap_err(), gone);
     assert_eq!(first_of(&broken, &[(UnfinishedCreation, 0)]), Ok(UnfinishedCreation));
-    assert_eq!(first_of(&broken, &[(UnloadableJob, i64::MIN), (UnfinishedCreation, 0)]), Ok(UnloadableJob));
+    assert_eq!(first_of(&broken, &[(UnfinishedCreation, 0), (UnloadableJob, i64::MIN)]), Ok(UnloadableJob));
+    assert_eq!(first_of(&broken, &[(UnloadableJob, 0), (UnfinishedCreation, 0)]), Ok(UnloadableJob));
+    let limits = Limits::default();
+    let nothing = |_: &Limits, _: &mut dyn FnMut(Finding<'_>)| {};
+    assert!(options(&limits, 0, false).confirm(LeakedLock, &Path::Jobs, nothing).is_err());
 }
 
 #[test]

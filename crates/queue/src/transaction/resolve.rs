@@ -276,6 +276,22 @@ mod tests {
     }
 
     #[test]
+    fn only_a_refusal_of_the_whole_request_leaves_no_doubt() {
+        use zookeeper_client::Error as E;
+        for (cause, expected) in [
+            (Cause::TimedOut(std::time::Duration::from_secs(1)), true),
+            (Cause::ChangedSince, true),
+            (Cause::Client(E::ConnectionLoss), true),
+            (Cause::Client(E::SessionExpired), true),
+            (Cause::Client(E::NoAuth), false),
+            (Cause::Client(E::BadArguments(&"path")), false),
+            (Cause::TooLarge { bytes: 2, limit: 1 }, false),
+        ] {
+            assert_eq!(leaves_doubt(&cause), expected, "{cause}");
+        }
+    }
+
+    #[test]
     fn what_was_changed_again_is_not_claimed_to_be_known() {
         let status = node(1, JobNode::Status);
         let mut transaction = Transaction::new();

@@ -80,3 +80,16 @@ fn a_uuid_is_made_to_lead_to_its_batch_unless_it_leads_to_another() {
         assert_eq!((changes.to_string(), lost.len()), (operations, loses));
     }
 }
+
+#[test]
+fn a_status_is_given_up_only_as_far_as_the_audit_trail_keeps_it() {
+    let text = "x".repeat((16 << 10) + 1);
+    let repairable = |status: &str| {
+        let nodes = [(BatchNode::Submission, "{}"), (BatchNode::Status, status)];
+        inspection(&nodes, Some(1), None).is_repairable(NOW)
+    };
+    assert!(repairable(&text[1..]) && !repairable(&text));
+    // Of an object each key is kept, however long.
+    assert!(repairable(&format!(r#"{{"status":"reporting","message":"{text}"}}"#)));
+    assert!(repairable(&format!(r#"{{"message":"{text}"}}"#)));
+}
