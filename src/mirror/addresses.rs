@@ -45,7 +45,7 @@ impl AddressBook {
         loop {
             ticks.tick().await;
             let (addresses, problem) = ask().await;
-            self.store.set_addresses(addresses);
+            self.store.learn_addresses(addresses);
             if problem != logged {
                 if problem.is_empty() {
                     info!("all servers tell the addresses of sessions again");
@@ -55,5 +55,30 @@ impl AddressBook {
                 logged = problem;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_of_a_session_outlives_it_and_their_number_is_bounded() {
+        let store = Writer::new().store();
+        let told = |sessions: std::ops::Range<i64>, host: &str| -> Addresses {
+            sessions.map(|session| (session, format!("{host}:{session}").into())).collect()
+        };
+        let address = |session| store.address(session).map(|address| address.to_string());
+        let changes = store.changes();
+        store.learn_addresses(told(1..3, "a"));
+        store.learn_addresses(told(2..3, "b"));
+        assert_eq!([1, 2, 3].map(address), [Some("a:1".to_owned()), Some("b:2".to_owned()), None]);
+        assert!(changes.has_changed().unwrap());
+        let seen = *changes.borrow();
+        store.learn_addresses(told(2..3, "b"));
+        store.learn_addresses(Addresses::new());
+        assert_eq!((*changes.borrow(), address(1).as_deref()), (seen, Some("a:1")), "nothing is new");
+        store.learn_addresses(told(10..10_010, "c"));
+        assert_eq!([1, 2, 10].map(|session| address(session).is_some()), [false, false, true]);
     }
 }

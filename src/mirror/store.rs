@@ -33,6 +33,9 @@ use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::{Path, Queue};
 use queuekeeper_queue::state::JobState;
 
+/// Of how many sessions the addresses are kept; where there are more, only those of the present ones are.
+const MOST_ADDRESSES: usize = 10_000;
+
 /// From where each session is connected, as address and port.
 pub type Addresses = HashMap<i64, Arc<str>>;
 
@@ -80,19 +83,25 @@ impl Store {
         Freshness { clock: self.shared.server_clock(), ..self.shared.freshness.read().clone() }
     }
 
-    /// From where a session is connected, as address and port; `None` where the servers do not tell.
+    /// From where a session is connected, or was before it ended, as address and port; `None` where the servers do not
+    /// tell.
     #[must_use]
     pub fn address(&self, session: i64) -> Option<Arc<str>> {
         self.shared.addresses.read().get(&session).cloned()
     }
 
-    pub(super) fn set_addresses(&self, addresses: Addresses) {
+    /// Learns addresses. Those of other sessions are kept: what these did is still told of them.
+    pub(super) fn learn_addresses(&self, told: Addresses) {
         let mut known = self.shared.addresses.write();
-        if *known != addresses {
-            *known = addresses;
-            drop(known);
-            self.shared.has_changed();
+        if told.iter().all(|(session, address)| known.get(session) == Some(address)) {
+            return;
         }
+        known.extend(told.iter().map(|(session, address)| (*session, Arc::clone(address))));
+        if known.len() > MOST_ADDRESSES {
+            *known = told;
+        }
+        drop(known);
+        self.shared.has_changed();
     }
 
     /// Reports each change of the image or of its freshness. What changes with time alone, such as ages and faults that
