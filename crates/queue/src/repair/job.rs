@@ -8,7 +8,7 @@ use crate::handle::Queue;
 use crate::id::{JobId, Priority};
 use crate::job::{Job, state_of};
 use crate::path::{EntryName, JobNode, Path};
-use crate::record;
+use crate::record::{self, Malformed};
 use crate::state::JobState;
 use crate::transaction::Transaction;
 
@@ -79,7 +79,9 @@ fn needed<T>(value: Result<T, Error>) -> Result<T, Error> {
             Error::Invalid { path, reason: "it does not exist: repair unloadable_job of the job first".to_owned() }
         }
         Error::Decode { path, malformed } => {
-            Error::Invalid { path, reason: format!("it {malformed}: repair unloadable_job of the job first") }
+            // It names what is wrong itself, where that is a part of the value.
+            let it = if matches!(malformed, Malformed::Wrong { .. }) { "" } else { "it " };
+            Error::Invalid { path, reason: format!("{it}{malformed}: repair unloadable_job of the job first") }
         }
         other => other,
     })

@@ -64,7 +64,8 @@ fn a_priority_is_set_to_the_nearest_that_has_two_digits() {
     }
     let refused =
         |nodes: &[(JobNode, &str)]| none().clamp_priority(&job(nodes), &mut Vec::new()).unwrap_err().to_string();
-    for (nodes, why) in [(&[STATUS][..], "does not exist"), (&[STATUS, (JobNode::Priority, "x")], "is not a priority")]
+    for (nodes, why) in
+        [(&[STATUS][..], "does not exist"), (&[STATUS, (JobNode::Priority, "x")], ": the value is not a priority")]
     {
         let reason = refused(nodes);
         assert!(reason.starts_with("/jobs/jid0000000001/priority: ") && reason.contains(why), "{reason}");
