@@ -276,6 +276,13 @@ impl Prepared {
         };
         self.steps.iter().map(jobs).sum()
     }
+
+    /// How many batches a clean-up purges; 0 for another action.
+    #[must_use]
+    pub fn batches(&self) -> usize {
+        let batches = |step: &Step| if let Step::CleanUp(batches) = step { batches.len() } else { 0 };
+        self.steps.iter().map(batches).sum()
+    }
 }
 
 /// The jobs of a plan, each with the label of its state before.

@@ -148,6 +148,8 @@ async fn a_clean_up_purges_the_batches_that_were_shown_and_names_each() {
     world.raw.set_data("/batches/bid0000000003/status", &data, None).await.unwrap();
     let refused = served.action(shown, Role::Admin, "tidy").await.unwrap_err();
     assert!(matches!(refused, Refusal::Conflict { .. }), "{refused}");
+    let planned = served.actions.plan(&clean_up, &actor(Role::Admin), "tidy", now()).await.unwrap();
+    assert_eq!((planned.batches(), planned.jobs()), (3, 0));
     let shown = looked_at(&served, &clean_up).await;
     let outcome = served.action(shown, Role::Admin, "tidy").await.unwrap();
     assert_eq!(

@@ -14,7 +14,7 @@ use super::render;
 use crate::actions::audit::ActionId;
 use crate::actions::{Action, ActionKind, ActionParameters, Actor, Precondition, Prepared, Reason, Refusal, Source};
 use crate::views::actions::plan_text;
-use crate::views::show::{Count, Shown, shown, visible};
+use crate::views::show::{Count, Shown, counted, shown, visible};
 use crate::web::actions::{ActionRequest, action_kind, job_state, plan, priority, resumable, target};
 use crate::web::http::identity::Identity;
 use crate::web::http::params::{Params, Sent};
@@ -247,7 +247,12 @@ impl ActionPage {
         let states = resumable();
         let question = kind.question(&target_in_words(target));
         let jobs = plan.as_ref().map_or(0, Prepared::jobs) as u64;
-        let with = if jobs > 1 { format!(" with {} jobs", Count(jobs)) } else { String::new() };
+        let batches = plan.as_ref().map_or(0, Prepared::batches) as u64;
+        let with = match (jobs, batches) {
+            (2.., _) => format!(" with {} jobs", Count(jobs)),
+            (_, 1..) => format!(": {}", counted(batches, "batch", "batches")),
+            (_, 0) => String::new(),
+        };
         Self {
             about: About::new(state, target, &frame.root),
             button: format!("{}{with}", question.trim_end_matches('?')),
