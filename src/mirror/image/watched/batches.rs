@@ -52,17 +52,26 @@ pub(super) struct BatchSnapshot {
     entered_ms: i64,
     created_ms: i64,
     session: Option<i64>,
+    /// When that locked it.
+    locked_ms: i64,
 }
 
 impl BatchSnapshot {
     fn of(entry: Option<&Entry>) -> Self {
         entry.map_or(
-            Self { seen: ObservedState::Nowhere, entered_ms: UNKNOWN_MS, created_ms: UNKNOWN_MS, session: None },
+            Self {
+                seen: ObservedState::Nowhere,
+                entered_ms: UNKNOWN_MS,
+                created_ms: UNKNOWN_MS,
+                session: None,
+                locked_ms: UNKNOWN_MS,
+            },
             |entry| Self {
                 seen: entry.item.seen(),
                 entered_ms: entry.item.entered_ms,
                 created_ms: entry.item.created_ms,
                 session: entry.item.lock.map(|lock| lock.session).filter(|session| *session != 0),
+                locked_ms: entry.item.lock.map_or(UNKNOWN_MS, |lock| lock.created_ms),
             },
         )
     }
@@ -72,6 +81,14 @@ impl BatchPast {
     /// Takes note of what is new about a batch. `now_ms` dates what the tree does not.
     fn note(&mut self, batch: BatchId, before: &BatchSnapshot, after: &BatchSnapshot, now_ms: i64, message: &Arc<str>) {
         let released = before.session.filter(|_| after.session.is_none());
+        // A daemon that acquires a batch changes its state in the same transaction, of which the lock may be read last.
+        if let Some(session) = after.session.filter(|_| before.session.is_none())
+            && let Some(last) = self.by_batch.get_mut(&batch).and_then(|seen| seen.moves.back_mut())
+            && last.at_ms == after.locked_ms
+            && last.from != ObservedState::Nowhere
+        {
+            last.session = Some(session);
+        }
         if before.seen == after.seen && released.is_none() {
             return;
         }
@@ -91,6 +108,14 @@ impl BatchPast {
         if let Some(session) = released {
             seen.released = Some((session, now_ms));
         }
+    }
+
+    /// Forgets the last change.
+    #[cfg(test)]
+    pub(super) fn pop(&mut self, batch: BatchId) {
+        let seen = self.by_batch.get_mut(&batch).expect("something was seen of it");
+        seen.moves.pop_back();
+        seen.released = None;
     }
 
     fn of(&self, batch: BatchId, offset: Offset) -> Vec<BatchEvent> {

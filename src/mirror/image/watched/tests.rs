@@ -119,6 +119,18 @@ fn the_changes_of_a_batch_are_remembered_with_who_held_it_and_go_with_it() {
     ];
     assert_eq!(told(&image), expected);
 
+    // Of the transaction that acquires it, the lock may be read last; a lock of later has not made the step.
+    for (locked_at, by) in [(41, "None"), (42, "Some(1f)")] {
+        read(&mut image, 42, status, &node(3, 42, r#"{"status":"Processing"}"#));
+        read(&mut image, 42, lock, &node(0, locked_at, ""));
+        let last = format!("42 false Some(Held) Some(Processing) {by} -");
+        assert_eq!(told(&image).last(), Some(&last));
+        read(&mut image, 43, lock, &Found::Nothing);
+        image.watched.batches.pop(BATCH);
+        read(&mut image, 40, status, &node(2, 40, by_operator));
+        image.watched.batches.pop(BATCH);
+    }
+
     // Another walk keeps what was seen, and adds what has happened meanwhile.
     let mut walked = empty();
     read(&mut walked, 50, None, &node(0, 1, ""));
