@@ -18,7 +18,7 @@ use zookeeper_client::{Client, Error};
 pub(super) use self::query::{Answer, Found, Query, USUAL_BATCH_NODES, USUAL_JOB_NODES, USUAL_REQUEST_NODES, nodes};
 use self::waiting::UnderWay;
 pub(super) use self::waiting::{Estimates, Waiting};
-use queuekeeper_queue::pace::PART_A_REQUEST;
+use queuekeeper_queue::pace::{Expected, PART_A_REQUEST};
 use queuekeeper_queue::path::Path;
 
 /// How many reads go into one request. Measured with ZooKeeper 3.8.0 on two cores: 512 reads a request and four
@@ -209,17 +209,18 @@ impl<'a> Reader<'a> {
             return None;
         }
         let left = self.budget as f64 - self.under_way.bytes(&self.estimates);
-        let (mut reads, mut path_bytes, mut bytes) = (0, 0, 0.0);
+        let (mut reads, mut path_bytes, mut expected) = (0, 0, Expected::default());
         // What is larger than all that may be under way goes alone.
         let least = usize::from(self.in_flight.is_empty());
         let (estimates, budget_a_request) = (&self.estimates, self.budget_a_request as f64);
         let queries = self.waiting.take(least, |query| {
-            // One that is expected to be large has a request for itself.
-            let room = if reads == 0 { left } else { left.min(budget_a_request) };
+            // One that may well be large has a request for itself.
+            let is_first = reads == 0;
             reads += query.reads();
             path_bytes += query.path_bytes();
-            bytes += estimates.bytes(query);
-            reads <= READS_A_REQUEST && path_bytes <= REQUEST_BYTES && bytes <= room
+            expected += estimates.expected(query);
+            let has_room = expected.bytes() <= left && (is_first || expected.most() <= budget_a_request);
+            reads <= READS_A_REQUEST && path_bytes <= REQUEST_BYTES && has_room
         });
         (!queries.is_empty()).then_some(queries)
     }

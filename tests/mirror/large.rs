@@ -135,10 +135,23 @@ fn jobs_in(mirror: &Mirror, state: JobState) -> u64 {
     summary.jobs.get(Some(state)).count
 }
 
+/// Does all this on a server of that little memory, and fails with the server's own words where it dies of it: what is
+/// waited for then never comes.
+async fn on_a_small_server(work: impl AsyncFnOnce(String)) {
+    let mut server = PrivateServer::start(Options { heap_mib: HEAP_MIB, ..Options::default() }).await.unwrap();
+    let address = server.connect_string();
+    tokio::select! {
+        () = work(address) => {}
+        end = server.ended() => panic!("the server died: {}", end.unwrap()),
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_nearly_full_of_large_values_survives_every_way_of_reading_them() {
-    let server = PrivateServer::start(Options { heap_mib: HEAP_MIB, ..Options::default() }).await.unwrap();
-    let address = server.connect_string();
+    on_a_small_server(large_values_are_read).await;
+}
+
+async fn large_values_are_read(address: String) {
     let client = connect(&address).await;
     fill(&client).await;
     // One after the other, as any client might.
@@ -191,8 +204,10 @@ const MOVED: u32 = 200;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_survives_that_many_entries_of_jobs_with_old_large_values_move_at_once() {
-    let server = PrivateServer::start(Options { heap_mib: HEAP_MIB, ..Options::default() }).await.unwrap();
-    let address = server.connect_string();
+    on_a_small_server(entries_move).await;
+}
+
+async fn entries_move(address: String) {
     let client = connect(&address).await;
     fill_with_small_jobs(&client).await;
     let moved = SMALL..SMALL + MOVED;

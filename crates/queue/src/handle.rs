@@ -9,7 +9,7 @@ use rand::seq::SliceRandom as _;
 use zookeeper_client::{Acl, Acls, Client, MultiReadResult, SessionId, Stat};
 
 use super::error::{Cause, Error};
-use super::pace::{EXPECTED_BYTES, Estimate, LARGEST_DATA, PART_A_REQUEST, REQUESTS_IN_FLIGHT, VALUES_IN_FLIGHT};
+use super::pace::{ANSWER_BYTES, EXPECTED_BYTES, Estimate, LARGEST_DATA, REQUESTS_IN_FLIGHT, VALUES_IN_FLIGHT};
 use super::path::Path;
 use super::pending_claims::PendingClaims;
 
@@ -156,9 +156,9 @@ impl Queue {
         loop {
             while in_flight.len() < REQUESTS_IN_FLIGHT && !rest.is_empty() {
                 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of reads, cut")]
-                let room = (EXPECTED_BYTES / estimate.bytes()) as usize;
+                let room = (EXPECTED_BYTES / estimate.expected().bytes()) as usize;
                 let left = room.saturating_sub(under_way).max(usize::from(in_flight.is_empty()));
-                let a_request = (room / PART_A_REQUEST as usize).clamp(1, READS_A_REQUEST);
+                let a_request = estimate.reads_within(ANSWER_BYTES).min(READS_A_REQUEST);
                 let count = a_request.min(left).min(rest.len());
                 if count == 0 {
                     break;

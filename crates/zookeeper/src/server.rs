@@ -175,6 +175,19 @@ impl PrivateServer {
         self.await_answer().await
     }
 
+    /// Waits until the process ends by itself, and gives how it did, with the end of its log.
+    ///
+    /// # Errors
+    /// When its end cannot be awaited.
+    pub async fn ended(&mut self) -> Result<String, ServerError> {
+        loop {
+            if let Some(status) = self.exit_status()? {
+                return Ok(format!("{status}\n{}", self.layout.log_tail()));
+            }
+            sleep(LOOK).await;
+        }
+    }
+
     /// Suspends the process: it keeps its connections and answers nothing. It is suspended when this returns.
     pub fn suspend(&self) {
         self.signal(Signal::STOP);

@@ -2,7 +2,7 @@
 
 use super::kind::Kind;
 use super::query::Query;
-use queuekeeper_queue::pace::{Estimate, LARGEST_DATA};
+use queuekeeper_queue::pace::{Estimate, Expected, LARGEST_DATA};
 
 /// What the answers to reads of each kind are expected to bring.
 #[derive(Clone, Debug)]
@@ -16,11 +16,11 @@ impl Default for Estimates {
 }
 
 impl Estimates {
-    pub(super) fn bytes(&self, query: &Query) -> f64 {
+    pub(super) fn expected(&self, query: &Query) -> Expected {
         match query {
-            Query::Names(_, children) => listing_bytes(*children),
-            Query::Permission(_) => listing_bytes(0),
-            Query::Node(_) | Query::Item(_) => self.0[query.kind().0].bytes(),
+            Query::Names(_, children) => Expected::exactly(listing_bytes(*children)),
+            Query::Permission(_) => Expected::default(),
+            Query::Node(_) | Query::Item(_) => self.0[query.kind().0].expected(),
         }
     }
 
@@ -67,7 +67,7 @@ impl UnderWay {
     /// What it is expected to bring, by what is known now.
     pub(super) fn bytes(&self, estimates: &Estimates) -> f64 {
         let data = self.of_kind.iter().zip(&estimates.0).filter(|(count, _)| **count > 0);
-        let data: f64 = data.map(|(count, estimate)| *count as f64 * estimate.bytes()).sum();
+        let data: f64 = data.map(|(count, estimate)| estimate.expected().times(*count).bytes()).sum();
         data + listing_bytes(self.names)
     }
 }

@@ -19,11 +19,18 @@ use super::query::{DumpPath, Query, QueryResult, Reading};
 use super::redact::Redaction;
 use crate::error::{Cause, Error};
 use crate::handle::Queue;
-use crate::pace::{REQUESTS_IN_FLIGHT, Sampled};
+use crate::pace::{ANSWER_BYTES, Estimate, LARGEST_DATA, REQUESTS_IN_FLIGHT};
 use crate::path::Path;
 
 /// How far before the front queries are sent, in reads.
 const WINDOW: usize = 8192;
+
+/// How many reads a request has at most.
+const READS_A_REQUEST: usize = 64;
+
+/// How many answers tell how large the next ones are. The window moves on: what comes into it need not be like what was
+/// in it some windows ago, and a large value among so many makes the next requests small.
+const REMEMBERED: f64 = 256.0;
 
 /// Which part of the queries that wait in the window a request may have; with more they would not be a sample of the
 /// rest.
@@ -73,7 +80,7 @@ pub(super) struct Walk<'a> {
     last_request: u64,
     /// The request in flight that has a query chosen for standing at the front.
     front: Option<u64>,
-    pace: Sampled,
+    estimate: Estimate,
     pub(super) counts: Trailer,
 }
 
@@ -87,7 +94,7 @@ impl<'a> Walk<'a> {
             in_flight: HashMap::new(),
             last_request: 0,
             front: None,
-            pace: Sampled::default(),
+            estimate: Estimate::at_most(LARGEST_DATA),
             counts: Trailer::default(),
         }
     }
@@ -187,7 +194,7 @@ impl<'a> Walk<'a> {
     fn choose(&mut self, number: u64) -> Vec<usize> {
         let (mut waiting, all) = self.waiting();
         let chroot = self.queue.client().path().len();
-        let most = self.pace.reads().min(all / PART);
+        let most = self.estimate.reads_within(ANSWER_BYTES).min(READS_A_REQUEST).min(all / PART);
         let (mut chosen, mut reads, mut bytes) = (Vec::new(), 0, 0);
         let mut is_front = self.front.is_none();
         while let Some(last) = waiting.len().checked_sub(1) {
@@ -227,7 +234,10 @@ impl<'a> Walk<'a> {
     fn take(&mut self, number: u64, answers: Vec<MultiReadResult>) -> Result<(), Error> {
         let (queries, _) = self.in_flight.remove(&number).expect("it was in flight");
         self.front = self.front.filter(|front| *front != number);
-        self.pace.saw(answers.len(), answers.iter().map(size).sum());
+        for answer in &answers {
+            self.estimate.saw(size(answer));
+        }
+        self.estimate.remember(REMEMBERED);
         let (mut queries, mut answers) = (queries.into_iter(), answers.into_iter());
         let mut entries = VecDeque::with_capacity(self.entries.len());
         while let Some(entry) = self.entries.pop_front() {
@@ -260,9 +270,9 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn size(answer: &MultiReadResult) -> usize {
+fn size(answer: &MultiReadResult) -> u64 {
     match answer {
-        MultiReadResult::Data { data, .. } => data.len(),
+        MultiReadResult::Data { data, .. } => data.len() as u64,
         _ => 0,
     }
 }
