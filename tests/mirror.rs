@@ -1,4 +1,5 @@
-//! The mirror against real servers: it equals the tree, whatever happens to the tree, the connection and the server.
+//! The mirror against real servers: it equals the tree, whatever happens to the tree, the connection and the server. And
+//! against trees in memory, for what needs no server.
 
 #[path = "mirror"]
 mod mirror {
@@ -7,6 +8,7 @@ mod mirror {
     mod grammar;
     mod harness;
     mod large;
+    mod model;
     mod odd_trees;
     mod oracle;
     mod outages;

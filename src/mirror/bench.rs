@@ -18,6 +18,9 @@ use queuekeeper_queue::state::{JobState, Outcome, State};
 /// How many reads are applied before what they touched is evaluated, as the writer does it under load.
 const AT_ONCE: usize = 128;
 
+/// How long before its step a job is locked, in milliseconds.
+const WORK_MS: i64 = 5;
+
 /// The batch of all jobs.
 const BATCH: BatchId = BatchId::new(0);
 
@@ -68,7 +71,7 @@ pub fn apply_steps(jobs: u32, is_kept: bool) -> Applied {
             now_ms += 10;
             let some: Vec<_> = (first..jobs.min(first + 32)).map(JobId::new).collect();
             // The lock is seen by itself, the rest of the step at once, as it is read under load.
-            let taken: Vec<_> = some.iter().map(|job| lock(*job, now_ms)).collect();
+            let taken: Vec<_> = some.iter().map(|job| lock(*job, now_ms - WORK_MS)).collect();
             let stepped: Vec<_> = some.iter().flat_map(|job| step(*job, from, to, now_ms, version)).collect();
             reads += u32::try_from(taken.len() + stepped.len()).expect("a piece is small");
             let now = Timestamp::from_millisecond(now_ms).expect("some hours after 1970");

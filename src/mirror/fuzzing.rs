@@ -1,5 +1,5 @@
-//! An image of any znodes, for the fuzzing and for the tests that repeat what it found: outside the crate no other code
-//! sees an image without a server.
+//! A mirror without a server, for the fuzzing, for the tests that repeat what it found, and for those that need many
+//! trees: outside the crate no other code sees an image without one.
 
 use std::time::Duration;
 
@@ -72,11 +72,29 @@ impl Mirrored {
 
     /// Shows the same, but as watch events tell of them, the last one first.
     pub fn hear(&self, znodes: &[Znode]) {
-        self.show(|image| {
-            image.apply(Path::Root, &Znode { path: "/".to_owned(), data: Vec::new(), is_ephemeral: false }.found(0));
-        });
+        self.start();
         let reads = znodes.iter().enumerate().rev().map(|(at, znode)| (Path::parse(&znode.path), znode.found(at)));
         self.writer.apply(reads.collect(), |_, _| {});
+    }
+
+    /// Shows an empty tree, for [`Mirrored::follow`].
+    pub fn start(&self) {
+        self.walk(&[Znode { path: "/".to_owned(), data: Vec::new(), is_ephemeral: false }]);
+    }
+
+    /// Shows what reads of single znodes found, as watch events lead to them: `None` where there is nothing.
+    pub fn follow(&self, reads: Vec<(String, Option<(Vec<u8>, Stat)>)>) {
+        let found = |node| match node {
+            Some((data, stat)) => Found::Node { data, stat },
+            None => Found::Nothing,
+        };
+        let reads = reads.into_iter().map(|(path, node)| (Path::parse(&path), found(node)));
+        self.writer.apply(reads.collect(), |_, _| {});
+    }
+
+    /// Moves the bounds of the bands of ages to where they are at an instant, as the mirror does from time to time.
+    pub fn set_marks(&self, now: Timestamp) {
+        self.writer.set_marks(now);
     }
 
     /// Shows an image in the place of the one before, of which nothing is inherited.

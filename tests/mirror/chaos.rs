@@ -215,7 +215,7 @@ impl Chaos {
         let number = self.below(4);
         match self.below(6) {
             0 => format!("/locks/queue/{}", self.pick(&["ingest", "accessSmall", "accessLarge"])),
-            1 => format!("/locks/collections/merritt_{number}"),
+            1 => format!("/locks/collections/collection_{number}"),
             2 => format!("/locks/storage/ark_99999_fk{number}"),
             3 => format!("/locks/inventory/ark_99999_fk{number}"),
             4 => format!("/locks/localid/rbn-{number}_owner"),

@@ -190,6 +190,8 @@ fn figures(facts: &mut Facts, store: &Store, now: Timestamp, space: i64) -> Opti
         say(facts, format!("paused {}", queue.name()), &ms(summary.paused(*queue)));
     }
     say(facts, "collections held".to_owned(), &summary.collections_held);
+    say(facts, "held with collection".to_owned(), &summary.held_with_collection);
+    say(facts, "lock sessions".to_owned(), &summary.lock_sessions);
     say(facts, "znodes".to_owned(), &summary.znodes);
     say(facts, "unreadable".to_owned(), &summary.unreadable);
     let paths: BTreeSet<_> = store.unreadable()?.into_iter().collect();

@@ -25,7 +25,7 @@ pub(crate) const SETTLES: Duration = Duration::from_secs(5);
 pub(crate) const LIMIT: Duration = Duration::from_mins(10);
 
 /// What jobs may need and not wait for, in the comparisons.
-const SPACE: i64 = 1_000_000;
+pub(crate) const SPACE: i64 = 1_000_000;
 
 pub(crate) fn config(connect_string: &str) -> Config {
     Config { session_timeout: Duration::from_secs(30), ..Config::new(connect_string.parse().unwrap()) }

@@ -69,6 +69,9 @@ struct Figures {
     facts: Facts,
     counts: BTreeMap<String, u64>,
     oldest: BTreeMap<String, i64>,
+    /// Those that hold a lock, and the collections that an operator has locked.
+    sessions: BTreeSet<i64>,
+    held: BTreeSet<String>,
     now_ms: i64,
 }
 
@@ -101,6 +104,7 @@ impl Figures {
         self.add(format!("locks {kind} count"), 1);
         self.date(format!("locks {kind} oldest"), created);
         self.age(&format!("locks {kind}"), created);
+        self.sessions.extend(stat.map(|(session, ..)| session).filter(|session| *session != 0));
         self.facts.insert(format!("lock {path}"), format!("{kind} {stat:?}"));
     }
 
@@ -186,6 +190,7 @@ fn sort<'a>(tree: &'a Tree, closed: &BTreeSet<String>, figures: &mut Figures) ->
                 }
                 if kind == "collection" {
                     figures.add("collections held".to_owned(), 1);
+                    figures.held.insert(name.to_owned());
                 }
             }
             Kind::Unexpected => {
@@ -203,8 +208,14 @@ fn sort<'a>(tree: &'a Tree, closed: &BTreeSet<String>, figures: &mut Figures) ->
 /// What the tree below a root says, with the same arguments as for the store. `closed` are paths that are there, but
 /// not ours to read; of these the tree's data and stats are not used.
 pub(crate) fn of_tree(tree: &Tree, closed: &BTreeSet<String>, now: Timestamp, space: i64) -> Facts {
-    let mut figures =
-        Figures { facts: Facts::new(), counts: BTreeMap::new(), oldest: BTreeMap::new(), now_ms: now.as_millisecond() };
+    let mut figures = Figures {
+        facts: Facts::new(),
+        counts: BTreeMap::new(),
+        oldest: BTreeMap::new(),
+        sessions: BTreeSet::new(),
+        held: BTreeSet::new(),
+        now_ms: now.as_millisecond(),
+    };
     let Sorted { jobs, batches, requests, entries, references, folders, mut unknown } =
         sort(tree, closed, &mut figures);
     let strays = entries.iter().map(|(job, path)| (job, path));
@@ -236,7 +247,8 @@ pub(crate) fn of_tree(tree: &Tree, closed: &BTreeSet<String>, now: Timestamp, sp
     }
     let unknown: Vec<_> = unknown.into_iter().take(20).collect();
     figures.facts.insert("unknown states".to_owned(), unknown.join(" "));
-    let Figures { mut facts, counts, oldest, .. } = figures;
+    let Figures { mut facts, counts, oldest, sessions, .. } = figures;
+    say(&mut facts, "lock sessions".to_owned(), &(sessions.len() as u64));
     for (name, count) in counts {
         say(&mut facts, name, &count);
     }

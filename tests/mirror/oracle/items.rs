@@ -73,7 +73,10 @@ pub(super) fn job(figures: &mut Figures, id: &str, item: &Item<'_>, space: i64, 
     figures.add(format!("{group} locked"), u64::from(lock.is_some()));
     figures.add(format!("{group} retried"), u64::from(retries > 0));
     figures.add(format!("{group} retries"), retries);
-    figures.add(format!("{group} by operator"), u64::from(is_by_operator(state, &message)));
+    let is_by_operator = is_by_operator(state, &message);
+    figures.add(format!("{group} by operator"), u64::from(is_by_operator));
+    let is_held_with_others = state == Some("held") && !is_by_operator && figures.held.contains(&collection);
+    figures.add("held with collection".to_owned(), u64::from(is_held_with_others));
     figures.add(format!("{group} space"), space_needed);
     figures.date(format!("{group} oldest {locked}"), item.entered());
     figures.date(format!("{group} oldest"), item.entered());
