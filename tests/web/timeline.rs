@@ -105,9 +105,14 @@ async fn timelines_name_the_session_its_address_the_operator_and_the_reason() {
     assert_eq!((&moved["from"], &moved["address"]), (&json!("pending"), &json!(from)), "{of_batch:?}");
     assert!(of_batch.iter().any(|event| event["job"] == json!(job.to_string()) && event["to"] == "estimating"));
     let page = text(&format!("{base}/batches/{batch}")).await;
-    for line in
-        [format!("Pending → Processing{by}"), format!("../jobs/{job}\"><code>{job}</code></a> Failed → Estimating")]
-    {
+    let of_job = |what: &str| format!("../jobs/{job}\"><code>{job}</code></a> {what}");
+    for line in [
+        format!("Pending → Processing{by}"),
+        // How it stopped stays there when it goes on.
+        of_job(&format!("Estimating → Failed{by}")),
+        of_job("Resume requested by "),
+        of_job("Failed → Estimating"),
+    ] {
         assert!(page.contains(&line), "{line}: {page}");
     }
     shutdown.cancel();

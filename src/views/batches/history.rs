@@ -9,12 +9,12 @@ use crate::mirror::{Happening, Job, PastEvent, state_label};
 use crate::views::{Session, Source};
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::record::OperatorNote;
-use queuekeeper_queue::state::State;
+use queuekeeper_queue::state::{JobState, State};
 
-/// How many jobs are among the changes of a batch: those that changed last, each with its last change.
+/// How many jobs are among the changes of a batch: those that changed last.
 const JOBS: usize = 10;
 
-/// A change of a batch, or the last change of one of its jobs.
+/// A change of a batch or of one of its jobs.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct BatchChange {
     /// When, to the second.
@@ -45,8 +45,8 @@ pub(crate) struct BatchChange {
 }
 
 impl Source<'_> {
-    /// The changes of a batch that were seen since this process started to watch, eight at most, and the last change of
-    /// those of its jobs that changed last; the oldest first.
+    /// The changes of a batch that were seen since this process started to watch, eight at most, and of those of its jobs
+    /// that changed last: the last change of each, and those by which it stopped or went on again. The oldest first.
     pub(super) fn batch_history(&self, id: BatchId, now: Timestamp) -> Vec<BatchChange> {
         let of_batch = self.store.batch_past(id).into_iter().map(|event| {
             let (from, to) = (event.from.map(State::label), state_label(event.to));
@@ -60,24 +60,33 @@ impl Source<'_> {
             ..JobQuery::default()
         };
         let found = self.store.find_jobs(&query, now).map(|page| page.items).unwrap_or_default();
-        let jobs = found.into_iter().filter_map(|job| self.last_change(&job));
+        let jobs = found.into_iter().flat_map(|job| self.telling_changes(&job));
         let mut changes: Vec<_> = of_batch.chain(jobs).collect();
         changes.sort_by_key(|change| change.at);
         changes
     }
 
-    /// How a job came into its state; `None` where that is not known.
-    fn last_change(&self, job: &Job) -> Option<BatchChange> {
-        let id = Some(job.id.to_string());
-        let is_last = |event: &&PastEvent| matches!(event.what, Happening::Moved { to, .. } if to == job.state);
+    /// How a job came into its state, as far as that is known, and how it came into a state that needs an operator, and
+    /// out of it, before.
+    fn telling_changes(&self, job: &Job) -> Vec<BatchChange> {
+        let id = || Some(job.id.to_string());
         let past = self.store.past(job.id);
-        if let Some(PastEvent { at, what: Happening::Moved { from, to, session, .. }, note }) =
-            past.iter().rev().find(is_last)
-        {
-            let states = (from.map(State::label), state_label(*to));
-            return Some(self.change(*at, id, states, *session, note.as_deref()));
+        let is_last = |event: &PastEvent| matches!(event.what, Happening::Moved { to, .. } if to == job.state);
+        let last = past.iter().rposition(is_last);
+        let change = |(at, event): (usize, &PastEvent)| match event.what {
+            Happening::Moved { from, to, session, .. }
+                if Some(at) == last || [from, to].into_iter().flatten().any(is_at_rest) =>
+            {
+                let states = (from.map(State::label), state_label(to));
+                Some(self.change(event.at, id(), states, session, event.note.as_deref()))
+            }
+            _ => None,
+        };
+        let mut changes: Vec<_> = past.iter().enumerate().filter_map(change).collect();
+        if let (None, Some(entered)) = (last, job.entered) {
+            changes.push(self.change(entered, id(), (None, state_label(job.state)), None, Some(&job.message)));
         }
-        Some(self.change(job.entered?, id, (None, state_label(job.state)), None, Some(&job.message)))
+        changes
     }
 
     fn change(
@@ -102,4 +111,9 @@ impl Source<'_> {
             session: session.map(|(session, _)| session),
         }
     }
+}
+
+/// Whether a job in this state waits for an operator.
+fn is_at_rest(state: JobState) -> bool {
+    matches!(state, JobState::Failed | JobState::Held)
 }

@@ -1,5 +1,7 @@
 //! How far a deposit is.
 
+use std::collections::BTreeSet;
+
 use askama::Template;
 use jiff::Timestamp;
 
@@ -36,6 +38,7 @@ pub(super) struct BatchPage {
     states: Vec<StateLink>,
     jobs_href: String,
     failed_href: String,
+    has_one_failed: bool,
     why: Option<DiagnosisView>,
     events: Vec<Event>,
     faults: Vec<Fault>,
@@ -129,6 +132,7 @@ impl BatchPage {
             estimate: estimate(standing, now),
             states: standing.states.iter().map(link).collect(),
             jobs_href: jobs(None),
+            has_one_failed: batch.jobs.failed == Some(1),
             failed_href: if batch.jobs.failed.unwrap_or(0) > 0 { jobs(Some("failed")) } else { String::new() },
             why: standing.diagnosis.as_ref().map(|diagnosis| why(diagnosis, &path, root)),
             events: events(state, standing, root, now),
@@ -174,6 +178,14 @@ fn events(state: &State, standing: &BatchStanding, root: &str, now: Timestamp) -
             None => event,
         }
     }));
+    // What made its jobs go on again, and what was tried.
+    let at_rest = [JobState::Failed, JobState::Held].map(Named::label);
+    let left = standing.history.iter().filter(|change| change.from.is_some_and(|from| at_rest.contains(&from)));
+    let jobs: BTreeSet<&String> = left.filter_map(|change| change.job.as_ref()).collect();
+    for job in jobs {
+        let actions = timeline::actions(state, job, root, now).into_iter();
+        events.extend(actions.map(|event| Event::about(event, (job.clone(), format!("{root}jobs/{job}")))));
+    }
     events.extend(timeline::actions(state, &batch.id, root, now));
     timeline::in_order(events)
 }

@@ -6,7 +6,7 @@ use super::actions::{action_title, outcome};
 use crate::mirror::words;
 use crate::views::audit::{AuditFilter, AuditItem, AuditPageQuery};
 use crate::views::page::Limit;
-use crate::views::show::{Moment, brief, visible};
+use crate::views::show::{Moment, brief, counted, visible};
 use crate::web::api;
 use crate::web::state::State;
 
@@ -72,8 +72,9 @@ pub(super) fn actions(state: &State, target: &str, root: &str, now: Timestamp) -
 }
 
 fn requested(item: &AuditItem, root: &str, now: Timestamp) -> Dated {
+    let others = if item.count > 1 { format!(" for {}", counted(item.count, "item", "items")) } else { String::new() };
     let text = format!(
-        "{} requested by {}: {} ({})",
+        "{} requested{others} by {}: {} ({})",
         action_title(&item.action),
         visible(&item.actor),
         brief(&item.reason, LONG),
