@@ -198,9 +198,8 @@ fn failed(batch: &BatchSituation, now: Timestamp) -> Cause {
         format!(": {}", quoted(&batch.message))
     };
     let when = batch.entered.map(|at| format!(" {} ago", ago(at, now))).unwrap_or_default();
-    let failed = batch.references[Outcome::Failed as usize].unwrap_or(0);
     Cause::new(CauseKind::Failed, format!("It failed{when}{message}"))
-        .evidence(format!("{} {} of its jobs failed.", outcomes(batch), count(failed.into())))
+        .evidence(format!("Its jobs: {}", outcomes(batch)))
         .remedy("Fix and resume the failed jobs, then send the report again; or delete the batch.")
         .since(batch.entered)
         .items([Path::BatchNode(batch.id, BatchNode::Status)], 1)

@@ -83,7 +83,7 @@ impl Mirrored {
     }
 
     /// Shows what reads of single znodes found, as watch events lead to them: `None` where there is nothing.
-    pub fn follow(&self, reads: Vec<(String, Option<(Vec<u8>, Stat)>)>) {
+    pub fn follow(&self, reads: impl IntoIterator<Item = (String, Option<(Vec<u8>, Stat)>)>) {
         let found = |node| match node {
             Some((data, stat)) => Found::Node { data, stat },
             None => Found::Nothing,

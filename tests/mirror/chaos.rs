@@ -320,7 +320,7 @@ impl Chaos {
 
     /// Some writes that belong together.
     pub(crate) fn writes(&mut self) -> Vec<Write> {
-        match self.below(20) {
+        match self.below(24) {
             0..=1 => vec![new_job(self.below(JOBS), &format!("bid{:010}", 0), 5)],
             2..=6 => self.step(),
             7 => {
@@ -374,8 +374,24 @@ impl Chaos {
                 Write::Create("/queuekeeper".to_owned(), Vec::new()),
                 Write::Create(format!("/queuekeeper/{}", self.below(9)), Vec::new()),
             ],
-            _ => vec![Write::Create(self.any_path(), self.value())],
+            19 => vec![Write::Create(self.any_path(), self.value())],
+            _ => self.hold(),
         }
+    }
+
+    /// What few random values come to: jobs of few collections in the states that are counted by more than their number,
+    /// and holds of these collections.
+    fn hold(&mut self) -> Vec<Write> {
+        let (job, collection) = (format!("/jobs/{}", self.job()), format!("collection_{}", self.below(2)));
+        let state = self.pick(&["Held", "Provisioning", "Pending", "Failed"]);
+        let message = self.pick(&["Success", "By alice with queuekeeper: a court order"]);
+        let hold = format!("/locks/collections/{collection}");
+        vec![
+            Write::Set(format!("{job}/configuration"), json!({"profile": collection}).to_string().into_bytes()),
+            Write::Set(format!("{job}/space_needed"), self.pick(&["10", "1000000", "1000001", "2000000"]).into()),
+            Write::Set(format!("{job}/status"), json!({"status": state, "message": message}).to_string().into_bytes()),
+            if self.one_in(2) { Write::Lock(hold) } else { Write::Delete(hold) },
+        ]
     }
 
     /// Some subtree, to be deleted.

@@ -155,7 +155,7 @@ fn it_tells_how_the_states_move_and_why_one_does_not() {
     }
     // The pause is decisive; the window's title and icon say so while the page is behind others.
     assert!(text.contains("Paused for 2.0 h : only the inventory daemon takes jobs"), "{text}");
-    assert!(html.contains("<title>Paused · queuekeeper</title>"), "{html}");
+    assert!(html.contains("<title>Paused: only the inventory daemon takes jobs · queuekeeper</title>"), "{html}");
     assert!(html.contains(r#"type="image/svg+xml" href="./icon/bad-"#), "{html}");
     assert!(html.contains(r#"<li class="step stuck" data-key="provisioning"><a href="./jobs?state=provisioning">"#));
     assert!(html.contains(r#"href="./jobs?group=00000000000000ff""#), "{html}");

@@ -121,7 +121,9 @@ fn a_batch_tells_how_far_it_is() {
     let mut failed = batch(BatchState::Failed, counts);
     failed.message = "mail server".into();
     assert_eq!(of(&failed)[0], "stopped: It failed and needs an operator.");
-    assert!(of(&failed)[1].starts_with("failed: It failed 1.0 h ago: “mail server” | 6,120 completed, 4 failed."));
+    assert!(
+        of(&failed)[1].starts_with("failed: It failed 1.0 h ago: “mail server” | Its jobs: 6,120 completed, 4 failed.")
+    );
     assert_eq!(of(&batch(BatchState::Completed, counts))[0], "done: It is done, and its report has been made.");
 }
 

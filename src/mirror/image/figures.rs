@@ -193,3 +193,54 @@ pub(in crate::mirror) fn by_age(len: usize, above: [usize; 5]) -> ByAge {
     }
     bands
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In the one collection that there is.
+    fn standing(state: JobState, is_by_operator: bool) -> Standing {
+        Standing { state: Some(state), is_by_operator, ..Standing::default() }
+    }
+
+    #[test]
+    fn a_collection_is_crossed_by_its_first_and_last_pending_or_held_job() {
+        let mut figures = Figures::default();
+        let mut change = |enters: bool, row: u32, standing: Standing| {
+            let job = JobId::new(row);
+            if enters {
+                figures.enter(row, job, standing);
+            } else {
+                figures.leave(row, job, standing);
+            }
+            let all = figures.held_with(TextId::default());
+            (figures.crossed.drain().count(), all)
+        };
+        for state in [JobState::Pending, JobState::Held] {
+            let held = |jobs| if state == JobState::Held { jobs } else { 0 };
+            let job = standing(state, false);
+            assert_eq!(change(true, 1, job), (1, held(1)), "the first {state}");
+            assert_eq!(change(true, 2, job), (0, held(2)), "the second");
+            assert_eq!(change(false, 1, job), (0, held(1)), "the last but one");
+            assert_eq!(change(false, 2, job), (1, 0), "the last");
+        }
+        // One that an operator held by itself is none of them, whichever comes first.
+        let [own, with] = [true, false].map(|is_by_operator| standing(JobState::Held, is_by_operator));
+        assert_eq!(change(true, 1, own), (0, 0));
+        assert_eq!(change(true, 2, with), (1, 1));
+        assert_eq!(change(true, 3, own), (0, 1));
+        assert_eq!(change(false, 2, with), (1, 0));
+        assert_eq!((change(false, 1, own), change(false, 3, own)), ((0, 0), (0, 0)));
+        // Nor does it count who made a job Pending, or what is in other states.
+        assert_eq!(change(true, 4, standing(JobState::Pending, true)), (1, 0));
+        assert_eq!(change(true, 5, standing(JobState::Failed, false)), (0, 0));
+        assert_eq!(change(true, 6, standing(JobState::Completed, true)), (0, 0));
+    }
+
+    #[test]
+    fn instants_before_time_have_all_ages() {
+        assert_eq!(age_marks(i64::MIN), [i64::MIN; 5]);
+        assert_eq!(age_marks(100_000_000), [99_940_000, 99_400_000, 96_400_000, 78_400_000, 13_600_000]);
+        assert_eq!(by_age(10, [1, 1, 4, 4, 9]), [1, 0, 3, 0, 5, 1]);
+    }
+}

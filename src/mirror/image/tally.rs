@@ -48,3 +48,17 @@ impl<K: Copy + Eq + Hash + Ord> Tally<K> {
         self.most.iter().map(|(count, item)| (*item, count.0))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_none_is_not_counted_and_the_largest_come_first() {
+        let mut tally = Tally::of([("a", 2), ("b", 0), ("c", 3)].into_iter());
+        assert_eq!((tally.len(), tally.largest().collect::<Vec<_>>()), (2, vec![("c", 3), ("a", 2)]));
+        tally.add("b", 4);
+        tally.add("c", -3);
+        assert_eq!((tally.len(), tally.largest().collect::<Vec<_>>()), (2, vec![("b", 4), ("a", 2)]));
+    }
+}

@@ -1,13 +1,15 @@
 //! The verdict: whether the queue flows, in one sentence.
 
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{Recent, StateFigures};
 use crate::insight::{Cause, CauseKind};
-use crate::mirror::Summary;
 use crate::mirror::words::{about, ago, counted, length, percent};
+use crate::mirror::{Pace, Summary};
 use crate::views::status::Status;
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::path::Queue;
@@ -15,6 +17,10 @@ use queuekeeper_queue::state::{JobState, State as _};
 
 /// Where no job completes, one that has waited for so long shows that the queue is slow.
 const LONG_WAIT: SignedDuration = SignedDuration::from_mins(5);
+
+/// What stands before the time of a verdict: how long it lasts, and how long the job that has waited longest does.
+const FOR: &str = " for";
+const WAITS: &str = ", oldest wait";
 
 /// What the state of the whole queue comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -29,11 +35,12 @@ pub(crate) enum VerdictKind {
     Paused,
     /// Jobs wait, no daemon takes any, and none is being worked on.
     NoDaemon,
-    /// A state has not moved for a minute or longer, for a reason that does not pass by itself.
+    /// No job leaves a state, for a reason that does not pass by itself.
     Stalled,
     /// No job is in a state that daemons work on.
     Idle,
-    /// Jobs have waited for minutes, none completes at present, and nothing is known to stop them.
+    /// None completes at present although jobs have waited for minutes or completed until a moment ago, and nothing is
+    /// known to stop them.
     Slow,
     /// Jobs complete, or none has waited for long.
     Flowing,
@@ -76,7 +83,7 @@ pub(crate) struct Verdict {
     /// When this began; for `flowing`, `slow` and `unknown`, since when the job waits that has waited longest; null if
     /// unknown, and for `idle`.
     pub(crate) since: Option<Timestamp>,
-    /// The verdict in two or three words.
+    /// The sentence without its time.
     #[serde(skip)]
     pub(crate) title: String,
     /// The sentence before the time since then, and after it.
@@ -94,17 +101,19 @@ impl VerdictKind {
     }
 
     /// A sentence of what comes before the time since then, and what comes after it.
-    fn since(self, title: String, since: Option<Timestamp>, now: Timestamp, before: &str, after: String) -> Verdict {
+    fn since(self, title: &str, since: Option<Timestamp>, now: Timestamp, before: &str, after: String) -> Verdict {
+        let what = [FOR, WAITS].into_iter().find_map(|suffix| before.strip_suffix(suffix)).unwrap_or(before);
         let around = (format!("{title}{before}"), after);
+        let title = format!("{title}{what}{}", around.1);
         let time = since.map(|since| format!(" {}", ago(since, now))).unwrap_or_default();
         let sentence = format!("{}{time}{}", around.0, around.1);
         Verdict { kind: self, health: self.health(), sentence, since, title, around }
     }
 
     /// The same of something that lasts.
-    fn lasting(self, title: impl Into<String>, since: Option<Timestamp>, now: Timestamp, why: &str) -> Verdict {
+    fn lasting(self, title: &str, since: Option<Timestamp>, now: Timestamp, why: &str) -> Verdict {
         let after = if why.is_empty() { String::new() } else { format!(": {why}") };
-        self.since(title.into(), since, now, if since.is_some() { " for" } else { "" }, after)
+        self.since(title, since, now, if since.is_some() { FOR } else { "" }, after)
     }
 }
 
@@ -174,7 +183,7 @@ fn stalled(recent: &Recent, now: Timestamp) -> Option<Verdict> {
         others => format!(" (and {})", counted(others as u64, "earlier state", "earlier states")),
     };
     let title = format!("Stalled in {}", stopped.state.name());
-    Some(VerdictKind::Stalled.lasting(title, stopped.since, now, &format!("{why}{others}")))
+    Some(VerdictKind::Stalled.lasting(&title, stopped.since, now, &format!("{why}{others}")))
 }
 
 /// The cause that stops a state: what blocks all of its jobs before what stops some of them.
@@ -213,25 +222,50 @@ fn moving(summary: &Summary, states: &[StateFigures], recent: &Recent, now: Time
     let oldest = waiting.filter_map(|(_, figures)| figures.oldest_unlocked).min();
     let is_long = oldest.is_some_and(|oldest| now.duration_since(oldest) >= LONG_WAIT);
     let (completed, seen) = (recent.flow.completed(), recent.flow.completed_1h);
-    let waits = if oldest.is_some() { ", oldest wait" } else { "" };
-    let flowing =
-        |before: String| VerdictKind::Flowing.since("Flowing".to_owned(), oldest, now, &before, String::new());
-    match completed.present().per_hour() {
-        Some(per_hour) if per_hour > 0.0 => flowing(format!(": {} jobs/h{waits}", about(rounded(per_hour)))),
+    let waits = if oldest.is_some() { WAITS } else { "" };
+    let flowing = |before: String| VerdictKind::Flowing.since("Flowing", oldest, now, &before, String::new());
+    let present = completed.present();
+    let has_stopped = has_stopped(present, recent, now);
+    match present.per_hour() {
+        Some(per_hour) if per_hour > 0.0 && !has_stopped => {
+            flowing(format!(": {} jobs/h{waits}", about(rounded(per_hour))))
+        }
         Some(_) => {
-            let (kind, title) = if is_long { (VerdictKind::Slow, "Slow") } else { (VerdictKind::Flowing, "Flowing") };
+            let is_slow = is_long || has_stopped;
+            let (kind, title) = if is_slow { (VerdictKind::Slow, "Slow") } else { (VerdictKind::Flowing, "Flowing") };
             let before = format!(": {} unfinished, none completed recently{waits}", counted(jobs, "job", "jobs"));
-            kind.since(title.to_owned(), oldest, now, &before, String::new())
+            kind.since(title, oldest, now, &before, String::new())
         }
         // Too little was seen for a rate, but enough to know that jobs move.
         None if seen.count > 0 => {
             flowing(format!(": {} completed in {}{waits}", counted(seen.count, "job", "jobs"), length(seen.over)))
         }
+        // Nothing was seen yet, and the completed jobs that are still there say when they came.
+        None if just_completed(summary) > 0 => {
+            let completed = counted(just_completed(summary), "job", "jobs");
+            flowing(format!(": at least {completed} completed in 10 min{waits}"))
+        }
         None => {
             let title = format!("{} unfinished", counted(jobs, "job", "jobs"));
-            VerdictKind::Unknown.since(title, oldest, now, waits, String::new())
+            VerdictKind::Unknown.since(&title, oldest, now, waits, String::new())
         }
     }
+}
+
+/// So many jobs would have completed at the present pace since the last one did: that is no chance.
+const MISSING: f64 = 20.0;
+
+/// Whether jobs completed at this pace until a moment ago, and none does now. The pace is that of minutes.
+fn has_stopped(pace: Pace, recent: &Recent, now: Timestamp) -> bool {
+    let last = recent.flow.states.get(Some(JobState::Notify)).seen_left;
+    let since = last.and_then(|last| Duration::try_from(now.duration_since(last)).ok()).unwrap_or_default();
+    pace.per_second().unwrap_or(0.0) * since.as_secs_f64() >= MISSING
+}
+
+/// Jobs that are Completed, and were not so ten minutes ago.
+fn just_completed(summary: &Summary) -> u64 {
+    let [minute, ten_minutes, ..] = summary.jobs.get(Some(JobState::Completed)).by_age;
+    minute + ten_minutes
 }
 
 /// A rate to two digits: more of them would change all the time, and mean nothing.
@@ -249,12 +283,10 @@ fn lowered(sentence: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::insight::Diagnosis;
     use crate::metrics::storage::Space;
-    use crate::mirror::{Freshness, Pace, Pause};
+    use crate::mirror::{Freshness, Pause};
     use crate::views::overview::{Stopped, states};
 
     fn now() -> Timestamp {
@@ -284,8 +316,11 @@ mod tests {
         }
         let status = Status::new(freshness, "zk1:2181".to_owned(), now());
         let verdict = verdict(&status, &summary, &states::all(&summary, recent), recent, now());
-        assert!(verdict.sentence.starts_with(&verdict.title), "{verdict:?}");
-        assert!(verdict.sentence.starts_with(&verdict.around.0) && verdict.sentence.ends_with(&verdict.around.1));
+        let (before, after) = (&*verdict.around.0, &*verdict.around.1);
+        let time = verdict.sentence.strip_prefix(before).and_then(|rest| rest.strip_suffix(after)).unwrap();
+        let untimed =
+            [FOR, WAITS].iter().fold(verdict.sentence.clone(), |text, what| text.replace(&format!("{what}{time}"), ""));
+        assert_eq!(verdict.title, untimed);
         (verdict.kind, verdict.sentence)
     }
 
@@ -332,6 +367,17 @@ mod tests {
             (VerdictKind::Slow, "Slow: 405 jobs unfinished, none completed recently, oldest wait 20 min"),
             sentence_after(1_200, &waiting, &completing(0), &synced()),
         );
+        // At one in 0.8 s, fifteen seconds without one may be chance, and sixteen are not.
+        let stopped_for = |seconds| {
+            let mut recent = completing(377);
+            recent.flow.states.get_mut(Some(JobState::Notify)).seen_left = Some(ago(seconds));
+            of(&waiting, &recent)
+        };
+        is((VerdictKind::Flowing, "Flowing: 4,500 jobs/h, oldest wait 3 min"), stopped_for(15));
+        is(
+            (VerdictKind::Slow, "Slow: 405 jobs unfinished, none completed recently, oldest wait 3 min"),
+            stopped_for(16),
+        );
         // A large object takes its time.
         is(
             (VerdictKind::Flowing, "Flowing: 1 job unfinished, none completed recently"),
@@ -341,6 +387,13 @@ mod tests {
         begun.flow.completed_1h = Pace { count: 1, over: Duration::from_secs(12) };
         is((VerdictKind::Flowing, "Flowing: 1 job completed in 12 s, oldest wait 3 min"), of(&waiting, &begun));
         is((VerdictKind::Unknown, "405 jobs unfinished, oldest wait 3 min"), of(&waiting, &Recent::default()));
+        let mut summary = Summary::default();
+        summary.jobs.get_mut(Some(Completed)).by_age = [40, 13, 7, 0, 0, 0];
+        summary.jobs.get_mut(Some(Pending)).count = 1;
+        let status = Status::new(&synced(), "zk1:2181".to_owned(), now());
+        let recent = Recent::default();
+        let found = verdict(&status, &summary, &states::all(&summary, &recent), &recent, now());
+        is((VerdictKind::Flowing, "Flowing: at least 53 jobs completed in 10 min"), (found.kind, found.sentence));
         is(
             (VerdictKind::Idle, "Idle: no job is waiting or in progress"),
             of(&[(Completed, 9, 0), (Failed, 2, 0), (Held, 1, 0)], &completing(0)),

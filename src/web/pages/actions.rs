@@ -135,7 +135,7 @@ pub(super) fn outcome(label: &str) -> Outcome {
             "warn",
             "The action was cancelled: items in progress were finished, and the rest was not started.",
         ),
-        "in_part" => ("In part", "warn", "The action was executed in part; the rest was refused."),
+        "in_part" => ("In part", "warn", "The action was executed in part; the rest was skipped or refused."),
         "conflict" => ("Refused", "warn", "Nothing was done: the state of the queue forbids it."),
         "unknown" => (
             "Unknown",

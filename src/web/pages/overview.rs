@@ -55,7 +55,7 @@ struct Content {
 struct Verdict {
     /// `good`, `warn` or `bad`.
     class: &'static str,
-    /// The same in a few words, for the title of the window.
+    /// The same without its time, for the title of the window, where nothing counts the seconds.
     title: String,
     /// Where the icon of the window is, relative to the root: red where something is urgent, with how much.
     icon: String,

@@ -15,6 +15,9 @@ const HEIGHT: f64 = 100.0;
 /// How many labels an axis has at most.
 const TICKS: f64 = 5.0;
 
+/// The same of the time: a small chart has room for so many, with half of the day behind each.
+const TIME_TICKS: f64 = 4.0;
+
 /// The part of the height below the highest label: it stands above its line.
 const FILLED: f64 = 0.86;
 
@@ -97,9 +100,10 @@ impl Plot {
         let (step, top) = scale(unit, high.max(chart.limit.unwrap_or(0.0)));
         let domain = top / FILLED;
         let points = chart.series.iter().map(|series| series.values.len()).max().unwrap_or(0);
+        let newest = newest(chart);
         let line = |(at, series): (usize, &Series)| {
             let (path, area) = path(&series.values, domain);
-            let latest = series.values.iter().rev().copied().flatten().next();
+            let latest = newest.and_then(|at| series.values.get(at).copied().flatten());
             Line {
                 name: series.name,
                 class: format!("s{at}"),
@@ -155,17 +159,22 @@ impl Table {
     }
 }
 
+/// The last point at which anything is known: a series of which nothing is known there has no latest value, however
+/// many it had before.
+fn newest(chart: &Chart) -> Option<usize> {
+    chart.series.iter().filter_map(|series| series.values.iter().rposition(Option::is_some)).max()
+}
+
 /// What a chart shows, in words.
 fn text(chart: &Chart, unit: Unit) -> String {
     let an_hour = if unit == Unit::PerHour { " an hour" } else { "" };
     let said = |value: f64| format!("{}{an_hour}", shown(unit, value));
     let of = |series: &Series| {
         let known: Vec<f64> = series.values.iter().copied().flatten().collect();
-        let last = known.last()?;
+        let last = newest(chart).and_then(|at| series.values.get(at).copied().flatten());
         let (low, high) =
             known.iter().fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(*value), high.max(*value)));
-        let [low, high, last] = [low, high, *last].map(said);
-        Some((series.name, low, high, last))
+        (!known.is_empty()).then(|| (series.name, said(low), said(high), last.map_or_else(|| "-".to_owned(), said)))
     };
     let known: Vec<_> = chart.series.iter().filter_map(of).collect();
     match &known[..] {
@@ -261,8 +270,8 @@ fn round(high: f64) -> f64 {
 /// The labels of the time, at round instants.
 fn times(from: Timestamp, step: Duration, points: usize) -> Vec<XTick> {
     let length = step.as_secs_f64() * points as f64;
-    let every = TIMES.into_iter().find(|every| *every >= 60.0 && length / every <= TICKS);
-    let every = every.unwrap_or_else(|| (length / TICKS / DAY).ceil() * DAY);
+    let every = TIMES.into_iter().find(|every| *every >= 60.0 && length / every <= TIME_TICKS);
+    let every = every.unwrap_or_else(|| (length / TIME_TICKS / DAY).ceil() * DAY);
     #[expect(clippy::cast_possible_truncation, reason = "a step between labels is at most some days")]
     let seconds = every as i64;
     let start = from.as_millisecond() as f64 / 1000.0;
@@ -336,6 +345,10 @@ mod tests {
         assert_eq!(plot.lines[0].area, "M1.5 100L1.5 57.0h1V100H1.5ZM3.5 100L3.5 14.0L4.5 100.0V100H3.5Z");
         assert_eq!((&*plot.lines[0].data, &*plot.lines[0].latest), (",2,,4,0", "0"));
         assert_eq!(plot.text, "Jobs, Pending: lowest 0, highest 4, latest 0");
+        // What ended before the others is not the latest.
+        let plot = Plot::new(&chart(ChartKind::Jobs, &[&[Some(9.0), None], &[Some(1.0), Some(2.0)]])).unwrap();
+        assert_eq!(plot.text, "Jobs, latest: Pending -, Pending 2");
+        assert_eq!([&*plot.lines[0].latest, &*plot.lines[1].latest], ["-", "2"]);
         assert!(Plot::new(&chart(ChartKind::Jobs, &[&[None]])).is_none());
         assert!(Plot::new(&chart(ChartKind::Storage, &[])).is_none());
     }

@@ -18,7 +18,8 @@ pub(super) fn items(overview: &RulesStatus) -> Vec<Attention> {
         let by = if pause.who.is_empty() {
             String::new()
         } else {
-            format!(" It was paused by {}.", brief(&pause.who, LONG))
+            let why = if pause.why.is_empty() { String::new() } else { format!(": {}", brief(&pause.why, LONG)) };
+            format!(" {}", as_sentence(&format!("It was paused by {}{why}", brief(&pause.who, LONG))))
         };
         items.push(Attention {
             since: Some(pause.since),

@@ -20,7 +20,8 @@ pub(super) fn groups(summary: &Summary, recent: &Recent) -> Vec<Attention> {
         let title = if listed == 0 {
             format!("{} failed", counted(rest, "job", "jobs"))
         } else {
-            format!("{} failed for other reasons", counted(rest, "more job", "more jobs"))
+            let reasons = if rest == 1 { "another reason" } else { "other reasons" };
+            format!("{} failed for {reasons}", counted(rest, "more job", "more jobs"))
         };
         let groups = recent.failure_groups.saturating_sub(recent.failures.len()) as u64;
         let text = match (rest, groups) {

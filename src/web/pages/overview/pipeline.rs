@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::mirror::words;
 use crate::views::overview::{Overview, StateFigures};
@@ -110,6 +110,9 @@ fn step(state: &StateFigures, overview: &Overview, now: Timestamp) -> Step {
     }
 }
 
+/// How long ago a job left a state that is shown with its rate although it is empty.
+const LATELY: SignedDuration = SignedDuration::from_mins(1);
+
 fn rate(state: &StateFigures, overview: &Overview, now: Timestamp) -> String {
     if state.state == "completed" {
         if overview.watched_seconds == 0 {
@@ -117,16 +120,18 @@ fn rate(state: &StateFigures, overview: &Overview, now: Timestamp) -> String {
         }
         return format!("+ {} {}", Count(overview.completed_1h), overview.watched());
     }
-    if !state.is_on_path || state.count == 0 {
+    // One that is empty for a moment flows as before.
+    let is_lately = state.last_left.is_some_and(|left| now.duration_since(left) < LATELY);
+    if !state.is_on_path || (state.count == 0 && !is_lately) {
         return String::new();
     }
     match (state.left_per_hour, state.last_left) {
         (Some(rate), _) if rate > 0.0 && !state.is_stopped => format!("{} an hour", words::about(rate)),
-        (Some(_), Some(left)) => {
+        (Some(_), Some(left)) if state.count > 0 => {
             let still = Duration::try_from(now.duration_since(left)).unwrap_or_default();
             format!("none for {}", Ago(still))
         }
-        (Some(_), None) | (None, _) => String::new(),
+        _ => String::new(),
     }
 }
 
