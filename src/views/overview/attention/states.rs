@@ -48,13 +48,11 @@ pub(super) fn stopped(recent: &Recent) -> Vec<Attention> {
         if causes().any(|cause| cause.kind == CauseKind::QueuePaused) && decisive.remedy.is_none() {
             return None;
         }
-        let shown = causes().filter(|cause| cause.kind != CauseKind::QueuePaused).take(CAUSES);
-        let text: Vec<String> = shown
-            .map(|cause| match &*cause.evidence {
-                "" => cause.sentence.clone(),
-                evidence => format!("{} {evidence}", cause.sentence),
-            })
-            .collect();
+        let mut shown = causes().filter(|cause| cause.kind != CauseKind::QueuePaused).take(CAUSES);
+        // The evidence of the others is on the page of each job.
+        let first = shown.next().into_iter().flat_map(|cause| [cause.sentence.as_str(), cause.evidence.as_str()]);
+        let text: Vec<&str> =
+            first.chain(shown.map(|cause| &*cause.sentence)).filter(|text| !text.is_empty()).collect();
         Some(Attention {
             since: stopped.since,
             remedy: causes().find_map(|cause| cause.remedy).unwrap_or_default().to_owned(),

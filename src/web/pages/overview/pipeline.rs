@@ -111,7 +111,7 @@ fn step(state: &StateFigures, overview: &Overview, now: Timestamp) -> Step {
 }
 
 /// How long ago a job left a state that is shown with its rate although it is empty.
-const LATELY: SignedDuration = SignedDuration::from_mins(1);
+const LATELY: SignedDuration = SignedDuration::from_secs(5);
 
 fn rate(state: &StateFigures, overview: &Overview, now: Timestamp) -> String {
     if state.state == "completed" {
