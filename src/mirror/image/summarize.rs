@@ -269,3 +269,6 @@ struct Clocks {
 fn known(at_ms: i64, clocks: Clocks) -> Option<Timestamp> {
     (at_ms != UNKNOWN_MS).then(|| clocks.offset.to_own(at_ms).min(clocks.now))
 }
+
+#[cfg(test)]
+mod tests;
