@@ -1,5 +1,6 @@
 //! An open page follows the queue, and leaves its reader's place alone.
 
+use fantoccini::actions::{InputSource as _, KeyAction, KeyActions};
 use fantoccini::key::Key;
 use jiff::Timestamp;
 use queuekeeper_queue::{Due, NewJob};
@@ -93,9 +94,11 @@ async fn keyboard(browser: &Browser, served: &Served) {
     }
 }
 
-/// Sends keys to whatever has the focus.
+/// Presses keys, whatever has the focus: just after a dialog was closed that may still be something in it.
 async fn press(browser: &Browser, keys: &str) {
-    browser.page.active_element().await.unwrap().send_keys(keys).await.unwrap();
+    let up_and_down = |keys: KeyActions, value| keys.then(KeyAction::Down { value }).then(KeyAction::Up { value });
+    let actions = keys.chars().fold(KeyActions::new("keyboard".to_owned()), up_and_down);
+    browser.page.perform_actions(actions).await.unwrap();
 }
 
 /// Single keys search, move and lead to pages, not while one types, and can be turned off.
