@@ -62,6 +62,9 @@ async fn timelines_name_the_session_its_address_the_operator_and_the_reason() {
     assert!(page.contains(&format!("<code>{session}</code></a> at {from}")), "{page}");
     let jobs = daemon.create_jobs(batch, &[NewJob::new(r#"{"filename":"a.zip","primaryID":"ark:/1/2"}"#)], now()).await;
     let job = jobs.unwrap()[0];
+    // What is gone before it is read was never seen.
+    let is_pending = async || json_of(&format!("{base}/api/v1/jobs?state=pending")).await["total"] == 1;
+    eventually(LIMIT, "the job is seen in its first state", is_pending).await;
     daemon.finish_batch(&locked, &ItemChange::success(), now()).await.unwrap();
     let locked = daemon.acquire_job(JobState::Pending, now()).await.unwrap().0.unwrap();
     daemon.finish_job(&locked, &JobChange::success(), now()).await.unwrap();
