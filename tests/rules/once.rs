@@ -163,8 +163,8 @@ async fn a_lost_connection_repeats_nothing_and_a_decision_that_cannot_be_recorde
     let jobs = world.failed(100).await;
     keeper.sees(JobState::Failed, 100).await;
     assert_eq!(keeper.outcome(failed_jobs("01")).await, "accepted");
-    // Cut in the middle, repeatedly.
-    for left in [95, 70, 40, 10] {
+    // Cut in the middle, repeatedly, and not so late that the last write of all may be cut off from its answer.
+    for left in [95, 80, 65, 50] {
         eventually(LIMIT, "it continues", async || world.count(&jobs, JobState::Failed).await < left).await;
         proxy.cut(Newcomers::Close);
         eventually(LIMIT, "the loss is seen", async || !keeper.store.freshness().is_synced()).await;
@@ -174,7 +174,8 @@ async fn a_lost_connection_repeats_nothing_and_a_decision_that_cannot_be_recorde
     }
     keeper.settled(&world).await;
     assert_eq!(world.resumed().await, vec![1; 100]);
-    assert_eq!(keeper.counted("executed"), 1);
+    // The znode is gone before its end is counted.
+    eventually(LIMIT, "the execution is counted", async || keeper.counted("executed") == 1).await;
     assert!(keeper.counted("not_synced") >= 4);
     keeper.end().await;
 }
