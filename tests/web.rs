@@ -35,6 +35,7 @@ mod web {
     mod signals;
     mod site;
     mod slow;
+    mod sorting;
     mod timeline;
     mod tls;
     mod web_file;

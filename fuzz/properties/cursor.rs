@@ -1,7 +1,7 @@
 //! Cursors, and the other names in addresses.
 
 use queuekeeper::actions::audit::ActionId;
-use queuekeeper::mirror::failures::{FailureCursor, FailureKey};
+use queuekeeper::mirror::failures::FailureKey;
 use queuekeeper::mirror::find::{Direction, JobCursor, JobSort, SEARCH_LIMIT, SearchText};
 use queuekeeper::mirror::lists::Cursor;
 use queuekeeper_queue::fault::Fault;
@@ -25,10 +25,6 @@ pub fn check(data: &[u8]) {
                 "it is of one list"
             );
         }
-        Err(error) => shown::error(error, 200),
-    }
-    match text.parse::<FailureCursor>() {
-        Ok(cursor) => shown::again(&cursor),
         Err(error) => shown::error(error, 200),
     }
     match text.parse::<FailureKey>() {

@@ -26,7 +26,7 @@ mod tally;
 mod unfinished;
 
 pub use file::Rotation;
-pub use recent::{AuditQuery, Entry, EntryPage};
+pub use recent::{AuditOrder, AuditQuery, Entry, EntryPage};
 pub(super) use record::TARGETS_PER_RECORD;
 pub use record::{ActionId, Counted, Decided, Finished, Record};
 pub use tally::Unchanged;

@@ -7,11 +7,14 @@ use super::client::ClientArgs;
 use super::output::{Column, Screen, Table};
 use super::paging::Paging;
 use super::words::{ago, count};
-use crate::views::failures::FailureList;
+use crate::views::failures::{FailureList, FailureSort};
 
-/// List failed jobs in groups of one cause, the largest first
+/// List failed jobs in groups of one cause, by default the largest first
 #[derive(Clone, Debug, Args)]
 pub(super) struct FailuresArgs {
+    #[command(flatten)]
+    sort: FailureSort,
+
     #[command(flatten)]
     paging: Paging,
 
@@ -28,7 +31,7 @@ impl FailuresArgs {
         let list = self.client.ask(async |link| {
             let store = link.store(false).await?;
             let source = link.source(&store);
-            Ok(self.paging.take(|page| source.failures(page))?)
+            Ok(self.paging.take(|page| source.failures(self.sort, page))?)
         });
         let list = list.await?;
         self.client.output.list(&list, &list.items, |screen| show(&list, screen))?;
@@ -45,6 +48,7 @@ fn show(list: &FailureList, screen: &mut Screen) {
         Column::new("GROUP"),
         Column::number("JOBS"),
         Column::new("FAILED IN"),
+        Column::number("FIRST"),
         Column::number("LATEST"),
         Column::rest("MESSAGE"),
     ]);
@@ -53,6 +57,7 @@ fn show(list: &FailureList, screen: &mut Screen) {
             group.group.clone(),
             count(group.count),
             group.failed_in.to_owned(),
+            ago(group.oldest, now),
             ago(group.newest, now),
             group.pattern.clone(),
         ]);

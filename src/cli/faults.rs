@@ -29,7 +29,7 @@ pub(super) struct FaultsArgs {
     filter: FaultFilter,
 
     /// Repair each of them that can be repaired by writing, each shown first; with --yes all of them at once
-    #[arg(long, help_heading = "Acting", conflicts_with_all = ["limit", "cursor"])]
+    #[arg(long, help_heading = "Acting", conflicts_with_all = ["limit", "cursor", "sort"])]
     repair: bool,
 
     /// Only the faults of this item: its path, as listed

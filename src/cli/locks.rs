@@ -8,6 +8,7 @@ use super::output::{Column, Screen, Table};
 use super::paging::Paging;
 use super::words::{ago, count};
 use crate::views::locks::{LockFilter, LockList};
+use crate::views::show::requested;
 
 /// List locks, by default oldest first
 #[derive(Clone, Debug, Args)]
@@ -62,4 +63,12 @@ fn show(list: &LockList, screen: &mut Screen) {
         table.row([ago(lock.created, now), session, lock.path.clone()]);
     }
     screen.table(&table);
+    // Who paused or held, and why, which a column has no room for.
+    for lock in &list.items {
+        let requested = requested(lock.by.as_deref().unwrap_or_default(), lock.reason.as_deref().unwrap_or_default());
+        if !requested.is_empty() {
+            screen.gap();
+            screen.item("", &format!("{}: {requested}", lock.path));
+        }
+    }
 }

@@ -217,6 +217,27 @@ mod tests {
     }
 
     #[test]
+    fn a_moment_tells_what_has_gone_by_and_by_how_much_our_clock_was_set() {
+        let earlier = moment(10_000, 1_000_000);
+        let later = |set_by| moment(40_000, 1_030_000 + set_by);
+        assert_eq!(later(60_000).since(earlier), Duration::from_secs(30));
+        assert_eq!(later(60_000).own().as_millisecond(), 1_090_000);
+        for (set_by, seen) in [
+            (60_000, 60_000),
+            (-60_000, -60_000),
+            (TRUSTED_MS + 1, TRUSTED_MS + 1),
+            (TRUSTED_MS, 0),
+            (-TRUSTED_MS, 0),
+            (-TRUSTED_MS - 1, -TRUSTED_MS - 1),
+        ] {
+            assert_eq!(later(set_by).set_since(earlier), seen);
+        }
+        let now = Moment::now();
+        assert!(now.since(Moment::now()).is_zero(), "none of the future has gone by");
+        assert_eq!(Offset(5_000).to_server_time(earlier.own()).as_millisecond(), 1_005_000);
+    }
+
+    #[test]
     fn clocks_that_agree_have_no_offset_however_slow_the_news() {
         let mut clock = Clock::default();
         let now = |delay: i64| moment(5 + delay, 1_000_000 + delay);

@@ -5,8 +5,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
-use super::cursor::InvalidCursor;
 use super::summary::state_label;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::JobState;
@@ -22,7 +22,7 @@ pub(super) const EXAMPLES: usize = 5;
 
 /// The name of a group of failures, sixteen hexadecimal digits: the same for the same failures on every day and every
 /// queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FailureKey(u64);
 
 impl FailureKey {
@@ -92,34 +92,6 @@ pub struct FailureGroup {
     pub collection_count: u64,
 }
 
-/// Where a page of groups begins or ends: behind (or before) a group of that size and name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FailureCursor {
-    pub(super) is_back: bool,
-    pub(super) count: u64,
-    pub(super) key: FailureKey,
-}
-
-impl fmt::Display for FailureCursor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{:x}-{}", if self.is_back { 'b' } else { 'f' }, self.count, self.key)
-    }
-}
-
-impl FromStr for FailureCursor {
-    type Err = InvalidCursor;
-
-    fn from_str(text: &str) -> Result<Self, InvalidCursor> {
-        let read = || {
-            let is_back = text.starts_with('b');
-            let (count, key) = text.strip_prefix(['b', 'f'])?.split_once('-')?;
-            let count = u64::from_str_radix(count, 16).ok()?;
-            Some(Self { is_back, count, key: key.parse().ok()? })
-        };
-        read().filter(|cursor| cursor.to_string() == text).ok_or(InvalidCursor)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,16 +104,6 @@ mod tests {
         assert_ne!(key, FailureKey::of(None, "404 for https://deposit.example.edu/…"));
         for text in ["", "6c3ef937cddd415", "6C3EF937CDDD415D", "+c3ef937cddd415d", "6c3ef937cddd415d0"] {
             assert_eq!(text.parse::<FailureKey>(), Err(InvalidFailureKey), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_cursor_is_read_as_it_is_written() {
-        let cursor = FailureCursor { is_back: true, count: 300, key: FailureKey(7) };
-        assert_eq!(cursor.to_string(), "b12c-0000000000000007");
-        assert_eq!(cursor.to_string().parse(), Ok(cursor));
-        for text in ["", "b", "x12c-0000000000000007", "b012c-0000000000000007", "b+1-0000000000000007", "b12c-7"] {
-            assert_eq!(text.parse::<FailureCursor>(), Err(InvalidCursor), "{text}");
         }
     }
 }

@@ -77,6 +77,8 @@ choices! {
     SpaceNeeded "space_needed" 's',
     /// How often they were resumed: the least often come first.
     Retries "retries" 'r',
+    /// The batch: the first created comes first. Where there is none, last.
+    Batch "batch" 'b',
 }
 
 choices! {

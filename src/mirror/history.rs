@@ -16,7 +16,7 @@ use jiff::{SignedDuration, Timestamp};
 
 pub use flow::{Flow, Pace, Rates, StateFlow};
 pub use points::{History, Point};
-pub(super) use step::{Figures, STATES, Sample, index, saturated};
+pub(super) use step::{Figures, Sample, index, saturated};
 
 use self::batches::Batches;
 use self::step::Step;

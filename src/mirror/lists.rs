@@ -53,6 +53,8 @@ orders! {
         Jobs "jobs",
         /// Those with the most failed jobs first.
         Failed "failed",
+        /// By the mnemonic of their collection; those of none last.
+        Collection "collection",
     }
 }
 
@@ -82,6 +84,36 @@ orders! {
         #[default]
         Oldest "oldest",
         /// Last acquired first.
+        Newest "newest",
+        /// By what they protect: by kind, and then by path.
+        Guards "guards",
+        /// By the session that holds them; persistent locks come behind those of sessions.
+        Session "session",
+    }
+}
+
+orders! {
+    /// In what order groups of failed jobs are listed.
+    FailureOrder {
+        /// Those of the most jobs first.
+        #[default]
+        Largest "largest",
+        /// Those of the job that failed last first.
+        Newest "newest",
+        /// Those of the job that failed first, first.
+        Oldest "oldest",
+    }
+}
+
+orders! {
+    /// In what order faults are listed.
+    FaultOrder {
+        /// Kind by kind; of each kind, those first that are there for the longest time.
+        #[default]
+        Kind "kind",
+        /// Those first that are there for the longest time.
+        Oldest "oldest",
+        /// Those first that came last.
         Newest "newest",
     }
 }

@@ -165,13 +165,31 @@ mod tests {
                 prop_assert!(ranked.before(|other| *other < item).eq(plain.range(..item).rev().copied()));
                 prop_assert_eq!(ranked.len(), plain.len());
                 prop_assert_eq!((ranked.first(), ranked.last()), (plain.first().copied(), plain.last().copied()));
+                prop_assert!(ranked.blocks.iter().all(|block| block.capacity() <= FULL + 1), "{ranked:?}");
             }
-            // However many went, what is left lies in blocks that are worth it.
             let all: Vec<_> = plain.into_iter().collect();
             for item in &all {
                 assert!(ranked.remove(*item));
             }
             prop_assert_eq!((ranked.len(), ranked.blocks.len(), ranked.firsts.len()), (0, 0, 0));
         }
+    }
+
+    #[test]
+    fn what_comes_in_order_fills_its_blocks_and_what_is_left_of_many_is_put_together() {
+        let mut ranked = Ranked::of(Vec::new());
+        let end = u16::try_from(8 * FULL).unwrap();
+        (0..end).for_each(|item| assert!(ranked.insert(item)));
+        assert!(ranked.blocks.iter().all(|block| block.len() == FULL), "{ranked:?}");
+        for item in (0..end).rev().filter(|item| item % 8 != 0) {
+            assert!(ranked.remove(item));
+        }
+        assert!(ranked.iter().eq((0..end).step_by(8)));
+        assert!(ranked.blocks.len() <= 4, "{ranked:?}");
+        // In the middle, half of a full block is left free on both sides.
+        let mut ranked = Ranked::of((0..6).map(|item| item * 10).collect());
+        (1..4).for_each(|item| assert!(ranked.insert(item)));
+        assert!(ranked.blocks.iter().map(Vec::len).eq([FULL / 2, FULL / 2 + 1]), "{ranked:?}");
+        assert_eq!(Ranked::of((0..end).collect()).blocks.len(), usize::from(end).div_ceil(FULL / 4 * 3));
     }
 }

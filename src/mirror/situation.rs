@@ -249,10 +249,10 @@ pub struct BatchSituation {
     pub lock: Option<Holding>,
     /// Of the jobs referenced as not done, those that are Held.
     pub held: u64,
-    /// What holds these, some of it.
+    /// What holds these, some of it; empty where that was not asked for.
     pub holds: Vec<Hold>,
     /// The other states that jobs of it are in, each with how many.
-    pub states: Vec<(StateSituation, u64)>,
+    pub states: Vec<(Arc<StateSituation>, u64)>,
     /// How fast its jobs end.
     pub rates: Option<Rates>,
     /// Since when the ingest queue is paused.

@@ -18,9 +18,9 @@ use tokio::sync::watch;
 use self::clock::{ClockState, FirstTime};
 pub use self::writer::Writer;
 use super::clock::{Moment, Offset};
-use super::failures::{FailureCursor, FailureGroup, FailureKey};
+use super::failures::{FailureGroup, FailureKey};
 use super::faults::FoundFault;
-use super::find::{JobQuery, PAGE_LIMIT, Page};
+use super::find::{JobQuery, Page};
 use super::freshness::Freshness;
 use super::history::{Flow, History, Rates, Record};
 use super::image::{Batch, FaultQuery, Image, Job, Lock, Request, TextMatches};
@@ -229,12 +229,6 @@ impl Store {
             let matches = query.text.as_ref().map(|text| image.search(text));
             take(image, matches.as_ref(), asked, asked.offset.to_server(now))
         })
-    }
-
-    /// Groups of failed jobs, the largest first, a page of them; `None` before the first walk.
-    #[must_use]
-    pub fn failures(&self, limit: usize, cursor: Option<FailureCursor>) -> Option<Page<FailureGroup>> {
-        self.read(|image, offset| image.failures(limit.clamp(1, PAGE_LIMIT), cursor, offset))
     }
 
     /// A group of failed jobs; `None` where there is none of them.

@@ -8,7 +8,7 @@ use crate::actions::audit::{Entry, EntryPage};
 
 mod filter;
 
-pub(crate) use filter::{AuditFilter, AuditPageQuery};
+pub(crate) use filter::AuditFilter;
 
 /// An action in the audit trail.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
@@ -36,7 +36,7 @@ pub(crate) struct AuditItem {
     pub(crate) targets: Vec<String>,
     /// How many targets there are.
     pub(crate) count: u64,
-    /// Why.
+    /// The reason given by the actor.
     pub(crate) reason: String,
     /// The state before; null for none.
     pub(crate) before: Option<String>,
@@ -53,12 +53,14 @@ pub(crate) struct AuditItem {
     pub(crate) duration_seconds: Option<f64>,
 }
 
-/// A page of actions, the newest first.
+/// A page of actions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub(crate) struct AuditList {
     /// How many match on all pages, of those in memory.
     pub(crate) total: usize,
-    /// The value of `before` for the next page; null on the last one.
+    /// How many of them come before this page.
+    pub(crate) before: usize,
+    /// The cursor of the next page; null on the last one.
     pub(crate) next: Option<String>,
     /// The actions of this page.
     pub(crate) items: Vec<AuditItem>,
@@ -97,6 +99,7 @@ pub(crate) const OUTCOMES: [&str; 9] =
 impl AuditList {
     pub(crate) fn new(page: EntryPage) -> Self {
         let last = page.entries.last().filter(|_| page.has_more).map(|entry| entry.id.to_string());
-        Self { total: page.total, next: last, items: page.entries.into_iter().map(AuditItem::new).collect() }
+        let items = page.entries.into_iter().map(AuditItem::new).collect();
+        Self { total: page.total, before: page.before, next: last, items }
     }
 }

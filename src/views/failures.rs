@@ -2,27 +2,42 @@
 
 use std::sync::Arc;
 
+use clap::Args;
 use jiff::Timestamp;
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use super::Source;
 use super::error::ViewError;
 use super::page::PageQuery;
+use super::parameter::OneOf;
 use crate::mirror::failures::FailureGroup;
-use crate::mirror::find::Page;
+use crate::mirror::lists::{FailureOrder, Page};
 use crate::mirror::state_label;
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::state::{JobState, State};
 
+// The derived parameter descriptions resolve aliases, but not type arguments.
+type Sort = OneOf<FailureOrder>;
+
+/// In which order groups of failed jobs are listed. There is nothing to filter them by.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, Args, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default)]
+pub(crate) struct FailureSort {
+    /// The sort order: groups of the most jobs first, of the latest failure first, or of the earliest.
+    #[arg(long, value_name = "ORDER", default_value_t)]
+    #[param(inline)]
+    pub(crate) sort: Sort,
+}
+
 impl Source<'_> {
-    /// A page of the groups of failed jobs, the largest first. There is nothing to filter them by.
+    /// A page of the groups of failed jobs.
     ///
     /// # Errors
     /// For a cursor of another list.
-    pub(crate) fn failures(&self, page: &PageQuery) -> Result<FailureList, ViewError> {
-        let found = self.store.failures(page.limit.get(), page.after()?).ok_or(ViewError::NoMirror)?;
-        Ok(FailureList::new(found))
+    pub(crate) fn failures(&self, asked: FailureSort, page: &PageQuery) -> Result<FailureList, ViewError> {
+        Ok(FailureList::new(self.store.failures(asked.sort.0, &page.part()?)?))
     }
 }
 
@@ -104,24 +119,23 @@ impl FailureItem {
     }
 }
 
-/// A page of groups, the largest first.
+/// A page of groups.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct FailureList {
     /// How many groups there are on all pages.
-    pub(crate) total: usize,
+    pub(crate) total: u64,
     /// How many of them come before this page.
-    pub(crate) before: usize,
+    pub(crate) before: u64,
     /// The cursor of the next page; null on the last one.
     pub(crate) next: Option<String>,
-    /// The cursor of the previous page; null on the first one.
-    pub(crate) previous: Option<String>,
     /// The groups of this page.
     pub(crate) items: Vec<FailureItem>,
 }
 
 impl FailureList {
     pub(crate) fn new(page: Page<FailureGroup>) -> Self {
-        let Page { items, total, before, previous, next } = page;
-        Self { total, before, next, previous, items: items.into_iter().map(FailureItem::new).collect() }
+        let Page { items, total, before, next } = page;
+        let next = next.map(|next| next.to_string());
+        Self { total, before, next, items: items.into_iter().map(FailureItem::new).collect() }
     }
 }

@@ -11,15 +11,16 @@ use super::Source;
 use super::error::ViewError;
 use super::page::PageQuery;
 use super::parameter::OneOf;
-use crate::mirror::lists::Page;
+use crate::mirror::lists::{FaultOrder, Page};
 use crate::mirror::{FoundFault, Summary};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::path::Path;
 
 // The derived parameter descriptions resolve aliases, but not type arguments.
 type Kind = OneOf<Fault>;
+type Sort = OneOf<FaultOrder>;
 
-/// Which faults.
+/// Which faults, and in which order.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, Args, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default)]
@@ -28,6 +29,11 @@ pub(crate) struct FaultFilter {
     #[arg(value_name = "FAULT")]
     #[param(inline)]
     pub(crate) fault: Option<Kind>,
+
+    /// The sort order: kind by kind and of each the oldest first, or of all kinds the oldest or the newest first.
+    #[arg(long, value_name = "ORDER", default_value_t)]
+    #[param(inline)]
+    pub(crate) sort: Sort,
 }
 
 impl FaultFilter {
@@ -38,7 +44,7 @@ impl FaultFilter {
 }
 
 impl Source<'_> {
-    /// A page of the faults of a kind, or of all of them kind by kind; of each kind the oldest first.
+    /// A page of the faults of a kind, or of all of them.
     ///
     /// # Errors
     /// For a cursor of another list.
@@ -49,7 +55,7 @@ impl Source<'_> {
         now: Timestamp,
     ) -> Result<FaultList, ViewError> {
         let (store, wanted) = (self.store, filter.fault.map(|fault| fault.0));
-        let found = store.fault_list(wanted, &page.part()?, now, self.space_left())?;
+        let found = store.fault_list(wanted, filter.sort.0, &page.part()?, now, self.space_left())?;
         let unconfirmed = store.unconfirmed(now).unwrap_or_default().into_iter();
         let unconfirmed = unconfirmed.filter(|(fault, ..)| filter.takes(*fault));
         Ok(FaultList::new(&self.summary(now)?, found, &store.unreadable().unwrap_or_default()).with(unconfirmed))
@@ -97,7 +103,7 @@ pub(crate) struct FaultItem {
     /// The item: the path of a job, batch, request, lock, UUID or folder.
     #[schema(example = "/jobs/jid0000000042")]
     pub(crate) item: String,
-    /// Since when.
+    /// Since when the item has shown it.
     pub(crate) since: Timestamp,
     /// The symptom, in a sentence.
     pub(crate) how: &'static str,
@@ -120,7 +126,7 @@ pub(crate) struct FaultList {
     pub(crate) before: u64,
     /// The cursor of the next page; null on the last one.
     pub(crate) next: Option<String>,
-    /// The faults of this page by kind, oldest first. One that has just been repaired may be missing here, and
+    /// The faults of this page. One that has just been repaired may be missing here, and
     /// disappears from the counts a moment later.
     pub(crate) items: Vec<FaultItem>,
     /// Suspected faults of the requested kinds, which are not present for long enough to be reported. A daemon's own

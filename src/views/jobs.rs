@@ -182,7 +182,7 @@ impl Source<'_> {
             if !known.iter().any(|figures| *figures.collection == **wanted) {
                 let detail = format!("There is no job of the collection “{}” now.", collection_name(wanted));
                 let known = known.iter().map(|figures| collection_name(&figures.collection));
-                return Err(ViewError::not_found(detail).allowing(known.take(COLLECTIONS_NAMED)));
+                return Err(ViewError::not_found(detail).of("collection").allowing(known.take(COLLECTIONS_NAMED)));
             }
         }
         Ok(query)
@@ -192,7 +192,8 @@ impl Source<'_> {
         if let Some(group) = query.group.filter(|group| page.total == 0 && self.store.failure(*group).is_none()) {
             return Err(ViewError::not_found(format!(
                 "There is no failed job in the group “{group}” now: its jobs were resumed or deleted, or it never existed."
-            )));
+            ))
+            .of("group"));
         }
         Ok(JobList::new(page))
     }

@@ -86,20 +86,48 @@ pub struct AuditQuery {
     pub since: Option<Timestamp>,
     /// Only actions requested before that time.
     pub until: Option<Timestamp>,
-    /// Only actions older than this one.
-    pub before: Option<ActionId>,
+    /// The order.
+    pub order: AuditOrder,
+    /// Only actions behind this one in the order.
+    pub after: Option<ActionId>,
     /// The page size, 500 at most.
     pub limit: usize,
 }
 
-/// A page of actions, the newest first.
+/// In which order actions are listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AuditOrder {
+    /// The last requested first.
+    #[default]
+    Newest,
+    /// The first requested first.
+    Oldest,
+}
+
+impl AuditOrder {
+    /// Every order.
+    pub const ALL: [Self; 2] = [Self::Newest, Self::Oldest];
+
+    /// Its name.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Newest => "newest",
+            Self::Oldest => "oldest",
+        }
+    }
+}
+
+/// A page of actions.
 #[derive(Clone, Debug, Default)]
 pub struct EntryPage {
     /// The actions.
     pub entries: Vec<Entry>,
     /// How many actions match on all pages.
     pub total: usize,
-    /// Whether older actions match as well.
+    /// How many of them come before this page.
+    pub before: usize,
+    /// Whether more actions match behind this page.
     pub has_more: bool,
 }
 
@@ -249,12 +277,22 @@ impl Recent {
         let recent = self.entries.read();
         let needle = query.text.as_deref().map(str::to_lowercase);
         let mut page = EntryPage::default();
-        for entry in recent.by_id.values().rev().filter(|entry| query.wants(entry, needle.as_deref())) {
+        let by_time = recent.by_id.values();
+        let in_order: &mut dyn Iterator<Item = &Entry> = match query.order {
+            AuditOrder::Newest => &mut by_time.rev(),
+            AuditOrder::Oldest => &mut { by_time },
+        };
+        for entry in in_order.filter(|entry| query.wants(entry, needle.as_deref())) {
             if query.target.as_deref().is_some_and(|target| !recent.is_on(entry, target)) {
                 continue;
             }
             page.total += 1;
-            if query.before.is_some_and(|before| entry.id >= before) {
+            let is_before = |after: ActionId| match query.order {
+                AuditOrder::Newest => entry.id >= after,
+                AuditOrder::Oldest => entry.id <= after,
+            };
+            if query.after.is_some_and(is_before) {
+                page.before += 1;
                 continue;
             }
             if page.entries.len() < query.limit.clamp(1, PAGE_LIMIT) {

@@ -144,9 +144,13 @@ async fn records_are_there_after_a_restart_and_can_be_found_by_every_field() {
     assert_eq!(ids(AuditQuery { outcome: Some("running".to_owned()), ..Default::default() }), ["jid0000000009"]);
     // The outcome of what was running when the process ended is not known.
     assert_eq!(ids(AuditQuery { outcome: Some("unknown".to_owned()), ..Default::default() }), ["x"]);
-    let page = again.find(&AuditQuery { limit: 1, before: Some(records[2].id()), ..Default::default() });
-    assert_eq!((page.entries[0].id, page.total, page.has_more), (records[1].id(), 4, true));
+    let page = again.find(&AuditQuery { limit: 1, after: Some(records[2].id()), ..Default::default() });
+    assert_eq!((page.entries[0].id, page.total, page.before, page.has_more), (records[1].id(), 4, 2, true));
     assert_eq!(page.entries[0].detail.as_deref(), Some("why not"));
+    let oldest = AuditQuery { order: AuditOrder::Oldest, ..Default::default() };
+    assert_eq!(ids(oldest.clone()), ["jid0000000001", "bid0000000002", "x", "jid0000000009"]);
+    let page = again.find(&AuditQuery { limit: 1, after: Some(records[1].id()), ..oldest });
+    assert_eq!((page.entries[0].id, page.total, page.before, page.has_more), (records[2].id(), 4, 2, true));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-use super::step::Figures;
+use super::step::{Figures, STATES};
 use super::*;
 use crate::mirror::clock::Offset;
 

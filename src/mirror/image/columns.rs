@@ -30,7 +30,7 @@ impl Kind {
     }
 
     fn index(state: Option<JobState>) -> u8 {
-        state.map_or(Self::STATE, |state| u8::try_from(state.index()).expect("there are twelve states"))
+        state.map_or(Self::STATE, |state| u8::try_from(state.index()).expect("there are few states"))
     }
 
     fn set(&mut self, fact: u8, is: bool) {

@@ -1,9 +1,9 @@
-//! Failed jobs in groups, kept up to date by each change, so that a page of them costs the same for ten or 200,000.
+//! Failed jobs in groups, kept up to date by each change, so that a page of the largest costs the same for ten or
+//! 200,000 jobs.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::ops::Bound;
 
 use hashbrown::HashMap;
 
@@ -12,8 +12,9 @@ use super::row::{Row, UNKNOWN_MS};
 use super::tally::Tally;
 use super::view::own;
 use crate::mirror::clock::Offset;
-use crate::mirror::failures::{EXAMPLES, FailureCause, FailureCursor, FailureGroup, FailureKey, pattern};
-use crate::mirror::find::Page;
+use crate::mirror::failures::{EXAMPLES, FailureCause, FailureGroup, FailureKey, pattern};
+use crate::mirror::lists::FailureOrder;
+use crate::mirror::page::{InvalidCursor, Page, Part, Picker};
 use crate::mirror::text::TextId;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::JobState;
@@ -57,6 +58,16 @@ struct Group {
 impl Group {
     fn new(cause: FailureCause) -> Self {
         Self { cause, jobs: BTreeSet::new(), resumed: 0, batches: Tally::default(), collections: Tally::default() }
+    }
+
+    /// When the first of them failed; `None` where it is known of none.
+    fn oldest_ms(&self) -> Option<i64> {
+        self.jobs.first().map(|(at_ms, _)| *at_ms).filter(|at_ms| *at_ms != UNKNOWN_MS)
+    }
+
+    /// When the last of them failed of those of which it is known.
+    fn newest_ms(&self) -> Option<i64> {
+        self.jobs.range(..(UNKNOWN_MS, 0)).next_back().map(|(at_ms, _)| *at_ms)
     }
 }
 
@@ -130,43 +141,34 @@ impl Failures {
 }
 
 impl Image {
-    /// Groups of failed jobs, the largest first.
+    /// A page of the groups of failed jobs.
     pub(in crate::mirror) fn failures(
         &self,
-        limit: usize,
-        cursor: Option<FailureCursor>,
+        order: FailureOrder,
+        part: &Part,
         offset: Offset,
-    ) -> Page<FailureGroup> {
-        let largest = &self.jobs.failures.largest;
-        let place = |cursor: FailureCursor| (Reverse(cursor.count), cursor.key);
-        let mut keys: Vec<_> = match cursor {
-            Some(cursor) if cursor.is_back => largest.range(..place(cursor)).rev().take(limit).copied().collect(),
-            Some(cursor) => {
-                largest.range((Bound::Excluded(place(cursor)), Bound::Unbounded)).take(limit).copied().collect()
+    ) -> Result<Page<FailureGroup>, InvalidCursor> {
+        let Failures { groups, largest, .. } = &self.jobs.failures;
+        let name = format!("failures {}", order.label());
+        let mut picker = Picker::<(i64, FailureKey)>::new(part.key(&name)?, part.size);
+        if order == FailureOrder::Largest {
+            for (Reverse(count), key) in largest {
+                if picker.limit().is_some() {
+                    break;
+                }
+                picker.offer((-i64::try_from(*count).unwrap_or(i64::MAX), *key));
             }
-            None => largest.iter().take(limit).copied().collect(),
-        };
-        if cursor.is_some_and(|cursor| cursor.is_back) {
-            keys.reverse();
+        } else {
+            for (key, group) in groups {
+                let rank = if order == FailureOrder::Newest {
+                    group.newest_ms().map(i64::wrapping_neg)
+                } else {
+                    group.oldest_ms()
+                };
+                picker.offer((rank.unwrap_or(UNKNOWN_MS), *key));
+            }
         }
-        let at = |is_back: bool, place: (Reverse<u64>, FailureKey)| {
-            FailureCursor { is_back, count: place.0.0, key: place.1 }.to_string()
-        };
-        let before = match (keys.first(), cursor) {
-            (Some(first), _) => largest.range(..*first).count(),
-            (None, Some(cursor)) if !cursor.is_back => largest.len(),
-            (None, _) => 0,
-        };
-        let total = largest.len();
-        // Behind the last page there may be nothing any more: from there, the way back leads to the last one.
-        let first = keys.first().copied().or_else(|| cursor.map(place));
-        Page {
-            previous: first.filter(|_| before > 0).map(|first| at(true, first)),
-            next: keys.last().filter(|_| before + keys.len() < total).map(|last| at(false, *last)),
-            items: keys.into_iter().filter_map(|(_, key)| self.failure(key, offset)).collect(),
-            total,
-            before,
-        }
+        Ok(picker.of(groups.len(), 0).page(&name, |(_, key)| self.failure(*key, offset)).flatten())
     }
 
     /// One group.
@@ -175,7 +177,6 @@ impl Image {
         let newest = || group.jobs.iter().rev().map(|(_, row)| self.jobs.at(*row));
         let example = newest().next()?;
         let message = self.jobs.texts.get(example.message);
-        let known = |at: Option<&(i64, u32)>| at.and_then(|(at_ms, _)| own(*at_ms, offset));
         let collections =
             group.collections.largest().take(EXAMPLES).map(|(id, count)| (self.jobs.texts.get(id), count));
         Some(FailureGroup {
@@ -185,8 +186,8 @@ impl Image {
             message,
             count: group.jobs.len() as u64,
             resumed: group.resumed,
-            oldest: known(group.jobs.first()),
-            newest: known(group.jobs.range(..(UNKNOWN_MS, 0)).next_back()),
+            oldest: group.oldest_ms().and_then(|at_ms| own(at_ms, offset)),
+            newest: group.newest_ms().and_then(|at_ms| own(at_ms, offset)),
             jobs: newest().map(Row::id).take(EXAMPLES).collect(),
             batches: group.batches.largest().take(EXAMPLES).collect(),
             batch_count: group.batches.len(),

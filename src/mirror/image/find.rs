@@ -52,6 +52,9 @@ impl TextMatches {
 /// Of how many rows some are few: looking at one by itself takes as long as at so many of them in a block.
 const FEW_OF: usize = if cfg!(test) { 2 } else { 16 };
 
+/// What jobs without a batch are sorted by among those with one: behind every batch's number.
+const NO_BATCH: u64 = u32::MAX as u64 + 1;
+
 /// A query in terms of rows.
 struct Filter<'a> {
     kinds: Kinds,
@@ -131,6 +134,11 @@ impl Image {
                 }
                 JobSort::Retries => {
                     filter.find(columns, Order { values: &columns.retries, numbers, group, is_turned }, to);
+                }
+                JobSort::Batch => {
+                    let value = |row| columns.batch(row).map_or(NO_BATCH, |batch| batch.number().into());
+                    let values: Vec<u64> = (0..columns.len()).map(value).collect();
+                    filter.find(columns, Order { values: &values, numbers, group, is_turned }, to);
                 }
             }
         }

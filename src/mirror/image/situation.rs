@@ -17,7 +17,7 @@ use crate::mirror::situation::{
     Backlog, BatchContext, BatchSituation, Head, Hold, Holding, JobSituation, Pause, Pool, QueuePosition,
     StateSituation,
 };
-use crate::mirror::summary::LockKind;
+use crate::mirror::summary::{ByState, LockKind};
 use queuekeeper_queue::fault::{Blocks, Fault};
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::{BatchNode, EntryName, JobNode, LockFolder, Path, Queue, StateFolder};
@@ -41,6 +41,9 @@ const LOCKED: usize = 10_000;
 
 /// How many items of a kind a diagnosis names.
 const NAMED: usize = 5;
+
+/// What is known of each state in which daemons work on jobs; nothing of the others.
+pub(in crate::mirror) type WorkedOn = ByState<JobState, Option<Arc<StateSituation>>>;
 
 impl Image {
     /// What is known of a job; `None` where there is none.
@@ -92,9 +95,11 @@ impl Image {
         let [unlocked, locked] = &figures.entered;
         let oldest = [unlocked, locked].into_iter().filter_map(crate::mirror::bands::Bands::first).min();
         let is_provisioning = state == JobState::Provisioning;
-        let rows = figures.locked.iter().take(LOCKED).map(|(_, row)| self.jobs.at(*row));
-        let held_bytes: u128 = rows.map(|row| u128::from(row.standing.space_needed_bytes)).sum();
-        let space = figures.space_needed_bytes.saturating_sub(held_bytes);
+        let space_needed = || {
+            let rows = figures.locked.iter().take(LOCKED).map(|(_, row)| self.jobs.at(*row));
+            let held_bytes: u128 = rows.map(|row| u128::from(row.standing.space_needed_bytes)).sum();
+            u64::try_from(figures.space_needed_bytes.saturating_sub(held_bytes)).unwrap_or(u64::MAX)
+        };
         StateSituation {
             state,
             jobs: (unlocked.len() + locked.len()) as u64,
@@ -105,28 +110,36 @@ impl Image {
             head: self.head(state, asked),
             pools: if is_provisioning { self.pools(asked) } else { Vec::new() },
             backlog: if state == JobState::Pending { self.backlog() } else { None },
-            space_needed_bytes: if is_provisioning { u64::try_from(space).unwrap_or(u64::MAX) } else { 0 },
+            space_needed_bytes: if is_provisioning { space_needed() } else { 0 },
             pause: self.pause(&Path::QueueLock(Queue::Ingest), offset),
             faults: self.faults_of(&Path::StateFolder(state.into()), asked),
             usual: asked.limits.stuck.get(Some(state)),
         }
     }
 
-    /// What is known of a batch; `None` where there is none.
+    /// What is known of the states in which daemons work on jobs, where there are any.
+    pub(in crate::mirror) fn worked_on(&self, flow: &Flow, asked: FaultQuery<'_>) -> WorkedOn {
+        let mut states = WorkedOn::default();
+        for (state, situation) in states.iter_mut() {
+            let state = state.filter(|state| state.is_worked_on());
+            *situation = state.map(|state| Arc::new(self.state_situation(state, flow, asked)));
+        }
+        states
+    }
+
+    /// What is known of a batch, but for what holds its Held jobs; `None` where there is none.
     pub(in crate::mirror) fn batch_situation(
         &self,
         id: BatchId,
         rates: Option<Rates>,
-        flow: &Flow,
+        states: &WorkedOn,
         asked: FaultQuery<'_>,
     ) -> Option<BatchSituation> {
         let entry = self.batches.get(id).filter(|entry| !entry.item.nodes.is_empty())?;
         let item = &entry.item;
         let jobs = self.jobs.beside.of(id);
-        let worked_on = jobs.iter().filter_map(|(state, jobs)| {
-            let state = state.filter(|state| *jobs > 0 && state.is_worked_on())?;
-            Some((self.state_situation(state, flow, asked), u64::from(*jobs)))
-        });
+        let worked_on = jobs.iter().filter(|(_, jobs)| **jobs > 0);
+        let worked_on = worked_on.filter_map(|(state, jobs)| Some((states.get(state).clone()?, u64::from(*jobs))));
         Some(BatchSituation {
             id,
             state: item.state,
@@ -137,7 +150,7 @@ impl Image {
             references: std::array::from_fn(|outcome| entry.folders[outcome].then_some(entry.references[outcome])),
             lock: item.lock.map(|lock| self.holding(&lock, &Path::BatchNode(id, BatchNode::Lock), asked.offset)),
             held: u64::from(*jobs.get(Some(JobState::Held))),
-            holds: self.holds_on(id, asked.offset),
+            holds: Vec::new(),
             states: worked_on.collect(),
             rates,
             pause: self.pause(&Path::QueueLock(Queue::Ingest), asked.offset),
@@ -146,7 +159,7 @@ impl Image {
     }
 
     /// What holds the Held jobs of a batch, each reason once.
-    fn holds_on(&self, id: BatchId, offset: Offset) -> Vec<Hold> {
+    pub(in crate::mirror) fn holds_on(&self, id: BatchId, offset: Offset) -> Vec<Hold> {
         let mut holds: Vec<Hold> = Vec::new();
         if *self.jobs.beside.of(id).get(Some(JobState::Held)) == 0 {
             return holds;

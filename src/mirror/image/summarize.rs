@@ -13,7 +13,7 @@ use crate::mirror::bands::Bands;
 use crate::mirror::clock::Offset;
 use crate::mirror::failures::FailureCause;
 use crate::mirror::faults::FaultFigures;
-use crate::mirror::history::{Figures, STATES, Sample, index, saturated};
+use crate::mirror::history::{Figures, Sample, index, saturated};
 use crate::mirror::summary::{
     ByState, CollectionFigures, ItemFigures, JobFigures, LargestCollections, LockFigures, LockKind, Summary,
 };
@@ -89,7 +89,7 @@ impl Image {
     /// The figures that the history keeps, and how far the batches in work are, at most `batches` of them.
     pub(in crate::mirror) fn sample(&self, now: Timestamp, offset: Offset, batches: usize) -> Sample {
         let now_ms = offset.to_server(now);
-        let mut figures = Figures { oldest: [u32::MAX; STATES], ..Figures::default() };
+        let mut figures = Figures::default();
         for (state, jobs) in self.jobs.figures.states.iter() {
             let [unlocked, locked] = &jobs.entered;
             let oldest = [unlocked, locked].into_iter().filter_map(Bands::first).min().filter(|at| *at != UNKNOWN_MS);

@@ -5,11 +5,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::Store;
+use crate::mirror::failures::FailureGroup;
 use crate::mirror::faults::FoundFault;
 use crate::mirror::image::{JobStanding, NAMED, Request};
 use crate::mirror::lists::{
-    BatchDetail, BatchFilter, BatchOrder, CollectionBatches, ListedLock, LockFilter, RequestFilter, RequestOrder,
-    SessionLocks,
+    BatchDetail, BatchFilter, BatchOrder, CollectionBatches, FailureOrder, FaultOrder, ListedLock, LockFilter,
+    RequestFilter, RequestOrder, SessionLocks,
 };
 use crate::mirror::page::{ListError, Page, Part};
 use queuekeeper_queue::fault::Fault;
@@ -79,10 +80,10 @@ impl Store {
         Ok(page.ok_or(ListError::NoImage)??)
     }
 
-    /// A page of the locks that fit a filter, oldest first.
+    /// A page of the locks that fit a filter.
     ///
     /// # Errors
-    /// Before the first walk, and for a cursor that is none of this list.
+    /// Before the first walk, and for a cursor that is none of this list in this order.
     pub fn lock_list(&self, filter: LockFilter, part: &Part, now: Timestamp) -> Result<Page<ListedLock>, ListError> {
         let page = self.read(|image, offset| image.lock_page(filter, part, now, offset));
         Ok(page.ok_or(ListError::NoImage)??)
@@ -132,19 +133,28 @@ impl Store {
         self.read(|image, _| image.sessions(limit))
     }
 
-    /// A page of the faults of one kind, or of all of them, kind by kind; of each kind those first that count for the
-    /// longest time. `now` and `space` as for [`Store::summary`].
+    /// A page of the groups of failed jobs.
     ///
     /// # Errors
-    /// Before the first walk, and for a cursor that is none of this list.
+    /// Before the first walk, and for a cursor that is none of this list in this order.
+    pub fn failures(&self, order: FailureOrder, part: &Part) -> Result<Page<FailureGroup>, ListError> {
+        let page = self.read(|image, offset| image.failures(order, part, offset));
+        Ok(page.ok_or(ListError::NoImage)??)
+    }
+
+    /// A page of the faults of one kind, or of all of them. `now` and `space` as for [`Store::summary`].
+    ///
+    /// # Errors
+    /// Before the first walk, and for a cursor that is none of this list in this order.
     pub fn fault_list(
         &self,
         fault: Option<Fault>,
+        order: FaultOrder,
         part: &Part,
         now: Timestamp,
         space: Option<i64>,
     ) -> Result<Page<FoundFault>, ListError> {
-        let page = self.ask(now, space, |image, asked| image.fault_page(fault, part, asked));
+        let page = self.ask(now, space, |image, asked| image.fault_page(fault, order, part, asked));
         Ok(page.ok_or(ListError::NoImage)??)
     }
 }

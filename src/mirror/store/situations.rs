@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use super::Store;
+use crate::mirror::image::{FaultQuery, Image};
 use crate::mirror::past::{BatchEvent, PastEvent};
 use crate::mirror::situation::{BatchSituation, JobSituation, StateSituation};
 use queuekeeper_queue::id::{BatchId, JobId};
@@ -36,12 +37,28 @@ impl Store {
     #[must_use]
     pub fn batch_situation(&self, id: BatchId, space: Option<i64>, now: Timestamp) -> Option<BatchSituation> {
         let (rates, flow) = (self.batch_rates(id), self.flow());
-        let mut batch =
-            self.ask(now, space, |image, query| image.batch_situation(id, rates, &flow, query)).flatten()?;
+        let known = |image: &Image, query: FaultQuery<'_>| {
+            let batch = image.batch_situation(id, rates, &image.worked_on(&flow, query), query)?;
+            Some(BatchSituation { holds: image.holds_on(id, query.offset), ..batch })
+        };
+        let mut batch = self.ask(now, space, known).flatten()?;
         if let Some(lock) = &mut batch.lock {
             lock.address = self.address(lock.session);
         }
         Some(batch)
+    }
+
+    /// What is known of some batches, but for what holds their Held jobs, and from where their locks are held.
+    #[must_use]
+    pub fn batch_situations(&self, ids: &[BatchId], space: Option<i64>, now: Timestamp) -> Vec<BatchSituation> {
+        let flow = self.flow();
+        let rates: Vec<_> = ids.iter().map(|id| self.batch_rates(*id)).collect();
+        let known = |image: &Image, query: FaultQuery<'_>| {
+            let states = image.worked_on(&flow, query);
+            let batches = ids.iter().zip(rates);
+            batches.filter_map(|(id, rates)| image.batch_situation(*id, rates, &states, query)).collect()
+        };
+        self.ask(now, space, known).unwrap_or_default()
     }
 
     /// When the lock on a job was created, by our own clock; `None` where it is not locked.

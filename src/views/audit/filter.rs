@@ -1,13 +1,16 @@
 //! Which entries of the audit trail.
 
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
 use super::OUTCOMES;
-use crate::actions::audit::{ActionId, AuditQuery};
+use crate::actions::audit::{ActionId, AuditOrder, AuditQuery};
 use crate::actions::{ActionKind, Source};
+use crate::mirror::find::InvalidCursor;
 use crate::views::error::ViewError;
-use crate::views::page::Limit;
+use crate::views::page::PageQuery;
 use crate::views::parameter::{Instant, OneOf, SearchFor, Text, labelled};
 
 /// What came of an action, as an index of [`OUTCOMES`].
@@ -17,6 +20,7 @@ pub(crate) struct Outcome(usize);
 labelled! {
     ActionKind: ActionKind::ALL, ActionKind::label;
     Source: Source::ALL, Source::label;
+    AuditOrder: AuditOrder::ALL, AuditOrder::label, Self::default();
     Outcome: (0..OUTCOMES.len()).map(Outcome).collect::<Vec<_>>(), |outcome: Outcome| OUTCOMES[outcome.0];
 }
 
@@ -24,8 +28,9 @@ labelled! {
 type Action = OneOf<ActionKind>;
 type SourceParameter = OneOf<Source>;
 type OutcomeName = OneOf<Outcome>;
+type Sort = OneOf<AuditOrder>;
 
-/// Which actions; all filters must match.
+/// Which actions, and in which order; all filters must match.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default)]
@@ -62,30 +67,30 @@ pub(crate) struct AuditFilter {
     /// With this outcome; `running` for actions that have not finished.
     #[param(inline)]
     pub(crate) outcome: Option<OutcomeName>,
+
+    /// The sort order: the newest or the oldest first.
+    #[param(inline)]
+    pub(crate) sort: Sort,
 }
 
-/// Which page of the audit trail.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(default)]
-pub(crate) struct AuditPageQuery {
-    /// Older than the action of this id.
-    pub(crate) before: Option<String>,
+/// The last action of a page, as its cursor.
+struct Last(ActionId);
 
-    /// How many actions the page has at most.
-    #[param(inline)]
-    pub(crate) limit: Limit,
+impl FromStr for Last {
+    type Err = InvalidCursor;
+
+    fn from_str(text: &str) -> Result<Self, InvalidCursor> {
+        text.parse().map(Self).map_err(|_| InvalidCursor)
+    }
 }
 
 impl AuditFilter {
     /// The question to the audit trail.
     ///
     /// # Errors
-    /// When `before` is no action's id.
-    pub(crate) fn query(&self, page: &AuditPageQuery) -> Result<AuditQuery, ViewError> {
-        let Self { text, actor, action, target, since, until, source, outcome } = self;
-        let AuditPageQuery { before, limit } = page;
-        let id = |id: &String| id.parse::<ActionId>().map_err(|_| ViewError::value("before", id));
+    /// For a cursor of another list.
+    pub(crate) fn query(&self, page: &PageQuery) -> Result<AuditQuery, ViewError> {
+        let Self { text, actor, action, target, since, until, source, outcome, sort } = self;
         Ok(AuditQuery {
             text: text.as_ref().and_then(SearchFor::owned),
             actor: actor.clone(),
@@ -95,8 +100,9 @@ impl AuditFilter {
             until: until.map(|until| until.0.0),
             source: source.map(|source| source.to_string()),
             outcome: outcome.map(|outcome| outcome.to_string()),
-            before: before.as_ref().map(id).transpose()?,
-            limit: limit.get(),
+            order: sort.0,
+            after: page.after()?.map(|Last(id)| id),
+            limit: page.limit.get(),
         })
     }
 }

@@ -27,7 +27,7 @@ pub(super) const DESCRIPTION: &str = "\
 pub(super) const FORMAT: &str = "\
     In CSV the first line has the names of the fields, with a dot before those of nested objects. The elements of a list \
     are separated by semicolons, invisible characters are escaped, and a text that a spreadsheet would take for a \
-    formula stands behind an apostrophe.";
+    formula is prefixed with an apostrophe.";
 
 /// A list as CSV.
 #[derive(Debug)]

@@ -6,16 +6,17 @@ use jiff::Timestamp;
 use super::action::state_name;
 use super::actions::{Outcome, action_title, named, outcome, took};
 use super::frame::{Frame, Section};
-use super::listing::{Choice, choices_of};
+use super::listing::{Choice, Head, ListRequest, Shown, choices_of};
+use crate::actions::audit::AuditOrder;
 use crate::actions::{ActionKind, Source};
-use crate::views::audit::{AuditFilter, AuditItem, AuditPageQuery};
-use crate::views::page::Limit;
-use crate::views::parameter::{Instant, Labelled as _, Text};
+use crate::views::PageQuery;
+use crate::views::audit::{AuditFilter, AuditItem};
+use crate::views::parameter::{Instant, Labelled as _, OneOf, Text};
 use crate::views::query::Parameters as _;
-use crate::views::show::{Count, Moment, brief, counted, visible};
+use crate::views::show::{Count, Moment, brief, visible};
 use crate::web::api;
 use crate::web::http::problem::Problem;
-use crate::web::http::query::{address, pair};
+use crate::web::http::query::address;
 use crate::web::state::State;
 
 /// How many characters of a text stand in the list.
@@ -30,24 +31,17 @@ const NAMED: usize = 3;
 pub(super) struct AuditPage {
     frame: Frame,
     filter: AuditFilter,
-    limit: Limit,
+    page: PageQuery,
     actions: Vec<Choice>,
     sources: Vec<Choice>,
     outcomes: Vec<Choice>,
-    summary: String,
+    sorts: Vec<Choice>,
     /// The ends of the period that is asked for, as a form of a browser takes them; empty for none.
     since: String,
     until: String,
-    /// Whether a filter holds.
-    is_filtered: bool,
-    clear: String,
-    json: String,
-    csv: String,
+    shown: Shown,
+    heads: Vec<Head>,
     rows: Vec<Row>,
-    /// The newest actions; empty where those are shown.
-    first: String,
-    /// The page behind; empty on the last one.
-    next: String,
 }
 
 /// An action as the list shows it.
@@ -74,46 +68,51 @@ struct Row {
 }
 
 impl AuditPage {
-    pub(super) fn new(
-        state: &State,
-        filter: AuditFilter,
-        page: AuditPageQuery,
-        now: Timestamp,
-    ) -> Result<Self, Problem> {
+    pub(super) fn new(state: &State, asked: (AuditFilter, PageQuery), now: Timestamp) -> Result<Self, Problem> {
         let frame = Frame::new(&state.view(now), "./".to_owned(), Section::Audit);
-        let list = api::audit_list(state, &filter, &page)?;
-        let AuditPageQuery { before, limit } = page;
-        let (filters, is_filtered) = (filter.pairs(), filter.is_filtered());
-        let all = [filters.clone(), AuditPageQuery { before: None, limit }.pairs()].concat();
-        let base = format!("{}audit", frame.root);
-        let next = list.next.as_ref().map(|next| address(&base, all.iter().chain([&pair("before", next)])));
-        let total = list.total as u64;
-        let summary = match (total, is_filtered) {
-            (0, false) => "No action has been requested yet.".to_owned(),
-            (0, true) => "No action matches.".to_owned(),
-            (1, true) => "1 action matches.".to_owned(),
-            (total, true) => format!("{} actions match.", Count(total)),
-            (total, false) => format!("{}, the newest first.", counted(total, "action", "actions")),
-        };
-        let is_first = before.is_none();
+        let list = api::audit_list(state, &asked.0, &asked.1)?;
+        let counts = [list.total, list.before, list.items.len()].map(|count| count as u64);
+        let of = ListRequest::new("audit", ["action", "actions"], &asked);
+        let shown = Shown::new(of, &frame.root, counts, list.next.as_deref());
+        let heads = heads(&asked, &frame.root);
+        let (filter, page) = asked;
         Ok(Self {
             actions: choices_of(filter.action, ActionKind::title),
             sources: choices_of(filter.source, Source::label),
             outcomes: choices_of(filter.outcome, |outcome| outcome.label().replace('_', " ")),
-            summary,
+            sorts: choices_of(Some(filter.sort), sort_in_words),
             since: local_input(filter.since),
             until: local_input(filter.until),
-            is_filtered,
-            clear: base.clone(),
-            json: address(&format!("{}api/v1/audit", frame.root), &all),
-            csv: address(&format!("{}api/v1/audit.csv", frame.root), &filters),
+            shown,
+            heads,
             rows: list.items.iter().map(|item| Row::new(item, &frame.root, now)).collect(),
-            first: if is_first { String::new() } else { address(&base, &all) },
-            next: next.unwrap_or_default(),
             filter,
-            limit,
+            page,
             frame,
         })
+    }
+}
+
+fn heads((filter, page): &(AuditFilter, PageQuery), root: &str) -> Vec<Head> {
+    let href = |sort| {
+        let other = AuditFilter { sort: OneOf(sort), ..filter.clone() };
+        address(&format!("{root}audit"), &[other.pairs(), page.size().pairs()].concat())
+    };
+    // The column shows how long ago.
+    let orders = [(AuditOrder::Newest, true), (AuditOrder::Oldest, false)];
+    vec![
+        Head::plain("Action, target", ""),
+        Head::by(("When", "num"), &orders, filter.sort.0, href),
+        Head::plain("Actor", ""),
+        Head::plain("State", ""),
+        Head::plain("Reason, outcome", ""),
+    ]
+}
+
+fn sort_in_words(order: AuditOrder) -> &'static str {
+    match order {
+        AuditOrder::Newest => "newest first",
+        AuditOrder::Oldest => "oldest first",
     }
 }
 

@@ -142,7 +142,7 @@ impl BatchesPage {
 }
 
 fn heads((filter, page): &(BatchFilter, PageQuery), root: &str) -> Vec<listing::Head> {
-    use BatchOrder::{Changed, Jobs, Newest, Oldest, Waiting};
+    use BatchOrder::{Changed, Collection, Jobs, Newest, Oldest, Waiting};
     let href = |sort| {
         let other = BatchFilter { sort: OneOf(sort), ..filter.clone() };
         address(&format!("{root}batches"), &[other.pairs(), page.size().pairs()].concat())
@@ -150,8 +150,9 @@ fn heads((filter, page): &(BatchFilter, PageQuery), root: &str) -> Vec<listing::
     let by = |column, orders: &[_]| listing::Head::by(column, orders, filter.sort.0, href);
     vec![
         by(("Batch", ""), &[(Newest, false), (Oldest, true)]),
-        by(("In state", "num"), &[(Waiting, true), (Changed, false)]),
-        listing::Head::plain("Collection, submitter", ""),
+        // The column shows how long, not since when.
+        by(("In state", "num"), &[(Waiting, false), (Changed, true)]),
+        by(("Collection, submitter", ""), &[(Collection, true)]),
         by(("Jobs", ""), &[(Jobs, false)]),
     ]
 }
@@ -164,6 +165,7 @@ fn sort_in_words(order: BatchOrder) -> &'static str {
         BatchOrder::Changed => "last changed first",
         BatchOrder::Jobs => "most jobs first",
         BatchOrder::Failed => "most failed jobs first",
+        BatchOrder::Collection => "collection",
     }
 }
 

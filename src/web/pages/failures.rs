@@ -4,10 +4,11 @@ use askama::Template;
 use jiff::Timestamp;
 
 use super::frame::{Frame, Section};
-use super::listing::Pages;
+use super::listing::{ListRequest, Shown, Sorting, sortings};
 use crate::actions::Role;
-use crate::views::failures::{FailureItem, FailureList};
-use crate::views::query::Parameters;
+use crate::mirror::lists::FailureOrder;
+use crate::views::failures::{FailureItem, FailureList, FailureSort};
+use crate::views::query::Parameters as _;
 use crate::views::show::{Count, Moment, brief, counted};
 use crate::views::{NONE, PageQuery, ViewError};
 use crate::web::http::problem::Problem;
@@ -33,13 +34,9 @@ pub(super) struct FailuresPage {
 
 #[derive(Debug)]
 struct List {
-    summary: String,
-    shown: String,
+    shown: Shown,
+    sortings: Vec<Sorting>,
     groups: Vec<Group>,
-    pages: Pages,
-    json: String,
-    /// All groups as CSV.
-    csv: String,
 }
 
 /// A group as the page shows it.
@@ -77,10 +74,15 @@ struct Link {
 }
 
 impl FailuresPage {
-    pub(super) fn new(state: &State, page: &PageQuery, role: Role, now: Timestamp) -> Result<Self, Problem> {
+    pub(super) fn new(
+        state: &State,
+        asked: &(FailureSort, PageQuery),
+        role: Role,
+        now: Timestamp,
+    ) -> Result<Self, Problem> {
         let view = state.view(now);
         let frame = Frame::new(&view, "./".to_owned(), Section::Failures);
-        let list = match state.source().failures(page) {
+        let list = match state.source().failures(asked.0, &asked.1) {
             Ok(list) => Some(list),
             Err(ViewError::NoMirror) => None,
             Err(error) => return Err(error.into()),
@@ -89,7 +91,7 @@ impl FailuresPage {
             let failed = summary.jobs.get(Some(JobState::Failed));
             (failed.count.saturating_sub(failed.by_operator), failed.by_operator)
         });
-        let list = list.map(|list| List::new(&list, page, figures.unwrap_or_default(), &frame.root, now));
+        let list = list.map(|list| List::new(&list, asked, figures.unwrap_or_default(), &frame.root, now));
         Ok(Self { may_resume: role >= Role::Operator, frame, list })
     }
 }
@@ -97,7 +99,7 @@ impl FailuresPage {
 impl List {
     fn new(
         list: &FailureList,
-        page: &PageQuery,
+        asked: &(FailureSort, PageQuery),
         (failed, by_operator): (u64, u64),
         root: &str,
         now: Timestamp,
@@ -106,28 +108,31 @@ impl List {
             (_, 0) => "No job has failed.".to_owned(),
             (1, _) => "1 job has failed.".to_owned(),
             (failed, 1) => format!("{} jobs have failed, all with the same message.", Count(failed)),
-            (failed, groups) => format!("{} jobs have failed, in {} groups.", Count(failed), Count(groups as u64)),
+            (failed, groups) => format!("{} jobs have failed, in {} groups.", Count(failed), Count(groups)),
         };
         let summary = match by_operator {
             0 => summary,
             1 => format!("{summary} An operator set 1 job Failed."),
             jobs => format!("{summary} Operators set {} jobs Failed.", Count(jobs)),
         };
-        let shown = if list.items.is_empty() || list.items.len() == list.total {
-            String::new()
-        } else {
-            let (first, last) = (list.before + 1, list.before + list.items.len());
-            format!("{} to {} of these, the largest first:", Count(first as u64), Count(last as u64))
+        let of = ListRequest::new("failures", ["group", "groups"], asked);
+        let counts = [list.total, list.before, list.items.len() as u64];
+        let href = |sort| {
+            address(&format!("{root}failures"), &[FailureSort { sort }.pairs(), asked.1.size().pairs()].concat())
         };
-        let pairs = page.size().pairs();
         Self {
-            summary,
-            shown,
+            shown: Shown { summary, ..Shown::new(of, root, counts, list.next.as_deref()) },
+            sortings: if list.total > 1 { sortings(asked.0.sort, sort_in_words, href) } else { Vec::new() },
             groups: list.items.iter().map(|item| Group::new(item, failed, root, now)).collect(),
-            pages: Pages::new(&format!("{root}failures"), &pairs, list.previous.as_deref(), list.next.as_deref()),
-            json: address(&format!("{root}api/v1/failures"), &pairs),
-            csv: format!("{root}api/v1/failures.csv"),
         }
+    }
+}
+
+fn sort_in_words(order: FailureOrder) -> &'static str {
+    match order {
+        FailureOrder::Largest => "most jobs",
+        FailureOrder::Newest => "latest failure",
+        FailureOrder::Oldest => "earliest failure",
     }
 }
 

@@ -5,12 +5,15 @@ use jiff::Timestamp;
 
 use super::buttons::{Button, Buttons};
 use super::frame::{Frame, Section};
-use super::listing::{ListRequest, Node, Shown, with};
+use super::listing::{ListRequest, Node, Shown, Sorting, sortings, with};
 use crate::actions::Role;
+use crate::mirror::lists::FaultOrder;
 use crate::views::faults::{FaultFilter, FaultItem, FaultList};
+use crate::views::query::Parameters as _;
 use crate::views::show::{Count, Moment, counted};
 use crate::views::{PageQuery, ViewError};
 use crate::web::http::problem::Problem;
+use crate::web::http::query::address;
 use crate::web::state::State;
 use queuekeeper_queue::RepairKind;
 use queuekeeper_queue::fault::Fault as Kind;
@@ -34,6 +37,8 @@ struct List {
     found: Vec<Line>,
     /// Those that are looked for and that nothing shows.
     clean: Vec<Line>,
+    /// The orders that the faults can be in; empty for one fault.
+    sortings: Vec<Sorting>,
     groups: Vec<Group>,
     /// How many znodes cannot be read; empty for none, and where one kind of fault is shown.
     unreadable: String,
@@ -120,6 +125,14 @@ impl FaultsPage {
     }
 }
 
+fn sort_in_words(order: FaultOrder) -> &'static str {
+    match order {
+        FaultOrder::Kind => "kind",
+        FaultOrder::Oldest => "oldest",
+        FaultOrder::Newest => "newest",
+    }
+}
+
 impl List {
     fn new(list: &FaultList, asked: &(FaultFilter, PageQuery), buttons: Buttons<'_>, now: Timestamp) -> Self {
         let root = buttons.root;
@@ -135,6 +148,10 @@ impl List {
             is_current: asked.0.fault.is_some_and(|fault| fault.label() == kind.fault),
         });
         let (found, clean) = lines.partition(|line| line.count != "0");
+        let href = |sort| {
+            let other = FaultFilter { sort, ..asked.0.clone() };
+            address(&format!("{root}faults"), &[other.pairs(), asked.1.size().pairs()].concat())
+        };
         let mut groups: Vec<Group> = Vec::new();
         for item in &list.items {
             let title = Kind::from_label(item.fault).map_or(item.fault, Kind::title);
@@ -154,6 +171,7 @@ impl List {
         };
         Self {
             shown: Shown::new(of, root, counts, list.next.as_deref()),
+            sortings: if list.total > 1 { sortings(asked.0.sort, sort_in_words, href) } else { Vec::new() },
             found,
             clean,
             groups,

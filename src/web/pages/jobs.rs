@@ -171,7 +171,7 @@ fn heads(filter: &JobFilter, order: &Pairs, base: &str) -> Vec<Head> {
     let columns = [
         ("Job", "", Some((JobSort::Id, Direction::Ascending))),
         ("In state", "num", Some((JobSort::Entered, Direction::Ascending))),
-        ("Collection, batch", "", None),
+        ("Collection, batch", "", Some((JobSort::Batch, Direction::Ascending))),
         ("Priority", "num", Some((JobSort::Priority, Direction::Ascending))),
         ("Retries", "num", Some((JobSort::Retries, Direction::Descending))),
         ("Space", "num", Some((JobSort::SpaceNeeded, Direction::Descending))),
@@ -187,7 +187,8 @@ fn heads(filter: &JobFilter, order: &Pairs, base: &str) -> Vec<Head> {
         };
         let other = JobFilter { sort: OneOf(sort), direction: OneOf(direction), ..filter.clone() }.pairs();
         let size = order.iter().filter(|(name, _)| name == "limit");
-        let is_ascending = current.map(|direction| direction == Direction::Ascending);
+        // The longest in their state have the earliest instants: of what the column shows, the order is the other one.
+        let is_ascending = current.map(|direction| (direction == Direction::Ascending) != (sort == JobSort::Entered));
         Head::sorting(name, class, address(base, other.iter().chain(size)), is_ascending)
     };
     columns.map(head).into()

@@ -13,9 +13,6 @@ use queuekeeper_queue::state::State as _;
 /// How many characters of a text stand in a list.
 pub(super) const SHORT: usize = 60;
 
-/// The maximum length of a shown reason, which any client may have written, in characters.
-const REASON_CHARS: usize = 160;
-
 /// The same of a message.
 pub(super) const LONG: usize = 160;
 
@@ -82,6 +79,24 @@ impl Head {
         let next = at.map_or(0, |at| (at + 1) % orders.len());
         Self::sorting(name, class, href(orders[next].0), at.map(|at| orders[at].1))
     }
+}
+
+/// An order that a list can be in, and where it is in that order.
+#[derive(Clone, Debug)]
+pub(super) struct Sorting {
+    pub(super) name: &'static str,
+    pub(super) href: String,
+    pub(super) is_present: bool,
+}
+
+/// The orders of a list that has no columns.
+pub(super) fn sortings<T: Labelled>(
+    present: OneOf<T>,
+    name: impl Fn(T) -> &'static str,
+    href: impl Fn(OneOf<T>) -> String,
+) -> Vec<Sorting> {
+    let all = T::all().into_iter().map(OneOf);
+    all.map(|order| Sorting { name: name(order.0), href: href(order), is_present: order == present }).collect()
 }
 
 /// A choice of a form.
@@ -244,16 +259,6 @@ impl Node {
             }
             _ => Self::of(path, root),
         }
-    }
-}
-
-/// Who stopped something, and why, in a line; empty if neither is recorded.
-pub(super) fn requested(by: &str, reason: &str) -> String {
-    match (by.trim(), reason.trim()) {
-        ("", "") => String::new(),
-        (by, "") => format!("by {}", brief(by, SHORT)),
-        ("", reason) => brief(reason, REASON_CHARS),
-        (by, reason) => format!("by {}: {}", brief(by, SHORT), brief(reason, REASON_CHARS)),
     }
 }
 

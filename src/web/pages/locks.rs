@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::buttons::{Button, Buttons};
 use super::frame::{Frame, Section};
 use super::jobs::form::collections;
-use super::listing::{Choice, Head, ListRequest, Node, SHORT, Shown, age_in_words, choices_of, requested, with};
+use super::listing::{Choice, Head, ListRequest, Node, SHORT, Shown, age_in_words, choices_of, with};
 use super::progress::Ages;
 use crate::actions::{ActionKind, Role, Target};
 use crate::mirror::lists::LockOrder;
@@ -14,7 +14,7 @@ use crate::mirror::{LockKind, Summary};
 use crate::views::locks::{LockFilter, LockItem, LockList, SessionItem};
 use crate::views::parameter::{Holder, OneOf};
 use crate::views::query::Parameters as _;
-use crate::views::show::{Count, Moment, brief, counted};
+use crate::views::show::{Count, Moment, brief, counted, requested};
 use crate::views::{PageQuery, ViewError};
 use crate::web::http::problem::Problem;
 use crate::web::http::query::{address, pair, query_of};
@@ -155,6 +155,8 @@ fn sort_in_words(order: LockOrder) -> &'static str {
     match order {
         LockOrder::Oldest => "held longest first",
         LockOrder::Newest => "last acquired first",
+        LockOrder::Guards => "by kind and name",
+        LockOrder::Session => "by session",
     }
 }
 
@@ -163,11 +165,12 @@ fn heads((filter, page): &(LockFilter, PageQuery), root: &str) -> Vec<Head> {
         let other = LockFilter { sort: OneOf(sort), ..filter.clone() };
         address(&format!("{root}locks"), &[other.pairs(), page.size().pairs()].concat())
     };
-    let orders = [(LockOrder::Oldest, true), (LockOrder::Newest, false)];
+    // The column shows how long, not since when.
+    let orders = [(LockOrder::Oldest, false), (LockOrder::Newest, true)];
     vec![
-        Head::plain("Guards", ""),
+        Head::by(("Guards", ""), &[(LockOrder::Guards, true)], filter.sort.0, href),
         Head::by(("Held for", "num"), &orders, filter.sort.0, href),
-        Head::plain("Session", ""),
+        Head::by(("Session", ""), &[(LockOrder::Session, true)], filter.sort.0, href),
         Head::plain("Znode", ""),
     ]
 }

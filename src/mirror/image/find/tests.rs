@@ -15,6 +15,7 @@ use crate::mirror::clock::Offset;
 use crate::mirror::failures::{FailureGroup, FailureKey, pattern};
 use crate::mirror::find::Direction;
 use crate::mirror::image::tests::{empty, new_stat};
+use crate::mirror::lists::{FailureOrder, Part};
 use crate::mirror::read::Found;
 use crate::mirror::text::TextColumn;
 use queuekeeper_queue::fault::{Fault, Limits};
@@ -141,6 +142,7 @@ fn expected(image: &Image, query: &JobQuery, asked: FaultQuery<'_>) -> Vec<Job> 
             JobSort::Priority => job.priority.map_or(1000, |priority| priority.number().into()),
             JobSort::SpaceNeeded => job.space_needed_bytes.into(),
             JobSort::Retries => job.retry_count.unwrap_or(0).into(),
+            JobSort::Batch => job.batch.map_or(i128::MAX, |batch| batch.number().into()),
         };
         (is_second, value, job.id)
     });
@@ -252,22 +254,28 @@ proptest! {
             check_pages(&image, query, matches.as_ref(), asked)?;
 
             let expected = groups(&image);
-            let (mut cursor, mut seen, mut sizes) = (None, BTreeSet::new(), Vec::new());
+            let order = FailureOrder::ALL[usize::try_from(at).unwrap() % 3];
+            let (mut part, mut seen, mut ranks) = (Part { after: None, size: 2 }, BTreeSet::new(), Vec::new());
             loop {
-                let page = image.failures(2, cursor, Offset::default());
-                prop_assert_eq!((page.total, page.before), (expected.len(), seen.len()));
+                let page = image.failures(order, &part, Offset::default()).unwrap();
+                prop_assert_eq!((page.total, page.before), (expected.len() as u64, seen.len() as u64));
                 for group in &page.items {
                     check_group(group, &expected[&group.key])?;
                     prop_assert!(seen.insert(group.key));
-                    sizes.push(group.count);
+                    let latest = |at: Option<Timestamp>| at.map_or(i64::MAX, |at| -at.as_millisecond());
+                    ranks.push(match order {
+                        FailureOrder::Largest => -i64::try_from(group.count).unwrap(),
+                        FailureOrder::Newest => latest(group.newest),
+                        FailureOrder::Oldest => millis(group.oldest).unwrap_or(i64::MAX),
+                    });
                     prop_assert_eq!(image.failure(group.key, Offset::default()), Some(group.clone()));
                     prop_assert_eq!(image.failure_of(group.jobs[0], Offset::default()), Some(group.clone()));
                 }
                 let Some(next) = page.next else { break };
-                cursor = Some(next.parse().unwrap());
+                part.after = Some(next.to_string().parse().unwrap());
             }
             prop_assert_eq!(seen.len(), expected.len());
-            prop_assert!(sizes.is_sorted_by(|a, b| a >= b));
+            prop_assert!(ranks.is_sorted());
         }
         // Nothing is left of jobs that are gone.
         for job in 0..12 {
@@ -275,7 +283,8 @@ proptest! {
                 image.apply(Path::JobNode(JobId::new(job), *node), &Found::Nothing);
             }
         }
-        prop_assert_eq!(image.failures(10, None, Offset::default()).total, 0);
+        let all = Part { after: None, size: 10 };
+        prop_assert_eq!(image.failures(FailureOrder::Largest, &all, Offset::default()).unwrap().total, 0);
         prop_assert_eq!(image.jobs.texts.len(), 0);
     }
     #[test]
@@ -314,7 +323,7 @@ proptest! {
                 let at = match query.sort {
                     JobSort::Unfinished if is_second => super::select::SECOND | ((1 << 95) + at * 300),
                     JobSort::Unfinished | JobSort::Entered => (1 << 95) + at * 300,
-                    JobSort::Id | JobSort::Priority | JobSort::SpaceNeeded | JobSort::Retries => at,
+                    JobSort::Id | JobSort::Priority | JobSort::SpaceNeeded | JobSort::Retries | JobSort::Batch => at,
                 };
                 let at = if query.direction == Direction::Descending { at ^ super::select::TURNED } else { at };
                 let cursor = Some(JobCursor { sort: query.sort, direction: query.direction, is_back, at });

@@ -19,7 +19,7 @@ impl Image {
         part: &Part,
         offset: Offset,
     ) -> Result<Page<BatchDetail>, InvalidCursor> {
-        let mut picker = Picker::<(i64, u32)>::new(part.key(order.label())?, part.size);
+        let mut picker = Picker::<(Rank, u32)>::new(part.key(order.label())?, part.size);
         let folded = filter.text.as_ref().map(|text| text.to_lowercase());
         let mut offer = |batch: BatchId, entry: &Entry| {
             let is_of = filter.collection.as_ref().is_none_or(|collection| **collection == *entry.collection);
@@ -68,15 +68,22 @@ fn has_text(batch: BatchId, entry: &Entry, folded: &str) -> bool {
     entry.folded.contains(folded) || has_digits(BatchId::PREFIX, batch.number(), folded)
 }
 
-/// What batches are ordered by, smallest first.
-fn rank(batch: BatchId, entry: &Entry, order: BatchOrder) -> i64 {
+/// What batches are ordered by: a number, and a text where it is alike.
+type Rank = (i64, String);
+
+/// The rank of a batch, the smallest first.
+fn rank(batch: BatchId, entry: &Entry, order: BatchOrder) -> Rank {
     let references = |outcome: Outcome| i64::from(entry.references[outcome as usize]);
-    match order {
+    let number = match order {
         BatchOrder::Newest => -i64::from(batch.number()),
         BatchOrder::Oldest => i64::from(batch.number()),
         BatchOrder::Waiting => entry.item.entered_ms,
         BatchOrder::Changed => entry.item.entered_ms.saturating_neg(),
         BatchOrder::Jobs => -Outcome::ALL.into_iter().map(references).sum::<i64>(),
         BatchOrder::Failed => -references(Outcome::Failed),
-    }
+        BatchOrder::Collection => {
+            return (entry.collection.is_empty().into(), entry.collection.to_string());
+        }
+    };
+    (number, String::new())
 }

@@ -1,16 +1,34 @@
-//! The list of faults: by kind, and of each kind those first that count for the longest time.
+//! The list of faults: by kind, and of each kind those first that count for the longest time; or by time.
 
 use super::PathKey;
-use crate::mirror::faults::FoundFault;
+use crate::mirror::faults::{FoundFault, Suspicion};
 use crate::mirror::image::{FaultQuery, Image};
+use crate::mirror::lists::FaultOrder;
 use crate::mirror::page::{InvalidCursor, Page, Part, Picker};
 use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::path::Path;
 
-/// The order of the list, as its cursors name it.
-const ORDER: &str = "faults";
+/// What faults are ordered by: two ranks, their kind, and what shows them.
+type Key = (i64, i64, usize, PathKey);
 
-/// What faults are ordered by: their kind, from when on they count, and what shows them.
-type Key = (usize, i64, PathKey);
+/// The name of an order in cursors.
+fn name(order: FaultOrder) -> String {
+    format!("faults {}", order.label())
+}
+
+fn key(kind: Fault, item: &Path, suspicion: &Suspicion, order: FaultOrder) -> Key {
+    let ranks = match order {
+        FaultOrder::Kind => (number(kind), suspicion.due_ms),
+        FaultOrder::Oldest => (suspicion.since_ms, 0),
+        FaultOrder::Newest => (suspicion.since_ms.saturating_neg(), 0),
+    };
+    (ranks.0, ranks.1, kind as usize, PathKey(item.clone()))
+}
+
+/// The rank of a kind.
+fn number(kind: Fault) -> i64 {
+    i64::try_from(kind as usize).unwrap_or(i64::MAX)
+}
 
 impl Image {
     /// A page of the faults of one kind, or of all of them. One that has just been repaired and is still to be
@@ -18,22 +36,30 @@ impl Image {
     pub(in crate::mirror) fn fault_page(
         &self,
         fault: Option<Fault>,
+        order: FaultOrder,
         part: &Part,
         asked: FaultQuery<'_>,
     ) -> Result<Page<FoundFault>, InvalidCursor> {
-        let after: Option<Key> = part.key(ORDER)?;
+        let after: Option<Key> = part.key(&name(order))?;
         let mut picker = Picker::new(after.clone(), part.size);
         let (mut total, mut skipped) = (0, 0);
         let suspects = &self.faults.suspects;
         for kind in Fault::ALL.into_iter().filter(|kind| fault.is_none_or(|wanted| wanted == *kind)) {
             let of_kind = suspects.count(kind, asked.now_ms).0;
             total += of_kind;
+            if order != FaultOrder::Kind {
+                // What is due lies in the order of its kind alone, so that all are looked at.
+                for (item, suspicion) in suspects.items(kind, asked.now_ms) {
+                    picker.offer(key(kind, item, suspicion, order));
+                }
+                continue;
+            }
             let from = match &after {
-                Some((of, ..)) if *of > kind as usize => {
+                Some((of, ..)) if *of > number(kind) => {
                     skipped += of_kind;
                     continue;
                 }
-                Some((of, due_ms, _)) if *of == kind as usize => {
+                Some((of, due_ms, ..)) if *of == number(kind) => {
                     // No fault counts from the first instant on that there is.
                     skipped += suspects.count_due(kind, i64::MIN..=due_ms.saturating_sub(1));
                     *due_ms
@@ -41,14 +67,14 @@ impl Image {
                 Some(_) | None => i64::MIN,
             };
             for (item, suspicion) in suspects.due(kind, from..=asked.now_ms) {
-                let is_behind = |limit: &Key| (kind as usize, suspicion.due_ms) > (limit.0, limit.1);
+                let is_behind = |limit: &Key| (number(kind), suspicion.due_ms) > (limit.0, limit.1);
                 if picker.limit().is_some_and(is_behind) {
                     break;
                 }
-                picker.offer((kind as usize, suspicion.due_ms, PathKey(item.clone())));
+                picker.offer(key(kind, item, suspicion, order));
             }
         }
-        let found = |(kind, _, PathKey(item)): &Key| self.fault_of(item, Fault::ALL[*kind], asked);
-        Ok(picker.of(total, skipped).page(ORDER, found).flatten())
+        let found = |(_, _, kind, PathKey(item)): &Key| self.fault_of(item, Fault::ALL[*kind], asked);
+        Ok(picker.of(total, skipped).page(&name(order), found).flatten())
     }
 }

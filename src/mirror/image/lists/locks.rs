@@ -1,7 +1,7 @@
 //! The list of locks, by when they were created.
 //!
-//! There may be as many as jobs. So the page is read off the ordered sets, and only what is as old as its first and
-//! last lock is looked at besides.
+//! There may be as many as jobs. So a page by age is read off the ordered sets, and only what is as old as its first and
+//! last lock is looked at besides; for one by anything else all are looked at.
 
 use std::ops::RangeInclusive;
 
@@ -19,14 +19,22 @@ use crate::mirror::page::{InvalidCursor, Page, Part, Picker};
 use crate::mirror::summary::LockKind;
 use queuekeeper_queue::path::{AccessQueue, BatchNode, JobNode, Path, RequestNode};
 
-/// What locks are ordered by: when they were created, as a rank, their kind, and their path.
+/// What locks are ordered by: a rank, their kind, and their path.
 type Key = (i64, usize, PathKey);
 
-/// The rank of an instant. The unknown one is the last in both orders; turning a rank round twice gives the instant.
-fn rank(created_ms: i64, order: LockOrder) -> i64 {
-    match order {
-        LockOrder::Newest if created_ms != UNKNOWN_MS => created_ms.saturating_neg(),
-        LockOrder::Newest | LockOrder::Oldest => created_ms,
+/// The rank of an instant where locks are ordered by age. The unknown one is the last in both orders; turning a rank
+/// round twice gives the instant.
+fn age_rank(created_ms: i64, order: LockOrder) -> i64 {
+    if order == LockOrder::Newest && created_ms != UNKNOWN_MS { created_ms.saturating_neg() } else { created_ms }
+}
+
+/// The rank of a session where locks are ordered by it. Those of none come behind, and last those of which it is not
+/// known.
+fn session_rank(session: Option<i64>) -> i64 {
+    match session {
+        None => i64::MAX,
+        Some(0) => i64::MAX - 1,
+        Some(session) => session,
     }
 }
 
@@ -59,7 +67,7 @@ impl Picking {
             return;
         }
         let known = last.min(UNKNOWN_MS - 1);
-        let until = if self.from.is_some() { known.min(rank(from, self.order)) } else { known };
+        let until = if self.from.is_some() { known.min(age_rank(from, self.order)) } else { known };
         let until = if from == UNKNOWN_MS { i64::MIN } else { until };
         self.skipped += many(first.max(until.saturating_add(1)), known);
         let latest = set.items().before(|(at, _)| *at <= until).take_while(|(at, _)| *at >= first);
@@ -72,7 +80,7 @@ impl Picking {
     /// Offers what comes in order, as far as it may be on the page.
     fn offer(&mut self, items: impl Iterator<Item = (i64, u32)>, kind: LockKind, path: impl Fn(u32) -> Option<Path>) {
         for (at, number) in items {
-            let rank = rank(at, self.order);
+            let rank = age_rank(at, self.order);
             if self.picker.limit().is_some_and(|(limit, ..)| rank > *limit) {
                 break;
             }
@@ -83,10 +91,16 @@ impl Picking {
     }
 
     /// Offers one lock.
-    fn one(&mut self, kind: LockKind, path: Path, created_ms: i64) {
+    fn one(&mut self, kind: LockKind, (path, stat): (Path, Option<LockStat>)) {
+        let created_ms = stat.map_or(UNKNOWN_MS, |stat| stat.created_ms);
         if self.created.contains(&created_ms) {
+            let rank = match self.order {
+                LockOrder::Oldest | LockOrder::Newest => age_rank(created_ms, self.order),
+                LockOrder::Guards => 0,
+                LockOrder::Session => session_rank(stat.map(|stat| stat.session)),
+            };
             self.total += 1;
-            self.picker.offer((rank(created_ms, self.order), kind as usize, PathKey(path)));
+            self.picker.offer((rank, kind as usize, PathKey(path)));
         }
     }
 }
@@ -105,42 +119,62 @@ impl Image {
         let from = after.as_ref().map(|(rank, ..)| *rank);
         let created = began(filter.age, now, offset);
         let mut picking = Picking { picker: Picker::new(after, part.size), created, order, from, total: 0, skipped: 0 };
+        let is_in_order = matches!(order, LockOrder::Oldest | LockOrder::Newest) && filter.session.is_none();
         for kind in LockKind::ALL.into_iter().filter(|kind| filter.kind.is_none_or(|wanted| wanted == *kind)) {
-            match (kind, filter.session) {
-                (LockKind::Batch | LockKind::Access, session) => {
-                    let locks = self.item_locks(kind);
-                    let locks = locks.into_iter().filter(|(_, stat)| session.is_none_or(|of| of == stat.session));
-                    locks.for_each(|(path, stat)| picking.one(kind, path, stat.created_ms));
+            match kind {
+                kind if !is_in_order || matches!(kind, LockKind::Batch | LockKind::Access) => {
+                    self.locks_of(kind, filter.session).for_each(|lock| picking.one(kind, lock));
                 }
-                (LockKind::Job, None) => {
+                LockKind::Job => {
                     let path = |row| Some(Path::JobNode(self.jobs.at(row).id(), JobNode::Lock));
                     picking.ordered(&self.jobs.figures.locks, kind, path);
                 }
-                (LockKind::Job, Some(session)) => {
-                    for row in self.jobs.beside.sessions.of(session).map(|row| self.jobs.at(row)) {
-                        let created_ms = row.lock.as_deref().map_or(UNKNOWN_MS, |lock| lock.created_ms);
-                        picking.one(kind, Path::JobNode(row.id(), JobNode::Lock), created_ms);
-                    }
-                }
-                (_, None) => {
+                _ => {
                     let path = |number| self.locks.at(number).map(|(_, path, _)| path.clone());
                     picking.ordered(&self.locks.kinds[kind as usize], kind, path);
-                }
-                (_, Some(session)) => {
-                    let held = self.locks.sessions.of(session).filter_map(|number| self.locks.at(number));
-                    for (_, path, stat) in held.filter(|(of, ..)| *of == kind) {
-                        picking.one(kind, path.clone(), stat.map_or(UNKNOWN_MS, |stat| stat.created_ms));
-                    }
                 }
             }
         }
         let Picking { picker, total, skipped, .. } = picking;
-        Ok(picker.of(total, skipped).page(&name(order), |(at, kind, PathKey(path))| {
-            let (kind, path, created_ms) = (LockKind::ALL[*kind], path.clone(), rank(*at, order));
+        Ok(picker.of(total, skipped).page(&name(order), |(_, kind, PathKey(path))| {
+            let (kind, path) = (LockKind::ALL[*kind], path.clone());
             let is_pause = matches!(kind, LockKind::Queue | LockKind::Collection);
             let pause = is_pause.then(|| self.pause(&path, offset)).flatten();
-            ListedLock { kind, stat: self.lock_stat(&path), path, created: own(created_ms, offset), pause }
+            let stat = self.lock_stat(&path);
+            ListedLock { kind, created: stat.and_then(|stat| own(stat.created_ms, offset)), stat, path, pause }
         }))
+    }
+
+    /// The locks of a kind, those of a session or all, with what is known of them where they are readable.
+    fn locks_of(
+        &self,
+        kind: LockKind,
+        session: Option<i64>,
+    ) -> Box<dyn Iterator<Item = (Path, Option<LockStat>)> + '_> {
+        match (kind, session) {
+            (LockKind::Batch | LockKind::Access, session) => {
+                let locks = self.item_locks(kind).into_iter().map(|(path, stat)| (path, Some(stat)));
+                Box::new(locks.filter(move |(_, stat)| session.is_none() || stat.map(|stat| stat.session) == session))
+            }
+            (LockKind::Job, session) => {
+                let rows: Box<dyn Iterator<Item = u32>> = match session {
+                    Some(session) => Box::new(self.jobs.beside.sessions.of(session)),
+                    None => Box::new(self.jobs.figures.locks.iter().map(|(_, row)| row)),
+                };
+                Box::new(
+                    rows.map(|row| self.jobs.at(row))
+                        .map(|row| (Path::JobNode(row.id(), JobNode::Lock), row.lock.as_deref().copied())),
+                )
+            }
+            (_, session) => {
+                let numbers: Box<dyn Iterator<Item = u32>> = match session {
+                    Some(session) => Box::new(self.locks.sessions.of(session)),
+                    None => Box::new(self.locks.kinds[kind as usize].iter().map(|(_, number)| number)),
+                };
+                let locks = numbers.filter_map(|number| self.locks.at(number)).filter(move |(of, ..)| *of == kind);
+                Box::new(locks.map(|(_, path, stat)| (path.clone(), stat)))
+            }
+        }
     }
 
     /// The locks on batches or on access requests. As many daemons as there are hold them.

@@ -10,7 +10,7 @@ use zookeeper_client::Stat;
 
 use super::*;
 use crate::mirror::image::{FaultQuery, Image};
-use crate::mirror::lists::{BatchFilter, BatchOrder, LockFilter, LockOrder, RequestFilter, RequestOrder};
+use crate::mirror::lists::{BatchFilter, BatchOrder, FaultOrder, LockFilter, LockOrder, RequestFilter, RequestOrder};
 use crate::mirror::page::{Page, Part};
 use crate::mirror::read::Found;
 use crate::mirror::summary::{AGE_BOUNDS, LockKind};
@@ -160,6 +160,9 @@ proptest! {
             BatchOrder::Changed => entered(b).cmp(&entered(a)),
             BatchOrder::Jobs => jobs(b).cmp(&jobs(a)),
             BatchOrder::Failed => b.references[1].unwrap_or(0).cmp(&a.references[1].unwrap_or(0)),
+            BatchOrder::Collection => {
+                (a.collection.is_empty(), &a.collection).cmp(&(b.collection.is_empty(), &b.collection))
+            }
         }.then(a.id.cmp(&b.id)));
         // References are counted in folders that are not there, too; the oracle sees those that are.
         if order == BatchOrder::Jobs || order == BatchOrder::Failed {
@@ -220,7 +223,7 @@ proptest! {
     }
 
     #[test]
-    fn locks_are_those_that_fit_in_the_order_of_their_creation(
+    fn locks_are_those_that_fit_in_their_order(
         znodes in vec(any_znode(), 0..200),
         kind in option::of(select(LockKind::ALL.to_vec())),
         age in option::of(0usize..6),
@@ -231,7 +234,6 @@ proptest! {
         let image = image(znodes);
         let filter = LockFilter { kind, age, session, order };
         let listed = all(size, |part| image.lock_page(filter, part, now(), Offset::default()).unwrap());
-        let created = |lock: &crate::mirror::Lock| lock.stat.map_or(i64::MAX, |stat| stat.created_ms);
         let mut plain = image.locks();
         plain.retain(|lock| {
             kind.is_none_or(|kind| lock.kind == kind)
@@ -239,9 +241,16 @@ proptest! {
                 && is_aged(age, lock.stat.and_then(|stat| Timestamp::from_millisecond(stat.created_ms).ok()))
         });
         plain.sort_by_key(|lock| {
-            let at = created(lock);
-            let at = if order == LockOrder::Newest && at != i64::MAX { -at } else { at };
-            (at, lock.kind, lock.path.clone())
+            let rank = match (order, lock.stat) {
+                (LockOrder::Guards, _) => 0,
+                (_, None) => i64::MAX,
+                (LockOrder::Oldest, Some(stat)) => stat.created_ms,
+                (LockOrder::Newest, Some(stat)) => -stat.created_ms,
+                // Persistent locks behind those of sessions.
+                (LockOrder::Session, Some(stat)) if stat.session == 0 => i64::MAX - 1,
+                (LockOrder::Session, Some(stat)) => stat.session,
+            };
+            (rank, lock.kind, lock.path.clone())
         });
         let listed: Vec<_> = listed.into_iter().map(|lock| (lock.kind, lock.path, lock.stat)).collect();
         prop_assert_eq!(listed, plain.into_iter().map(|lock| (lock.kind, lock.path, lock.stat)).collect::<Vec<_>>());
@@ -257,15 +266,16 @@ proptest! {
     }
 
     #[test]
-    fn faults_are_those_that_count_kind_by_kind(
+    fn faults_are_those_that_count_in_their_order(
         znodes in vec(any_znode(), 0..200),
         fault in option::of(select(Fault::ALL.to_vec())),
+        order in select(FaultOrder::ALL),
         size in 1usize..6,
     ) {
         let image = image(znodes);
         let limits = Limits::default();
         let asked = FaultQuery { now_ms: NOW_MS, offset: Offset::default(), limits: &limits, space: None };
-        let listed = all(size, |part| image.fault_page(fault, part, asked).unwrap());
+        let listed = all(size, |part| image.fault_page(fault, order, part, asked).unwrap());
         let kinds: Vec<_> = Fault::ALL.into_iter().filter(|kind| fault.is_none_or(|fault| fault == *kind)).collect();
         let plain: Vec<_> = kinds.into_iter().flat_map(|kind| image.faults(kind, usize::MAX, asked)).collect();
         // Of those that count from the same instant on the plain list knows no order.
@@ -275,7 +285,12 @@ proptest! {
             faults
         };
         prop_assert_eq!(sorted(&listed), sorted(&plain));
-        prop_assert!(listed.is_sorted_by_key(|found| found.fault));
+        let is_sorted = match order {
+            FaultOrder::Kind => listed.is_sorted_by_key(|found| found.fault),
+            FaultOrder::Oldest => listed.is_sorted_by_key(|found| found.since),
+            FaultOrder::Newest => listed.is_sorted_by_key(|found| std::cmp::Reverse(found.since)),
+        };
+        prop_assert!(is_sorted);
     }
 }
 

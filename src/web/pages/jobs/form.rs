@@ -153,6 +153,7 @@ fn sort_name(sort: JobSort) -> &'static str {
         JobSort::Priority => "priority",
         JobSort::SpaceNeeded => "space needed",
         JobSort::Retries => "retries",
+        JobSort::Batch => "batch",
     }
 }
 
