@@ -12,8 +12,8 @@ mod address;
 
 mod external;
 mod file;
-mod path;
 mod source;
+mod telemetry_path;
 mod web_file;
 
 pub use crate::views::{DurationError, PrometheusDuration};
@@ -22,8 +22,8 @@ pub use external::{Authority, ExternalUrl, ExternalUrlError, RoutePrefix, RouteP
 pub use file::{
     ConfigFile, Presented, Secret, SecretError, Token, TokenHash, TokenLine, TokenLineError, Tokens, expiry,
 };
-pub use path::{TelemetryPath, TelemetryPathError};
 pub use source::FileError;
+pub use telemetry_path::{TelemetryPath, TelemetryPathError};
 pub use web_file::{Users, Validity, WebFile};
 
 /// The configuration of `queuekeeper serve`, without the listeners and the log.

@@ -5,20 +5,20 @@
 //! and command line ask [`why_job`] and its like, and so say the same.
 
 mod ask;
+mod at_rest;
 mod batch;
 mod forecast;
 mod job;
 mod kind;
-mod rest;
+mod obstacles;
 mod state;
 #[cfg(test)]
 mod tests;
-mod turn;
 mod verdict;
 
 use jiff::Timestamp;
 
-pub use ask::{why_batch, why_job, why_state};
+pub use ask::{forecasts, why_batch, why_job, why_state};
 pub use batch::diagnose_batch;
 pub use forecast::Forecast;
 pub use job::diagnose_job;

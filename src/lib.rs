@@ -14,12 +14,12 @@
 //! | [`queuekeeper_queue`] | a crate of its own: the queue core: state machines, path grammar, tolerant records, transactions, locks, purge. The only place that knows what a queue is; it reads no clock and spawns no task |
 //! | [`queuekeeper_zookeeper`] | a crate of its own: connections and sessions; our own znodes below `/queuekeeper`: leader election, decisions, the state of rules, the kill switch; a private server for demo and tests. It knows no jobs and no rules |
 //! | [`mirror`] | the image of the tree in memory: one writer, many readers. It answers no HTTP and writes nothing to ZooKeeper |
-//! | [`insight`] | why something is not moving, and when a batch ends: functions over the mirror and an instant |
+//! | [`insight`] | why something is not moving (each cause of a diagnosis), and when a batch ends: functions over the mirror and an instant |
 //! | [`metrics`] | the collectors over the mirror's figures, and the exposition. They read no znode |
 //! | [`actions`] | what an operator may do: roles, previews, execution, the audit trail. They write to ZooKeeper by the queue core's transactions only |
 //! | [`alerts`] | alerts that act: Alertmanager's calls, rules and their limits, decisions that are executed once. They change the queue by [`actions`] only |
-//! | [`views`] | what pages, API and command line show: one typed answer for each question. They know no HTTP |
-//! | [`web`] | thin handlers over views: `http` is the server with authentication and limits, then pages, API, events and assets. They touch no ZooKeeper client and join no path |
+//! | [`views`] | what pages, API and command line show: one typed answer for each question, so a field of the API or a column of CSV is here. They know no HTTP |
+//! | [`web`] | thin handlers over views: `http` is the server with authentication and limits, then pages, `api` with routes alone, events and assets. They touch no ZooKeeper client and join no path |
 //! | [`demo`] | a simulated queue, with daemons that work on it through the queue core |
 //! | [`config`], [`cli`], [`server`] | parsing, exit codes, and wiring |
 //!

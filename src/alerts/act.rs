@@ -22,8 +22,11 @@ use queuekeeper_zookeeper::coordination::{self, CoordinationError, Leadership, N
 mod active;
 mod begin;
 mod item;
+mod unanswered;
 
 pub(super) use active::ActiveDecision;
+use unanswered::Fate;
+pub(super) use unanswered::UnansweredEnd;
 
 /// How long a decision waits for a rule that this process does not have: another process may, during a rollout of a new
 /// configuration.
@@ -68,6 +71,7 @@ impl Shared {
             }
         };
         *self.unread.write() = None;
+        self.settle_unanswered(&snapshot).await;
         let now = Timestamp::now();
         let (strange, more) = foreign(&snapshot, now);
         self.log_foreign(&strange);
@@ -301,12 +305,32 @@ impl Shared {
         let writes = [&[active.lead.check()][..], &active.writes(true)[..]].concat();
         match self.coordination.commit(&writes).await {
             Ok(()) => {
+                self.unanswered.lock().remove(&active.decision.id);
                 self.record_decision(&active.decision, outcome, why, now).await;
                 Next::Finished
             }
             Err(error) => {
+                if matches!(error, CoordinationError::Unanswered(_)) {
+                    let decision = active.decision.clone();
+                    let end = UnansweredEnd { decision, outcome, why: why.to_owned(), at: now };
+                    self.unanswered.lock().insert(active.decision.id, end);
+                }
                 self.write_failed(active, &error);
                 Next::Retry
+            }
+        }
+    }
+
+    /// Records the ends of decisions that turn out to be written, though no answer came.
+    async fn settle_unanswered(&self, snapshot: &Snapshot) {
+        let ends: Vec<_> = self.unanswered.lock().values().cloned().collect();
+        for end in ends {
+            let fate = end.fate(snapshot);
+            if fate == Fate::Done {
+                self.record_decision(&end.decision, end.outcome, &end.why, end.at).await;
+            }
+            if fate != Fate::Open {
+                self.unanswered.lock().remove(&end.decision.id);
             }
         }
     }

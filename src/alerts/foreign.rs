@@ -112,7 +112,7 @@ pub fn foreign(snapshot: &Snapshot, now: Timestamp) -> (Vec<Foreign>, usize) {
     }
     if snapshot.all.as_ref().is_some_and(|all| SharedBudget::read(&all.data).is_err()) {
         let path = coordination::rules();
-        let remedy = format!("Empty it (zkCli.sh: set {path} \"\"): the shared budget starts anew.");
+        let remedy = format!("Empty it (zkCli.sh: set {path} \"\"): the shared budget starts again in full.");
         let what = "is not the state of the shared budget";
         found.push(Foreign::new(path, what, "No rule acts.").that_stops().with(remedy));
     }

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, Semaphore, watch};
 
+use super::act::UnansweredEnd;
 use super::foreign::Foreign;
 use super::memory::{Memory, SharedBudget};
 use super::metrics::Metrics;
@@ -53,6 +54,8 @@ pub(super) struct Shared {
     pub(super) seen: RwLock<Option<(Snapshot, Timestamp)>>,
     /// Why they cannot be read, if so.
     pub(super) unread: RwLock<Option<Foreign>>,
+    /// The ends of decisions that were written without an answer, by decision.
+    pub(super) unanswered: Mutex<BTreeMap<ActionId, UnansweredEnd>>,
     /// The conditions that were logged and persist, by their subject, so that each is logged once.
     pub(super) logged: Mutex<BTreeMap<String, String>>,
     pub(super) calls: Semaphore,
@@ -106,6 +109,7 @@ impl Alerts {
             dry: Mutex::default(),
             seen: RwLock::default(),
             unread: RwLock::default(),
+            unanswered: Mutex::default(),
             logged: Mutex::default(),
             calls: Semaphore::new(MAX_CALLS),
             pace: CallLimiter::default(),

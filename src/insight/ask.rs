@@ -30,6 +30,13 @@ pub fn why_batch(store: &Store, id: BatchId, volume: Option<Volume>, now: Timest
     Some((diagnose_batch(&situation, volume.as_ref(), now), forecast))
 }
 
+/// When each of some batches ends; those that are there.
+#[must_use]
+pub fn forecasts(store: &Store, ids: &[BatchId], volume: Option<Volume>, now: Timestamp) -> Vec<(BatchId, Forecast)> {
+    let situations = store.batch_situations(ids, space(volume), now);
+    situations.iter().map(|batch| (batch.id, forecast(batch, volume.as_ref(), now))).collect()
+}
+
 /// How many bytes a job may need and not be kept back.
 fn space(volume: Option<Volume>) -> Option<i64> {
     volume.map(|volume| volume.left_bytes)

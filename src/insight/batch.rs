@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 
-use super::rest::is_held;
+use super::at_rest::is_held;
+use super::obstacles::{obstacles, paused};
 use super::state::is_about_size;
-use super::turn::{obstacles, paused};
 use super::{Cause, CauseKind, Diagnosis, Verdict};
 use crate::insight::forecast::Forecast;
 use crate::mirror::Rates;
@@ -40,7 +40,7 @@ pub fn diagnose_batch(batch: &BatchSituation, volume: Option<&Volume>, now: Time
 
 fn in_work(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp, causes: &mut Vec<Cause>) {
     if let Some(pause) = &batch.pause {
-        causes.push(paused(pause, now, "Until it is released, only the inventory daemon works on jobs of the batch."));
+        causes.push(paused(pause, now, "Until it is unpaused, only the inventory daemon works on jobs of the batch."));
     }
     if !batch.is_acquired {
         let waits =
@@ -115,10 +115,10 @@ fn obstacles_of<'a>(
     volume: Option<&'a Volume>,
     now: Timestamp,
 ) -> impl Iterator<Item = (&'a StateSituation, u64, Cause)> {
-    batch.states.iter().filter_map(move |(state, jobs)| {
+    batch.states.iter().map(|(state, jobs)| (&**state, *jobs)).filter_map(move |(state, jobs)| {
         let obstacles = obstacles(state, volume, now).into_iter();
         let mut stopping = obstacles.filter(|cause| cause.kind != CauseKind::HeldBacklog && !is_about_size(cause));
-        Some((state, *jobs, stopping.next()?))
+        Some((state, jobs, stopping.next()?))
     })
 }
 
@@ -244,7 +244,7 @@ fn headline(cause: &Cause, batch: &BatchSituation) -> String {
     let said = match cause.kind {
         CauseKind::Done if batch.state == Some(BatchState::Deleted) => "It is deleted.",
         CauseKind::Done => "It is done, and its report has been made.",
-        CauseKind::QueuePaused => "It is waiting for the ingest queue to be released.",
+        CauseKind::QueuePaused => "It is waiting for the ingest queue to be unpaused.",
         CauseKind::Failed => "It failed and needs an operator.",
         CauseKind::ReportDue => "It is waiting for its report.",
         CauseKind::JobsToDo if is_moving(batch) => "It is moving.",

@@ -13,7 +13,7 @@ pub enum Forecast {
     NothingLeft,
     /// Within this time, the shorter one first: by the rate of the last minutes and by that of the last hour.
     Ends(Duration, Duration),
-    /// Not before the ingest queue is released.
+    /// Not before the ingest queue is unpaused.
     Paused,
     /// Not before an operator releases so many of its jobs, which are Held.
     Held(u64),

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::rest::{collection_held, done, failed, held, unknown};
-use super::turn::{is_paused_with_the_queue, obstacles, paused, storage, would_be};
+use super::at_rest::{collection_held, done, failed, held, unknown};
+use super::obstacles::{is_paused_with_the_queue, obstacles, paused, storage, would_be};
 use super::verdict::{headline, verdict};
 use super::{Cause, CauseKind, Diagnosis};
 use crate::mirror::words::{ago, between, count, counted, length, session, size, span};
@@ -145,7 +145,7 @@ fn waiting(job: &JobSituation, state: JobState, volume: Option<&Volume>, now: Ti
         let what = if is_locked {
             "The daemon finishes the step that it has begun; then the job waits. Only the inventory daemon goes on; jobs whose completion would free space wait too."
         } else {
-            "Until it is released, only the inventory daemon takes jobs; jobs whose completion would free space wait too."
+            "Until it is unpaused, only the inventory daemon takes jobs; jobs whose completion would free space wait too."
         };
         causes.push(paused(pause, now, what));
     }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::turn::{is_paused_with_the_queue, is_worked_on, obstacles, paused};
+use super::obstacles::{is_paused_with_the_queue, is_worked_on, obstacles, paused};
 use super::{Cause, CauseKind, Diagnosis, Verdict};
 use crate::mirror::words::{ago, between, count, counted, percent, size};
 use crate::mirror::{StateSituation, Volume};
@@ -22,7 +22,7 @@ pub fn diagnose_state(state: &StateSituation, volume: Option<&Volume>, now: Time
     }
     let mut causes = Vec::new();
     if let Some(pause) = state.pause.as_ref().filter(|_| is_paused_with_the_queue(state.state)) {
-        causes.push(paused(pause, now, "Until it is released, only the inventory daemon takes jobs."));
+        causes.push(paused(pause, now, "Until it is unpaused, only the inventory daemon takes jobs."));
     }
     causes.extend(waiting_for_space(state, volume, now));
     causes.extend(obstacles(state, volume, now));
@@ -47,7 +47,7 @@ fn headline(state: &StateSituation, causes: &[Cause], verdict: Verdict, now: Tim
     let name = state.state;
     let kind = causes.first().map(|cause| cause.kind);
     match (kind, verdict) {
-        (Some(CauseKind::QueuePaused), _) => format!("{name} is waiting for the ingest queue to be released."),
+        (Some(CauseKind::QueuePaused), _) => format!("{name} is waiting for the ingest queue to be unpaused."),
         (_, Verdict::Stopped) => match state.flow.last_left.max(state.oldest) {
             Some(since) => format!("No job has left {name} for {}.", ago(since, now)),
             None => format!("No job leaves {name}."),

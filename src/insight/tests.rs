@@ -1,7 +1,7 @@
 //! Situations and what is said of them.
 
+mod at_rest;
 mod others;
-mod rest;
 
 use std::time::Duration;
 
@@ -175,9 +175,9 @@ fn a_pause_comes_first_and_does_not_stop_the_inventory() {
     assert_eq!(
         paused(JobState::Estimating),
         [
-            "stopped: It is waiting for the ingest queue to be released.",
+            "stopped: It is waiting for the ingest queue to be unpaused.",
             "queue_paused: The ingest queue has been paused for 2.0 h. | By “alice”, because of “the volume is\\u{202e} enlarged”. \
-             Until it is released, only the inventory daemon takes jobs; jobs whose completion would free space wait too.",
+             Until it is unpaused, only the inventory daemon takes jobs; jobs whose completion would free space wait too.",
             // No rate of the past says how long that takes now.
             "behind_others: 41 jobs are ahead of it: 30 of higher priority and 11 earlier ones. | 2 of them are locked by daemons. \
              It entered Estimating 12 min ago.",

@@ -51,7 +51,7 @@ pub struct Recent {
     /// The largest groups of failed jobs.
     pub failures: Vec<FailureGroup>,
     /// How many groups there are.
-    pub failure_groups: usize,
+    pub failure_groups: u64,
     /// The state of the rules; `None` for a server that accepts no alerts.
     pub automation: Option<crate::alerts::RulesStatus>,
     /// Unexpected znodes below /queuekeeper, and how many there are beyond those.
@@ -69,7 +69,7 @@ pub struct Stopped {
     pub state: JobState,
     /// Since when nothing has left it, as far as that is known.
     pub since: Option<Timestamp>,
-    /// Why.
+    /// Why nothing leaves it.
     pub diagnosis: Diagnosis,
 }
 

@@ -163,8 +163,8 @@ async fn a_lost_connection_repeats_nothing_and_a_decision_that_cannot_be_recorde
     let jobs = world.failed(100).await;
     keeper.sees(JobState::Failed, 100).await;
     assert_eq!(keeper.outcome(failed_jobs("01")).await, "accepted");
-    // Cut in the middle, repeatedly, and not so late that the last write of all may be cut off from its answer.
-    for left in [95, 80, 65, 50] {
+    // Cut in the middle, repeatedly, and so late that the last write of all may be cut off from its answer.
+    for left in [95, 65, 35, 1] {
         eventually(LIMIT, "it continues", async || world.count(&jobs, JobState::Failed).await < left).await;
         proxy.cut(Newcomers::Close);
         eventually(LIMIT, "the loss is seen", async || !keeper.store.freshness().is_synced()).await;

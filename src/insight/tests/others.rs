@@ -35,7 +35,7 @@ fn a_state_tells_the_same_for_all_of_its_jobs() {
     assert!(of(&stuck)[2].starts_with("pool_full: 5 jobs are waiting"));
     assert!(of(&stuck)[2].contains("Session 0x1f at 10.0.0.5:40834 has held"), "{}", of(&stuck)[2]);
     let paused = StateSituation { pause: Some(pause()), ..state(JobState::Storing) };
-    assert_eq!(of(&paused)[0], "stopped: Storing is waiting for the ingest queue to be released.");
+    assert_eq!(of(&paused)[0], "stopped: Storing is waiting for the ingest queue to be unpaused.");
     let empty = StateSituation { jobs: 0, locked: 0, ..state(JobState::Storing) };
     assert_eq!(of(&empty), ["moving: No job is in Storing.", "empty: No job is in Storing."]);
     assert_eq!(
@@ -106,7 +106,7 @@ fn a_batch_tells_how_far_it_is() {
     };
     assert_eq!(of(&overdue)[0], "stopped: Batch never reported.");
     let new = BatchSituation { is_acquired: false, pause: Some(pause()), ..batch(BatchState::Pending, [None; 4]) };
-    assert_eq!(of(&new)[0], "stopped: It is waiting for the ingest queue to be released.");
+    assert_eq!(of(&new)[0], "stopped: It is waiting for the ingest queue to be unpaused.");
     assert!(of(&new)[2].starts_with("batch_not_acquired: It has been waiting for 1.0 h for a daemon to acquire it."));
     let held = BatchSituation { is_acquired: false, ..batch(BatchState::Held, [None; 4]) };
     assert_eq!(of(&held), ["stopped: It has been held for 1.0 h.", "held: It has been held for 1.0 h."]);
@@ -152,7 +152,7 @@ fn a_batch_whose_jobs_stand_is_not_moving_and_has_no_time_to_end_in() {
     let mut blocked = state(JobState::Storing);
     blocked.locked = 0;
     blocked.faults = vec![fault(Fault::NoDaemon, Path::StateFolder(JobState::Storing.into()))];
-    let stopped = BatchSituation { states: vec![(blocked.clone(), 3)], ..moving.clone() };
+    let stopped = BatchSituation { states: vec![(blocked.clone().into(), 3)], ..moving.clone() };
     assert_eq!(
         of(&stopped)[..2],
         [
@@ -161,7 +161,7 @@ fn a_batch_whose_jobs_stand_is_not_moving_and_has_no_time_to_end_in() {
              jobs is locked.",
         ]
     );
-    let partly = BatchSituation { states: vec![(blocked, 1), (state(JobState::Notify), 2)], ..moving };
+    let partly = BatchSituation { states: vec![(blocked.into(), 1), (state(JobState::Notify).into(), 2)], ..moving };
     assert_eq!(of(&partly)[0], "moving: It is moving.");
     assert_eq!(of(&partly)[1], "jobs_to_do: 3 of its 63 jobs have not finished. | 60 completed, 0 failed.");
     assert!(of(&partly)[2].starts_with("jobs_stopped: 1 of its jobs is waiting in Storing: "));

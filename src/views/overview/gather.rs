@@ -8,7 +8,7 @@ use super::{Overview, Recent, Stopped};
 use crate::insight;
 use crate::insight::Verdict;
 use crate::metrics::storage::Storage;
-use crate::mirror::lists::{LockFilter, Part};
+use crate::mirror::lists::{FailureOrder, LockFilter, Part};
 use crate::mirror::{Flow, LockKind, Pause, Summary};
 use crate::views::Source;
 use crate::views::status::Status;
@@ -33,12 +33,11 @@ impl Source<'_> {
     pub(crate) fn recent(&self, now: Timestamp) -> Recent {
         let store = self.store;
         let (batches, batches_in_work) = store.batches_in_work(SHOWN_BATCHES).unwrap_or_default();
-        let batches = batches.into_iter().filter_map(|batch| {
-            let forecast = insight::why_batch(store, batch.id, self.volume(), now)?.1;
-            Some((store.batch(batch.id)?, store.batch_rates(batch.id), forecast))
-        });
+        let ids: Vec<_> = batches.iter().map(|batch| batch.id).collect();
+        let batches = insight::forecasts(store, &ids, self.volume(), now).into_iter();
+        let batches = batches.filter_map(|(id, forecast)| Some((store.batch(id)?, store.batch_rates(id), forecast)));
         let flow = store.flow();
-        let failures = store.failures(SHOWN_FAILURES, None);
+        let failures = store.failures(FailureOrder::Largest, &Part { after: None, size: SHOWN_FAILURES }).ok();
         let failure_groups = failures.as_ref().map_or(0, |failures| failures.total);
         let automation = self.alerts.map(|alerts| alerts.overview(now));
         let foreign = automation.as_ref().map(|overview| (overview.foreign.clone(), overview.more_foreign));

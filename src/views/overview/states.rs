@@ -34,7 +34,7 @@ pub(crate) struct StateFigures {
     pub(crate) last_left: Option<Timestamp>,
     /// Whether it has not moved for a minute or longer for a reason that does not pass by itself.
     pub(crate) is_stopped: bool,
-    /// Since when.
+    /// Since when it has not moved; null while it moves.
     pub(crate) stopped_since: Option<Timestamp>,
     #[serde(skip)]
     pub(crate) name: &'static str,

@@ -5,8 +5,10 @@
 //! have. Lines leave at the front. So enough requests are in flight although each znode's children are known only after
 //! it, and no more is held than lies in a window before the front.
 //!
-//! The queries of a request are chosen from the window at random, but for one, so that the front moves. In order, the
-//! first large values after many small ones would all be under way before one of them is answered.
+//! Half of the queries of a request are chosen from the window at random, and the others in order, so that the front
+//! moves. All in order, the first large values after many small ones would be under way before one of them is answered.
+//! Two of three queries have been chosen at random before the front reaches them: what is large among those answered
+//! tells how many may be read in order.
 
 use std::collections::{HashMap, VecDeque};
 use std::vec::IntoIter;
@@ -23,10 +25,10 @@ use crate::pace::{ANSWER_BYTES, Estimate, LARGEST_DATA, REQUESTS_IN_FLIGHT};
 use crate::path::Path;
 
 /// How far before the front queries are sent, in reads.
-const WINDOW: usize = 8192;
+const WINDOW: usize = 2048;
 
 /// How many reads a request has at most.
-const READS_A_REQUEST: usize = 64;
+const READS_A_REQUEST: usize = 128;
 
 /// How many answers tell how large the next ones are. The window moves on: what comes into it need not be like what was
 /// in it some windows ago, and a large value among so many makes the next requests small.
@@ -71,6 +73,35 @@ impl From<QueryResult> for Entry {
     }
 }
 
+/// How large the largest value was among the answers of the last window: of those so far, and of as many before.
+struct Largest {
+    before: u64,
+    now: u64,
+    answers: usize,
+}
+
+impl Default for Largest {
+    fn default() -> Self {
+        Self { before: LARGEST_DATA, now: 0, answers: 0 }
+    }
+}
+
+impl Largest {
+    fn saw(&mut self, bytes: u64) {
+        self.now = self.now.max(bytes);
+        self.answers += 1;
+        if self.answers == WINDOW {
+            *self = Self { before: self.now, now: 0, answers: 0 };
+        }
+    }
+
+    /// How many reads bring no more than so many bytes, if each is as large; at least one.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of reads, cut")]
+    fn reads_within(&self, bytes: f64) -> usize {
+        ((bytes / self.before.max(self.now).max(1) as f64) as usize).max(1)
+    }
+}
+
 pub(super) struct Walk<'a> {
     queue: &'a Queue,
     redaction: Option<&'a Redaction>,
@@ -78,9 +109,8 @@ pub(super) struct Walk<'a> {
     /// The queries of each request in flight, and how often it was made.
     in_flight: HashMap<u64, (Vec<Query>, usize)>,
     last_request: u64,
-    /// The request in flight that has a query chosen for standing at the front.
-    front: Option<u64>,
     estimate: Estimate,
+    largest: Largest,
     pub(super) counts: Trailer,
 }
 
@@ -93,8 +123,8 @@ impl<'a> Walk<'a> {
             entries: VecDeque::from([Entry::Waiting(root)]),
             in_flight: HashMap::new(),
             last_request: 0,
-            front: None,
             estimate: Estimate::at_most(LARGEST_DATA),
+            largest: Largest::default(),
             counts: Trailer::default(),
         }
     }
@@ -148,7 +178,7 @@ impl<'a> Walk<'a> {
     /// Takes as many questions from the window as make a request.
     fn next_request(&mut self) -> Option<u64> {
         let number = self.last_request + 1;
-        let chosen = self.choose(number);
+        let chosen = self.choose();
         if chosen.is_empty() {
             return None;
         }
@@ -189,27 +219,32 @@ impl<'a> Walk<'a> {
         (waiting, reads)
     }
 
-    /// Chooses the queries of a request: the first, unless one was chosen for that and is in flight, and others at
-    /// random. Returns their positions, in order.
-    fn choose(&mut self, number: u64) -> Vec<usize> {
-        let (mut waiting, all) = self.waiting();
+    /// Chooses the queries of a request: the first ones that wait, and others at random. Returns their positions, in
+    /// order.
+    fn choose(&mut self) -> Vec<usize> {
+        let (mut first, all) = self.waiting();
         let chroot = self.queue.client().path().len();
         let most = self.estimate.reads_within(ANSWER_BYTES).min(READS_A_REQUEST).min(all / PART);
+        let in_order = self.largest.reads_within(ANSWER_BYTES).min((most / 2).max(1));
+        let within = first.iter().scan(0, |reads, at| {
+            *reads += self.entries[*at].reads();
+            (*reads <= in_order).then_some(())
+        });
+        let mut others = first.split_off(within.count().max(1).min(first.len()));
+        let at_random = std::iter::from_fn(|| {
+            let last = others.len().checked_sub(1)?;
+            Some(others.swap_remove(rand::random_range(0..=last)))
+        });
         let (mut chosen, mut reads, mut bytes) = (Vec::new(), 0, 0);
-        let mut is_front = self.front.is_none();
-        while let Some(last) = waiting.len().checked_sub(1) {
-            let at = waiting.swap_remove(if is_front { 0 } else { rand::random_range(0..=last) });
+        for at in first.into_iter().chain(at_random) {
             if let Entry::Waiting(query) = &self.entries[at] {
                 reads += query.reads();
                 bytes += query.bytes(chroot);
             }
-            if !is_front && (reads > most || bytes > REQUEST_BYTES) {
+            if !chosen.is_empty() && (reads > most || bytes > REQUEST_BYTES) {
                 break;
             }
             chosen.push(at);
-            if is_front {
-                (self.front, is_front) = (Some(number), false);
-            }
         }
         chosen.sort_unstable();
         chosen
@@ -233,9 +268,10 @@ impl<'a> Walk<'a> {
     /// Puts what the answers say in the places of their questions.
     fn take(&mut self, number: u64, answers: Vec<MultiReadResult>) -> Result<(), Error> {
         let (queries, _) = self.in_flight.remove(&number).expect("it was in flight");
-        self.front = self.front.filter(|front| *front != number);
         for answer in &answers {
-            self.estimate.saw(size(answer));
+            let bytes = size(answer);
+            self.estimate.saw(bytes);
+            self.largest.saw(bytes);
         }
         self.estimate.remember(REMEMBERED);
         let (mut queries, mut answers) = (queries.into_iter(), answers.into_iter());

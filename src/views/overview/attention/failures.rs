@@ -23,7 +23,7 @@ pub(super) fn groups(summary: &Summary, recent: &Recent) -> Vec<Attention> {
             let reasons = if rest == 1 { "another reason" } else { "other reasons" };
             format!("{} failed for {reasons}", counted(rest, "more job", "more jobs"))
         };
-        let groups = recent.failure_groups.saturating_sub(recent.failures.len()) as u64;
+        let groups = recent.failure_groups.saturating_sub(recent.failures.len() as u64);
         let text = match (rest, groups) {
             (1, _) => "It needs an operator.".to_owned(),
             (_, 0) => "They need an operator.".to_owned(),

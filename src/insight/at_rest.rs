@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::turn::collection_lock;
+use super::obstacles::collection_lock;
 use super::{Cause, CauseKind};
 use crate::mirror::JobSituation;
 use crate::mirror::words::{ago, count, counted, quoted};

@@ -32,7 +32,7 @@ pub(super) fn paused(pause: &Pause, now: Timestamp, what: &str) -> Cause {
     };
     Cause::new(CauseKind::QueuePaused, sentence)
         .evidence(format!("{}{what}", pause.requested()))
-        .remedy("Release the ingest queue once the reason for the pause is resolved.")
+        .remedy("Unpause the ingest queue once the reason for the pause is resolved.")
         .since(pause.since)
         .items([Path::QueueLock(queuekeeper_queue::path::Queue::Ingest)], 1)
 }
