@@ -21,7 +21,7 @@
   }
 
   const takesText = (node) => Boolean(node && node.closest && node.closest('input:not([type=checkbox]), textarea, select, [contenteditable]'));
-  const rows = () => [...document.querySelectorAll('main .list tbody tr, main .groups > li, main article.item')]
+  const rows = () => [...document.querySelectorAll('main .list tbody tr, main .groups > li, main .found, main article.item')]
     .filter((row) => row.querySelector('a[href]'));
   const linkOf = (row) => row.querySelector('a[href]');
 

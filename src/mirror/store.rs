@@ -317,8 +317,9 @@ impl Store {
     }
 
     /// The instant up to which the image is known to be right. What was a fault then has lasted until then; what comes
-    /// after may have repaired it, and waits to be read.
-    fn horizon(&self, now: Timestamp) -> Timestamp {
+    /// after may have repaired it, and waits to be read. Not after `now`, by our own clock.
+    #[must_use]
+    pub fn horizon(&self, now: Timestamp) -> Timestamp {
         let stale_since = self.shared.freshness.read().stale_since;
         let behind_since = *self.shared.behind_since.read();
         [stale_since, behind_since].into_iter().flatten().fold(now, Timestamp::min)

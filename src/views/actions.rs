@@ -26,7 +26,7 @@ pub(crate) struct ActionView {
     /// Its target, or the number of targets.
     #[schema(example = "jid0000000042")]
     pub(crate) on: String,
-    /// Why.
+    /// The reason given by the actor.
     pub(crate) reason: String,
     /// `done`, `dry_run`, `running`, `cancelled`, `in_part`, or why not: `forbidden`, `invalid`, `missing`,
     /// `conflict`, `unavailable`, `failed`, `unknown`.

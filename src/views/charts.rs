@@ -130,7 +130,7 @@ impl ChartKind {
     }
 
     /// The states that have a series: jobs pass through those on the path, and stay in the others that are not final.
-    fn states(self) -> Vec<JobState> {
+    pub(crate) fn states(self) -> Vec<JobState> {
         let is_shown = |state: &JobState| match self {
             Self::Throughput => state.success().is_some(),
             Self::Jobs | Self::Age => !state.is_final(),

@@ -31,7 +31,7 @@ pub(crate) struct Cause {
     /// How to fix it; absent if nothing needs to be fixed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) remedy: Option<&'static str>,
-    /// Since when.
+    /// Since when it holds; null if unknown.
     pub(crate) since: Option<Timestamp>,
     /// Znodes to look at, at most five.
     pub(crate) items: Vec<String>,

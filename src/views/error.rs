@@ -33,6 +33,8 @@ pub(crate) struct Explained {
     pub(crate) detail: String,
     /// The values that are allowed.
     pub(crate) allowed: Vec<Cow<'static, str>>,
+    /// The name of the parameter whose value is the error; empty for another error.
+    pub(crate) parameter: String,
 }
 
 impl fmt::Display for Explained {
@@ -45,22 +47,31 @@ impl fmt::Display for Explained {
 impl ViewError {
     /// A value that is invalid for a parameter.
     pub(crate) fn value(name: &str, value: &str) -> Self {
-        Self::parameter(format!("The parameter “{name}” cannot be “{}”.", quoted(value)))
+        Self::parameter(format!("The parameter “{name}” cannot be “{}”.", quoted(value))).of(name)
     }
 
     /// The same with the reason, which is an error's text.
     pub(crate) fn value_because(name: &str, value: &str, why: impl fmt::Display) -> Self {
-        Self::parameter(format!("The parameter “{name}” cannot be “{}”: {why}.", quoted(value)))
+        Self::parameter(format!("The parameter “{name}” cannot be “{}”: {why}.", quoted(value))).of(name)
     }
 
     /// Invalid parameters.
     pub(crate) fn parameter(detail: impl Into<String>) -> Self {
-        Self::Parameter(Explained { detail: detail.into(), allowed: Vec::new() })
+        Self::Parameter(Explained { detail: detail.into(), allowed: Vec::new(), parameter: String::new() })
     }
 
     /// An item that does not exist.
     pub(crate) fn not_found(detail: impl Into<String>) -> Self {
-        Self::NotFound(Explained { detail: detail.into(), allowed: Vec::new() })
+        Self::NotFound(Explained { detail: detail.into(), allowed: Vec::new(), parameter: String::new() })
+    }
+
+    /// The same as an error of the value of a parameter.
+    pub(crate) fn of(mut self, name: &str) -> Self {
+        match &mut self {
+            Self::NoMirror => {}
+            Self::Parameter(explained) | Self::NotFound(explained) => name.clone_into(&mut explained.parameter),
+        }
+        self
     }
 
     /// The same with the values that are allowed.
@@ -78,6 +89,7 @@ impl ViewError {
 impl From<InvalidCursor> for ViewError {
     fn from(error: InvalidCursor) -> Self {
         Self::parameter(format!("The parameter “cursor” is not valid: {error}. Omit it to get the first page."))
+            .of("cursor")
     }
 }
 

@@ -84,7 +84,7 @@ pub(crate) struct JobDetail {
     pub(crate) collection: String,
     /// The depositor.
     pub(crate) submitter: String,
-    /// When.
+    /// When it was submitted.
     pub(crate) submitted: Option<Timestamp>,
     /// The name of its file.
     pub(crate) filename: String,
@@ -146,7 +146,7 @@ pub(crate) struct JobFault {
     pub(crate) fault: &'static str,
     /// What it is called.
     pub(crate) title: &'static str,
-    /// Since when.
+    /// Since when the job has shown it.
     pub(crate) since: Timestamp,
     /// The symptom.
     pub(crate) how: &'static str,

@@ -17,7 +17,7 @@ pub(crate) use number::Within;
 pub(crate) use text::{BatchName, Holder, Instant, SearchFor, Text};
 
 use crate::mirror::find::{Direction, JobSort};
-use crate::mirror::lists::{BatchOrder, LockOrder, RequestOrder};
+use crate::mirror::lists::{BatchOrder, FailureOrder, FaultOrder, LockOrder, RequestOrder};
 use crate::mirror::{AGE_LABELS, LockKind, state_label};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::path::AccessQueue;
@@ -74,6 +74,8 @@ labelled! {
     BatchOrder: BatchOrder::ALL, BatchOrder::label, Self::default();
     RequestOrder: RequestOrder::ALL, RequestOrder::label, Self::default();
     LockOrder: LockOrder::ALL, LockOrder::label, Self::default();
+    FailureOrder: FailureOrder::ALL, FailureOrder::label, Self::default();
+    FaultOrder: FaultOrder::ALL, FaultOrder::label, Self::default();
     LockKind: LockKind::ALL, LockKind::label;
     AccessQueue: AccessQueue::ALL, AccessQueue::name;
     AgeBand: (0..AGE_LABELS.len()).map(AgeBand).collect::<Vec<_>>(), AgeBand::label;

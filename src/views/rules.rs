@@ -112,7 +112,7 @@ pub(crate) struct HoldView {
     /// Its mnemonic.
     #[schema(example = "merritt_demo")]
     pub(crate) collection: String,
-    /// Since when.
+    /// Since when it has been held.
     pub(crate) since: Timestamp,
 }
 

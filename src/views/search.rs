@@ -60,6 +60,8 @@ impl Source<'_> {
     /// Before the first walk.
     pub(crate) fn search(&self, text: &SearchFor, now: Timestamp) -> Result<Found, ViewError> {
         let asked = text.to_string();
+        let text = &ark_in(&asked).and_then(|ark| ark.parse().ok()).unwrap_or_else(|| text.clone());
+        let asked = text.to_string();
         if let Some(job) = asked.parse::<JobId>().ok().filter(|id| self.store.job(*id).is_some()) {
             return Ok(Found::Job(job.to_string()));
         }
@@ -83,6 +85,22 @@ impl Source<'_> {
     }
 }
 
+/// The ARK of an address in which a resolver or a repository has it, of a text copied from a mail, or of one without the
+/// slash that older ARKs have behind their label: as the queue has it.
+fn ark_in(text: &str) -> Option<String> {
+    const LABEL: &str = "ark:";
+    const AROUND: &[char] = &['<', '>', '"', '\'', '(', ')', '.', ',', ';', '/'];
+    let decoded = text.replace("%3A", ":").replace("%3a", ":").replace("%2F", "/").replace("%2f", "/");
+    // Letters that are folded take as many bytes as before.
+    let at = decoded.to_ascii_lowercase().find(LABEL)?;
+    let (before, name) = (&decoded[..at], &decoded[at + LABEL.len()..]);
+    if before.contains(char::is_whitespace) || !before.is_empty() && !before.ends_with(AROUND) {
+        return None;
+    }
+    let end = if before.is_empty() { name.len() } else { name.find(['?', '#']).unwrap_or(name.len()) };
+    Some(format!("{LABEL}/{}", name[..end].trim_matches(AROUND)))
+}
+
 impl Matches {
     /// The only thing that matches.
     fn only(&self, asked: String) -> Option<Found> {
@@ -92,6 +110,31 @@ impl Matches {
             ([], [], [AccessItem { queue, id, .. }], false) => Some(Found::Request(queue, id.clone())),
             ([], [], [], true) => Some(Found::Collection(asked)),
             (_, _, _, _) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ark_is_found_in_the_forms_that_people_have_it_in() {
+        for (text, ark) in [
+            ("ark:/99999/fk4x", Some("ark:/99999/fk4x")),
+            ("ark:99999/fk4x", Some("ark:/99999/fk4x")),
+            ("https://n2t.net/ark:/99999/fk4x", Some("ark:/99999/fk4x")),
+            ("http://localhost:8080/ark:99999/fk4x?info#top", Some("ark:/99999/fk4x")),
+            ("HTTPS://N2T.NET/ARK:/99999/fk4x", Some("ark:/99999/fk4x")),
+            ("n2t.net/ark:/99999/fk4x/", Some("ark:/99999/fk4x")),
+            ("<https://n2t.net/ark:/99999/fk4x>.", Some("ark:/99999/fk4x")),
+            ("\"ark:/99999/fk4x\"", Some("ark:/99999/fk4x")),
+            ("https://merritt.example.org/m/ark%3A%2F99999%2Ffk4x", Some("ark:/99999/fk4x")),
+            ("failed: ark:/99999/fk4x", None),
+            ("dark:/99999/fk4x", None),
+            ("https://n2t.net/", None),
+        ] {
+            assert_eq!(ark_in(text).as_deref(), ark, "{text}");
         }
     }
 }

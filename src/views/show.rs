@@ -12,6 +12,12 @@ pub(crate) use data::{Shown, shown};
 use crate::mirror::words;
 pub(crate) use crate::mirror::words::{counted, percent};
 
+/// The maximum length of a shown name of who stopped something, in characters: any client may have written it.
+const NAME_CHARS: usize = 60;
+
+/// The same of the reason.
+const REASON_CHARS: usize = 160;
+
 /// A length of time in one unit, rounded down: `20 s`, `38 min`, `3.2 h`, `31 h`, `4 days`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ago(pub(crate) Duration);
@@ -109,6 +115,16 @@ pub(crate) fn brief(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", visible(text[..end].trim_end())),
         None => visible(text),
+    }
+}
+
+/// Who stopped something, and why, in a line; empty if neither is recorded.
+pub(crate) fn requested(by: &str, reason: &str) -> String {
+    match (by.trim(), reason.trim()) {
+        ("", "") => String::new(),
+        (by, "") => format!("by {}", brief(by, NAME_CHARS)),
+        ("", reason) => brief(reason, REASON_CHARS),
+        (by, reason) => format!("by {}: {}", brief(by, NAME_CHARS), brief(reason, REASON_CHARS)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::extract::{Request, State as FromState};
-use axum::http::{StatusCode, header};
+use axum::http::{Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -20,6 +20,7 @@ pub(super) async fn describe(FromState(state): FromState<State>, request: Reques
         .iter()
         .any(|accept| accept.to_str().is_ok_and(|accept| accept.contains("text/html")));
     let path = request.uri().path().to_owned();
+    let query = request.uri().query().filter(|_| request.method() == Method::GET).unwrap_or_default().to_owned();
     let mut response = next.run(request).await;
     let status = response.status();
     if !(status.is_client_error() || status.is_server_error()) || response.extensions().get::<HasMessage>().is_some() {
@@ -31,7 +32,7 @@ pub(super) async fn describe(FromState(state): FromState<State>, request: Reques
         problem.document()
     } else if wants_page {
         let prefix = state.http().config.route_prefix.as_str();
-        pages::error(&problem, below.unwrap_or(&path), below.is_none().then_some(prefix))
+        pages::error::error(&problem, below.unwrap_or(&path), below.is_none().then_some(prefix), &query)
     } else {
         let body = Body::from(problem.line());
         (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], body).into_response()

@@ -17,8 +17,9 @@ use super::http::problem::Problem;
 use super::state::State;
 use crate::views::PageQuery;
 use crate::views::access::AccessFilter;
-use crate::views::audit::{AuditFilter, AuditPageQuery};
+use crate::views::audit::AuditFilter;
 use crate::views::batches::BatchFilter;
+use crate::views::failures::FailureSort;
 use crate::views::faults::FaultFilter;
 use crate::views::jobs::JobFilter;
 use crate::views::locks::LockFilter;
@@ -34,6 +35,7 @@ mod bulk;
 mod buttons;
 mod charts;
 mod dashboards;
+pub(super) mod error;
 mod failures;
 mod faults;
 mod frame;
@@ -41,6 +43,7 @@ mod job;
 mod jobs;
 mod listing;
 mod locks;
+mod log;
 mod overview;
 mod plot;
 mod progress;
@@ -49,10 +52,8 @@ mod rows;
 mod rules;
 mod runbook;
 mod search;
-mod timeline;
 mod tree;
 
-use frame::{root_from, ways};
 pub use overview::Overview;
 
 pub use super::state::View;
@@ -138,9 +139,9 @@ async fn list_jobs(
 async fn list_failures(
     FromState(state): FromState<State>,
     who: Identity,
-    Params(page): Params<PageQuery>,
+    Params(asked): Params<(FailureSort, PageQuery)>,
 ) -> Result<Response, Problem> {
-    Ok(render(StatusCode::OK, &failures::FailuresPage::new(&state, &page, state.rights(&who), Timestamp::now())?))
+    Ok(render(StatusCode::OK, &failures::FailuresPage::new(&state, &asked, state.rights(&who), Timestamp::now())?))
 }
 
 /// `GET /batches`: which batches, and how far each of them is.
@@ -198,9 +199,9 @@ async fn list_faults(
 /// `GET /audit`: who did what.
 async fn list_audit(
     FromState(state): FromState<State>,
-    Params((filter, page)): Params<(AuditFilter, AuditPageQuery)>,
+    Params(asked): Params<(AuditFilter, PageQuery)>,
 ) -> Result<Response, Problem> {
-    Ok(render(StatusCode::OK, &audit::AuditPage::new(&state, filter, page, Timestamp::now())?))
+    Ok(render(StatusCode::OK, &audit::AuditPage::new(&state, asked, Timestamp::now())?))
 }
 
 /// `GET /api`: what programs may ask.
@@ -221,23 +222,6 @@ async fn show_dashboards(FromState(state): FromState<State>) -> Response {
 /// `GET /runbook`: what to do when an alert is raised.
 async fn show_runbook(FromState(state): FromState<State>) -> Response {
     render(StatusCode::OK, &runbook::RunbookPage::new(&state.view(Timestamp::now())))
-}
-
-/// A page for an error, whose links lead on from wherever the browser believes to be: from a path below the prefix, or
-/// from one outside of it.
-pub(super) fn error(problem: &Problem, path: &str, prefix: Option<&str>) -> Response {
-    #[derive(Template)]
-    #[template(path = "error.html")]
-    struct Page<'a> {
-        root: String,
-        ways: Vec<(&'static str, String)>,
-        problem: &'a Problem,
-    }
-    let mut root = root_from(path);
-    if let Some(prefix) = prefix.map(|prefix| prefix.trim_start_matches('/')).filter(|prefix| !prefix.is_empty()) {
-        root = format!("{root}{prefix}/");
-    }
-    render(problem.status(), &Page { ways: ways(&root), root, problem })
 }
 
 fn render(status: StatusCode, page: &impl Template) -> Response {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
 use super::json::Json;
@@ -29,7 +29,8 @@ pub(in crate::web) struct Refused;
 pub(crate) struct Problem {
     /// The type of the problem, a URI; `about:blank` where `status` says all.
     #[serde(rename = "type")]
-    pub(crate) kind: &'static str,
+    #[schema(value_type = String)]
+    pub(crate) kind: Blank,
     /// The status in words.
     pub(crate) title: &'static str,
     /// The HTTP status code.
@@ -44,9 +45,22 @@ pub(crate) struct Problem {
     // Boxed, since every handler's result carries a problem and few problems carry this.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub(crate) present: Option<Box<Present>>,
+    // The name of the parameter whose value is wrong, where the problem is that.
+    #[serde(skip)]
+    pub(in crate::web) parameter: Option<Box<str>>,
     // Further headers, such as how to log in.
     #[serde(skip)]
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// The type of every problem: there are no others than its status describes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Blank;
+
+impl Serialize for Blank {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str("about:blank")
+    }
 }
 
 /// The present state of the target of an action.
@@ -64,12 +78,13 @@ impl Problem {
     /// A problem that the status describes.
     pub(in crate::web) fn new(status: StatusCode, detail: impl Into<Cow<'static, str>>) -> Self {
         Self {
-            kind: "about:blank",
+            kind: Blank,
             title: status.canonical_reason().unwrap_or("Error"),
             status: status.as_u16(),
             detail: detail.into(),
             allowed: Vec::new(),
             present: None,
+            parameter: None,
             headers: Vec::new(),
         }
     }
@@ -125,7 +140,11 @@ impl Problem {
 
 impl From<ViewError> for Problem {
     fn from(error: ViewError) -> Self {
-        let explained = |status, Explained { detail, allowed }| Self { allowed, ..Self::new(status, detail) };
+        let explained = |status, Explained { detail, allowed, parameter }: Explained| Self {
+            allowed,
+            parameter: (!parameter.is_empty()).then(|| parameter.into()),
+            ..Self::new(status, detail)
+        };
         match error {
             ViewError::NoMirror => Self::new(StatusCode::SERVICE_UNAVAILABLE, ViewError::NoMirror.to_string()),
             ViewError::Parameter(parameter) => explained(StatusCode::BAD_REQUEST, parameter),

@@ -140,7 +140,8 @@ fn heads((filter, page): &(AccessFilter, PageQuery), root: &str) -> Vec<Head> {
     let by = |column, orders: &[_]| Head::by(column, orders, filter.sort.0, href);
     vec![
         by(("Request", ""), &[(Newest, false), (Oldest, true)]),
-        by(("In state", "num"), &[(Waiting, true), (Changed, false)]),
+        // The column shows how long, not since when.
+        by(("In state", "num"), &[(Waiting, false), (Changed, true)]),
         by(("Size", "num"), &[(Largest, false), (Smallest, true)]),
         Head::plain("Locked by", ""),
         Head::plain("Last message", ""),

@@ -10,8 +10,8 @@ use super::buttons::{Button, Buttons};
 use super::faults::{Fault, fault};
 use super::frame::{Frame, Section};
 use super::listing::{Node, with};
+use super::log::{self, Event, by};
 use super::progress::Progress;
-use super::timeline::{self, Event, by};
 use crate::actions::Role;
 use crate::views::NONE;
 use crate::views::batches::BatchStanding;
@@ -183,11 +183,11 @@ fn events(state: &State, standing: &BatchStanding, root: &str, now: Timestamp) -
     let left = standing.history.iter().filter(|change| change.from.is_some_and(|from| at_rest.contains(&from)));
     let jobs: BTreeSet<&String> = left.filter_map(|change| change.job.as_ref()).collect();
     for job in jobs {
-        let actions = timeline::actions(state, job, root, now).into_iter();
+        let actions = log::actions(state, job, root, now).into_iter();
         events.extend(actions.map(|event| Event::about(event, (job.clone(), format!("{root}jobs/{job}")))));
     }
-    events.extend(timeline::actions(state, &batch.id, root, now));
-    timeline::in_order(events)
+    events.extend(log::actions(state, &batch.id, root, now));
+    log::in_order(events)
 }
 
 /// The name of a state of this label.

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::buttons::{Button, Buttons};
 use super::frame::{Frame, Section};
 use super::listing::with;
-use super::{View, render, timeline};
+use super::{View, log, render};
 use crate::actions::Role;
 use crate::insight;
 use crate::insight::CauseKind;
@@ -23,7 +23,7 @@ use crate::web::links;
 use crate::web::state::State;
 use queuekeeper_queue::path::Path as Znode;
 
-mod way;
+mod timeline;
 
 /// The maximum size, in bytes of HTML, of all znodes together and of one of them.
 const NODES_LIMITS: (usize, usize) = (40 << 10, 6 << 10);
@@ -33,7 +33,7 @@ pub(super) async fn job(FromState(state): FromState<State>, who: Identity, Path(
     let now = Timestamp::now();
     match state.source().job(&jid, now).await {
         Ok(detail) => {
-            let actions = timeline::actions(&state, &detail.id, "../", now);
+            let actions = log::actions(&state, &detail.id, "../", now);
             render(StatusCode::OK, &Page::new(&state.view(now), &detail, actions, state.rights(&who)))
         }
         Err(error) => Problem::from(error).into_response(),
@@ -56,7 +56,7 @@ struct Page {
     json: String,
     buttons: Vec<Button>,
     why: DiagnosisView,
-    way: way::Timeline,
+    timeline: timeline::Timeline,
     about: Vec<Line>,
     standing: Vec<Line>,
     nodes: Vec<Node>,
@@ -119,7 +119,7 @@ struct Node {
 }
 
 impl Page {
-    fn new(view: &View, detail: &JobDetail, actions: Vec<timeline::Dated>, role: Role) -> Self {
+    fn new(view: &View, detail: &JobDetail, actions: Vec<log::Dated>, role: Role) -> Self {
         let known = &detail.known;
         let job = &known.job;
         let root = "../".to_owned();
@@ -142,7 +142,7 @@ impl Page {
             json: format!("api/v1/jobs/{}", detail.id),
             buttons: Buttons::new("../", role).job(job, &known.faults),
             why: DiagnosisView::new(&known.diagnosis, &Znode::Job(job.id), view.now),
-            way: way::Timeline::new(known, actions, view.now),
+            timeline: timeline::Timeline::new(known, actions, view.now),
             about: about(job, view.now),
             standing: standing(detail, view.now),
             nodes: nodes(&known.nodes, view.now),

@@ -311,6 +311,17 @@ mod tests {
     }
 
     #[test]
+    fn the_style_sheet_tells_each_line_of_a_chart_apart() {
+        let styles = include_str!("../../../static/charts.css");
+        for kind in [ChartKind::Throughput, ChartKind::Jobs, ChartKind::Age] {
+            for line in 1..kind.states().len() {
+                assert!(styles.contains(&format!(".s{line}")), "{line}");
+            }
+        }
+        assert!(!styles.contains(&format!(".s{}", ChartKind::Jobs.states().len())), "no line has that style");
+    }
+
+    #[test]
     fn labels_are_few_and_round() {
         let labels = |kind, high| {
             let plot = Plot::new(&chart(kind, &[&[Some(high)]])).unwrap();

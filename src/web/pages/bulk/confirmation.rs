@@ -81,7 +81,7 @@ impl ListPage {
         let Frozen { bulk, items, of, at, query, .. } = &*frozen;
         let frame = Frame::new(&state.view(now), "../".to_owned(), Section::Audit);
         let mut why: Vec<_> = actions.forecast(&frozen).into_iter().map(|skip| skip.map(Why::Known)).collect();
-        let (mut sample, mut written) = (Vec::new(), None);
+        let (mut sample, mut written, mut unavailable) = (Vec::new(), None, None);
         // Those that are changed come first.
         let (changed, unchanged): (Vec<_>, Vec<_>) = (0..items.len()).partition(|at| why[*at].is_none());
         for at in changed.into_iter().chain(unchanged).take(SAMPLE) {
@@ -93,6 +93,8 @@ impl ListPage {
             match &planned {
                 Ok(prepared) if why.is_none() && written.is_none() => written = Some((target, prepared.operations())),
                 Ok(_) => {}
+                // That is true of each item, not of this one alone.
+                Err(refusal @ Refusal::Unavailable(_)) => unavailable = Some(refusal.to_string()),
                 // The mirror does not show all that an action needs.
                 Err(_) => *why = why.or(Some(Why::Other)),
             }
@@ -100,14 +102,20 @@ impl ListPage {
         }
         let mut groups = BTreeMap::<Why, usize>::new();
         why.iter().flatten().for_each(|why| *groups.entry(*why).or_default() += 1);
+        // Who has given a reason already keeps it, with the button to try again.
+        let is_away = unavailable.is_some() && refused.is_none();
+        if is_away {
+            groups.clear();
+        }
         let skipped: usize = groups.values().sum();
-        let (many, changed) = (items.len(), items.len() - skipped);
+        let many = items.len();
+        let changed = if is_away { 0 } else { many - skipped };
         let noun = of.words(many);
         let all = format!("{} {noun}", Count(many as u64));
         let left_out = many - sample.len();
         let (reason, refused) = match refused {
             Some((reason, problem)) => (reason, Some(visible(&problem.detail))),
-            None => (String::new(), None),
+            None => (String::new(), unavailable),
         };
         let (written_for, written) =
             written.map_or_else(Default::default, |(target, lines)| (target_in_words(target), lines));

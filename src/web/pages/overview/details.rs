@@ -6,10 +6,10 @@ use jiff::Timestamp;
 
 use crate::mirror::ServerClock;
 use crate::views::overview::{HeldCollection, Overview, QueueState, offset};
-use crate::views::show::{Count, Moment, Size, brief, counted, visible};
+use crate::views::show::{Count, Moment, Size, brief, counted, requested, visible};
 use crate::web::http::query::{address, pair};
 use crate::web::pages::View;
-use crate::web::pages::listing::{SHORT, requested};
+use crate::web::pages::listing::SHORT;
 
 /// The tables of the overview.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::mirror::{Happening, PastEvent};
 use crate::views::job::Known;
 use crate::views::show::Ago;
-use crate::web::pages::timeline::{Dated, Event, by, in_order};
+use crate::web::pages::log::{Dated, Event, by, in_order};
 use queuekeeper_queue::record::OperatorNote;
 use queuekeeper_queue::state::{JobState, State};
 
@@ -178,10 +178,10 @@ mod tests {
         PastEvent { at: at(seconds), what, note: None }
     }
 
-    fn texts(way: &Timeline) -> Vec<String> {
-        let steps = way.steps.iter().filter(|step| !step.class.is_empty());
+    fn texts(timeline: &Timeline) -> Vec<String> {
+        let steps = timeline.steps.iter().filter(|step| !step.class.is_empty());
         let steps = steps.map(|step| format!("{} {} {}", step.class, step.name, step.time));
-        steps.chain(way.events.iter().map(|event| format!("{} {}", event.at.ago, event.text))).collect()
+        steps.chain(timeline.events.iter().map(|event| format!("{} {}", event.at.ago, event.text))).collect()
     }
 
     #[test]
@@ -190,10 +190,10 @@ mod tests {
             moved(240, JobState::Pending, JobState::Estimating),
             moved(271, JobState::Estimating, JobState::Provisioning),
         ];
-        let way =
+        let timeline =
             Timeline::new(&known(JobState::Provisioning, Some(JobState::Estimating), past), Vec::new(), at(1_000));
         assert_eq!(
-            texts(&way),
+            texts(&timeline),
             [
                 "past Pending 4 min",
                 "past Estimating 31 s",
@@ -207,10 +207,10 @@ mod tests {
 
     #[test]
     fn a_failed_job_stands_where_it_failed_and_an_unseen_way_is_what_the_tree_tells() {
-        let way =
+        let timeline =
             Timeline::new(&known(JobState::Failed, Some(JobState::Estimating), Vec::new()), Vec::new(), at(1_000));
         assert_eq!(
-            texts(&way),
+            texts(&timeline),
             [
                 "past Pending ",
                 "past Estimating ",
@@ -237,13 +237,13 @@ mod tests {
             is_resumed: false,
         };
         let past = vec![PastEvent { at: at(400), what, note }];
-        let way = Timeline::new(&known(JobState::Held, None, past), Vec::new(), at(1_000));
+        let timeline = Timeline::new(&known(JobState::Held, None, past), Vec::new(), at(1_000));
         // Created at 0, held at 400: that was 600 s ago, and it was Pending for 400.
-        assert_eq!(texts(&way)[0], "held Pending 6 min");
+        assert_eq!(texts(&timeline)[0], "held Pending 6 min");
         assert!(
-            texts(&way).iter().any(|line| line.ends_with("Pending → Held, by alice: a court order")),
+            texts(&timeline).iter().any(|line| line.ends_with("Pending → Held, by alice: a court order")),
             "{:?}",
-            texts(&way)
+            texts(&timeline)
         );
     }
 }

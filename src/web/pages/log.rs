@@ -4,8 +4,8 @@ use jiff::Timestamp;
 
 use super::actions::{action_title, outcome};
 use crate::mirror::words;
-use crate::views::audit::{AuditFilter, AuditItem, AuditPageQuery};
-use crate::views::page::Limit;
+use crate::views::PageQuery;
+use crate::views::audit::{AuditFilter, AuditItem};
 use crate::views::show::{Moment, brief, counted, visible};
 use crate::web::api;
 use crate::web::state::State;
@@ -63,9 +63,8 @@ pub(super) fn by(operator: Option<(&str, &str)>, session: Option<(i64, Option<&s
 /// The last actions on a target that were requested, whether they changed it or not.
 pub(super) fn actions(state: &State, target: &str, root: &str, now: Timestamp) -> Vec<Dated> {
     let filter = AuditFilter { target: Some(target.to_owned()), ..AuditFilter::default() };
-    let page = AuditPageQuery { limit: Limit::nearest(ACTIONS), ..AuditPageQuery::default() };
     // Without an audit trail there are no actions.
-    let found = api::audit_list(state, &filter, &page).map(|list| list.items).unwrap_or_default();
+    let found = api::audit_list(state, &filter, &PageQuery::first(ACTIONS)).map(|list| list.items).unwrap_or_default();
     let mut events: Vec<_> = found.iter().map(|item| requested(item, root, now)).collect();
     events.reverse();
     events
