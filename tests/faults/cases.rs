@@ -29,14 +29,16 @@ pub(super) const TEN_MINUTES: i64 = 600;
 async fn each_fault_is_named_with_its_nodes_and_goes_when_it_is_repaired() {
     let world = World::new("cases").await;
     let mirror = Mirror::start(&world, without_daemons()).await;
-    assert_eq!(mirror.labels_after(TEN_MINUTES), [""; 0]);
+    assert_eq!(mirror.labels_after(TEN_MINUTES).await, [""; 0]);
     for (faults, make, repair, item, node) in CASES {
         let labels: Vec<_> = faults.iter().map(|fault| fault.label()).collect();
         let before = Timestamp::now();
         change(&world, make).await;
-        eventually(LIMIT, &format!("{make:?} is {labels:?}"), async || mirror.labels_after(TEN_MINUTES) == labels)
-            .await;
-        let all = mirror.after(TEN_MINUTES);
+        eventually(LIMIT, &format!("{make:?} is {labels:?}"), async || {
+            mirror.labels_after(TEN_MINUTES).await == labels
+        })
+        .await;
+        let all = mirror.after(TEN_MINUTES).await;
         let node = Path::parse(node);
         assert!(all.iter().any(|found| found.nodes.contains(&node)), "{all:?} name {node}");
         for found in all {
@@ -49,7 +51,7 @@ async fn each_fault_is_named_with_its_nodes_and_goes_when_it_is_repaired() {
             assert!(mirror.store.faults_of(&found.item, later, None).unwrap().contains(&found));
         }
         change(&world, repair).await;
-        eventually(LIMIT, &format!("{make:?} is repaired"), async || mirror.after(TEN_MINUTES).is_empty()).await;
+        eventually(LIMIT, &format!("{make:?} is repaired"), async || mirror.after(TEN_MINUTES).await.is_empty()).await;
     }
     let named: BTreeSet<_> = CASES.iter().flat_map(|(faults, ..)| faults.iter()).collect();
     let by_time = [Fault::StuckState, Fault::ForgottenPause, Fault::FolderNearLimit, Fault::NoDaemon];
@@ -58,7 +60,7 @@ async fn each_fault_is_named_with_its_nodes_and_goes_when_it_is_repaired() {
 
 async fn found(mirror: &Mirror, seconds: i64, fault: Fault, item: &str) -> FoundFault {
     eventually_some(LIMIT, &format!("{fault} of {item}"), async || {
-        mirror.after(seconds).into_iter().find(|found| found.fault == fault && found.item.to_string() == item)
+        mirror.after(seconds).await.into_iter().find(|found| found.fault == fault && found.item.to_string() == item)
     })
     .await
 }
@@ -72,15 +74,15 @@ async fn faults_by_time_count_from_their_limit_on() {
 
     world.create("/locks/queue/ingest", "").await;
     found(&mirror, 25 * HOUR, Fault::ForgottenPause, "/locks/queue/ingest").await;
-    assert!(!mirror.labels_after(23 * HOUR).contains(&"forgotten_pause"));
-    assert!(!mirror.labels_after(30 * HOUR).contains(&"stuck_state"), "a paused queue is not stuck");
+    assert!(!mirror.labels_after(23 * HOUR).await.contains(&"forgotten_pause"));
+    assert!(!mirror.labels_after(30 * HOUR).await.contains(&"stuck_state"), "a paused queue is not stuck");
     world.delete("/locks/queue/ingest").await;
 
     let provisioning = "/jobs/states/provisioning";
     let stuck = found(&mirror, 7 * HOUR, Fault::StuckState, provisioning).await;
     assert_eq!((stuck.how, stuck.remedy), (Provisioning::NoDaemon.how(), Provisioning::NoDaemon.remedy()));
     assert!(stuck.nodes.contains(&Path::parse("/jobs/jid0000000002/status")));
-    let all = mirror.after(90 * 60);
+    let all = mirror.after(90 * 60).await;
     let of = |fault: Fault| all.iter().filter(move |found| found.fault == fault);
     let items = |fault: Fault| of(fault).map(|found| found.item.to_string()).collect::<BTreeSet<_>>();
     let stuck = items(Fault::StuckState);
@@ -88,13 +90,13 @@ async fn faults_by_time_count_from_their_limit_on() {
     assert_eq!(stuck, BTreeSet::from(states));
     // Jobs wait in eight states, and nobody has taken one since the first look. No head is to blame for that.
     assert_eq!(items(Fault::NoDaemon).len(), 8, "{all:?}");
-    assert!(!mirror.labels_after(4 * 60).contains(&"no_daemon"));
+    assert!(!mirror.labels_after(4 * 60).await.contains(&"no_daemon"));
     world.create("/jobs/states/estimating/00-jid0000000005", "").await;
     found(&mirror, TEN_MINUTES, Fault::OrphanEntry, "/jobs/jid0000000005").await;
     found(&mirror, TEN_MINUTES, Fault::NoDaemon, "/jobs/states/estimating").await;
     world.ephemeral("/jobs/jid0000000002/lock").await;
     eventually(LIMIT, "somebody works, and the head may be to blame", async || {
-        let of_all = mirror.after(TEN_MINUTES);
+        let of_all = mirror.after(TEN_MINUTES).await;
         !of_all
             .iter()
             .any(|found| found.fault == Fault::NoDaemon && found.item == Path::parse("/jobs/states/estimating"))
@@ -102,24 +104,24 @@ async fn faults_by_time_count_from_their_limit_on() {
     .await;
     world.delete("/jobs/states/estimating/00-jid0000000005").await;
     eventually(LIMIT, "a daemon works in one of them", async || {
-        let of_all = mirror.after(TEN_MINUTES);
+        let of_all = mirror.after(TEN_MINUTES).await;
         let idle: Vec<_> = of_all.iter().filter(|found| found.fault == Fault::NoDaemon).collect();
         idle.len() == 7 && idle.iter().all(|found| found.item.to_string() != provisioning)
     })
     .await;
     eventually(LIMIT, "it is locked, and needs 1,000 bytes of 500", async || {
-        let stuck = mirror.after(7 * HOUR).into_iter().find(|found| found.item.to_string() == provisioning);
+        let stuck = mirror.after(7 * HOUR).await.into_iter().find(|found| found.item.to_string() == provisioning);
         stuck.is_some_and(|found| found.how == Provisioning::WaitingForSpace.how())
     })
     .await;
 
     found(&mirror, 49 * HOUR, Fault::LeakedLock, "/jobs/jid0000000002").await;
-    assert!(!mirror.labels_after(47 * HOUR).contains(&"leaked_lock"));
+    assert!(!mirror.labels_after(47 * HOUR).await.contains(&"leaked_lock"));
 
     world.batch(1, "Processing").await;
     world.ephemeral("/batches/bid0000000001/lock").await;
     found(&mirror, 5 * HOUR, Fault::BatchWithoutEnd, "/batches/bid0000000001").await;
-    assert!(!mirror.labels_after(3 * HOUR).contains(&"batch_without_end"));
+    assert!(!mirror.labels_after(3 * HOUR).await.contains(&"batch_without_end"));
 
     world.job(12, "Pending").await;
     found(&mirror, 10, Fault::FolderNearLimit, "/jobs").await;
@@ -154,15 +156,15 @@ async fn another_walk_finds_the_same_faults_since_the_same_time() {
         "retries_exhausted",
     ];
     for mirror in [&first, &second] {
-        eventually(LIMIT, "all are found", async || mirror.labels_after(TEN_MINUTES) == labels).await;
+        eventually(LIMIT, "all are found", async || mirror.labels_after(TEN_MINUTES).await == labels).await;
     }
-    let sorted = |mirror: &Mirror| {
-        let mut all = mirror.after(TEN_MINUTES);
+    let sorted = async |mirror: &Mirror| {
+        let mut all = mirror.after(TEN_MINUTES).await;
         all.sort_by(|one, other| one.item.cmp(&other.item));
         all
     };
-    assert_eq!(sorted(&first), sorted(&second));
-    let all = first.after(TEN_MINUTES);
+    assert_eq!(sorted(&first).await, sorted(&second).await);
+    let all = first.after(TEN_MINUTES).await;
     let since = |item: &str, fault: Fault| {
         let found = all.iter().find(|found| found.fault == fault && found.item.to_string() == item).unwrap();
         found.since.as_millisecond()

@@ -54,7 +54,7 @@ async fn healthy_daemons_at_full_speed_show_no_fault() {
     ended.store(true, Ordering::Relaxed);
     daemons.join_all().await;
     queuekeeper_testkit::wait::eventually(Duration::from_secs(30), "it comes to rest", async || {
-        mirror.labels_after(60).is_empty()
+        mirror.labels_after(60).await.is_empty()
     })
     .await;
 }

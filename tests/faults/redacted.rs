@@ -25,7 +25,8 @@ async fn a_loaded_redacted_dump_has_the_same_states_and_the_same_faults() {
         }
         let labels: Vec<_> = faults.iter().map(|fault| fault.label()).collect();
         change(&world, make).await;
-        eventually(LIMIT, &format!("{make:?} is {labels:?}"), async || real.labels_after(TEN_MINUTES) == labels).await;
+        eventually(LIMIT, &format!("{make:?} is {labels:?}"), async || real.labels_after(TEN_MINUTES).await == labels)
+            .await;
 
         let redaction = Some(Redaction::new(&[u8::try_from(number).unwrap(); 32]));
         let options = DumpOptions { id: "id".into(), now, redaction };
@@ -38,10 +39,10 @@ async fn a_loaded_redacted_dump_has_the_same_states_and_the_same_faults() {
         Queue::new(copy.client.clone()).load(stream::iter([Ok(dump)]), &options, |_| {}).await.unwrap();
 
         let shown = Mirror::start(&copy, without_daemons()).await;
-        assert_eq!(shown.labels_after(TEN_MINUTES), labels, "{make:?} of {item}");
+        assert_eq!(shown.labels_after(TEN_MINUTES).await, labels, "{make:?} of {item}");
         assert_eq!(figures(&shown), figures(&real), "{make:?} of {item}");
         change(&world, repair).await;
-        eventually(LIMIT, &format!("{make:?} is repaired"), async || real.after(TEN_MINUTES).is_empty()).await;
+        eventually(LIMIT, &format!("{make:?} is repaired"), async || real.after(TEN_MINUTES).await.is_empty()).await;
     }
 }
 

@@ -10,7 +10,7 @@ use queuekeeper::mirror::{self, FoundFault, Metrics, Store, Writer};
 use queuekeeper_queue::fault::{Fault, Limits};
 use queuekeeper_testkit::queue::JOB_STATES;
 use queuekeeper_testkit::server::{config, connect, shared};
-use queuekeeper_testkit::wait::eventually;
+use queuekeeper_testkit::wait::{eventually, eventually_some};
 use queuekeeper_zookeeper::Sessions;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -165,14 +165,21 @@ impl Mirror {
         Self { store, _task: task }
     }
 
-    /// The faults that will count after so many seconds, if nothing changes until then.
-    pub(crate) fn after(&self, seconds: i64) -> Vec<FoundFault> {
-        let now = Timestamp::now() + SignedDuration::from_secs(seconds);
-        let faults = Fault::ALL.into_iter().flat_map(|fault| self.store.faults(fault, 100, now, Some(500)).unwrap());
-        faults.collect()
+    /// The faults that will count after so many seconds, if nothing changes until then: as soon as nothing waits to be
+    /// read, which is not known to last until then.
+    pub(crate) async fn after(&self, seconds: i64) -> Vec<FoundFault> {
+        eventually_some(LIMIT, "the mirror is current", async || {
+            let now = Timestamp::now() + SignedDuration::from_secs(seconds);
+            let is_current = || self.store.horizon(now) == now;
+            let before = is_current();
+            let of_kind = |fault| self.store.faults(fault, 100, now, Some(500)).unwrap();
+            let faults: Vec<_> = Fault::ALL.into_iter().flat_map(of_kind).collect();
+            (before && is_current()).then_some(faults)
+        })
+        .await
     }
 
-    pub(crate) fn labels_after(&self, seconds: i64) -> Vec<&'static str> {
-        self.after(seconds).iter().map(|found| found.fault.label()).collect()
+    pub(crate) async fn labels_after(&self, seconds: i64) -> Vec<&'static str> {
+        self.after(seconds).await.iter().map(|found| found.fault.label()).collect()
     }
 }
