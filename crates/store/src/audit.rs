@@ -1,0 +1,176 @@
+//! What is recorded of a change of content, and where: the part of the audit log that stores need.
+//!
+//! A change has an *intent*, written before the store is called, and a *settlement*, written after it. The intent is the
+//! lock of its item: there is one open intent for each item (or space) of a store. It has a lease, which whoever is at
+//! work extends; an intent whose lease has ended was left by a process that died, and is resolved by a look at the store.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::digest::Digests;
+use crate::key::Key;
+use crate::name::{SpaceName, StoreName};
+use crate::store::EntityTag;
+
+/// What a change does. As text, the name in the audit log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// Content is written where there was none.
+    Add,
+    /// Content is written in place of other content.
+    Update,
+    /// Content is copied from another item of the store.
+    Copy,
+    /// Content is deleted.
+    Delete,
+    /// What a user says of content is replaced.
+    Properties,
+    /// A space is made.
+    CreateSpace,
+    /// A space is deleted.
+    DeleteSpace,
+}
+
+impl Change {
+    /// All of them, each with its name.
+    pub const ALL: [Self; 7] =
+        [Self::Add, Self::Update, Self::Copy, Self::Delete, Self::Properties, Self::CreateSpace, Self::DeleteSpace];
+
+    /// The name in the audit log.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Add => "add",
+            Self::Update => "update",
+            Self::Copy => "copy",
+            Self::Delete => "delete",
+            Self::Properties => "properties",
+            Self::CreateSpace => "create_space",
+            Self::DeleteSpace => "delete_space",
+        }
+    }
+}
+
+/// What is changed: an item, or a space where there is no key.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Subject {
+    /// The store.
+    pub store: StoreName,
+    /// The space.
+    pub space: SpaceName,
+    /// The key; `None` for the space itself.
+    pub key: Option<Key>,
+}
+
+/// A change that is about to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Intent {
+    /// Its identifier, time-ordered (UUID version 7).
+    pub id: Uuid,
+    /// Who is at work on it: made anew by whoever begins it or takes it over, and checked by [`AuditSink::extend`] and
+    /// [`AuditSink::settle`].
+    pub holder: Uuid,
+    /// Whom the audit log names.
+    pub user: String,
+    /// What is changed.
+    pub subject: Subject,
+    /// How.
+    pub change: Change,
+    /// The entity tag that the item had just before; `None` where there was none.
+    pub seen: Option<EntityTag>,
+    /// The size that the content will have, in bytes, where it is known.
+    pub size: Option<u64>,
+    /// The digests that the content will have, where they are known.
+    pub digests: Digests,
+    /// The item that is copied from, within the same store.
+    pub source: Option<(SpaceName, Key)>,
+    /// The identifier of an upload in parts, once there is one.
+    pub upload: Option<String>,
+    /// What a user will say of the item, as canonical JSON; for [`Change::Properties`] alone.
+    pub properties: Option<String>,
+}
+
+/// What became of an intent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Settlement {
+    /// The change was made: an event is appended to the audit log.
+    Done {
+        /// What the change turned out to be: [`Change::Add`] and [`Change::Update`] may turn into each other.
+        change: Change,
+        /// The entity tag that the item has now.
+        etag: Option<EntityTag>,
+        /// Its size in bytes.
+        size: Option<u64>,
+        /// Its digests.
+        digests: Digests,
+    },
+    /// Nothing was changed: no event.
+    NotDone,
+    /// What the store has fits neither: an event *observed* is appended, with what is there, for a person to look at.
+    Observed {
+        /// What is there now; `None` where nothing is.
+        etag: Option<EntityTag>,
+        /// Its size in bytes.
+        size: Option<u64>,
+        /// Its digests.
+        digests: Digests,
+        /// Why it is unclear, as one sentence.
+        why: String,
+    },
+}
+
+/// The answer to an intent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// It is written: the item is ours until its lease ends.
+    Ours,
+    /// Somebody else is at work on the item, at most until this time from now, unless they extend it.
+    Busy(Duration),
+    /// Somebody died at work on the item. That intent is ours now, with a new holder and lease, to be resolved and settled
+    /// first; the one that was to begin is not written.
+    Left(Box<Intent>),
+}
+
+/// Where changes are recorded: the catalogue, in the program.
+#[async_trait]
+pub trait AuditSink: Send + Sync + 'static {
+    /// Writes an intent, unless its item has one already.
+    ///
+    /// # Errors
+    /// When it cannot be written; nothing may be changed then.
+    async fn begin(&self, intent: &Intent, lease: Duration) -> Result<Begun, SinkError>;
+
+    /// Extends the lease of an open intent, and writes down what has become known of it: its upload, size and digests.
+    ///
+    /// # Errors
+    /// [`SinkError::Lost`] when it is no longer open: somebody else has resolved it.
+    async fn extend(&self, intent: &Intent, lease: Duration) -> Result<(), SinkError>;
+
+    /// Closes an intent, and appends the event that it led to, in one transaction. Settling what is settled in the same
+    /// way succeeds and appends nothing.
+    ///
+    /// # Errors
+    /// [`SinkError::Lost`] when it is no longer open and was settled otherwise.
+    async fn settle(&self, intent: &Intent, settlement: &Settlement) -> Result<(), SinkError>;
+
+    /// Takes over an intent of this store whose lease has ended, with a new holder and lease; `None` where there is none.
+    ///
+    /// # Errors
+    /// When that cannot be found out.
+    async fn take_left(&self, store: &StoreName, lease: Duration) -> Result<Option<Intent>, SinkError>;
+}
+
+/// Why something could not be recorded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SinkError {
+    /// The record cannot be reached now.
+    #[error("the audit log cannot be written now: {0}")]
+    Unavailable(String),
+    /// The intent is not ours any more.
+    #[error("the lease of this change has ended, and another process has taken it over")]
+    Lost,
+}

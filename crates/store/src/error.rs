@@ -1,0 +1,164 @@
+//! What fails, as one line that names the store, what was being done, and to what.
+
+use std::fmt;
+use std::io;
+
+use crate::digest::Digest;
+use crate::name::StoreName;
+
+/// A failure of one operation on a store.
+#[derive(Debug, thiserror::Error)]
+#[error("store {store}: {operation} {subject}: {kind}")]
+pub struct Error {
+    /// Which store.
+    pub store: StoreName,
+    /// What was being done, such as `put`.
+    pub operation: Operation,
+    /// To which item or space, as `SPACE/KEY`.
+    pub subject: String,
+    /// Why it failed.
+    #[source]
+    pub kind: ErrorKind,
+}
+
+/// What is done to a store: the name in errors, metrics and the audit log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "each is named after the function of the trait")]
+pub enum Operation {
+    Spaces,
+    CreateSpace,
+    DeleteSpace,
+    List,
+    Head,
+    Get,
+    Put,
+    Copy,
+    Delete,
+    SetProperties,
+    Probe,
+    Sweep,
+}
+
+impl Operation {
+    /// All of them, each with its name.
+    pub const ALL: [Self; 12] = [
+        Self::Spaces,
+        Self::CreateSpace,
+        Self::DeleteSpace,
+        Self::List,
+        Self::Head,
+        Self::Get,
+        Self::Put,
+        Self::Copy,
+        Self::Delete,
+        Self::SetProperties,
+        Self::Probe,
+        Self::Sweep,
+    ];
+
+    /// The name, as in metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Spaces => "spaces",
+            Self::CreateSpace => "create_space",
+            Self::DeleteSpace => "delete_space",
+            Self::List => "list",
+            Self::Head => "head",
+            Self::Get => "get",
+            Self::Put => "put",
+            Self::Copy => "copy",
+            Self::Delete => "delete",
+            Self::SetProperties => "set_properties",
+            Self::Probe => "probe",
+            Self::Sweep => "sweep",
+        }
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(self.as_str())
+    }
+}
+
+/// Why an operation failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// There is no such item.
+    #[error("there is no such item")]
+    NotFound,
+    /// There is no such space.
+    #[error("there is no such space")]
+    NoSpace,
+    /// The space has items.
+    #[error("the space is not empty")]
+    NotEmpty,
+    /// The item is not what the condition asks for; nothing was changed.
+    #[error("the item has changed, or exists already; nothing was written")]
+    Precondition,
+    /// The store cannot hold this key, name or property; says which and why.
+    #[error("this store cannot hold it: {0}")]
+    Unsupported(String),
+    /// What was read or sent is not what was expected; nothing was written.
+    #[error("{algorithm} is {found}, expected {expected}", algorithm = expected.algorithm())]
+    Digest {
+        /// What the caller expected.
+        expected: Digest,
+        /// What the bytes have.
+        found: Digest,
+    },
+    /// There are more or fewer bytes than announced; nothing was written.
+    #[error("{found} bytes, expected {expected}")]
+    Size {
+        /// What was announced, in bytes.
+        expected: u64,
+        /// What came, in bytes.
+        found: u64,
+    },
+    /// A range that lies beyond the end of the content.
+    #[error("the range begins beyond the end, at {size} bytes")]
+    Range {
+        /// The size of the content, in bytes.
+        size: u64,
+    },
+    /// The caller or its [`Gate`](crate::store::Gate) ended it; nothing was written, nor will be.
+    #[error("stopped: {0}; nothing was written")]
+    Stopped(String),
+    /// The source of the content failed; nothing was written.
+    #[error("reading what was to be written failed: {0}")]
+    Source(#[source] io::Error),
+    /// The store has no room.
+    #[error("no space is left on it; nothing was written")]
+    Full,
+    /// Credentials, permissions, names, endpoint: it fails until somebody changes something. Says what to do.
+    #[error("{0}")]
+    Refused(String),
+    /// Temporary: the connection, a time-out, a busy server. It may succeed later.
+    #[error("{0}")]
+    Unavailable(String),
+    /// It was sent, and no answer came: it may have happened.
+    #[error("no answer came, so it may have been done: {0}")]
+    Unknown(String),
+    /// The store answered against its own protocol, such as with a listing out of order.
+    #[error("the store's answer is wrong: {0}")]
+    Answer(String),
+    /// The operating system refused.
+    #[error("{0}")]
+    Io(#[source] io::Error),
+}
+
+impl Error {
+    /// Whether the same may succeed later without anyone changing anything.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        matches!(self.kind, ErrorKind::Unavailable(_) | ErrorKind::Unknown(_))
+    }
+
+    /// Whether it failed since the item is not what the condition asks for.
+    #[must_use]
+    pub fn is_precondition(&self) -> bool {
+        matches!(self.kind, ErrorKind::Precondition)
+    }
+}

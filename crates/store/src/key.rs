@@ -1,0 +1,102 @@
+//! Keys of items.
+
+use std::fmt::{self, Write as _};
+use std::str::FromStr;
+
+/// The key of an item in a space: 1 to 1,024 bytes, compared as bytes.
+///
+/// S3 keeps keys in UTF-8, a directory any bytes, so a key may be no text; it is shown with escapes then.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(Box<[u8]>);
+
+/// What is wrong with a key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// It has no byte.
+    #[error("a key has at least one byte")]
+    Empty,
+    /// It is longer than any store holds.
+    #[error("a key has at most {most} bytes, this one {0}", most = Key::MOST_BYTES)]
+    TooLong(usize),
+}
+
+impl Key {
+    /// The longest key, in bytes.
+    pub const MOST_BYTES: usize = 1024;
+
+    /// A key of these bytes.
+    ///
+    /// # Errors
+    /// When there are none, or more than [`Self::MOST_BYTES`].
+    pub fn new(bytes: impl Into<Box<[u8]>>) -> Result<Self, KeyError> {
+        let bytes = bytes.into();
+        match bytes.len() {
+            0 => Err(KeyError::Empty),
+            1..=Self::MOST_BYTES => Ok(Self(bytes)),
+            length => Err(KeyError::TooLong(length)),
+        }
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The key as text, where it is.
+    #[must_use]
+    pub fn as_str(&self) -> Option<&str> {
+        std::str::from_utf8(&self.0).ok()
+    }
+}
+
+impl FromStr for Key {
+    type Err = KeyError;
+
+    fn from_str(key: &str) -> Result<Self, KeyError> {
+        Self::new(key.as_bytes())
+    }
+}
+
+/// The key on one line: a backslash, and what does not show (control characters, marks of direction, bytes that are no
+/// text), as escapes.
+impl fmt::Display for Key {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for chunk in self.0.utf8_chunks() {
+            for char in chunk.valid().chars() {
+                match char {
+                    '\'' | '"' => to.write_char(char)?,
+                    // Behind a letter, marks that combine with it stay what they are.
+                    _ => to.write_str(&format!("a{char}").escape_debug().to_string()[1..])?,
+                }
+            }
+            for byte in chunk.invalid() {
+                write!(to, "\\x{byte:02x}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "\"{self}\"")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_compared_as_bytes_and_shown_on_one_line() {
+        let key = |bytes: &[u8]| Key::new(bytes).unwrap();
+        assert!(key(b"a-b") < key(b"a.b") && key(b"a.b") < key(b"a/b") && key(b"a/b") < key(b"a0"));
+        assert_eq!(key(b"a\nb\xff\x1b[0m\"").to_string(), "a\\nb\\xff\\u{1b}[0m\"");
+        assert_eq!(key("e\u{301}\u{202e}".as_bytes()).to_string(), "e\u{301}\\u{202e}");
+        assert_eq!(Key::new(*b""), Err(KeyError::Empty));
+        assert_eq!(Key::new(vec![b'a'; 1025]), Err(KeyError::TooLong(1025)));
+        assert!(Key::new(vec![b'a'; 1024]).is_ok_and(|key| key.as_str().is_some()));
+        assert_eq!(key(b"\xff").as_str(), None);
+    }
+}
