@@ -35,13 +35,14 @@ pub enum Operation {
     Copy,
     Delete,
     SetProperties,
+    AbortUpload,
     Probe,
     Sweep,
 }
 
 impl Operation {
     /// All of them, each with its name.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Spaces,
         Self::CreateSpace,
         Self::DeleteSpace,
@@ -52,6 +53,7 @@ impl Operation {
         Self::Copy,
         Self::Delete,
         Self::SetProperties,
+        Self::AbortUpload,
         Self::Probe,
         Self::Sweep,
     ];
@@ -70,6 +72,7 @@ impl Operation {
             Self::Copy => "copy",
             Self::Delete => "delete",
             Self::SetProperties => "set_properties",
+            Self::AbortUpload => "abort_upload",
             Self::Probe => "probe",
             Self::Sweep => "sweep",
         }
@@ -141,6 +144,9 @@ pub enum ErrorKind {
     /// It was sent, and no answer came: it may have happened.
     #[error("no answer came, so it may have been done: {0}")]
     Unknown(String),
+    /// It was done, but its record in the audit log is not written yet; it is completed by a look at the store.
+    #[error("it was done, and its record in the audit log follows later: {0}")]
+    Unrecorded(String),
     /// The store answered against its own protocol, such as with a listing out of order.
     #[error("the store's answer is wrong: {0}")]
     Answer(String),
@@ -150,7 +156,8 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    /// Whether the same may succeed later without anyone changing anything.
+    /// Whether the same may succeed later without anyone changing anything. Of what is only unrecorded, nothing need be
+    /// repeated.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         matches!(self.kind, ErrorKind::Unavailable(_) | ErrorKind::Unknown(_))

@@ -237,8 +237,8 @@ pub trait Store: Send + Sync + 'static {
     /// Writes an item. It appears whole, with its properties, or not at all.
     ///
     /// # Errors
-    /// Those of [`ErrorKind`](crate::ErrorKind); all but [`Unknown`](crate::ErrorKind::Unknown) mean that nothing was
-    /// written.
+    /// Those of [`ErrorKind`](crate::ErrorKind); all but [`Unknown`](crate::ErrorKind::Unknown) and
+    /// [`Unrecorded`](crate::ErrorKind::Unrecorded) mean that nothing was written.
     async fn put(&self, item: &Item, content: Chunks, put: Put) -> Result<Written, Error>;
 
     /// Copies an item within the store, with its properties; `if_match` is of the source.
@@ -270,6 +270,15 @@ pub trait Store: Send + Sync + 'static {
         user: &UserProperties,
         if_match: Option<&EntityTag>,
     ) -> Result<Written, Error>;
+
+    /// Ends an upload in parts that another process began ([`Gate::begun`]): after that it cannot complete any more. One
+    /// that is complete or gone counts as ended. A store without uploads that outlive a process has nothing to do.
+    ///
+    /// # Errors
+    /// When it may still complete.
+    async fn abort_upload(&self, _item: &Item, _upload: &str) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// Finds out what the store can do, by writing and removing probes in a space of its own.
     ///
