@@ -14,7 +14,7 @@ use support::memory::{Kind, MemoryStore};
 use support::steps::Steps;
 
 fn item(key: &str) -> Item {
-    Item::new("space".parse().unwrap(), key.parse().unwrap())
+    Item::new("space".parse().expect("a name"), key.parse().expect("a key"))
 }
 
 #[tokio::test]

@@ -158,7 +158,7 @@ impl MemoryStore {
         self.state.lock().uploads.iter().cloned().collect()
     }
 
-    fn error(&self, operation: Operation, subject: impl ToString, kind: ErrorKind) -> Error {
+    fn error(&self, operation: Operation, subject: &impl ToString, kind: ErrorKind) -> Error {
         Error { store: self.name.clone(), operation, subject: subject.to_string(), kind }
     }
 
