@@ -182,7 +182,9 @@
     if (time.dataset.form === 'clock') {
       text = Math.abs(at - now) < 20 * 3600e3 ? clock.format(at) : day.format(at);
     } else if (time.title) {
-      text = ago(now - at);
+      // What is not seen any more does not age.
+      const asOf = time.closest('[data-as-of]');
+      text = ago((asOf ? new Date(asOf.dataset.asOf) : now) - at);
     } else {
       text = exactly.format(at);
     }

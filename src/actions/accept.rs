@@ -118,7 +118,10 @@ impl Actions {
         reason: &str,
         now: Timestamp,
     ) -> Result<Prepared, Refusal> {
-        let planned = self.shared.prepare(action, actor, reason, now).await;
+        let planned = match self.shared.connected.queue_at_hand() {
+            Ok(_) => self.shared.prepare(action, actor, reason, now).await,
+            Err(refusal) => Err(refusal),
+        };
         let outcome = planned.as_ref().map_or_else(Refusal::label, |_| DRY_RUN);
         self.shared.metrics.count(action.kind(), actor.source, outcome);
         planned

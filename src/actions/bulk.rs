@@ -120,7 +120,7 @@ impl Actions {
         }
         let frozen = self.frozen(id, now).filter(|frozen| frozen.actor == actor.name).ok_or_else(gone)?;
         Shared::require_role(&actor, required_role(frozen.bulk.kind, &frozen.items))?;
-        self.shared.connected.queue()?;
+        self.shared.connected.queue_at_hand()?;
         let on = format!("{} {}", frozen.items.len(), frozen.of.words(frozen.items.len()));
         let execution = Execution::new(frozen.id, frozen.bulk.kind, on, reason.to_string(), actor.name.clone());
         execution.set_progress(0, frozen.items.len());

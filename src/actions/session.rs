@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use zookeeper_client::SessionState;
 
 use super::refusal::Refusal;
 use queuekeeper_queue::Queue;
@@ -57,8 +58,19 @@ impl Connected {
         Self(watch::channel(Some(queue)).1)
     }
 
+    /// The queue of the present session, which may just be connecting again.
     pub(super) fn queue(&self) -> Result<Queue, Refusal> {
-        let none = || Refusal::Unavailable("ZooKeeper is not connected; nothing was done, try again".to_owned());
-        self.0.borrow().clone().ok_or_else(none)
+        self.0.borrow().clone().ok_or_else(not_connected)
     }
+
+    /// The same for who would rather be refused at once than wait for a connection.
+    pub(super) fn queue_at_hand(&self) -> Result<Queue, Refusal> {
+        let queue = self.queue()?;
+        let is_connected = queue.client().state() == SessionState::SyncConnected;
+        if is_connected { Ok(queue) } else { Err(not_connected()) }
+    }
+}
+
+fn not_connected() -> Refusal {
+    Refusal::Unavailable("ZooKeeper is not connected; nothing was done, try again".to_owned())
 }

@@ -35,7 +35,7 @@ impl LocksArgs {
             Ok(self.paging.take(|page| source.locks(&self.filter, page, now))?)
         });
         let list = list.await?;
-        self.client.output.list(&list, &list.items, |screen| show(&list, screen))?;
+        self.client.output.list(&list, &list.items, |screen| show(&list, self.filter.kind.is_some(), screen))?;
         if !self.client.output.is_json() {
             Paging::report(&list, "lock", "locks");
         }
@@ -43,15 +43,10 @@ impl LocksArgs {
     }
 }
 
-fn show(list: &LockList, screen: &mut Screen) {
+fn show(list: &LockList, is_of_one_kind: bool, screen: &mut Screen) {
     let now = Timestamp::now();
-    let mut kinds = Table::new([Column::new("KIND"), Column::number("LOCKS"), Column::number("OLDEST")]);
-    for kind in list.kinds.iter().filter(|kind| kind.count > 0) {
-        kinds.row([kind.kind.to_owned(), count(kind.count), ago(kind.oldest, now)]);
-    }
-    screen.table(&kinds);
-    if !list.items.is_empty() {
-        screen.gap();
+    if !is_of_one_kind {
+        show_kinds(list, now, screen);
     }
     let mut table = Table::new([Column::number("AGE"), Column::new("SESSION"), Column::rest("LOCK")]);
     for lock in &list.items {
@@ -64,11 +59,27 @@ fn show(list: &LockList, screen: &mut Screen) {
     }
     screen.table(&table);
     // Who paused or held, and why, which a column has no room for.
-    for lock in &list.items {
-        let requested = requested(lock.by.as_deref().unwrap_or_default(), lock.reason.as_deref().unwrap_or_default());
-        if !requested.is_empty() {
-            screen.gap();
-            screen.item("", &format!("{}: {requested}", lock.path));
-        }
+    let requested = |by: &Option<String>, reason: &Option<String>| {
+        requested(by.as_deref().unwrap_or_default(), reason.as_deref().unwrap_or_default())
+    };
+    let said = list.items.iter().map(|lock| (&lock.path, requested(&lock.by, &lock.reason)));
+    let mut said = said.filter(|(_, requested)| !requested.is_empty()).peekable();
+    if said.peek().is_some() {
+        screen.gap();
+    }
+    for (path, requested) in said {
+        screen.entry(&format!("{path}: {requested}"));
+    }
+}
+
+/// How many locks of each kind there are, by whatever is filtered below.
+fn show_kinds(list: &LockList, now: Timestamp, screen: &mut Screen) {
+    let mut kinds = Table::new([Column::new("KIND"), Column::number("LOCKS"), Column::number("OLDEST")]);
+    for kind in list.kinds.iter().filter(|kind| kind.count > 0) {
+        kinds.row([kind.kind.to_owned(), count(kind.count), ago(kind.oldest, now)]);
+    }
+    screen.table(&kinds);
+    if !list.items.is_empty() {
+        screen.gap();
     }
 }

@@ -64,7 +64,8 @@ macro_rules! choices {
 choices! {
     /// By what jobs are sorted; those that are alike in it by their id.
     JobSort
-    /// Unfinished jobs first, and then those that are Completed or Deleted; of both, as for [`JobSort::Entered`].
+    /// Unfinished jobs first in either direction, and then those that are Completed or Deleted; of both, as for
+    /// [`JobSort::Entered`].
     #[default]
     Unfinished "unfinished" 'u',
     /// The instant of entering the state: the longest in it come first. Where it is not known, last.

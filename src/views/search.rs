@@ -1,4 +1,5 @@
-//! Search for a text that may be an id, an ARK, a UUID, a session, a mnemonic, or part of a name or message.
+//! Search for a text that may be an id, an ARK, a UUID, a session, a mnemonic, a group of failures, or part of a name or
+//! message.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,7 @@ use super::jobs::{JobFilter, JobItem, JobList};
 use super::page::PageQuery;
 use super::parameter::{Holder, SearchFor};
 use super::{NONE, Source};
+use crate::mirror::failures::FailureKey;
 use queuekeeper_queue::id::JobId;
 
 /// How many items of each kind are listed.
@@ -32,6 +34,8 @@ pub(crate) enum Found {
     Batch(String),
     /// The locks of a session.
     Session(String),
+    /// The jobs of a group of failures.
+    Group(FailureKey),
     /// An access request, of this queue and id: the only one that matches.
     Request(&'static str, String),
     /// The jobs of a collection, of which this is the mnemonic.
@@ -72,6 +76,9 @@ impl Source<'_> {
         }
         if asked != Holder::PERSISTENT && asked.parse::<Holder>().is_ok() {
             return Ok(Found::Session(asked));
+        }
+        if let Some(group) = asked.parse().ok().filter(|group| self.store.failure(*group).is_some()) {
+            return Ok(Found::Group(group));
         }
         let page = PageQuery::first(SHOWN);
         let some = || Some(text.clone());

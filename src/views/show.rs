@@ -45,9 +45,14 @@ impl Moment {
         Self {
             ago: Ago(ago).to_string(),
             exact: instant.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
-            machine: instant.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            machine: machine(instant),
         }
     }
+}
+
+/// An instant as RFC 3339, to the second.
+pub(crate) fn machine(instant: Timestamp) -> String {
+    instant.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// A count with its thousands apart: `12,046`.

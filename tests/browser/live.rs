@@ -136,6 +136,20 @@ async fn shortcuts(browser: &Browser, served: &Served) {
     browser.run("document.querySelector('#keys input').click(); document.querySelector('#keys button').click()").await;
     press(browser, "gl").await;
     eventually(LIMIT, "the keys lead to the locks", async || path().await == "/locks").await;
+    for path in ["/jobs/odd1", "/jobs/odd2"] {
+        served.create(path).await;
+    }
+    eventually(LIMIT, "two faults", async || {
+        browser.page.goto(&format!("{}/faults", served.base)).await.unwrap();
+        browser.run("return document.querySelectorAll('main .found').length").await == 2
+    })
+    .await;
+    press(browser, "j").await;
+    assert_eq!(focus().await, "/tree/jobs/odd1");
+    press(browser, "j").await;
+    assert_eq!(focus().await, "/tree/jobs/odd2");
+    press(browser, "k").await;
+    assert_eq!(focus().await, "/tree/jobs/odd1");
     assert_eq!(browser.complaints().await, [""; 0]);
 }
 

@@ -83,6 +83,12 @@ impl Served {
         Queue::new(connect(&self.zookeeper.connect_string()).await)
     }
 
+    /// The same with a znode that no daemon would create.
+    pub(crate) async fn create(&self, path: &str) {
+        let client = connect(&self.zookeeper.connect_string()).await;
+        client.create(path, b"", &CreateMode::Persistent.with_acls(Acls::anyone_all())).await.unwrap();
+    }
+
     async fn is_ready(&self) {
         let ready = format!("{}/-/ready", self.base);
         eventually(LIMIT, "the pages are ready", async || {

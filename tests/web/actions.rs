@@ -250,6 +250,40 @@ async fn a_list_is_frozen_shown_and_carried_out_and_nothing_else_is_touched() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_list_promises_nothing_while_zookeeper_is_away_and_is_carried_out_afterwards() {
+    let mut world = Box::pin(World::start()).await;
+    for number in 1..=2 {
+        world.failed_job(number, "404 for a file").await;
+    }
+    let all = world.get(OPERATOR, "/failures").await.form("./lists");
+    let frozen = world.post(OPERATOR, "/lists", &all, OWN).await;
+    let place = format!("/{}", frozen.location);
+    let button = ">Resume 2 jobs</button>";
+    assert!(world.get(OPERATOR, &place).await.text.contains(button));
+
+    world.run_zookeeper(false).await;
+    eventually(LIMIT, "it is known to be away", async || world.json("/api/v1/status").await["connected"] == false)
+        .await;
+    let away = world.get(OPERATOR, &place).await;
+    assert_eq!(away.code, 200, "{}", away.text);
+    assert!(away.text.contains("<h2>Nothing was done</h2>") && away.text.contains("ZooKeeper"), "{}", away.text);
+    let promised = [button, ">skipped<", "will be skipped"].iter().any(|text| away.text.contains(*text));
+    assert!(!promised, "{}", away.text);
+    // Who tries all the same keeps the reason and the button.
+    let reason = with(&[], &[("reason", "the node is back")]);
+    let refused = world.post(OPERATOR, &place, &reason, OWN).await;
+    assert_eq!(refused.code, 503, "{}", refused.text);
+    assert!(refused.text.contains("value=\"the node is back\"") && refused.text.contains(button), "{}", refused.text);
+
+    world.run_zookeeper(true).await;
+    eventually(LIMIT, "it promises again", async || world.get(OPERATOR, &place).await.text.contains(button)).await;
+    let given = world.post(OPERATOR, &place, &reason, OWN).await;
+    assert_eq!(given.code, 303, "{}", given.text);
+    let done = over(&world, &given.location).await;
+    assert!(done.text.contains("2 items: 2 done, 0 not done, 0 unknown, 0 left"), "{}", done.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_collection_is_released_alone_or_with_its_jobs() {
     let world = Box::pin(World::start()).await;
     world.create("/locks/collections/demo", "").await;

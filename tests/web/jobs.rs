@@ -139,7 +139,7 @@ async fn a_list_is_filtered_sorted_and_paged_alike_as_page_and_as_json() {
     for (query, expected) in [
         // Unfinished ones first, and by default so.
         ("?text=late", &[8, 7][..]),
-        ("?collection=late&direction=desc", &[7, 8]),
+        ("?collection=late&direction=desc", &[8, 7]),
         ("?collection=late&sort=entered", &[7, 8]),
         ("?sort=id", &[1, 2, 3, 4, 5, 6, 7, 8]),
         // None has a batch: the ids decide.

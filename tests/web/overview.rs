@@ -273,6 +273,47 @@ fn that_no_daemon_takes_jobs_comes_first_and_says_whether_others_are_worked_on()
 }
 
 #[test]
+fn what_a_pause_and_a_hold_explain_is_not_said_again_of_a_state() {
+    let cause_of = |kind| cause(kind, "It waits.", Some("Release it."));
+    let kinds = [CauseKind::QueuePaused, CauseKind::HeldBacklog, CauseKind::HeadBlocked];
+    for (kinds, is_said) in [(&kinds[..1], false), (&kinds[..2], false), (&kinds[..], true), (&kinds[1..], true)] {
+        let causes = kinds.iter().copied().map(cause_of).collect();
+        let headline = "Pending does not move.".to_owned();
+        let diagnosis = Diagnosis { verdict: Verdict::Stopped, headline, causes };
+        let stopped = vec![Stopped { state: JobState::Pending, since: Some(ago(300)), diagnosis }];
+        let text = text(&page_of(figures::live(), Some(figures::full()), &Recent { stopped, ..recent() }));
+        assert_eq!(text.contains("Pending does not move since"), is_said, "{kinds:?}: {text}");
+        let once = usize::from(is_said);
+        assert_eq!(text.matches("It waits. Five jobs fill it. Release it.").count(), once, "{kinds:?}: {text}");
+    }
+}
+
+#[test]
+fn what_is_not_seen_any_more_does_not_age() {
+    let html = page_of(figures::stale(), Some(figures::full()), &recent());
+    let text = text(&html);
+    // 72 s less than while it is followed; how long the connection is lost goes on.
+    for told in [
+        "Pending 1,204 oldest 36 min 60 an hour",
+        "oldest 3.1 h none for 53 min",
+        "There is no connection to ZooKeeper for 1 min",
+        "37 jobs failed in Downloading for one reason oldest 1.7 h",
+    ] {
+        assert!(text.contains(told), "{told:?} is not in: {text}");
+    }
+    // The script that counts the seconds on an open page goes by the same instant.
+    let as_of = format!(" data-as-of=\"{}\"", ago(72).strftime("%Y-%m-%dT%H:%M:%SZ"));
+    let counted = [format!("<section id=\"pipeline\" class=\"panel\" aria-label=\"Jobs by state\"{as_of}>")];
+    assert!(counted.iter().all(|tag| html.contains(tag)), "{html}");
+    let unsynced = html.split("<article ").find(|article| article.contains("There is no connection")).unwrap();
+    assert!(!unsynced.contains("data-as-of"), "{unsynced}");
+    let others = html.split("<article ").skip(1).filter(|article| !article.contains("There is no connection"));
+    assert!(others.clone().count() > 3);
+    assert!(others.into_iter().all(|article| article.contains(&as_of)), "{html}");
+    assert!(!page_of(figures::live(), Some(figures::full()), &recent()).contains("data-as-of"));
+}
+
+#[test]
 fn a_quiet_queue_says_that_nothing_needs_attention() {
     let summary = queuekeeper::mirror::Summary::default();
     let text = text(&page_of(figures::live(), Some(summary), &Recent::default()));

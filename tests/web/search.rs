@@ -28,6 +28,11 @@ async fn a_text_leads_to_the_one_thing_that_it_names_else_to_all_that_contain_it
         assert_eq!((found.code, &*found.location), (303, leads), "{text:?}: {}", found.text);
     }
 
+    eventually(LIMIT, "the groups of failures", async || world.json("/api/v1/failures").await["total"] == 3).await;
+    let group = world.json("/api/v1/failures").await["items"][0]["group"].as_str().unwrap().to_owned();
+    let found = world.get(VIEWER, &format!("/search?text={group}")).await;
+    assert_eq!((found.code, found.location), (303, format!("jobs?group={group}")), "{}", found.text);
+
     let several = world.get(VIEWER, "/search?text=manifest").await;
     assert_eq!(several.code, 200);
     assert!(several.text.contains("<h2>2 jobs</h2>"), "{}", several.text);

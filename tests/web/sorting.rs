@@ -11,6 +11,7 @@ async fn every_list_leads_to_itself_in_each_of_its_orders() {
     for (number, message) in [(1, "no space"), (2, "404 for charts"), (3, "404 for charts")] {
         world.failed_job(number, message).await;
     }
+    world.job(4, "Completed", "").await;
     for (path, data) in [
         ("/locks/storage/ark_99999_a", ""),
         ("/locks/queue/ingest", ""),
@@ -65,6 +66,26 @@ async fn every_list_leads_to_itself_in_each_of_its_orders() {
     assert_eq!(of("/api/v1/audit", "reason").await, ["second", "first"]);
     assert_eq!(of("/api/v1/audit?sort=oldest", "reason").await, ["first", "second"]);
     assert_eq!(of("/api/v1/locks?sort=guards", "kind").await, ["storage", "queue"]);
+
+    // A column of durations has the longest first, whatever the instants do.
+    for (link, direction) in [
+        ("jobs?sort=entered", "descending"),
+        ("jobs?sort=entered&direction=desc", "ascending"),
+        ("jobs?sort=priority", "ascending"),
+        ("batches?sort=waiting", "descending"),
+        ("batches?sort=changed", "ascending"),
+        ("access?sort=waiting", "descending"),
+        ("locks?sort=oldest", "descending"),
+    ] {
+        let text = world.get(VIEWER, &format!("/{link}")).await.text;
+        assert!(text.contains(&format!("aria-sort=\"{direction}\"")), "{link}: {text}");
+    }
+    // Unfinished jobs stay on top when the rest of the order is turned round.
+    for direction in ["asc", "desc"] {
+        let states = of(&format!("/api/v1/jobs?direction={direction}"), "state").await;
+        let is_done = |state: &Value| ["completed", "deleted"].contains(&state.as_str().unwrap());
+        assert!(states.iter().map(is_done).is_sorted() && states.iter().any(is_done), "{direction}: {states:?}");
+    }
 
     // Page by page, in the order that was asked for.
     let first = world.json("/api/v1/audit?sort=oldest&limit=1").await;

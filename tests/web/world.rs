@@ -115,6 +115,11 @@ impl World {
         world
     }
 
+    /// Stops ZooKeeper, or starts it again with the same data.
+    pub(crate) async fn run_zookeeper(&mut self, runs: bool) {
+        if runs { self.server.restart().await.unwrap() } else { self.server.stop().await.unwrap() }
+    }
+
     /// Where ZooKeeper is, as `--zookeeper` takes it.
     pub(crate) fn zookeeper(&self) -> String {
         self.server.connect_string()

@@ -68,13 +68,19 @@ struct Filter<'a> {
     text: Option<&'a TextMatches>,
 }
 
+/// The bit of the places of a group. In an order that is turned round, the second group comes second all the same.
+fn group_bit(is_second: bool, direction: Direction) -> u128 {
+    if is_second == (direction == Direction::Ascending) { SECOND } else { 0 }
+}
+
 /// The states that are asked for, in two groups: those of unfinished jobs, and those of finished ones, whose places come
 /// behind.
-fn groups(asked: &[Option<JobState>]) -> impl Iterator<Item = (u128, Vec<Option<JobState>>)> {
+fn groups(asked: &[Option<JobState>], direction: Direction) -> impl Iterator<Item = (u128, Vec<Option<JobState>>)> {
     let all = JobState::ALL.iter().copied().map(Some).chain([None]);
     let asked = all.filter(|state| asked.is_empty() || asked.contains(state));
     let (finished, unfinished): (Vec<_>, Vec<_>) = asked.partition(|state| is_final(*state));
-    [(0, unfinished), (SECOND, finished)].into_iter().filter(|(_, states)| !states.is_empty())
+    let groups = [(group_bit(false, direction), unfinished), (group_bit(true, direction), finished)];
+    groups.into_iter().filter(|(_, states)| !states.is_empty())
 }
 
 impl Image {
@@ -107,15 +113,15 @@ impl Image {
             let to = &mut selection;
             match query.sort {
                 JobSort::Unfinished | JobSort::Entered if is_in_order => {
-                    let is_second = |state| query.sort == JobSort::Unfinished && is_final(state);
+                    let has_groups = query.sort == JobSort::Unfinished;
                     let sets = self.entered(query).flat_map(|(state, sets)| {
-                        let group = if is_second(state) { SECOND } else { 0 };
+                        let group = if has_groups { group_bit(is_final(state), query.direction) } else { 0 };
                         sets.into_iter().flatten().map(move |set| (group, set))
                     });
                     filter.take_in_order(sets, is_turned, to);
                 }
                 JobSort::Unfinished => {
-                    for (group, states) in groups(&query.states) {
+                    for (group, states) in groups(&query.states, query.direction) {
                         filter.kinds = Kinds::new(&states, query.locked, filter.batch.is_some());
                         filter.find(columns, Order { values: &columns.entered_ms, numbers, group, is_turned }, to);
                     }

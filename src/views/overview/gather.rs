@@ -32,9 +32,11 @@ impl Source<'_> {
     /// What the overview shows beside the figures.
     pub(crate) fn recent(&self, now: Timestamp) -> Recent {
         let store = self.store;
+        // What comes after may have changed it.
+        let seen = store.horizon(now);
         let (batches, batches_in_work) = store.batches_in_work(SHOWN_BATCHES).unwrap_or_default();
         let ids: Vec<_> = batches.iter().map(|batch| batch.id).collect();
-        let batches = insight::forecasts(store, &ids, self.volume(), now).into_iter();
+        let batches = insight::forecasts(store, &ids, self.volume(), seen).into_iter();
         let batches = batches.filter_map(|(id, forecast)| Some((store.batch(id)?, store.batch_rates(id), forecast)));
         let flow = store.flow();
         let failures = store.failures(FailureOrder::Largest, &Part { after: None, size: SHOWN_FAILURES }).ok();
@@ -45,7 +47,7 @@ impl Source<'_> {
             history: store.history(now, self.curve_window(now), CURVE_POINTS),
             batches: batches.collect(),
             batches_in_work,
-            stopped: self.stopped(&flow, now),
+            stopped: self.stopped(&flow, seen),
             failure_groups,
             failures: failures.map(|failures| failures.items).unwrap_or_default(),
             pauses: Queue::ALL.iter().filter_map(|queue| Some((*queue, store.pause(*queue)?))).collect(),

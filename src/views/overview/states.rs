@@ -25,8 +25,8 @@ pub(crate) struct StateFigures {
     pub(crate) by_age: Vec<AgeBand>,
     /// The working storage that they need together.
     pub(crate) space_needed_bytes: u64,
-    /// Jobs that leave it an hour, at the pace of the last minutes or of the last hour where that says too little;
-    /// null where too little was seen.
+    /// Jobs that leave it an hour, at the pace of the last minutes or of the last hour where that says too little; 0
+    /// while it does not move; null where too little was seen.
     pub(crate) left_per_hour: Option<f64>,
     /// Jobs that left it in the last hour, as far as it was watched.
     pub(crate) left_1h: u64,
@@ -74,7 +74,7 @@ impl StateFigures {
             oldest_entered: figures.oldest(),
             by_age: bands.collect(),
             space_needed_bytes: figures.space_needed_bytes,
-            left_per_hour: flow.rates().present().per_hour(),
+            left_per_hour: flow.rates().present().per_hour().map(|rate| if stopped.is_some() { 0.0 } else { rate }),
             left_1h: flow.left_1h.count,
             last_left: flow.seen_left,
             stopped_since: stopped.and_then(|stopped| stopped.since),

@@ -142,7 +142,7 @@ impl BatchesPage {
 }
 
 fn heads((filter, page): &(BatchFilter, PageQuery), root: &str) -> Vec<listing::Head> {
-    use BatchOrder::{Changed, Collection, Jobs, Newest, Oldest, Waiting};
+    use BatchOrder::{Changed, Collection, Failed, Jobs, Newest, Oldest, Waiting};
     let href = |sort| {
         let other = BatchFilter { sort: OneOf(sort), ..filter.clone() };
         address(&format!("{root}batches"), &[other.pairs(), page.size().pairs()].concat())
@@ -153,7 +153,7 @@ fn heads((filter, page): &(BatchFilter, PageQuery), root: &str) -> Vec<listing::
         // The column shows how long, not since when.
         by(("In state", "num"), &[(Waiting, false), (Changed, true)]),
         by(("Collection, submitter", ""), &[(Collection, true)]),
-        by(("Jobs", ""), &[(Jobs, false)]),
+        by(("Jobs", ""), &[(Jobs, false), (Failed, false)]),
     ]
 }
 

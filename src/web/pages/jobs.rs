@@ -144,15 +144,19 @@ impl List {
         let shown = if list.items.is_empty() || list.items.len() == list.total {
             String::new()
         } else {
-            format!("{} to {} of them:", Count(first as u64), Count(last as u64))
+            format!("{} to {} of them", Count(first as u64), Count(last as u64))
         };
-        let is_usual = filter.sort.0 == JobSort::Unfinished && filter.direction.0 == Direction::Ascending;
         let is_finished = |state: &OneOf<Option<JobState>>| state.0.is_some_and(JobState::is_final);
         let (some, all) = (filter.state.iter().any(is_finished), filter.state.iter().all(is_finished));
-        let in_words = match (is_usual && list.total > 1, filter.state.is_empty() || some != all) {
-            (false, _) => "",
-            (true, true) => "Unfinished first, longest in state on top",
-            (true, false) => "Longest in state on top",
+        let has_both = filter.state.is_empty() || some != all;
+        let in_words = match (filter.sort.0, filter.direction.0) {
+            _ if list.total < 2 => "",
+            (JobSort::Unfinished, Direction::Ascending) if has_both => "Unfinished first, longest in state on top",
+            (JobSort::Unfinished, Direction::Descending) if has_both => "Unfinished first, shortest in state on top",
+            (JobSort::Unfinished, Direction::Ascending) => "Longest in state on top",
+            (JobSort::Unfinished, Direction::Descending) => "Shortest in state on top",
+            // The head of a column says so.
+            _ => "",
         };
         Self {
             summary,

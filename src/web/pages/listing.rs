@@ -190,7 +190,7 @@ impl Shown {
         let range = if here == total || here == 0 {
             String::new()
         } else {
-            format!("{} to {} of them:", Count(before + 1), Count(before + here))
+            format!("{} to {} of them", Count(before + 1), Count(before + here))
         };
         let base = format!("{root}{name}");
         let mut pages = Pages::new(&base, &pairs, None, next);
@@ -319,7 +319,7 @@ mod tests {
             (false, [0, 0, 0], "There are no locks.", ""),
             (true, [0, 0, 0], "No lock matches.", ""),
             (true, [1, 0, 1], "1 lock matches.", ""),
-            (false, [1234, 100, 50], "1,234 locks.", "101 to 150 of them:"),
+            (false, [1234, 100, 50], "1,234 locks.", "101 to 150 of them"),
         ] {
             let list = Shown::new(of(is_filtered), "./", counts, None);
             assert_eq!((&*list.summary, &*list.range), (summary, shown));

@@ -14,7 +14,7 @@ use super::frame::{Frame, Section};
 use crate::actions::Role;
 use crate::alerts::RuleStatus;
 use crate::views::overview::{self, Attention, Health, Recent, Severity};
-use crate::views::show::{Moment, counted};
+use crate::views::show::{Moment, counted, machine};
 use crate::views::status::Status;
 use crate::web::icons;
 
@@ -37,6 +37,8 @@ pub struct Overview {
 /// What the mirror shows.
 #[derive(Debug)]
 struct Content {
+    /// The instant that all but the verdict is as of, where that is not the present; else empty.
+    as_of: String,
     verdict: Verdict,
     pipeline: Pipeline,
     attention: Vec<Item>,
@@ -74,6 +76,8 @@ struct Item {
     /// The word before its age: `for`, or `oldest` if it is that of the oldest of many.
     age: &'static str,
     since: Option<Moment>,
+    /// As [`Content::as_of`].
+    as_of: String,
     /// The time of day of `since`, if the title shows the age; else empty.
     clock: String,
     text: String,
@@ -107,6 +111,9 @@ impl Overview {
 
 impl Content {
     fn new(overview: &overview::Overview, recent: &Recent, now: Timestamp) -> Self {
+        // What is not seen any more does not age.
+        let stale_since = overview.status.stale_since;
+        let as_of = stale_since.unwrap_or(now);
         let watched = Duration::from_secs(overview.watched_seconds);
         let pieces = u32::try_from(recent.history.points.len()).unwrap_or(u32::MAX);
         let minutes = recent.history.step.saturating_mul(pieces).as_secs() / 60;
@@ -117,14 +124,15 @@ impl Content {
         };
         Self {
             window,
+            as_of: stale_since.map(machine).unwrap_or_default(),
             verdict: Verdict::new(overview, now),
-            pipeline: Pipeline::new(overview, now),
-            attention: overview.attention.iter().map(|item| Item::new(item, now)).collect(),
+            pipeline: Pipeline::new(overview, as_of),
+            attention: overview.attention.iter().map(|item| Item::new(item, stale_since, now)).collect(),
             acting: acting(recent),
             curves: curves::all(overview, recent, range, now),
             watched: (watched < Duration::from_mins(59)).then(|| crate::views::show::Ago(watched).to_string()),
-            batches: Batches::new(overview, now),
-            details: Details::new(overview, now),
+            batches: Batches::new(overview, as_of),
+            details: Details::new(overview, as_of),
         }
     }
 }
@@ -165,7 +173,9 @@ fn clock(at: Timestamp) -> String {
 }
 
 impl Item {
-    fn new(item: &Attention, now: Timestamp) -> Self {
+    fn new(item: &Attention, stale_since: Option<Timestamp>, now: Timestamp) -> Self {
+        // How long it is stale is known, and nothing else.
+        let stale_since = stale_since.filter(|_| item.kind != "unsynced");
         Self {
             class: match item.severity {
                 Severity::Bad => "bad",
@@ -174,7 +184,8 @@ impl Item {
             key: format!("{}-{}", item.kind, item.page.as_deref().unwrap_or_default()),
             title: item.title.clone(),
             age: if item.is_oldest { "oldest" } else { "for" },
-            since: item.since.map(|since| Moment::new(since, now)),
+            since: item.since.map(|since| Moment::new(since, stale_since.unwrap_or(now))),
+            as_of: stale_since.map(machine).unwrap_or_default(),
             clock: item.since.filter(|_| item.kind == "stopped").map(clock).unwrap_or_default(),
             text: item.text.clone(),
             remedy: item.remedy.clone(),

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::mirror::words;
 use crate::views::charts::{Chart, Series, Unit};
-use crate::views::show::Moment;
+use crate::views::show::{Moment, machine};
 
 /// The height of the drawing, in units of its own; the page stretches it. Its width is the number of points.
 const HEIGHT: f64 = 100.0;
@@ -288,7 +288,7 @@ fn times(from: Timestamp, step: Duration, points: usize) -> Vec<XTick> {
                 0.92.. => "end",
                 _ => "middle",
             },
-            machine: instant.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            machine: machine(instant),
             form,
             text: instant.strftime(text).to_string(),
         }

@@ -56,6 +56,7 @@ pub(super) async fn search(
         Found::Job(id) => see_other(format!("jobs/{id}")),
         Found::Batch(id) => see_other(format!("batches/{id}")),
         Found::Session(id) => see_other(address("locks", &[pair("session", id)])),
+        Found::Group(key) => see_other(address("jobs", &[pair("group", key.to_string())])),
         Found::Request(queue, id) => see_other(request_address(queue, &id)),
         Found::Collection(name) => see_other(address("jobs", &[pair("collection", name)])),
         Found::Several(matches) => {

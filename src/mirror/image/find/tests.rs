@@ -135,7 +135,9 @@ fn expected(image: &Image, query: &JobQuery, asked: FaultQuery<'_>) -> Vec<Job> 
     let mut jobs = image.jobs(0..image.job_slots(), Offset::default());
     jobs.retain(|job| is_wanted(image, job, query, asked));
     jobs.sort_by_key(|job| {
-        let is_second = query.sort == JobSort::Unfinished && job.state.is_some_and(JobState::is_final);
+        let is_final = job.state.is_some_and(JobState::is_final);
+        // The unfinished ones stay on top when all else is turned round.
+        let is_second = query.sort == JobSort::Unfinished && is_final == (query.direction == Direction::Ascending);
         let value = match query.sort {
             JobSort::Unfinished | JobSort::Entered => i128::from(millis(job.entered).unwrap_or(i64::MAX)),
             JobSort::Id => 0,

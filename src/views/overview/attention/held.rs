@@ -52,7 +52,8 @@ fn collections(summary: &Summary, named: &[(String, Pause)]) -> Option<Attention
     if collections == 0 {
         return None;
     }
-    let (theirs, them) = if collections == 1 { ("its", "it") } else { ("their", "them") };
+    let (what, theirs, them) =
+        if collections == 1 { ("the collection", "its", "it") } else { ("the collections", "their", "them") };
     let text = match summary.held_with_collection {
         0 => {
             format!("No job is Held with {them} yet. Pending jobs become Held one by one as daemons reach them.")
@@ -60,7 +61,11 @@ fn collections(summary: &Summary, named: &[(String, Pause)]) -> Option<Attention
         1 => format!("1 job is Held with {them}, and stays so until it is released."),
         jobs => format!("{} jobs are Held with {them}, and stay so until they are released.", Count(jobs)),
     };
-    let what = if collections == 1 { "the collection" } else { "the collections" };
+    let remedy = match summary.held_with_collection {
+        0 => format!("Release {what}."),
+        1 => format!("Release {what}, and then {theirs} Held job."),
+        _ => format!("Release {what}, and then {theirs} Held jobs."),
+    };
     let title = match named {
         [(name, _)] if collections == 1 => format!("The collection {} is held", brief(name, MNEMONIC_CHARS)),
         _ => format!("{} held", counted(collections, "collection is", "collections are")),
@@ -68,7 +73,7 @@ fn collections(summary: &Summary, named: &[(String, Pause)]) -> Option<Attention
     Some(Attention {
         since: named.first().and_then(|(_, pause)| pause.since),
         is_oldest: collections > 1,
-        remedy: format!("Release {what}, and then {theirs} Held jobs."),
+        remedy,
         page: Some("locks".to_owned()),
         link: "Show locks",
         ..item("held", Severity::Warn, title, format!("{}{text}", holders(collections, named)))
@@ -152,7 +157,8 @@ mod tests {
     #[test]
     fn collections_left_over_jobs_and_jobs_that_an_operator_holds_are_three_statements() {
         assert!(titles(0, 0, 0, 0).is_empty());
-        assert_eq!(titles(1, 0, 0, 0), ["1 collection is held: Release the collection, and then its Held jobs."]);
+        assert_eq!(titles(1, 1, 0, 1), ["1 collection is held: Release the collection, and then its Held job."]);
+        assert_eq!(titles(1, 0, 0, 0), ["1 collection is held: Release the collection."]);
         assert_eq!(
             titles(2, 4, 1, 8),
             [

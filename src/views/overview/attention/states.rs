@@ -1,7 +1,7 @@
 //! States that no job leaves.
 
 use super::{Attention, Severity, item};
-use crate::insight::CauseKind;
+use crate::insight::{Cause, CauseKind};
 use crate::mirror::Summary;
 use crate::views::overview::Recent;
 use queuekeeper_queue::fault::Fault;
@@ -39,16 +39,18 @@ pub(super) fn no_daemon(summary: &Summary, recent: &Recent) -> Option<Attention>
 /// The states that do not move by themselves, each with why.
 pub(super) fn stopped(recent: &Recent) -> Vec<Attention> {
     let states = recent.stopped.iter().filter_map(|stopped| {
-        let causes = || stopped.diagnosis.causes.iter();
         if stopped.is_without_daemon() {
             return None;
         }
-        // A pause is an item of its own.
-        let decisive = causes().find(|cause| cause.kind != CauseKind::QueuePaused)?;
-        if causes().any(|cause| cause.kind == CauseKind::QueuePaused) && decisive.remedy.is_none() {
+        // A pause and a hold are items of their own, and a hold keeps no other collection's jobs back.
+        let is_of_its_own = |cause: &Cause| matches!(cause.kind, CauseKind::QueuePaused | CauseKind::HeldBacklog);
+        let causes = || stopped.diagnosis.causes.iter().filter(|cause| !is_of_its_own(cause));
+        let decisive = causes().next()?;
+        let is_paused = stopped.diagnosis.causes.iter().any(|cause| cause.kind == CauseKind::QueuePaused);
+        if is_paused && decisive.remedy.is_none() {
             return None;
         }
-        let mut shown = causes().filter(|cause| cause.kind != CauseKind::QueuePaused).take(CAUSES);
+        let mut shown = causes().take(CAUSES);
         // The evidence of the others is on the page of each job.
         let first = shown.next().into_iter().flat_map(|cause| [cause.sentence.as_str(), cause.evidence.as_str()]);
         let text: Vec<&str> =

@@ -56,6 +56,8 @@ struct Item {
     about: About,
     before: String,
     after: String,
+    /// Whether it cannot be said, because ZooKeeper is away.
+    is_unknown: bool,
     /// Why it would be refused; empty if it would not be.
     against: String,
     warnings: Vec<String>,
@@ -81,14 +83,16 @@ impl ListPage {
         let Frozen { bulk, items, of, at, query, .. } = &*frozen;
         let frame = Frame::new(&state.view(now), "../".to_owned(), Section::Audit);
         let mut why: Vec<_> = actions.forecast(&frozen).into_iter().map(|skip| skip.map(Why::Known)).collect();
-        let (mut sample, mut written, mut unavailable) = (Vec::new(), None, None);
+        let (mut sample, mut written, mut unavailable) = (Vec::new(), None, None::<String>);
         // Those that are changed come first.
         let (changed, unchanged): (Vec<_>, Vec<_>) = (0..items.len()).partition(|at| why[*at].is_none());
         for at in changed.into_iter().chain(unchanged).take(SAMPLE) {
             let ((target, version), why) = (&items[at], &mut why[at]);
-            let planned = match bulk.on(target, *version) {
-                Ok(action) => actions.plan(&action, actor, "", now).await,
-                Err(refusal) => Err(refusal),
+            let planned = match (bulk.on(target, *version), &unavailable) {
+                // Asking for the next one would take as long again, and the page longer than a reader waits.
+                (Ok(_), Some(why)) => Err(Refusal::Unavailable(why.clone())),
+                (Ok(action), None) => actions.plan(&action, actor, "", now).await,
+                (Err(refusal), _) => Err(refusal),
             };
             match &planned {
                 Ok(prepared) if why.is_none() && written.is_none() => written = Some((target, prepared.operations())),
@@ -193,6 +197,7 @@ fn not_in(bulk: BulkAction, state: JobState) -> String {
 impl Item {
     fn new(state: &State, target: &Target, planned: Result<Prepared, Refusal>, root: &str) -> Self {
         let label = |label: Option<&str>| label.map(state_name).unwrap_or_default();
+        let is_unknown = matches!(planned, Err(Refusal::Unavailable(_)));
         let (before, after, against, warnings) = match planned {
             Ok(prepared) => {
                 let (before, after) = match prepared.priority {
@@ -216,6 +221,7 @@ impl Item {
             about: About::new(state, target, root),
             before,
             after,
+            is_unknown,
             against,
             warnings,
         }

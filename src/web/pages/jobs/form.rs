@@ -147,7 +147,7 @@ pub(in crate::web::pages) fn collections(state: &State) -> Vec<String> {
 
 fn sort_name(sort: JobSort) -> &'static str {
     match sort {
-        JobSort::Unfinished => "unfinished first, longest in state",
+        JobSort::Unfinished => "unfinished first, then time in state",
         JobSort::Entered => "time in state",
         JobSort::Id => "job id",
         JobSort::Priority => "priority",

@@ -126,7 +126,7 @@ fn rate(state: &StateFigures, overview: &Overview, now: Timestamp) -> String {
         return String::new();
     }
     match (state.left_per_hour, state.last_left) {
-        (Some(rate), _) if rate > 0.0 && !state.is_stopped => format!("{} an hour", words::about(rate)),
+        (Some(rate), _) if rate > 0.0 => format!("{} an hour", words::about(rate)),
         (Some(_), Some(left)) if state.count > 0 => {
             let still = Duration::try_from(now.duration_since(left)).unwrap_or_default();
             format!("none for {}", Ago(still))
