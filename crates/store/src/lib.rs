@@ -5,6 +5,7 @@
 //!
 //! - [`name`], [`key`]: what things are called, checked; [`digest`]: algorithms, digests, and all of them in one pass;
 //! - [`store`]: the trait, and what its operations take and return; [`error`]: one line for each failure;
+//! - [`directory`]: a directory as a store;
 //! - [`audit`]: what [`AuditSink`](audit::AuditSink)s record of changes.
 //!
 //! # Invariants
@@ -16,12 +17,14 @@
 
 pub mod audit;
 pub mod digest;
+pub mod directory;
 pub mod error;
 pub mod key;
 pub mod name;
 pub mod store;
 
 pub use digest::{Algorithm, Digest, Digests, Hashers};
+pub use directory::DirectoryStore;
 pub use error::{Error, ErrorKind};
 pub use key::Key;
 pub use name::{SpaceName, StoreName};

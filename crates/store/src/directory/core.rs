@@ -1,0 +1,361 @@
+//! What a directory does for each operation, waiting for the file system.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use jiff::Timestamp;
+use rustix::fs::Stat;
+use tempfile::NamedTempFile;
+use tokio_util::sync::CancellationToken;
+
+use super::locks::Locks;
+use super::names::names;
+use super::record::{self, Record, Records};
+use super::tree::{Place, Tree, Way, sync};
+use crate::digest::Digests;
+use crate::error::{Error, ErrorKind, Operation};
+use crate::name::{SpaceName, StoreName};
+use crate::store::{Condition, EntityTag, Item, Properties, UserProperties};
+
+/// Where everything lies that is not content. No space has such a name.
+const OWN: &str = ".queuekeeper";
+
+/// How often a place is looked for again that others change meanwhile.
+const TRIES: usize = 100;
+
+/// The directory of a store.
+pub(super) struct Core {
+    pub(super) name: StoreName,
+    top: PathBuf,
+    temporary: PathBuf,
+}
+
+/// An open file with what is known of it.
+pub(super) struct Opened {
+    pub(super) file: fs::File,
+    pub(super) properties: Properties,
+}
+
+/// Content that has been written and has not appeared yet.
+pub(super) struct Pending {
+    pub(super) file: NamedTempFile,
+    pub(super) size: u64,
+    pub(super) digests: Digests,
+}
+
+impl Core {
+    pub(super) fn open(name: StoreName, top: PathBuf) -> io::Result<Self> {
+        let temporary = top.join(OWN).join("temporary");
+        fs::create_dir_all(&temporary)?;
+        Ok(Self { name, top, temporary })
+    }
+
+    pub(super) fn failed(&self, operation: Operation, subject: &impl ToString, kind: ErrorKind) -> Error {
+        Error { store: self.name.clone(), operation, subject: subject.to_string(), kind }
+    }
+
+    /// Where files lie while they are written.
+    pub(super) fn temporary(&self) -> &Path {
+        &self.temporary
+    }
+
+    pub(super) fn space_path(&self, space: &SpaceName) -> PathBuf {
+        self.top.join(space.as_str())
+    }
+
+    fn records(&self, space: &SpaceName) -> Records {
+        Records::new(self.top.join(OWN).join("records").join(space.as_str()))
+    }
+
+    fn locks(&self, space: &SpaceName) -> Locks {
+        Locks::new(&self.top.join(OWN).join("locks"), space)
+    }
+
+    fn tree(&self, space: &SpaceName) -> Result<Tree, ErrorKind> {
+        Tree::open(&self.space_path(space))?.ok_or(ErrorKind::NoSpace)
+    }
+
+    pub(super) fn spaces(&self) -> Result<Vec<SpaceName>, ErrorKind> {
+        let mut spaces = Vec::new();
+        for entry in fs::read_dir(&self.top)? {
+            let entry = entry?;
+            let name = entry.file_name().into_string().ok().and_then(|name| name.parse().ok());
+            if let Some(name) = name.filter(|_| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+                spaces.push(name);
+            }
+        }
+        spaces.sort();
+        Ok(spaces)
+    }
+
+    pub(super) fn create_space(&self, space: &SpaceName) -> Result<bool, ErrorKind> {
+        match fs::create_dir(self.space_path(space)) {
+            Ok(()) => sync(fs::File::open(&self.top)?).map(|()| true).map_err(ErrorKind::from),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                self.tree(space)?;
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(super) fn delete_space(&self, space: &SpaceName) -> Result<bool, ErrorKind> {
+        if Tree::open(&self.space_path(space))?.is_none() {
+            return Ok(false);
+        }
+        let _all = self.locks(space).space()?;
+        remove_empty(&self.space_path(space))?;
+        sync(fs::File::open(&self.top)?)?;
+        self.records(space).clear()?;
+        Ok(true)
+    }
+
+    /// The file of an item with its properties; `None` where there is none.
+    pub(super) fn find(&self, item: &Item) -> Result<Option<Opened>, ErrorKind> {
+        let tree = self.tree(&item.space)?;
+        // A record goes when its content does: what is read meanwhile is of the content before, or after.
+        for _ in 0..TRIES {
+            let Some((file, facts)) = tree.file(&names(&item.key))? else { return Ok(None) };
+            let (size, modified, etag) = facts_of(&facts);
+            let Record { digests: checksums, user, .. } = self.records(&item.space).read(&item.key, &etag)?;
+            let now = tree.file(&names(&item.key))?;
+            if now.is_some_and(|(_, facts)| facts_of(&facts).2 == etag) {
+                let properties = Properties { size, modified, etag, checksums, user };
+                return Ok(Some(Opened { file, properties }));
+            }
+        }
+        Err(ErrorKind::Unavailable("it changes all the time; try again".to_owned()))
+    }
+
+    fn etag(tree: &Tree, names: &[Vec<u8>]) -> Result<Option<EntityTag>, ErrorKind> {
+        Ok(tree.file(names)?.map(|(_, facts)| facts_of(&facts).2))
+    }
+
+    /// Whether a condition holds now.
+    pub(super) fn check(&self, item: &Item, condition: &Condition) -> Result<(), ErrorKind> {
+        let tree = self.tree(&item.space)?;
+        check(condition, Self::etag(&tree, &names(&item.key))?.as_ref())
+    }
+
+    /// Lets content appear, if the condition holds and nobody has given it up.
+    pub(super) fn place(
+        &self,
+        item: &Item,
+        pending: &Pending,
+        condition: &Condition,
+        user: &UserProperties,
+        abort: &CancellationToken,
+    ) -> Result<EntityTag, ErrorKind> {
+        let tree = self.tree(&item.space)?;
+        let names = names(&item.key);
+        let records = self.records(&item.space);
+        for _ in 0..TRIES {
+            let held = self.locks(&item.space).item(&item.key)?;
+            let before = Self::etag(&tree, &names)?;
+            check(condition, before.as_ref())?;
+            let place = match tree.way(&names, true) {
+                Ok(Some(Way::To(place))) => place,
+                Ok(Some(Way::File(depth))) => {
+                    drop(held);
+                    self.make_room(&tree, &item.space, &names[..depth])?;
+                    continue;
+                }
+                // Somebody removes empty directories on the way.
+                Ok(None) => continue,
+                Err(error) if is_race(&error) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            if abort.is_cancelled() {
+                return Err(ErrorKind::Stopped("it was given up".to_owned()));
+            }
+            let etag = stamp(&pending.file)?;
+            let record = Record::new(&item.key, pending.digests.clone(), user.clone());
+            records.write(&item.key, &etag, &record, &self.temporary)?;
+            match take(&place, &pending.file) {
+                Ok(()) => {
+                    if let Some(before) = before {
+                        records.remove(&item.key, &before)?;
+                    }
+                    return Ok(etag);
+                }
+                Err(error) => {
+                    records.remove(&item.key, &etag)?;
+                    if !is_race(&error) {
+                        return Err(error.into());
+                    }
+                }
+            }
+        }
+        Err(ErrorKind::Unavailable("its directories change all the time; try again".to_owned()))
+    }
+
+    /// Turns a file that is in the way into a directory.
+    fn make_room(&self, tree: &Tree, space: &SpaceName, names: &[Vec<u8>]) -> Result<(), ErrorKind> {
+        let _all = self.locks(space).space()?;
+        let spare = tempfile::Builder::new().permissions(mode(0o777)).tempdir_in(&self.temporary)?;
+        tree.turn_into_directory(names, spare.path())
+    }
+
+    pub(super) fn delete(&self, item: &Item, if_match: Option<&EntityTag>) -> Result<bool, ErrorKind> {
+        let tree = self.tree(&item.space)?;
+        let names = names(&item.key);
+        for _ in 0..TRIES {
+            let _held = self.locks(&item.space).item(&item.key)?;
+            let Some(before) = Self::etag(&tree, &names)? else { return Ok(false) };
+            if if_match.is_some_and(|tag| *tag != before) {
+                return Err(ErrorKind::Precondition);
+            }
+            match tree.way(&names, false)? {
+                Some(Way::To(place)) => match place.clear() {
+                    Ok(_) => {}
+                    Err(error) if is_race(&error) => continue,
+                    Err(error) => return Err(error.into()),
+                },
+                // It has just gone, or become another's directory.
+                Some(Way::File(_)) | None => continue,
+            }
+            self.records(&item.space).remove(&item.key, &before)?;
+            tree.prune(&names);
+            return Ok(true);
+        }
+        Err(ErrorKind::Unavailable("its directories change all the time; try again".to_owned()))
+    }
+
+    pub(super) fn set_properties(
+        &self,
+        item: &Item,
+        user: &UserProperties,
+        if_match: Option<&EntityTag>,
+    ) -> Result<Properties, ErrorKind> {
+        let _held = self.locks(&item.space).item(&item.key)?;
+        let Opened { properties, .. } = self.find(item)?.ok_or(ErrorKind::NotFound)?;
+        if if_match.is_some_and(|tag| *tag != properties.etag) {
+            return Err(ErrorKind::Precondition);
+        }
+        let record = Record::new(&item.key, properties.checksums.clone(), user.clone());
+        self.records(&item.space).write(&item.key, &properties.etag, &record, &self.temporary)?;
+        Ok(Properties { user: user.clone(), ..properties })
+    }
+
+    /// Removes temporary files, and records of content that is not there, if they were written before an instant.
+    pub(super) fn sweep(&self, before: Timestamp) -> Result<u64, ErrorKind> {
+        let is_old = |facts: &fs::Metadata| {
+            facts.modified().ok().and_then(|at| Timestamp::try_from(at).ok()).is_some_and(|at| at < before)
+        };
+        let mut removed = 0;
+        for entry in fs::read_dir(&self.temporary)? {
+            let entry = entry?;
+            let Ok(facts) = entry.metadata() else { continue };
+            if is_old(&facts) {
+                let gone =
+                    if facts.is_dir() { fs::remove_dir_all(entry.path()) } else { fs::remove_file(entry.path()) };
+                removed += u64::from(gone.is_ok());
+            }
+        }
+        for space in self.spaces()? {
+            let tree = self.tree(&space)?;
+            for record in self.records(&space).all()? {
+                let (path, etag) = record?;
+                let Ok(file) = fs::File::open(&path) else { continue };
+                if !is_old(&file.metadata()?) {
+                    continue;
+                }
+                let Some(key) = record::read(file)?.and_then(|record| record.key()) else { continue };
+                let _held = self.locks(&space).item(&key)?;
+                if Self::etag(&tree, &names(&key))?.as_ref() != Some(&etag) {
+                    removed += u64::from(fs::remove_file(&path).is_ok());
+                }
+            }
+        }
+        Ok(removed)
+    }
+}
+
+/// Whether what is there is what a condition asks for.
+fn check(condition: &Condition, now: Option<&EntityTag>) -> Result<(), ErrorKind> {
+    let holds = match condition {
+        Condition::None => true,
+        Condition::IfAbsent => now.is_none(),
+        Condition::IfMatch(tag) => now == Some(tag),
+    };
+    if holds { Ok(()) } else { Err(ErrorKind::Precondition) }
+}
+
+/// Whether somebody else has changed the directories on the way at the same time.
+fn is_race(error: &io::Error) -> bool {
+    use io::ErrorKind::{DirectoryNotEmpty, IsADirectory, NotADirectory, NotFound};
+    matches!(error.kind(), DirectoryNotEmpty | IsADirectory | NotADirectory | NotFound)
+}
+
+fn take(place: &Place, file: &NamedTempFile) -> io::Result<()> {
+    place.take(file.path())
+}
+
+/// Dates a file by the clock, to the nanosecond, and returns the entity tag that it has from now on. (A file system
+/// dates what is written by its tick of some milliseconds, in which a file can be written twice.)
+fn stamp(file: &NamedTempFile) -> Result<EntityTag, ErrorKind> {
+    file.as_file().set_modified(SystemTime::now())?;
+    let facts = rustix::fs::fstat(file.as_file())?;
+    Ok(facts_of(&facts).2)
+}
+
+/// The size, the time of modification, and the entity tag.
+fn facts_of(facts: &Stat) -> (u64, Timestamp, EntityTag) {
+    let nanos = i64::try_from(facts.st_mtime_nsec).unwrap_or(0);
+    let size = u64::try_from(facts.st_size).unwrap_or(0);
+    let modified = Timestamp::new(facts.st_mtime, i32::try_from(nanos).unwrap_or(0)).unwrap_or_default();
+    (size, modified, etag_of(facts.st_mtime, nanos, size))
+}
+
+/// The entity tag of a file: when it was modified, and its size.
+pub(super) fn etag_of(seconds: i64, nanos: i64, size: u64) -> EntityTag {
+    EntityTag(format!("{seconds:x}-{nanos:x}-{size:x}"))
+}
+
+fn mode(mode: u32) -> fs::Permissions {
+    std::os::unix::fs::PermissionsExt::from_mode(mode)
+}
+
+/// A new file for content. Who may read it once it has appeared is for the user's mask.
+pub(super) fn temporary_file(directory: &Path) -> io::Result<NamedTempFile> {
+    tempfile::Builder::new().permissions(mode(0o666)).tempfile_in(directory)
+}
+
+/// Removes a directory that has no files, with all that it has.
+fn remove_empty(directory: &Path) -> Result<(), ErrorKind> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if !entry.file_type()?.is_dir() {
+            return Err(ErrorKind::NotEmpty);
+        }
+        remove_empty(&entry.path())?;
+    }
+    match fs::remove_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Err(ErrorKind::NotEmpty),
+        other => Ok(other?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::Key;
+
+    #[test]
+    fn a_state_has_a_tag_of_its_own() {
+        let files = tempfile::tempdir().unwrap();
+        let tags: std::collections::BTreeSet<_> =
+            (0..1000).map(|_| stamp(&temporary_file(files.path()).unwrap()).unwrap()).collect();
+        assert_eq!(tags.len(), 1000);
+    }
+
+    #[test]
+    fn a_key_is_one_whatever_it_is() {
+        let key = Key::new(*b"\xff/\0").unwrap();
+        let record = Record::new(&key, Digests::default(), UserProperties::default());
+        let text = serde_json::to_string(&record).unwrap();
+        assert_eq!(serde_json::from_str::<Record>(&text).unwrap().key(), Some(key));
+    }
+}

@@ -1,0 +1,46 @@
+//! What the operating system says, as what went wrong.
+
+use std::io;
+
+use rustix::io::Errno;
+
+use crate::error::ErrorKind;
+
+/// The kind of a failure of the operating system.
+pub(super) fn kind(error: io::Error) -> ErrorKind {
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => ErrorKind::Full,
+        Some(Errno::ACCESS | Errno::PERM) => {
+            ErrorKind::Refused("this user may not do that there; change owner or mode of the directory".to_owned())
+        }
+        Some(Errno::ROFS) => ErrorKind::Refused("the file system is mounted read-only".to_owned()),
+        Some(Errno::XDEV) => ErrorKind::Refused(
+            "a space and the store's directory are on different file systems; mount them as one".to_owned(),
+        ),
+        Some(Errno::NAMETOOLONG) => {
+            ErrorKind::Unsupported("the file system takes no name or path of that length".to_owned())
+        }
+        Some(Errno::ILSEQ | Errno::INVAL) => {
+            ErrorKind::Unsupported(format!("the file system does not take that name ({error})"))
+        }
+        Some(Errno::LOOP) => ErrorKind::Refused(
+            "a symbolic link is in its place, and links are not followed; replace it by what it leads to".to_owned(),
+        ),
+        Some(Errno::MFILE | Errno::NFILE | Errno::AGAIN | Errno::INTR | Errno::STALE | Errno::TIMEDOUT) => {
+            ErrorKind::Unavailable(error.to_string())
+        }
+        _ => ErrorKind::Io(error),
+    }
+}
+
+impl From<io::Error> for ErrorKind {
+    fn from(error: io::Error) -> Self {
+        kind(error)
+    }
+}
+
+impl From<Errno> for ErrorKind {
+    fn from(error: Errno) -> Self {
+        kind(error.into())
+    }
+}

@@ -1,0 +1,222 @@
+//! The names of one directory, in the order in which a listing has what they stand for.
+
+use std::cmp::Ordering;
+use std::ffi::OsStr;
+use std::fs::{self, DirEntry};
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use extsort::{ExternalSorter, Sortable};
+use tempfile::TempDir;
+
+use super::names::{CONTINUED, SELF, decode};
+use crate::error::ErrorKind;
+
+/// How many names are sorted in memory; more are written to files and merged.
+const SEGMENT: usize = 50_000;
+
+/// How deep names may continue each other: no key is that long.
+const MOST_PIECES: usize = 32;
+
+/// What a name stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Name {
+    /// A part of a key; that of a directory ends with a slash, which puts it where what is in it comes.
+    pub(super) part: Vec<u8>,
+    /// The path of the file or directory, from the directory that is listed.
+    pub(super) path: Vec<u8>,
+}
+
+impl Name {
+    /// Whether it is a directory.
+    pub(super) fn is_directory(&self) -> bool {
+        self.part.ends_with(b"/")
+    }
+}
+
+impl PartialOrd for Name {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Name {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.part.cmp(&other.part)
+    }
+}
+
+impl Sortable for Name {
+    fn encode<W: Write>(&self, to: &mut W) -> io::Result<()> {
+        for bytes in [&self.part, &self.path] {
+            to.write_all(&u32::try_from(bytes.len()).map_err(io::Error::other)?.to_le_bytes())?;
+            to.write_all(bytes)?;
+        }
+        Ok(())
+    }
+
+    fn decode<R: Read>(from: &mut R) -> io::Result<Self> {
+        let mut next = || {
+            let mut length = [0; 4];
+            from.read_exact(&mut length)?;
+            let mut bytes = vec![0; u32::from_le_bytes(length) as usize];
+            from.read_exact(&mut bytes)?;
+            io::Result::Ok(bytes)
+        };
+        Ok(Self { part: next()?, path: next()? })
+    }
+}
+
+/// Names in order. What does not fit into memory lies in files, which go with this.
+pub(super) struct Names {
+    sorted: Box<dyn Iterator<Item = io::Result<Name>> + Send>,
+    _files: Option<TempDir>,
+}
+
+impl Iterator for Names {
+    type Item = io::Result<Name>;
+
+    fn next(&mut self) -> Option<io::Result<Name>> {
+        self.sorted.next()
+    }
+}
+
+/// The names of a directory that are wanted; `None` where it is gone.
+pub(super) fn read(
+    directory: &Path,
+    temporary: &Path,
+    is_wanted: &dyn Fn(&Name) -> bool,
+) -> Result<Option<Names>, ErrorKind> {
+    let mut few = Vec::new();
+    let mut many = None;
+    let mut push = |name: Name| {
+        if !is_wanted(&name) {
+            return Ok(());
+        }
+        few.push(name);
+        if few.len() > SEGMENT {
+            if many.is_none() {
+                let files = TempDir::new_in(temporary)?;
+                let sorter = ExternalSorter::new().with_segment_size(SEGMENT).with_sort_dir(files.path().to_owned());
+                many = Some((sorter.pushed::<Name>(), files));
+            }
+            if let Some((sorter, _)) = &mut many {
+                sorter.push_iter(few.drain(..))?;
+            }
+        }
+        Ok(())
+    };
+    if !each(directory, &Pieces::default(), &mut push)? {
+        return Ok(None);
+    }
+    let Some((mut sorter, files)) = many else {
+        few.sort_unstable();
+        return Ok(Some(Names { sorted: Box::new(few.into_iter().map(Ok)), _files: None }));
+    };
+    sorter.push_iter(few)?;
+    Ok(Some(Names { sorted: Box::new(sorter.done()?), _files: Some(files) }))
+}
+
+/// The pieces of a name that are continued, and the path that they make.
+#[derive(Default)]
+struct Pieces {
+    name: Vec<u8>,
+    path: PathBuf,
+    count: usize,
+}
+
+/// Calls with each name in a directory, those that continue others whole. The answer is whether there is a directory.
+fn each(
+    directory: &Path,
+    before: &Pieces,
+    push: &mut dyn FnMut(Name) -> Result<(), ErrorKind>,
+) -> Result<bool, ErrorKind> {
+    let here = directory.join(&before.path);
+    let entries = match fs::read_dir(&here) {
+        Ok(entries) => entries,
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(false);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    for entry in entries {
+        let entry = entry?;
+        let (file_name, path) = (entry.file_name(), before.path.join(entry.file_name()));
+        let kind = entry.file_type()?;
+        // The content of the directory's own key is listed with the directory.
+        if file_name.as_bytes() == SELF && before.count == 0 && kind.is_file() {
+            continue;
+        }
+        if let Some(piece) = file_name.as_bytes().strip_suffix(CONTINUED).filter(|_| kind.is_dir()) {
+            if before.count == MOST_PIECES {
+                return Err(foreign(&entry));
+            }
+            let pieces = Pieces { name: [&before.name, piece].concat(), path, count: before.count + 1 };
+            each(directory, &pieces, push)?;
+            continue;
+        }
+        let part = decode(&[&before.name, file_name.as_bytes()].concat()).ok_or_else(|| foreign(&entry))?;
+        let on_disk = path.as_os_str().as_bytes().to_vec();
+        if kind.is_file() {
+            push(Name { part, path: on_disk })?;
+        } else if kind.is_dir() {
+            let own = path.join(OsStr::from_bytes(SELF));
+            if directory.join(&own).symlink_metadata().is_ok_and(|facts| facts.is_file()) {
+                push(Name { part: part.clone(), path: own.into_os_string().into_encoded_bytes() })?;
+            }
+            push(Name { part: [part, b"/".to_vec()].concat(), path: on_disk })?;
+        } else {
+            return Err(foreign(&entry));
+        }
+    }
+    Ok(true)
+}
+
+fn foreign(entry: &DirEntry) -> ErrorKind {
+    // Any byte may be in a name, and the message is one line.
+    let path = entry.path();
+    let path = path.as_os_str().as_bytes().escape_ascii();
+    ErrorKind::Answer(format!(
+        "{path} has no name that this store gives, or is a link or a device; rename or remove it"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_in_the_order_of_what_they_lead_to_however_many_there_are() {
+        let (top, temporary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        for directory in ["d", "e"] {
+            fs::create_dir(top.path().join(directory)).unwrap();
+        }
+        for file in ["d!", "d.x", "d0", "d/%3D", "e/f"] {
+            fs::write(top.path().join(file), "").unwrap();
+        }
+        let names = read(top.path(), temporary.path(), &|_| true).unwrap().unwrap();
+        let parts: Vec<_> = names.map(|name| String::from_utf8(name.unwrap().part).unwrap()).collect();
+        assert_eq!(parts, ["d", "d!", "d.x", "d/", "d0", "e/"]);
+        for number in 0..SEGMENT + 10 {
+            fs::write(top.path().join(format!("n{number}")), "").unwrap();
+        }
+        let names = read(top.path(), temporary.path(), &|name| name.part.starts_with(b"n")).unwrap().unwrap();
+        let parts: Vec<_> = names.map(|name| name.unwrap().part).collect();
+        assert_eq!(parts.len(), SEGMENT + 10);
+        assert!(parts.is_sorted());
+        assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_no_key_leads_to_ends_a_listing_by_name() {
+        let (top, temporary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::os::unix::fs::symlink("/etc/passwd", top.path().join("link")).unwrap();
+        let names = read(top.path(), temporary.path(), &|_| true);
+        assert!(names.is_err_and(|kind| kind.to_string().contains("link has no name")));
+        fs::remove_file(top.path().join("link")).unwrap();
+        fs::write(top.path().join("a%2Fb"), "").unwrap();
+        assert!(read(top.path(), temporary.path(), &|_| true).is_err());
+        assert!(read(&top.path().join("gone"), temporary.path(), &|_| true).unwrap().is_none());
+    }
+}

@@ -1,0 +1,178 @@
+//! The store in a directory.
+
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+use std::sync::Arc;
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use jiff::{SignedDuration, Timestamp};
+use queuekeeper_store::store::{Condition, Put};
+use queuekeeper_store::{Algorithm, DirectoryStore, ErrorKind, SpaceName, Store};
+
+#[path = "support/contract.rs"]
+mod contract;
+
+use contract::{content, digests, item, list, put, read};
+
+async fn open(top: &Path) -> DirectoryStore {
+    DirectoryStore::open("main".parse().unwrap(), top.to_owned()).await.unwrap()
+}
+
+async fn with_space(top: &Path) -> (DirectoryStore, SpaceName) {
+    let (store, space) = (open(top).await, "objects".parse().unwrap());
+    store.create_space(&space).await.unwrap();
+    (store, space)
+}
+
+fn files_below(top: &Path) -> usize {
+    let Ok(entries) = fs::read_dir(top) else { return 0 };
+    entries.map(|entry| entry.unwrap().path()).map(|path| if path.is_dir() { files_below(&path) } else { 1 }).sum()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_keeps_the_promises_of_a_store() {
+    let top = tempfile::tempdir().unwrap();
+    contract::keeps_its_promises(Arc::new(open(top.path()).await)).await;
+    let own = top.path().join(".queuekeeper");
+    assert_eq!(files_below(&own.join("temporary")) + files_below(&own.join("records")), 0);
+    let can = open(top.path()).await.probe().await.unwrap();
+    assert!(can.if_absent && can.if_match && can.checksums.contains(&Algorithm::Sha512), "{can:?}");
+    assert_eq!(open(top.path()).await.spaces().await.unwrap(), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plain_keys_are_plain_files_that_need_no_program_to_be_read() {
+    let top = tempfile::tempdir().unwrap();
+    let (store, space) = with_space(top.path()).await;
+    for key in ["ark%3a%2f99999%2ffk4x/v1/content/a b.txt", "0=ocfl_1.1", "e\u{301}"] {
+        put(&store, &item(&space, key), b"content", Put::default()).await.unwrap();
+        assert_eq!(fs::read(top.path().join("objects").join(key)).unwrap(), b"content");
+    }
+    // What others put there is listed and read as it is, and has no properties but its own.
+    fs::create_dir(top.path().join("objects/theirs")).unwrap();
+    fs::write(top.path().join("objects/theirs/100%.txt"), b"brought").unwrap();
+    let brought = item(&space, "theirs/100%.txt");
+    assert_eq!(read(&store, &brought).await.unwrap(), b"brought");
+    assert!(store.head(&brought).await.unwrap().is_some_and(|found| found.checksums.is_empty()));
+    assert_eq!(list(&store, &space, b"theirs", None).await, [(b"theirs/100%.txt".to_vec(), 7)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn digests_are_of_the_content_that_is_there_and_of_no_other() {
+    let top = tempfile::tempdir().unwrap();
+    let (store, space) = with_space(top.path()).await;
+    let at = item(&space, "a");
+    let compute = || Put { compute: vec![Algorithm::Sha256], ..Put::default() };
+    put(&store, &at, b"ours", compute()).await.unwrap();
+    let kept = store.head(&at).await.unwrap().unwrap();
+    assert_eq!(kept.checksums, digests(b"ours", &[Algorithm::Sha256]));
+    fs::write(top.path().join("objects/a"), b"their").unwrap();
+    let theirs = store.head(&at).await.unwrap().unwrap();
+    assert!(theirs.checksums.is_empty() && theirs.etag != kept.etag);
+    put(&store, &at, b"again", compute()).await.unwrap();
+    // A copy is compared with the digests of what it is made of.
+    let facts = fs::metadata(top.path().join("objects/a")).unwrap();
+    fs::write(top.path().join("objects/a"), b"ag4in").unwrap();
+    let file = fs::File::options().write(true).open(top.path().join("objects/a")).unwrap();
+    file.set_modified(facts.modified().unwrap()).unwrap();
+    let failed = store.copy(&at, None, &item(&space, "b"), &Condition::None).await.unwrap_err();
+    assert!(matches!(failed.kind, ErrorKind::Digest { .. }), "{failed}");
+    assert!(store.head(&item(&space, "b")).await.unwrap().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_link_leads_out_of_a_space() {
+    let (top, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (store, space) = with_space(top.path()).await;
+    fs::write(outside.path().join("secret"), b"secret").unwrap();
+    symlink(outside.path(), top.path().join("objects/out")).unwrap();
+    symlink(outside.path().join("secret"), top.path().join("objects/file")).unwrap();
+    for key in ["out/secret", "file"] {
+        let failed = store.get(&item(&space, key), None, None).await.map(drop).unwrap_err();
+        assert!(failed.to_string().contains("symbolic link"), "{failed}");
+        assert!(put(&store, &item(&space, key), b"x", Put::default()).await.is_err());
+    }
+    assert_eq!(fs::read(outside.path().join("secret")).unwrap(), b"secret");
+    let listed = store.list(&space, b"", None).try_collect::<Vec<_>>().await.unwrap_err();
+    assert!(listed.to_string().contains("rename or remove it"), "{listed}");
+    symlink(outside.path(), top.path().join("linked")).unwrap();
+    let linked: SpaceName = "linked".parse().unwrap();
+    assert!(store.head(&item(&linked, "secret")).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_writer_left_is_swept_and_what_is_there_stays() {
+    let top = tempfile::tempdir().unwrap();
+    let (store, space) = with_space(top.path()).await;
+    let compute = || Put { compute: vec![Algorithm::Sha256], ..Put::default() };
+    for key in ["stays", "goes"] {
+        put(&store, &item(&space, key), b"content", compute()).await.unwrap();
+    }
+    fs::remove_file(top.path().join("objects/goes")).unwrap();
+    fs::write(top.path().join(".queuekeeper/temporary/left"), b"half").unwrap();
+    let now = Timestamp::now();
+    assert_eq!(store.sweep(now - SignedDuration::from_hours(1)).await.unwrap(), 0);
+    assert_eq!(store.sweep(now + SignedDuration::from_hours(1)).await.unwrap(), 2);
+    assert!(!store.head(&item(&space, "stays")).await.unwrap().unwrap().checksums.is_empty());
+    assert_eq!(files_below(&top.path().join(".queuekeeper/records")), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_and_one_below_it_are_both_there_at_every_instant() {
+    let top = tempfile::tempdir().unwrap();
+    let (store, space) = with_space(top.path()).await;
+    let (one, below) = (item(&space, "d"), item(&space, "d/e"));
+    for round in 0..20u8 {
+        put(&store, &one, &[round], Put::default()).await.unwrap();
+        let writes = async {
+            put(&store, &below, b"below", Put::default()).await.unwrap();
+            store.delete(&below, None).await.unwrap();
+        };
+        let reads = async {
+            for _ in 0..20 {
+                assert_eq!(read(&store, &one).await.unwrap(), [round]);
+            }
+        };
+        let overwrites = async {
+            for _ in 0..5 {
+                put(&store, &one, &[round], Put::default()).await.unwrap();
+            }
+        };
+        tokio::join!(writes, reads, overwrites);
+        assert_eq!(list(&store, &space, b"", None).await, [(b"d".to_vec(), 1)]);
+        store.delete(&one, None).await.unwrap();
+        assert_eq!(list(&store, &space, b"", None).await, []);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_file_system_refuses_is_one_line_that_names_the_store() {
+    let top = tempfile::tempdir().unwrap();
+    let failed = DirectoryStore::open("main".parse().unwrap(), top.path().join("gone")).await.map(drop).unwrap_err();
+    assert!(failed.to_string().starts_with("store main: "), "{failed}");
+    assert!(failed.to_string().contains("mount its volume"), "{failed}");
+    let file = top.path().join("file");
+    fs::write(&file, b"").unwrap();
+    assert!(DirectoryStore::open("main".parse().unwrap(), file).await.is_err());
+    let (store, space) = with_space(top.path()).await;
+    // Root may write everywhere, so that only others see it.
+    fs::set_permissions(top.path().join("objects"), fs::Permissions::from_mode(0o500)).unwrap();
+    let written = put(&store, &item(&space, "a"), b"a", Put::default()).await;
+    if !rustix::process::geteuid().is_root() {
+        assert!(written.unwrap_err().to_string().contains("change owner or mode"));
+    }
+    fs::set_permissions(top.path().join("objects"), fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn content_that_breaks_off_leaves_nothing() {
+    let top = tempfile::tempdir().unwrap();
+    let (store, space) = with_space(top.path()).await;
+    let half = content(&vec![1; 3_000_000], 1000);
+    let broken = half.chain(futures::stream::iter([Err(std::io::Error::other("cut off"))])).boxed();
+    assert!(store.put(&item(&space, "a"), broken, Put::default()).await.is_err());
+    assert_eq!(files_below(top.path()), files_below(&top.path().join(".queuekeeper/locks")));
+}
