@@ -1,0 +1,173 @@
+//! Settling an intent: the event, the content index and the counters, in one transaction.
+
+use queuekeeper_store::Digests;
+use queuekeeper_store::audit::{Change, Intent, Settlement};
+use queuekeeper_store::store::EntityTag;
+use uuid::Uuid;
+
+use super::event::{Event, EventKind, event_columns, hash};
+use super::intents::{close, subject_key};
+use crate::counters::{self, Counter};
+use crate::database::value::values;
+use crate::database::{Database, Session};
+use crate::error::{Error, ErrorKind};
+use crate::index::{self, Entry};
+
+/// What an item is after a change.
+struct After<'a> {
+    etag: &'a Option<EntityTag>,
+    size: Option<u64>,
+    digests: &'a Digests,
+}
+
+/// Whether it is settled in this way now; it is not where another process has taken the intent over.
+pub(super) async fn settle(database: &Database, intent: &Intent, settlement: &Settlement) -> Result<bool, Error> {
+    let mut session = database.begin().await?;
+    let outcome = settle_in(&mut session, intent, settlement).await;
+    session.end(outcome).await
+}
+
+async fn settle_in(session: &mut Session, intent: &Intent, settlement: &Settlement) -> Result<bool, Error> {
+    let Some(open) = close(session, intent.id, intent.holder).await? else {
+        return was_settled(session, intent.id, settlement).await;
+    };
+    match settlement {
+        Settlement::NotDone => {
+            session.run("INSERT INTO dropped_intents (id, dropped) VALUES ($1, {now})", values![open.id]).await?;
+        }
+        Settlement::Done { change, etag, size, digests } => {
+            made(session, &open, *change, &After { etag, size: *size, digests }).await?;
+        }
+        Settlement::Observed { etag, size, digests, why } => {
+            let after = After { etag, size: *size, digests };
+            counters::add(session, open.subject.store.as_str(), &[(Counter::AuditEvents, 1)]).await?;
+            append(session, &open, EventKind::Observed, &after, Some(why)).await?;
+        }
+    }
+    Ok(true)
+}
+
+/// Appends the event, and brings the content index to it.
+async fn made(session: &mut Session, open: &Intent, change: Change, after: &After<'_>) -> Result<(), Error> {
+    let store = open.subject.store.as_str();
+    let mut deltas = vec![(Counter::AuditEvents, 1)];
+    let mut entry = None;
+    if let Some(key) = &open.subject.key {
+        let item = index::item(session, &open.subject.space, key).await?;
+        let before = index::entry(session, item, store).await?;
+        let now = entry_after(session, open, change, after, before.as_ref())?;
+        if let Some(now) = &now {
+            deltas.extend(index::difference(before.as_ref(), now));
+        }
+        entry = now.map(|entry| (item, entry));
+    }
+    counters::add(session, store, &deltas).await?;
+    // From here to the commit, others that append wait.
+    let seq = append(session, open, EventKind::Made(change), after, None).await?;
+    if let Some((item, entry)) = entry {
+        let keeps_proof = change == Change::Properties;
+        index::put(session, item, store, seq, &entry, keeps_proof).await?;
+    }
+    Ok(())
+}
+
+/// What the content index says after a change; `None` where it does not know the item, and this change does not tell what
+/// it is.
+fn entry_after(
+    session: &Session,
+    open: &Intent,
+    change: Change,
+    after: &After<'_>,
+    before: Option<&Entry>,
+) -> Result<Option<Entry>, Error> {
+    let (etag, digests) = (after.etag.clone(), after.digests.clone());
+    match change {
+        Change::Add | Change::Update | Change::Copy => {
+            let no_size = || session.error(ErrorKind::Refused("content that was written has no size".to_owned()));
+            let size = after.size.ok_or_else(no_size)?;
+            // What a user says of it was written with it, and is known only where it was set by itself.
+            Ok(Some(Entry { size, digests, etag, properties: None, is_deleted: false }))
+        }
+        Change::Delete => Ok(before.map(|before| Entry { etag: None, is_deleted: true, ..before.clone() })),
+        Change::Properties => Ok(before.map(|before| Entry {
+            etag: etag.or_else(|| before.etag.clone()),
+            properties: open.properties.clone(),
+            ..before.clone()
+        })),
+        Change::CreateSpace | Change::DeleteSpace => Ok(None),
+    }
+}
+
+async fn append(
+    session: &mut Session,
+    open: &Intent,
+    kind: EventKind,
+    after: &After<'_>,
+    why: Option<&String>,
+) -> Result<u64, Error> {
+    // The time is read after the lock was taken.
+    let sql = "WITH head AS (SELECT seq, time, hash FROM audit_chain {lock}) SELECT seq, time, hash, {now} FROM head";
+    let head = session.row(sql, values![]).await?;
+    let missing = || session.error(ErrorKind::Corrupt("the head of the audit log is missing".to_owned()));
+    let head = head.ok_or_else(missing)?;
+    let previous_time = session.decode(head.time(1))?;
+    let event = Event {
+        seq: session.decode(head.count(0))? + 1,
+        time: session.decode(head.time(3))?.max(previous_time),
+        intent: open.id,
+        user: open.user.clone(),
+        kind,
+        subject: open.subject.clone(),
+        size: after.size,
+        digests: after.digests.clone(),
+        etag: after.etag.clone(),
+        source: open.source.clone(),
+        properties: open.properties.clone(),
+        why: why.cloned(),
+        previous_hash: session.decode(head.need(2, hash))?,
+    };
+    insert(session, &event).await?;
+    let sql = "UPDATE audit_chain SET seq = $1, time = $2, hash = $3";
+    session.run(sql, values![event.seq, event.time.as_millisecond(), &event.hash()[..]]).await?;
+    Ok(event.seq)
+}
+
+async fn insert(session: &mut Session, event: &Event) -> Result<(), Error> {
+    let sql = concat!(
+        "INSERT INTO audit_log (",
+        event_columns!(),
+        ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"
+    );
+    let Event { subject, source, .. } = event;
+    let mut values = values![event.seq, event.time.as_millisecond(), event.intent, &event.user, event.kind.as_str()];
+    values.extend(values![&subject.store, &subject.space]);
+    values.push(subject_key(subject.key.as_ref()));
+    values.extend(values![event.size, &event.digests, &event.etag]);
+    values.extend(values![source.as_ref().map(|source| &source.0), source.as_ref().map(|source| &source.1)]);
+    values.extend(values![&event.properties, &event.why, &event.previous_hash[..]]);
+    session.run(sql, values).await.map(|_rows| ())
+}
+
+/// Whether an intent that is not open was settled in the same way.
+async fn was_settled(session: &mut Session, id: Uuid, settlement: &Settlement) -> Result<bool, Error> {
+    let sql = concat!("SELECT ", event_columns!(), " FROM audit_log WHERE intent = $1");
+    let Some(row) = session.row(sql, values![id]).await? else {
+        let dropped = session.row("SELECT 1 FROM dropped_intents WHERE id = $1", values![id]).await?;
+        return Ok(dropped.is_some() && *settlement == Settlement::NotDone);
+    };
+    let event = session.decode(Event::read(&row))?;
+    Ok(match settlement {
+        Settlement::NotDone => false,
+        // Two that looked may have computed other digests of the same content.
+        Settlement::Done { change, etag, size, digests } => {
+            event.kind == EventKind::Made(*change)
+                && (&event.etag, event.size) == (etag, *size)
+                && event.digests.agree(digests) != Some(false)
+        }
+        Settlement::Observed { etag, size, digests, .. } => {
+            event.kind == EventKind::Observed
+                && (&event.etag, event.size) == (etag, *size)
+                && event.digests.agree(digests) != Some(false)
+        }
+    })
+}

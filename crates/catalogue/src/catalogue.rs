@@ -1,0 +1,78 @@
+//! The catalogue as its users hold it.
+
+use std::fmt;
+
+use uuid::Uuid;
+
+use crate::database::Database;
+use crate::error::Error;
+use crate::schema;
+
+/// A catalogue: connections to its database. Clones share them.
+#[derive(Clone)]
+pub struct Catalogue {
+    pub(crate) database: Database,
+    id: Uuid,
+}
+
+/// What [`Catalogue::open`] and [`Catalogue::migrate`] did to the schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Migrated {
+    /// The version before; 0 where there was none.
+    pub from: i64,
+    /// The version now.
+    pub to: i64,
+}
+
+impl Catalogue {
+    /// Opens the catalogue at `sqlite:PATH` or `postgres://USER:PASSWORD@HOST:PORT/DATABASE`. A database that is empty or
+    /// older is brought up to date; any number of processes may do that at once.
+    ///
+    /// # Errors
+    /// One line that names the file or the host and says what to do: where it is away, locked, read-only, damaged, of
+    /// another program, or of a newer version of this one.
+    pub async fn open(url: &str) -> Result<Self, Error> {
+        Ok(Self::migrate(url).await?.0)
+    }
+
+    /// As [`Self::open`]; the answer has what was done to the schema, too.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn migrate(url: &str) -> Result<(Self, Migrated), Error> {
+        let database = Database::connect(url).await?;
+        let (id, from) = schema::migrate(&database).await?;
+        Ok((Self { database, id }, Migrated { from, to: schema::NEWEST }))
+    }
+
+    /// What tells this catalogue from every other; made once, with the database.
+    #[must_use]
+    pub fn id(&self) -> Uuid {
+        self.id
+    }
+
+    /// What errors call the database: the path of its file, or `postgres://HOST:PORT/DATABASE`.
+    #[must_use]
+    pub fn place(&self) -> &str {
+        self.database.place()
+    }
+
+    /// Ends all connections, after what is under way. For SQLite, this moves the write-ahead log into the file.
+    pub async fn close(&self) {
+        self.database.close().await;
+    }
+}
+
+impl fmt::Debug for Catalogue {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_struct("Catalogue").field("place", &self.place()).field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// The most rows of one page of a list.
+const MOST_ROWS: u32 = 1000;
+
+/// How many rows a page of a list has, of those that were asked for.
+pub(crate) fn page(limit: u32) -> u32 {
+    limit.min(MOST_ROWS)
+}

@@ -1,0 +1,73 @@
+//! Connections to a PostgreSQL server.
+
+use std::str::FromStr as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{ConnectOptions as _, Connection as _, Pool, Postgres};
+use tokio::time::timeout;
+
+use crate::error::{Error, ErrorKind};
+
+/// How long a connection may take, and a wait for one that is free.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+
+/// Connections of one process. A server has 100 by default, for all of them.
+const MOST_CONNECTIONS: u32 = 24;
+
+/// A connection that was idle for longer is tried before it is used.
+const STALE: Duration = Duration::from_secs(5);
+
+/// What may stand behind the `?` of the URL; the driver would log others with their values.
+const PARAMETERS: [&str; 9] =
+    ["sslmode", "sslrootcert", "sslcert", "sslkey", "host", "port", "user", "password", "application_name"];
+
+/// Connects once, and returns the pool and what errors call the database.
+pub(super) async fn connect(url: &str) -> Result<(Pool<Postgres>, Arc<str>), Error> {
+    let invalid = |text: &str| Error::new(&"postgres".into(), ErrorKind::Url(text.to_owned()));
+    let query = url.split_once('?').map_or("", |(_, query)| query);
+    for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
+        let name = parameter.split_once('=').map_or(parameter, |(name, _)| name);
+        if !PARAMETERS.contains(&name) {
+            return Err(invalid(&format!("the URL has an unknown parameter; known are {}", PARAMETERS.join(", "))));
+        }
+    }
+    // The driver's message may quote the URL.
+    let options = PgConnectOptions::from_str(url).map_err(|_quoting| invalid("the URL is invalid"))?;
+    let options = options.disable_statement_logging();
+    let options = match options.get_application_name() {
+        Some(_named) => options,
+        None => options.application_name("queuekeeper"),
+    };
+    let place = place(&options);
+    let failed = |error: sqlx::Error| Error::from_sqlx(&place, &error);
+    // By itself: the pool would try again until its limit, and hide the reason.
+    let silent = |_elapsed| Error::new(&place, ErrorKind::Away(format!("no answer within {CONNECT_LIMIT:?}")));
+    let first = timeout(CONNECT_LIMIT, options.connect()).await.map_err(silent)?.map_err(failed)?;
+    first.close().await.map_err(failed)?;
+
+    let pool = PgPoolOptions::new()
+        .max_connections(MOST_CONNECTIONS)
+        .acquire_timeout(CONNECT_LIMIT)
+        .test_before_acquire(false)
+        .before_acquire(|connection, known| {
+            Box::pin(async move {
+                // A server that was away leaves connections that are dead: one is replaced here, not in a transaction.
+                if known.idle_for > STALE {
+                    return Ok(timeout(STALE, connection.ping()).await.is_ok_and(|answer| answer.is_ok()));
+                }
+                Ok(true)
+            })
+        });
+    Ok((pool.connect_lazy_with(options), place))
+}
+
+fn place(options: &PgConnectOptions) -> Arc<str> {
+    let host = match options.get_socket() {
+        Some(socket) => socket.display().to_string(),
+        None => options.get_host().to_owned(),
+    };
+    let database = options.get_database().unwrap_or(options.get_username());
+    format!("postgres://{host}:{}/{database}", options.get_port()).into()
+}

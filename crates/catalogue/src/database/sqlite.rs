@@ -1,0 +1,96 @@
+//! Connections to a SQLite file.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{ConnectOptions as _, Pool, Sqlite};
+
+use crate::error::{Error, ErrorKind};
+use crate::schema;
+
+/// How long a writer waits for another process.
+const BUSY_LIMIT: Duration = Duration::from_secs(10);
+
+/// How long a writer waits for those of this process.
+const QUEUE_LIMIT: Duration = Duration::from_mins(1);
+
+/// Lists of pages and workers; more would only contend for two cores.
+const READERS: u32 = 4;
+
+/// What the bytes 68 to 71 of the file are: "qkca".
+pub(crate) const APPLICATION_ID: i64 = 0x716b_6361;
+
+/// File systems whose locks or shared memory are not seen by all hosts, by `f_type` of statfs(2).
+const NETWORK_FILE_SYSTEMS: [(u64, &str); 10] = [
+    (0x6969, "NFS"),
+    (0xff53_4d42, "CIFS"),
+    (0xfe53_4d42, "SMB"),
+    (0x517b, "SMB"),
+    (0x5346_414f, "AFS"),
+    (0x7375_7245, "Coda"),
+    (0x00c3_6400, "Ceph"),
+    (0x0bd0_0bd0, "Lustre"),
+    (0x0102_1997, "9P"),
+    (0x6573_5546, "FUSE"),
+];
+
+/// Opens the file, makes sure that it is ours or empty, and returns the writer's and the readers' connections.
+pub(super) async fn connect(path: &Path, place: &Arc<str>) -> Result<(Pool<Sqlite>, Pool<Sqlite>), Error> {
+    refuse_network(path, place)?;
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(true)
+        .busy_timeout(BUSY_LIMIT)
+        .foreign_keys(true)
+        .synchronous(SqliteSynchronous::Full)
+        .disable_statement_logging();
+    let failed = |error: sqlx::Error| Error::from_sqlx(place, &error);
+    let mut first = options.connect().await.map_err(failed)?;
+    // Before anything is changed: another program's file stays as it is.
+    let outcome = schema::refuse_foreign_file(&mut first, place).await;
+    sqlx::Connection::close(first).await.map_err(failed)?;
+    outcome?;
+
+    let pool = |most, limit| {
+        // A connection that is opened anew is as good as one that is kept.
+        SqlitePoolOptions::new().max_connections(most).acquire_timeout(limit).test_before_acquire(false)
+    };
+    let writing = options.clone().journal_mode(SqliteJournalMode::Wal);
+    let writer = pool(1, QUEUE_LIMIT).connect_lazy_with(writing);
+    switch_to_wal(&writer, place).await?;
+    let readers = pool(READERS, QUEUE_LIMIT).connect_lazy_with(options.pragma("query_only", "ON"));
+    Ok((writer, readers))
+}
+
+/// The switch needs the file alone, and does not wait for it: while another process switches too, it is tried again.
+async fn switch_to_wal(writer: &Pool<Sqlite>, place: &Arc<str>) -> Result<(), Error> {
+    let limit = tokio::time::Instant::now() + BUSY_LIMIT;
+    loop {
+        match writer.acquire().await.map_err(|error| Error::from_sqlx(place, &error)) {
+            Ok(_connection) => return Ok(()),
+            Err(error) if matches!(error.kind, ErrorKind::Locked) && tokio::time::Instant::now() < limit => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn refuse_network(path: &Path, place: &Arc<str>) -> Result<(), Error> {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let at = if path.exists() { path } else { directory };
+    let found = rustix::fs::statfs(at);
+    let found = found.map_err(|error| Error::new(place, ErrorKind::Open(format!("{}: {error}", at.display()))))?;
+    // The field is signed on some machines.
+    #[expect(clippy::cast_sign_loss, reason = "the numbers are bit patterns of 32 bits")]
+    let kind = found.f_type as u64 & 0xffff_ffff;
+    match NETWORK_FILE_SYSTEMS.iter().find(|(magic, _)| *magic == kind) {
+        Some((_, name)) => Err(Error::new(place, ErrorKind::NetworkFileSystem(name))),
+        None => Ok(()),
+    }
+}

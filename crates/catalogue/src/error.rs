@@ -1,0 +1,155 @@
+//! What fails, as one line that names the database and says what to do.
+
+use std::sync::Arc;
+
+use sqlx::error::DatabaseError;
+
+/// A failure of one function of the catalogue. Where it names a transaction, nothing of that was done, unless
+/// [`Self::is_temporary`] and the connection broke at its end; every function may then be repeated.
+#[derive(Debug, thiserror::Error)]
+#[error("catalogue {place}: {kind}")]
+pub struct Error {
+    /// Which database: the path of its file, or `postgres://HOST:PORT/DATABASE`; never with a password.
+    pub place: Arc<str>,
+    /// Why.
+    #[source]
+    pub kind: ErrorKind,
+}
+
+/// Why a function of the catalogue failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The URL names no database.
+    #[error("not a database: {0}; expected sqlite:PATH or postgres://USER@HOST/DATABASE")]
+    Url(String),
+    /// A SQLite file on a file system whose locks and shared memory other hosts do not see.
+    #[error(
+        "the file is on a network file system ({0}), which SQLite cannot use safely; use a local disk or PostgreSQL"
+    )]
+    NetworkFileSystem(&'static str),
+    /// The file or its directory cannot be opened.
+    #[error("cannot be opened: {0}; check that its directory exists and belongs to the user of this program")]
+    Open(String),
+    /// Another process is writing and does not come to an end.
+    #[error("locked by another process for too long; try again, or end what holds it open")]
+    Locked,
+    /// It cannot be written.
+    #[error("read-only; make the file and its directory (or the database) writable for the user of this program")]
+    ReadOnly,
+    /// The file is damaged, or no SQLite database.
+    #[error("damaged, or not a database: {0}; restore it from a backup")]
+    Corrupt(String),
+    /// The database belongs to something else.
+    #[error("the database of another program ({0}); name an empty database or a file that does not exist")]
+    Foreign(String),
+    /// A newer program has changed the schema.
+    #[error("was written by a newer queuekeeper (schema {found}, this program knows {known}); upgrade this program")]
+    Newer {
+        /// The version of the schema.
+        found: i64,
+        /// The newest version that this program knows.
+        known: i64,
+    },
+    /// There is no connection to the server, or no answer.
+    #[error("cannot be reached: {0}; check that the server runs and that host and port are right")]
+    Away(String),
+    /// The disk is full.
+    #[error("the disk is full; make space, nothing was changed")]
+    Full,
+    /// The server refuses user or password.
+    #[error("access denied: {0}; check the user name and the password")]
+    Denied(String),
+    /// A transaction was ended in favour of another one.
+    #[error("ended in favour of another transaction ({0}); try again")]
+    Conflict(String),
+    /// What was to be recorded contradicts what is recorded.
+    #[error("{0}")]
+    Refused(String),
+    /// The function is for the other kind of database.
+    #[error("{0}")]
+    Unsupported(&'static str),
+    /// Anything else that the database reports.
+    #[error("{0}")]
+    Database(String),
+}
+
+impl Error {
+    pub(crate) fn new(place: &Arc<str>, kind: ErrorKind) -> Self {
+        Self { place: Arc::clone(place), kind }
+    }
+
+    pub(crate) fn from_sqlx(place: &Arc<str>, error: &sqlx::Error) -> Self {
+        Self::new(place, ErrorKind::from_sqlx(error))
+    }
+
+    /// Whether the same call may succeed later, without anything being changed in what it asks for.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        matches!(self.kind, ErrorKind::Away(_) | ErrorKind::Locked | ErrorKind::Full | ErrorKind::Conflict(_))
+    }
+}
+
+impl ErrorKind {
+    fn from_sqlx(error: &sqlx::Error) -> Self {
+        use sqlx::Error as E;
+        match error {
+            E::Database(error) if error.try_downcast_ref::<sqlx::sqlite::SqliteError>().is_some() => {
+                Self::from_sqlite(&**error)
+            }
+            E::Database(error) => Self::from_postgres(&**error),
+            E::Configuration(error) => Self::Url(one_line(&error.to_string())),
+            E::Io(error) => Self::Away(one_line(&error.to_string())),
+            E::Tls(error) => Self::Away(one_line(&format!("TLS: {error}"))),
+            E::PoolTimedOut => Self::Away("no connection within the time limit".to_owned()),
+            E::PoolClosed | E::WorkerCrashed => Self::Away("the connections are closed".to_owned()),
+            E::Protocol(text) => Self::Away(one_line(text)),
+            E::ColumnDecode { .. } | E::Decode(_) | E::ColumnIndexOutOfBounds { .. } => {
+                Self::Corrupt(one_line(&error.to_string()))
+            }
+            _ => Self::Database(one_line(&error.to_string())),
+        }
+    }
+
+    /// By the primary result code: <https://sqlite.org/rescode.html>.
+    fn from_sqlite(error: &dyn DatabaseError) -> Self {
+        let code = error.code().and_then(|code| code.parse::<i32>().ok()).unwrap_or_default();
+        let text = one_line(error.message());
+        match code & 0xff {
+            5 | 6 => Self::Locked,
+            8 => Self::ReadOnly,
+            // A short write to a full disk is reported as an error of input or output by some file systems.
+            13 => Self::Full,
+            11 | 26 => Self::Corrupt(text),
+            14 => Self::Open(text),
+            _ => Self::Database(text),
+        }
+    }
+
+    /// By the SQLSTATE: appendix A of PostgreSQL's documentation.
+    fn from_postgres(error: &dyn DatabaseError) -> Self {
+        let code = error.code().unwrap_or_default();
+        let text = one_line(error.message());
+        match &*code {
+            "28000" | "28P01" | "42501" => Self::Denied(text),
+            "3D000" => Self::Open(text),
+            "53100" => Self::Full,
+            "25006" => Self::ReadOnly,
+            "55P03" => Self::Locked,
+            "40001" | "40P01" => Self::Conflict(text),
+            "XX001" | "XX002" => Self::Corrupt(text),
+            // Shutting down, starting up, out of connections or memory.
+            "57P01" | "57P02" | "57P03" | "57P05" | "53200" | "53300" => Self::Away(text),
+            _ if code.starts_with("08") => Self::Away(text),
+            _ => Self::Database(text),
+        }
+    }
+}
+
+/// The text of a driver or a server on one line, and of bounded length.
+pub(crate) fn one_line(text: &str) -> String {
+    /// Longer texts quote data.
+    const MOST_CHARS: usize = 300;
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    text.chars().filter(|char| !char.is_control()).take(MOST_CHARS).collect()
+}

@@ -1,0 +1,122 @@
+//! The schema: its versions, and how a database comes to the newest one.
+//!
+//! A version is a script that is applied once, in order, and never changed afterwards. All that are missing are applied
+//! in one transaction under a lock, with the check whose database it is: a process that starts meanwhile waits, and one
+//! that is killed leaves what was there before. (sqlx's own migrations lock nothing in SQLite, as of 0.9.0, and know
+//! nothing of other programs' tables.)
+
+use std::sync::Arc;
+
+use sqlx::{Row as _, SqliteConnection};
+use uuid::Uuid;
+
+use crate::database::dialect::Dialect;
+use crate::database::value::values;
+use crate::database::{APPLICATION_ID, Database, Session};
+use crate::error::{Error, ErrorKind};
+
+/// The scripts, the first one being version 1.
+const SCRIPTS: &[&str] = &[include_str!("schema/0001.sql")];
+
+/// The version that this program writes.
+#[expect(clippy::cast_possible_wrap, reason = "there are few scripts")]
+pub(crate) const NEWEST: i64 = SCRIPTS.len() as i64;
+
+/// Which scripts were applied. The name says whose database it is.
+const VERSIONS: &str = "CREATE TABLE queuekeeper_schema (version {int} PRIMARY KEY, applied {int} NOT NULL){table};";
+
+/// The key of PostgreSQL's advisory locks is of a database; any number that other programs do not happen to use.
+const LOCK: i64 = 0x716b_6361_7461;
+
+/// Refuses a file of another program, or of a newer one of ours, before it is changed in any way.
+pub(crate) async fn refuse_foreign_file(connection: &mut SqliteConnection, place: &Arc<str>) -> Result<(), Error> {
+    let sql = "SELECT (SELECT application_id FROM pragma_application_id), (SELECT COUNT(*) FROM sqlite_schema)";
+    let row = sqlx::query(sql).fetch_one(connection).await;
+    let ids = row.and_then(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+    let (application_id, tables) = ids.map_err(|error| Error::from_sqlx(place, &error))?;
+    whose(application_id, tables).map_err(|kind| Error::new(place, kind))
+}
+
+fn whose(application_id: i64, tables: i64) -> Result<(), ErrorKind> {
+    match (application_id, tables) {
+        (APPLICATION_ID, _) | (0, 0) => Ok(()),
+        (0, _) => Err(ErrorKind::Foreign("it has tables that are not a catalogue's".to_owned())),
+        (other, _) => Err(ErrorKind::Foreign(format!("its application_id is {other:#x}"))),
+    }
+}
+
+/// Brings the schema up to date; the answer is the catalogue's identifier, and from which version it came.
+pub(crate) async fn migrate(database: &Database) -> Result<(Uuid, i64), Error> {
+    // Scripts of large tables take their time.
+    let mut session = database.begin().await?.without_limit();
+    let outcome = bring_up_to_date(&mut session).await;
+    session.end(outcome).await
+}
+
+async fn bring_up_to_date(session: &mut Session) -> Result<(Uuid, i64), Error> {
+    let found = match session.dialect() {
+        // The transaction has the only lock there is.
+        Dialect::Sqlite => version_of_file(session).await?,
+        Dialect::Postgres => {
+            session.rows("SELECT pg_advisory_xact_lock($1)", values![LOCK]).await?;
+            version_of_server(session).await?
+        }
+    };
+    if found > NEWEST {
+        return Err(session.error(ErrorKind::Newer { found, known: NEWEST }));
+    }
+    let dialect = session.dialect();
+    if found == 0 {
+        session.script(dialect.schema(VERSIONS)).await?;
+    }
+    for (script, version) in SCRIPTS.iter().zip(1i64..).filter(|&(_, version)| version > found) {
+        session.script(dialect.schema(script)).await?;
+        session.run("INSERT INTO queuekeeper_schema (version, applied) VALUES ($1, {now})", values![version]).await?;
+    }
+    if found == 0 {
+        let new = Uuid::now_v7();
+        session.run("INSERT INTO catalogue (only_row, id, created) VALUES (1, $1, {now})", values![new]).await?;
+        let first_hash: &[u8] = &[0; 32];
+        let chain = "INSERT INTO audit_chain (only_row, seq, time, hash) VALUES (1, 0, 0, $1)";
+        session.run(chain, values![first_hash]).await?;
+    }
+    let row = session.row("SELECT id FROM catalogue", values![]).await?;
+    let row = row.ok_or_else(|| session.error(ErrorKind::Corrupt("its identifier is missing".to_owned())))?;
+    Ok((session.decode(row.get(0))?, found))
+}
+
+/// Here the check is made again, under the lock.
+async fn version_of_file(session: &mut Session) -> Result<i64, Error> {
+    let sql = "SELECT (SELECT application_id FROM pragma_application_id), (SELECT COUNT(*) FROM sqlite_schema)";
+    let row = session.row(sql, values![]).await?;
+    let row = row.ok_or_else(|| session.error(ErrorKind::Corrupt("no schema".to_owned())))?;
+    let (id, tables) = (session.decode(row.get(0))?, session.decode(row.get::<i64>(1))?);
+    whose(id, tables).map_err(|kind| session.error(kind))?;
+    if tables == 0 {
+        session.script(format!("PRAGMA application_id = {APPLICATION_ID}")).await?;
+        return Ok(0);
+    }
+    newest_applied(session).await
+}
+
+async fn version_of_server(session: &mut Session) -> Result<i64, Error> {
+    let sql = "SELECT COUNT(*), COUNT(*) FILTER (WHERE tablename = 'queuekeeper_schema'), MIN(tablename)
+        FROM pg_catalog.pg_tables WHERE schemaname = CURRENT_SCHEMA()";
+    let row = session.row(sql, values![]).await?;
+    let row = row.ok_or_else(|| session.error(ErrorKind::Corrupt("no schema".to_owned())))?;
+    match (session.decode(row.get::<i64>(0))?, session.decode(row.get::<i64>(1))?) {
+        (0, _) => Ok(0),
+        (_, 0) => {
+            let name: Option<String> = session.decode(row.get(2))?;
+            let name = crate::error::one_line(&name.unwrap_or_default());
+            Err(session.error(ErrorKind::Foreign(format!("it has a table {name:?}, and none of a catalogue"))))
+        }
+        _ => newest_applied(session).await,
+    }
+}
+
+async fn newest_applied(session: &mut Session) -> Result<i64, Error> {
+    let row = session.row("SELECT COALESCE(MAX(version), 0) FROM queuekeeper_schema", values![]).await?;
+    let row = row.ok_or_else(|| session.error(ErrorKind::Corrupt("no schema".to_owned())))?;
+    session.decode(row.get(0))
+}

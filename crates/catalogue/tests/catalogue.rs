@@ -1,0 +1,9 @@
+//! The catalogue on both databases, a real one of its own for each test.
+
+#[path = "catalogue"]
+#[expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+mod catalogue {
+    mod audit;
+    mod open;
+    mod support;
+}
