@@ -16,6 +16,7 @@
 //! - Nothing here knows ZooKeeper, SQL or HTTP routes.
 
 pub mod audit;
+pub mod audited;
 pub mod digest;
 pub mod directory;
 pub mod error;
@@ -23,6 +24,7 @@ pub mod key;
 pub mod name;
 pub mod store;
 
+pub use audited::Audited;
 pub use digest::{Algorithm, Digest, Digests, Hashers};
 pub use directory::DirectoryStore;
 pub use error::{Error, ErrorKind};

@@ -1,0 +1,38 @@
+//! What stands between the last byte of content and the instant at which it appears.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::lease::Lease;
+use crate::digest::Digests;
+use crate::store::Gate;
+
+/// Records what is about to appear, once the caller's own gate has let it through.
+pub(super) struct LeaseGate {
+    pub(super) lease: Arc<Lease>,
+    pub(super) callers: Option<Arc<dyn Gate>>,
+}
+
+#[async_trait]
+impl Gate for LeaseGate {
+    async fn pass(&self, size: u64, digests: &Digests) -> Result<(), String> {
+        if let Some(callers) = &self.callers {
+            callers.pass(size, digests).await?;
+        }
+        // What appears from here on is found by what is recorded here, whatever becomes of this process.
+        let record = |intent: &mut crate::audit::Intent| {
+            intent.size = Some(size);
+            intent.digests = digests.clone();
+        };
+        self.lease.update(record).await
+    }
+
+    async fn begun(&self, upload: &str) -> Result<(), String> {
+        self.lease.update(|intent| intent.upload = Some(upload.to_owned())).await?;
+        match &self.callers {
+            Some(callers) => callers.begun(upload).await,
+            None => Ok(()),
+        }
+    }
+}

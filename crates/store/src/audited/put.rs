@@ -1,0 +1,56 @@
+//! Writing content, recorded.
+
+use std::sync::Arc;
+
+use super::Audited;
+use super::decide::Found;
+use super::gate::LeaseGate;
+use super::settle::Done;
+use crate::audit::Change;
+use crate::digest::{Algorithm, Digest};
+use crate::error::{Error, ErrorKind, Operation};
+use crate::store::{Chunks, Condition, Gate, Item, Put, Store, Written};
+
+impl<S: Store + ?Sized> Audited<S> {
+    pub(super) async fn put_recorded(&self, item: &Item, content: Chunks, put: Put) -> Result<Written, Error> {
+        let target = self.target(Operation::Put, &item.space, Some(&item.key));
+        self.check_reserved(&target)?;
+        let change_of = |found: &Found| if *found == Found::Nothing { Change::Add } else { Change::Update };
+        let opened = self.open(&target, true, |found| Ok(Some(self.intent(&target, change_of(found), found)))).await?;
+        let opened = opened.expect("content can always be written");
+
+        let asked: Vec<Algorithm> = put.expected.iter().map(Digest::algorithm).chain(put.compute).collect();
+        let mut compute = asked.clone();
+        if !asked.iter().any(|algorithm| algorithm.is_strong()) {
+            // By it the content is known again.
+            compute.push(Algorithm::Sha256);
+        }
+        let is_free = put.condition == Condition::None;
+        let condition = self.condition(&put.condition, &opened.found);
+        let change = match &condition {
+            Condition::None => change_of(&opened.found),
+            Condition::IfAbsent => Change::Add,
+            Condition::IfMatch(_) => Change::Update,
+        };
+        let gate: Arc<dyn Gate> = Arc::new(LeaseGate { lease: opened.lease.clone(), callers: put.gate });
+        // A child, so that a lost lease does not abort what else the caller's own token is for.
+        let abort = put.abort.child_token();
+        let put_below = Put { compute, condition, abort: abort.clone(), gate: Some(gate), ..put };
+
+        let written = opened.lease.hold(Some(&abort), self.store.put(item, content, put_below)).await;
+        let written = written.unwrap_or_else(|why| Err(target.error(ErrorKind::Unknown(why))));
+        let written = written.map_err(|error| match error.kind {
+            ErrorKind::Stopped(_) if abort.is_cancelled() && !put.abort.is_cancelled() => {
+                target.error(ErrorKind::Stopped("the lease of this change could not be kept".to_owned()))
+            }
+            _ => error,
+        });
+        let done = written.map(|written| Done::with_content(change, written));
+        let written = self.close(&target, &opened, done).await;
+        let written = written.map_err(|error| if is_free { target.overtaken(error) } else { error })?;
+        let mut written = written.into_written().expect("content that was written has a tag and a size");
+        let is_asked = |digest: &&Digest| asked.contains(&digest.algorithm());
+        written.digests = written.digests.iter().filter(is_asked).cloned().collect();
+        Ok(written)
+    }
+}

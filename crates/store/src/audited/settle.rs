@@ -1,0 +1,118 @@
+//! Closing a change: recording what became of it.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::Audited;
+use super::backoff::Backoff;
+use super::begin::{Opened, Target};
+use super::lease::Lease;
+use crate::audit::{Change, Settlement, SinkError};
+use crate::digest::Digests;
+use crate::error::{Error, ErrorKind};
+use crate::store::{EntityTag, Store, Written};
+
+/// What was changed, in the form that is recorded.
+pub(super) struct Done {
+    pub(super) change: Change,
+    pub(super) etag: Option<EntityTag>,
+    pub(super) size: Option<u64>,
+    pub(super) digests: Digests,
+}
+
+impl Done {
+    /// A change after which there is no content.
+    pub(super) fn without_content(change: Change) -> Self {
+        Self { change, etag: None, size: None, digests: Digests::default() }
+    }
+
+    /// A change that wrote content.
+    pub(super) fn with_content(change: Change, written: Written) -> Self {
+        let Written { size, etag, digests } = written;
+        Self { change, etag: Some(etag), size: Some(size), digests }
+    }
+
+    /// What was written.
+    pub(super) fn into_written(self) -> Option<Written> {
+        Some(Written { size: self.size?, etag: self.etag?, digests: self.digests })
+    }
+
+    fn settlement(&self) -> Settlement {
+        let Self { change, etag, size, digests } = self;
+        Settlement::Done { change: *change, etag: etag.clone(), size: *size, digests: digests.clone() }
+    }
+}
+
+impl<S: Store + ?Sized> Audited<S> {
+    /// Records what became of an operation, and hands on its result.
+    pub(super) async fn close(
+        &self,
+        target: &Target,
+        opened: &Opened,
+        result: Result<Done, Error>,
+    ) -> Result<Done, Error> {
+        let done = match result {
+            Ok(done) => done,
+            Err(error) if matches!(error.kind, ErrorKind::Unknown(_)) => {
+                self.find_out(&opened.lease).await.ok_or(error)?
+            }
+            Err(error) => {
+                self.settle_once(&opened.lease, &Settlement::NotDone).await;
+                return Err(error);
+            }
+        };
+        match self.settle(&opened.lease, &done.settlement()).await {
+            Ok(()) => Ok(done),
+            Err(error) => Err(target.error(ErrorKind::Unrecorded(error.to_string()))),
+        }
+    }
+
+    /// Finds out whether an operation without an answer was done. `None` where that cannot be told yet: what was sent may
+    /// still happen. Then the intent is left to the end of its lease, after which nothing of it happens any more.
+    async fn find_out(&self, lease: &Lease) -> Option<Done> {
+        let until = Instant::now() + self.timing.patience;
+        let mut backoff = Backoff::new();
+        loop {
+            let intent = lease.intent().await;
+            match lease.hold(None, self.decide(&intent)).await {
+                Ok(Ok(Settlement::Done { change, etag, size, digests })) => {
+                    return Some(Done { change, etag, size, digests });
+                }
+                Ok(_) => {}
+                Err(_) => return None,
+            }
+            let wait = backoff.next();
+            if Instant::now() + wait > until {
+                return None;
+            }
+            sleep(wait).await;
+        }
+    }
+
+    /// Records a settlement; where the record is away, tries again for a while.
+    pub(super) async fn settle(&self, lease: &Lease, settlement: &Settlement) -> Result<(), SinkError> {
+        let intent = lease.intent().await;
+        let until = Instant::now() + self.timing.patience;
+        let mut backoff = Backoff::new();
+        loop {
+            let settled = timeout_at(until, self.sink.settle(&intent, settlement)).await;
+            let settled = settled.unwrap_or_else(|_| Err(SinkError::Unavailable("it does not answer".to_owned())));
+            let wait = backoff.next();
+            match settled {
+                Err(SinkError::Unavailable(_)) if Instant::now() + wait < until => sleep(wait).await,
+                settled => return settled,
+            }
+        }
+    }
+
+    /// Records that nothing was changed. That need not succeed: the intent is resolved to the same later.
+    pub(super) async fn settle_once(&self, lease: &Lease, settlement: &Settlement) {
+        let intent = lease.intent().await;
+        let limit = Instant::now() + self.timing.patience.min(Duration::from_secs(5));
+        let settled = timeout_at(limit, self.sink.settle(&intent, settlement)).await;
+        if !matches!(settled, Ok(Ok(()))) {
+            tracing::warn!(intent = %intent.id, "an intent without a change stays open until its lease ends");
+        }
+    }
+}
