@@ -6,6 +6,8 @@
 //! - [`name`], [`key`]: what things are called, checked; [`digest`]: algorithms, digests, and all of them in one pass;
 //! - [`store`]: the trait, and what its operations take and return; [`error`]: one line for each failure;
 //! - [`directory`]: a directory as a store;
+//! - [`limit`], [`retry`], [`metrics`]: what stores share: how many requests at once, how often again, what is counted;
+//! - [`s3`]: buckets of S3, or of what speaks its protocol;
 //! - [`audit`]: what [`AuditSink`](audit::AuditSink)s record of changes.
 //!
 //! # Invariants
@@ -21,7 +23,11 @@ pub mod digest;
 pub mod directory;
 pub mod error;
 pub mod key;
+pub mod limit;
+pub mod metrics;
 pub mod name;
+pub mod retry;
+pub mod s3;
 pub mod store;
 
 pub use audited::Audited;
@@ -29,5 +35,7 @@ pub use digest::{Algorithm, Digest, Digests, Hashers};
 pub use directory::DirectoryStore;
 pub use error::{Error, ErrorKind};
 pub use key::Key;
+pub use metrics::{StoreFamilies, StoreMetrics};
 pub use name::{SpaceName, StoreName};
+pub use s3::{S3Config, S3Store};
 pub use store::{Item, Store};

@@ -1,0 +1,255 @@
+//! What a request failed with, in words that say what to change.
+
+use std::error::Error as StdError;
+use std::time::Duration;
+
+use aws_sdk_s3::config::http::HttpResponse;
+use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
+
+use crate::error::ErrorKind;
+
+/// How long a server's own words may be, in characters.
+const MOST_WORDS: usize = 200;
+
+/// A request that failed.
+#[derive(Clone, Debug)]
+pub(super) struct Failure {
+    /// The HTTP status, where an answer came.
+    pub(super) status: Option<u16>,
+    /// S3's code; empty where there is none.
+    pub(super) code: String,
+    /// One line, with what to do.
+    pub(super) text: String,
+    pub(super) repeat: Repeat,
+    /// Whether it, or one that it repeated, may have been done nevertheless.
+    pub(super) may_be_done: bool,
+    /// How long the store asks to be left alone.
+    pub(super) wish: Option<Duration>,
+    /// The size of the whole content, where the answer tells.
+    pub(super) size: Option<u64>,
+}
+
+/// Whether the same request may succeed later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Repeat {
+    /// Not before somebody changes something.
+    Never,
+    /// The connection or the service failed.
+    Transient,
+    /// There were too many requests.
+    Busy,
+}
+
+/// What requests are sent to, for messages.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    /// The endpoint.
+    pub(super) endpoint: String,
+    /// The bucket or buckets.
+    pub(super) place: String,
+}
+
+impl Failure {
+    pub(super) fn timed_out(target: &Target, limit: Duration) -> Self {
+        let text = format!("no answer came from {} within {} s", target.endpoint, limit.as_secs_f32());
+        Self::unanswered(text, true)
+    }
+
+    fn unanswered(text: String, may_be_done: bool) -> Self {
+        let (status, code, repeat) = (None, String::new(), Repeat::Transient);
+        Self { status, code, text, repeat, may_be_done, wish: None, size: None }
+    }
+
+    pub(super) fn of<E>(error: &SdkError<E>, target: &Target) -> Self
+    where
+        E: ProvideErrorMetadata + StdError + 'static,
+    {
+        let chain = chain(error);
+        match error {
+            SdkError::ServiceError(context) => {
+                let (code, words) = (context.err().code(), context.err().message());
+                Self::answered(context.raw(), code.unwrap_or_default(), words.unwrap_or_default(), target)
+            }
+            SdkError::ResponseError(context) => {
+                let status = context.raw().status().as_u16();
+                if (200..300).contains(&status) && !is_markup(context.raw()) {
+                    let text = format!("the answer of {} broke off or cannot be read: {chain}", target.endpoint);
+                    return Self { status: Some(status), ..Self::unanswered(text, true) };
+                }
+                Self::answered(context.raw(), "", "", target)
+            }
+            SdkError::DispatchFailure(_) => Self::undelivered(&chain, target),
+            _ => Self { repeat: Repeat::Never, ..Self::undelivered(&chain, target) },
+        }
+    }
+
+    /// A request without an answer.
+    fn undelivered(chain: &str, target: &Target) -> Self {
+        let endpoint = &target.endpoint;
+        let low = chain.to_ascii_lowercase();
+        let has = |part: &str| low.contains(part);
+        let never = |text: String| Self { repeat: Repeat::Never, ..Self::unanswered(text, false) };
+        if has("credential") || has("identity") {
+            return never(format!("no credentials: set credentials_file, or the variables of AWS's tools ({chain})"));
+        }
+        if has("invalid peer certificate") || has("unknownissuer") {
+            return never(format!("the certificate of {endpoint} is not trusted; set ca_file to its CA's ({chain})"));
+        }
+        if has("invalidcontenttype") || has("corrupt message") || has("wrong version number") {
+            return never(format!("{endpoint} speaks no TLS; use http:// or the port for https ({chain})"));
+        }
+        if has("invalid http version") {
+            return never(format!("{endpoint} speaks no HTTP; if that is its port for TLS, use https:// ({chain})"));
+        }
+        if has("dns error") || has("failed to lookup") || has("name or service not known") {
+            let text = format!("the host name of {endpoint} is not found; check endpoint and DNS ({chain})");
+            return Self::unanswered(text, false);
+        }
+        if has("connection refused") {
+            return Self::unanswered(format!("{endpoint} refuses connections; check its address and port"), false);
+        }
+        let was_sent = !has("error (connect)") && !has("connect timeout");
+        Self::unanswered(format!("the connection to {endpoint} failed: {chain}"), was_sent)
+    }
+
+    /// A request with an answer that is an error.
+    fn answered(raw: &HttpResponse, code: &str, words: &str, target: &Target) -> Self {
+        let status = raw.status().as_u16();
+        let header = |name: &str| raw.headers().get(name);
+        let repeat = match (status, code) {
+            (_, "SlowDown" | "SlowDownRead" | "SlowDownWrite" | "TooManyRequests" | "Throttling" | "RequestLimitExceeded")
+            | (429 | 503, _) => Repeat::Busy,
+            // A concurrent change of the same object, or a body that came too slowly.
+            (_, "OperationAborted" | "ConditionalRequestConflict" | "RequestTimeout" | "InternalError")
+            | (408 | 500 | 502 | 504, _) => Repeat::Transient,
+            _ => Repeat::Never,
+        };
+        let size = header("content-range").and_then(|range| range.rsplit('/').next()?.parse().ok());
+        Self {
+            status: Some(status),
+            code: code.to_owned(),
+            text: Self::explain(raw, code, words, target),
+            repeat,
+            may_be_done: matches!(status, 500 | 502 | 504) || (200..300).contains(&status),
+            wish: header("retry-after").and_then(|seconds| seconds.trim().parse().ok()).map(Duration::from_secs),
+            size,
+        }
+    }
+
+    fn explain(raw: &HttpResponse, code: &str, words: &str, target: &Target) -> String {
+        let Target { endpoint, place } = target;
+        let status = raw.status().as_u16();
+        match code {
+            "InvalidAccessKeyId" => format!("{endpoint} does not know the access key; check the credentials"),
+            "SignatureDoesNotMatch" => {
+                format!("{endpoint} does not accept the signature; check the secret of the access key, and the region")
+            }
+            "AuthorizationHeaderMalformed" => {
+                format!("{endpoint} does not accept the signature; set region to the bucket's{}", region(raw))
+            }
+            "ExpiredToken" | "InvalidToken" | "TokenRefreshRequired" => {
+                "the session token has expired or is invalid; renew the credentials".to_owned()
+            }
+            "RequestTimeTooSkewed" => "this machine's clock differs from the service's; set it by NTP".to_owned(),
+            "AccessDenied" | "AllAccessDisabled" | "AccountProblem" | "MethodNotAllowed" => {
+                format!("access to {place} is denied; permit it for these credentials ({})", say(code, words))
+            }
+            "NoSuchBucket" => format!("the bucket of {place} does not exist at {endpoint}; create it, or correct url"),
+            "PermanentRedirect" | "TemporaryRedirect" | "IllegalLocationConstraintException" => {
+                format!("the bucket of {place} is in another region; set region{}", region(raw))
+            }
+            "InvalidObjectState" => "it is archived; restore it first".to_owned(),
+            "InvalidStorageClass" => "the service does not know the storage class; correct storage_class".to_owned(),
+            "InvalidBucketName" => format!("the service does not accept the name of the bucket of {place}; correct url"),
+            "" if is_markup(raw) => {
+                format!("{endpoint} answers with a web page (status {status}), so it is no S3 service; correct endpoint")
+            }
+            "" => match status {
+                301 | 307 => format!("the bucket of {place} is in another region or at another address{}", region(raw)),
+                401 | 403 => format!("access to {place} is denied (status {status}); check the credentials and permissions"),
+                400 => format!(
+                    "{endpoint} does not accept the request (status 400); check the credentials, region, and whether it wants \
+                     https://"
+                ),
+                404 => "there is no such item".to_owned(),
+                _ => format!("{endpoint} answers with status {status} and no reason"),
+            },
+            _ => format!("{endpoint} answers {} (status {status})", say(code, words)),
+        }
+    }
+
+    /// As an operation fails with it that changes something (`is_change`) or not.
+    pub(super) fn kind(self, is_change: bool) -> ErrorKind {
+        match (self.status, self.code.as_str()) {
+            (Some(412), _) | (_, "PreconditionFailed") => return ErrorKind::Precondition,
+            (_, "NoSuchKey") => return ErrorKind::NotFound,
+            (Some(416), _) => return ErrorKind::Range { size: self.size.unwrap_or(0) },
+            (_, "BucketNotEmpty") => return ErrorKind::NotEmpty,
+            (Some(507), _) | (_, "QuotaExceeded" | "InsufficientStorage" | "XMinioStorageFull") => return ErrorKind::Full,
+            (_, "KeyTooLongError" | "MetadataTooLarge" | "EntityTooLarge" | "NotImplemented") => {
+                return ErrorKind::Unsupported(self.text);
+            }
+            (Some(404), "") => return ErrorKind::NotFound,
+            _ => {}
+        }
+        if is_change && self.may_be_done {
+            return ErrorKind::Unknown(self.text);
+        }
+        match (self.repeat, self.status) {
+            (Repeat::Never, Some(200..300)) => ErrorKind::Answer(self.text),
+            (Repeat::Never, _) => ErrorKind::Refused(self.text),
+            (Repeat::Transient | Repeat::Busy, _) => ErrorKind::Unavailable(self.text),
+        }
+    }
+
+    pub(super) fn is_bucket_missing(&self) -> bool {
+        self.code == "NoSuchBucket"
+    }
+
+    pub(super) fn is_not_found(&self) -> bool {
+        self.code == "NoSuchKey" || self.code == "NotFound" || (self.status == Some(404) && self.code.is_empty())
+    }
+
+    pub(super) fn is_precondition(&self) -> bool {
+        self.status == Some(412) || self.code == "PreconditionFailed"
+    }
+}
+
+/// Where an answer names the region that the bucket is in.
+fn region(raw: &HttpResponse) -> String {
+    let is_plain = |name: &&str| name.len() <= 40 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let named = raw.headers().get("x-amz-bucket-region").filter(is_plain);
+    named.map(|name| format!(", which is {name}")).unwrap_or_default()
+}
+
+/// Whether an answer is a page for people: S3's are XML, or empty.
+fn is_markup(raw: &HttpResponse) -> bool {
+    let is_html = |kind: &str| kind.trim_start().to_ascii_lowercase().starts_with("text/");
+    let body = raw.body().bytes().unwrap_or_default().trim_ascii_start();
+    let begins_so = body.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"<html"))
+        || body.get(..9).is_some_and(|start| start.eq_ignore_ascii_case(b"<!doctype"));
+    begins_so || raw.headers().get("content-type").is_some_and(|kind| is_html(kind) && !body.starts_with(b"<?xml"))
+}
+
+/// The service's own words, on one line.
+fn say(code: &str, words: &str) -> String {
+    let plain = |text: &str| text.chars().take(MOST_WORDS).map(|c| if c.is_control() { ' ' } else { c }).collect::<String>();
+    if words.is_empty() { plain(code) } else { format!("{}: {}", plain(code), plain(words)) }
+}
+
+/// The causes of an error, from the outermost one, on one line.
+pub(super) fn chain(error: &dyn StdError) -> String {
+    let mut causes: Vec<String> = Vec::new();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let text = cause.to_string();
+        if causes.last() != Some(&text) {
+            causes.push(text);
+        }
+        next = cause.source();
+    }
+    if causes.is_empty() {
+        causes.push(error.to_string());
+    }
+    say(&causes.join(": "), "")
+}
