@@ -80,15 +80,8 @@ pub enum Outcome {
 
 impl Outcome {
     /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::Ok,
-        Self::NotFound,
-        Self::Precondition,
-        Self::Refused,
-        Self::Unavailable,
-        Self::Unknown,
-        Self::Failed,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Ok, Self::NotFound, Self::Precondition, Self::Refused, Self::Unavailable, Self::Unknown, Self::Failed];
 
     /// The label value.
     #[must_use]

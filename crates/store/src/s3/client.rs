@@ -7,7 +7,8 @@ use aws_sdk_s3::Client;
 use aws_sdk_s3::config::retry::RetryConfig;
 use aws_sdk_s3::config::timeout::TimeoutConfig;
 use aws_sdk_s3::config::{
-    Builder, Region, RequestChecksumCalculation, ResponseChecksumValidation, SharedHttpClient, StalledStreamProtectionConfig,
+    Builder, Region, RequestChecksumCalculation, ResponseChecksumValidation, SharedHttpClient,
+    StalledStreamProtectionConfig,
 };
 use aws_smithy_http_client::Builder as HttpBuilder;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;

@@ -117,7 +117,15 @@ impl Failure {
         let status = raw.status().as_u16();
         let header = |name: &str| raw.headers().get(name);
         let repeat = match (status, code) {
-            (_, "SlowDown" | "SlowDownRead" | "SlowDownWrite" | "TooManyRequests" | "Throttling" | "RequestLimitExceeded")
+            (
+                _,
+                "SlowDown"
+                | "SlowDownRead"
+                | "SlowDownWrite"
+                | "TooManyRequests"
+                | "Throttling"
+                | "RequestLimitExceeded",
+            )
             | (429 | 503, _) => Repeat::Busy,
             // A concurrent change of the same object, or a body that came too slowly.
             (_, "OperationAborted" | "ConditionalRequestConflict" | "RequestTimeout" | "InternalError")
@@ -160,13 +168,19 @@ impl Failure {
             }
             "InvalidObjectState" => "it is archived; restore it first".to_owned(),
             "InvalidStorageClass" => "the service does not know the storage class; correct storage_class".to_owned(),
-            "InvalidBucketName" => format!("the service does not accept the name of the bucket of {place}; correct url"),
+            "InvalidBucketName" => {
+                format!("the service does not accept the name of the bucket of {place}; correct url")
+            }
             "" if is_markup(raw) => {
-                format!("{endpoint} answers with a web page (status {status}), so it is no S3 service; correct endpoint")
+                format!(
+                    "{endpoint} answers with a web page (status {status}), so it is no S3 service; correct endpoint"
+                )
             }
             "" => match status {
                 301 | 307 => format!("the bucket of {place} is in another region or at another address{}", region(raw)),
-                401 | 403 => format!("access to {place} is denied (status {status}); check the credentials and permissions"),
+                401 | 403 => {
+                    format!("access to {place} is denied (status {status}); check the credentials and permissions")
+                }
                 400 => format!(
                     "{endpoint} does not accept the request (status 400); check the credentials, region, and whether it wants \
                      https://"
@@ -180,20 +194,23 @@ impl Failure {
 
     /// As an operation fails with it that changes something (`is_change`) or not.
     pub(super) fn kind(self, is_change: bool) -> ErrorKind {
-        match (self.status, self.code.as_str()) {
-            (Some(412), _) | (_, "PreconditionFailed") => return ErrorKind::Precondition,
-            (_, "NoSuchKey") => return ErrorKind::NotFound,
-            (Some(416), _) => return ErrorKind::Range { size: self.size.unwrap_or(0) },
-            (_, "BucketNotEmpty") => return ErrorKind::NotEmpty,
-            (Some(507), _) | (_, "QuotaExceeded" | "InsufficientStorage" | "XMinioStorageFull") => return ErrorKind::Full,
-            (_, "KeyTooLongError" | "MetadataTooLarge" | "EntityTooLarge" | "NotImplemented") => {
-                return ErrorKind::Unsupported(self.text);
-            }
-            (Some(404), "") => return ErrorKind::NotFound,
-            _ => {}
+        if self.is_precondition() {
+            return ErrorKind::Precondition;
         }
         if is_change && self.may_be_done {
             return ErrorKind::Unknown(self.text);
+        }
+        match (self.status, self.code.as_str()) {
+            (_, "NoSuchKey") | (Some(404), "") => return ErrorKind::NotFound,
+            (Some(416), _) => return ErrorKind::Range { size: self.size.unwrap_or(0) },
+            (_, "BucketNotEmpty") => return ErrorKind::NotEmpty,
+            (Some(507), _) | (_, "QuotaExceeded" | "InsufficientStorage" | "XMinioStorageFull") => {
+                return ErrorKind::Full;
+            }
+            (_, "KeyTooLongError" | "MetadataTooLarge" | "EntityTooLarge" | "NotImplemented") => {
+                return ErrorKind::Unsupported(self.text);
+            }
+            _ => {}
         }
         match (self.repeat, self.status) {
             (Repeat::Never, Some(200..300)) => ErrorKind::Answer(self.text),
@@ -217,7 +234,8 @@ impl Failure {
 
 /// Where an answer names the region that the bucket is in.
 fn region(raw: &HttpResponse) -> String {
-    let is_plain = |name: &&str| name.len() <= 40 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let is_plain =
+        |name: &&str| name.len() <= 40 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     let named = raw.headers().get("x-amz-bucket-region").filter(is_plain);
     named.map(|name| format!(", which is {name}")).unwrap_or_default()
 }
@@ -233,7 +251,8 @@ fn is_markup(raw: &HttpResponse) -> bool {
 
 /// The service's own words, on one line.
 fn say(code: &str, words: &str) -> String {
-    let plain = |text: &str| text.chars().take(MOST_WORDS).map(|c| if c.is_control() { ' ' } else { c }).collect::<String>();
+    let plain =
+        |text: &str| text.chars().take(MOST_WORDS).map(|c| if c.is_control() { ' ' } else { c }).collect::<String>();
     if words.is_empty() { plain(code) } else { format!("{}: {}", plain(code), plain(words)) }
 }
 

@@ -110,9 +110,8 @@ impl Place {
         };
         let name = format!("{before}{space}{after}");
         let is_edge = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-        let are_valid = name
-            .bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.'));
+        let are_valid =
+            name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.'));
         let has_edges = is_edge(name.bytes().next()) && is_edge(name.bytes().last());
         if are_valid && has_edges && (3..=63).contains(&name.len()) && !name.contains("..") {
             return Ok(name);
@@ -154,7 +153,9 @@ impl Place {
         let key = self.space_prefix(space) + text;
         if key.len() > Key::MOST_BYTES {
             let (most, length) = (Key::MOST_BYTES, key.len());
-            return Err(unsupported(format!("S3's keys have at most {most} bytes, and with its prefix this has {length}")));
+            return Err(unsupported(format!(
+                "S3's keys have at most {most} bytes, and with its prefix this has {length}"
+            )));
         }
         Ok(Object { bucket: self.bucket(space)?, key })
     }
@@ -197,7 +198,9 @@ mod tests {
 
     #[test]
     fn urls_that_name_no_place_are_refused() {
-        for url in ["file:///a", "s3://", "s3://a", "s3://b c", "s3://{space}{space}", "s3:///p", "s3://-bc", "s3://bkt:a"] {
+        for url in
+            ["file:///a", "s3://", "s3://a", "s3://b c", "s3://{space}{space}", "s3:///p", "s3://-bc", "s3://bkt:a"]
+        {
             assert!(url.parse::<Place>().is_err(), "{url}");
         }
         for prefix in ["a//b", "/a", "..", "a/./b", "a\n", "{space}"] {

@@ -1,0 +1,293 @@
+//! Writing: content that fits into one part is sent whole, once its digests are known to be right; the rest in parts.
+
+use std::sync::Arc;
+
+use aws_sdk_s3::operation::put_object::PutObjectOutput;
+use aws_sdk_s3::primitives::ByteStream;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use bytes::{Buf as _, Bytes, BytesMut};
+use futures::StreamExt as _;
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::digest::{Algorithm, Digest, Digests, Hashers};
+use crate::error::{ErrorKind, Operation};
+use crate::s3::failure::Failure;
+use crate::s3::head::{check_user, quoted, tag};
+use crate::s3::place::Object;
+use crate::s3::{Inner, MEMORY_KIB, upload};
+use crate::store::{Chunks, Condition, EntityTag, Item, Properties, Put, UserProperties, Written};
+
+/// The smallest part, and the most content that is sent whole, in bytes.
+pub(super) const PART: usize = 8 * 1024 * 1024;
+
+/// Content on its way, hashed as it comes.
+pub(super) struct Source {
+    chunks: Chunks,
+    /// What came and was not taken yet.
+    pending: Bytes,
+    hashers: Hashers,
+    expected: Option<u64>,
+    has_ended: bool,
+}
+
+impl Source {
+    /// The next bytes: as many as asked for, or all that are left.
+    pub(super) async fn fill(&mut self, most: usize) -> Result<Bytes, ErrorKind> {
+        let mut part = BytesMut::new();
+        while part.len() < most && self.has_more().await? {
+            let taken = self.pending.len().min(most - part.len());
+            if part.is_empty() {
+                let left = self.expected.map_or(PART as u64 / 8, |size| size.saturating_sub(self.hashers.bytes()));
+                part.reserve(most.min(usize::try_from(left).unwrap_or(most)).max(taken));
+            }
+            self.hashers.update(&self.pending[..taken]);
+            part.extend_from_slice(&self.pending[..taken]);
+            self.pending.advance(taken);
+        }
+        Ok(part.freeze())
+    }
+
+    /// Whether there are bytes that were not taken.
+    pub(super) async fn has_more(&mut self) -> Result<bool, ErrorKind> {
+        while self.pending.is_empty() && !self.has_ended {
+            match self.chunks.next().await {
+                Some(Ok(chunk)) => self.pending = chunk,
+                Some(Err(error)) => return Err(ErrorKind::Source(error)),
+                None => self.has_ended = true,
+            }
+        }
+        let found = self.hashers.bytes() + self.pending.len() as u64;
+        match self.expected {
+            Some(expected) if found > expected => Err(ErrorKind::Size { expected, found }),
+            _ => Ok(!self.pending.is_empty()),
+        }
+    }
+
+    /// The size and digests of everything, compared with what is expected.
+    pub(super) fn finish(self, put: &Put) -> Result<(u64, Digests), ErrorKind> {
+        let size = self.hashers.bytes();
+        if let Some(expected) = self.expected.filter(|expected| *expected != size) {
+            return Err(ErrorKind::Size { expected, found: size });
+        }
+        let digests = self.hashers.finish();
+        match put.expected.difference(&digests) {
+            Some((expected, found)) => Err(ErrorKind::Digest { expected: expected.clone(), found: found.clone() }),
+            None => Ok((size, digests)),
+        }
+    }
+}
+
+/// Passes what stands before the instant at which content appears.
+pub(super) async fn pass(put: &Put, size: u64, digests: &Digests) -> Result<(), ErrorKind> {
+    if put.abort.is_cancelled() {
+        return Err(aborted());
+    }
+    if let Some(gate) = &put.gate {
+        gate.pass(size, &asked_for(put, digests)).await.map_err(ErrorKind::Stopped)?;
+    }
+    if put.abort.is_cancelled() { Err(aborted()) } else { Ok(()) }
+}
+
+pub(super) fn aborted() -> ErrorKind {
+    ErrorKind::Stopped("the caller ended it".to_owned())
+}
+
+/// The digests that were expected or asked for.
+pub(super) fn asked_for(put: &Put, digests: &Digests) -> Digests {
+    let is_asked_for =
+        |digest: &&Digest| put.expected.get(digest.algorithm()).is_some() || put.compute.contains(&digest.algorithm());
+    digests.iter().filter(is_asked_for).cloned().collect()
+}
+
+/// The values of `If-None-Match` and `If-Match`.
+pub(super) fn conditions(condition: &Condition) -> (Option<String>, Option<String>) {
+    match condition {
+        Condition::None => (None, None),
+        Condition::IfAbsent => (Some("*".to_owned()), None),
+        Condition::IfMatch(tag) => (None, Some(quoted(tag))),
+    }
+}
+
+/// Whether what is there is what was to be written, by what a user says of it.
+pub(super) fn has_user(found: &UserProperties, sent: &UserProperties) -> bool {
+    let has = |found: &Option<String>, sent: &Option<String>| sent.is_none() || found == sent;
+    found.metadata == sent.metadata
+        && has(&found.content_type, &sent.content_type)
+        && has(&found.content_encoding, &sent.content_encoding)
+}
+
+pub(super) async fn put(inner: &Arc<Inner>, item: &Item, chunks: Chunks, put: Put) -> Result<Written, ErrorKind> {
+    check_user(&put.user)?;
+    let at = inner.place.object(&item.space, &item.key)?;
+    inner.require_space(Operation::Put, &item.space).await?;
+    let found = inner.found().await?;
+    let first_part = upload::part_bytes(put.size, 1);
+    let is_small = put.size.is_some_and(|size| size <= first_part as u64);
+    if !(if is_small { found.holds_for_put(&put.condition) } else { found.holds_for_parts(&put.condition) }) {
+        return Err(ignores_conditions());
+    }
+    let mut algorithms: Vec<Algorithm> = put.expected.iter().map(Digest::algorithm).collect();
+    algorithms.extend(&put.compute);
+    // Content that is sent whole may have a stronger checksum of those that are computed anyhow.
+    let whole = [Algorithm::Sha256].into_iter().find(|one| algorithms.contains(one) && found.kept_whole.contains(one));
+    let whole = whole.or_else(|| found.kept_whole.iter().copied().find(|one| *one != Algorithm::Sha256));
+    algorithms.extend(if is_small { whole } else { None });
+    algorithms.extend(if is_small { None } else { found.kept_of_parts });
+    let hashers = Hashers::new(algorithms);
+    let mut source = Source { chunks, pending: Bytes::new(), hashers, expected: put.size, has_ended: false };
+
+    let held = if is_small { put.size.unwrap_or_default() } else { first_part as u64 };
+    let reading = async {
+        let memory = inner.memory(held).await;
+        let bytes = source.fill(first_part).await?;
+        Ok::<_, ErrorKind>((bytes, memory, source.has_more().await?))
+    };
+    let (bytes, memory, has_more) = put.abort.run_until_cancelled(reading).await.ok_or_else(aborted)??;
+    if has_more {
+        let first = upload::Part { number: 1, bytes, memory };
+        return upload::upload(inner, &at, source, first, &put, found).await;
+    }
+    if !found.holds_for_put(&put.condition) {
+        return Err(ignores_conditions());
+    }
+    let (size, digests) = source.finish(&put)?;
+    pass(&put, size, &digests).await?;
+    // Content that turns out to be small has the checksum of content in parts.
+    let computed = whole.into_iter().chain(found.kept_of_parts).find(|one| digests.get(*one).is_some());
+    let written = inner.put_whole(&at, &bytes, &digests, computed, &put).await;
+    drop(memory);
+    written
+}
+
+fn ignores_conditions() -> ErrorKind {
+    let why = "a write on a condition: this service ignores If-None-Match or If-Match";
+    ErrorKind::Unsupported(why.to_owned())
+}
+
+impl Inner {
+    /// Waits until this much content may be held in memory.
+    pub(super) async fn memory(&self, bytes: u64) -> OwnedSemaphorePermit {
+        let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(MEMORY_KIB).clamp(1, MEMORY_KIB);
+        Arc::clone(&self.memory).acquire_many_owned(kib).await.expect("the semaphore is never closed")
+    }
+
+    /// Sends content whole, and finds out what became of it.
+    async fn put_whole(
+        &self,
+        at: &Object,
+        bytes: &Bytes,
+        digests: &Digests,
+        checksum: Option<Algorithm>,
+        put: &Put,
+    ) -> Result<Written, ErrorKind> {
+        let checksum = checksum.and_then(|algorithm| digests.get(algorithm));
+        let size = bytes.len() as u64;
+        let written = |etag: EntityTag| Written { size, etag, digests: asked_for(put, digests) };
+        let failure = match self.put_object(Operation::Put, at, bytes, checksum, &put.condition, &put.user).await {
+            Ok(output) => {
+                let etag =
+                    output.e_tag().ok_or_else(|| ErrorKind::Unknown("the answer has no entity tag".to_owned()))?;
+                return Ok(written(tag(etag)));
+            }
+            Err(failure) => failure,
+        };
+        if failure.may_be_done {
+            let headed = self.head_object(Operation::Put, at).await;
+            if let Ok(Some(headed)) = headed
+                && is_of(&headed.properties, bytes, digests)
+                && has_user(&headed.properties.user, &put.user)
+            {
+                return Ok(written(headed.properties.etag));
+            }
+        }
+        // S3 answers so to If-Match where there is nothing.
+        if failure.is_not_found() && matches!(put.condition, Condition::IfMatch(_)) && !failure.may_be_done {
+            return Err(ErrorKind::Precondition);
+        }
+        Err(self.missing_bucket(failure, true))
+    }
+
+    pub(super) async fn put_object(
+        &self,
+        operation: Operation,
+        at: &Object,
+        bytes: &Bytes,
+        checksum: Option<&Digest>,
+        condition: &Condition,
+        user: &UserProperties,
+    ) -> Result<PutObjectOutput, Failure> {
+        let (if_none_match, if_match) = conditions(condition);
+        let send = || {
+            let request = self.client.put_object().bucket(&at.bucket).key(&at.key);
+            let request = request.set_if_none_match(if_none_match.clone()).set_if_match(if_match.clone());
+            let request = request.set_content_type(user.content_type.clone());
+            let request = request.set_content_encoding(user.content_encoding.clone());
+            let metadata = user.metadata.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+            let request = request.set_metadata(Some(metadata)).set_storage_class(self.storage_class.clone());
+            let text = checksum.map(|digest| (digest.algorithm(), BASE64_STANDARD.encode(digest.as_bytes())));
+            let request = match text {
+                Some((Algorithm::Sha256, text)) => request.checksum_sha256(text),
+                Some((Algorithm::Crc64Nvme, text)) => request.checksum_crc64_nvme(text),
+                Some((Algorithm::Crc32, text)) => request.checksum_crc32(text),
+                _ => request,
+            };
+            request.body(ByteStream::from(bytes.clone())).send()
+        };
+        let answer = self.call(self.sending(operation, bytes.len() as u64), send).await;
+        if answer.is_ok() {
+            self.metrics.written(bytes.len() as u64);
+        }
+        answer
+    }
+}
+
+/// Whether what is there are these bytes.
+fn is_of(found: &Properties, bytes: &Bytes, digests: &Digests) -> bool {
+    let same = || {
+        let mut hashers = Hashers::new([Algorithm::Md5]);
+        hashers.update(bytes);
+        found.checksums.agree(&hashers.finish())
+    };
+    found.size == bytes.len() as u64 && found.checksums.agree(digests).or_else(same) == Some(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use futures::stream;
+
+    use super::*;
+
+    fn source(chunks: &[&'static [u8]], expected: Option<u64>) -> Source {
+        let chunks: Vec<io::Result<Bytes>> = chunks.iter().map(|chunk| Ok(Bytes::from_static(chunk))).collect();
+        let hashers = Hashers::new([Algorithm::Crc32]);
+        Source { chunks: stream::iter(chunks).boxed(), pending: Bytes::new(), hashers, expected, has_ended: false }
+    }
+
+    #[tokio::test]
+    async fn content_is_cut_into_parts_however_it_comes() {
+        let mut source = source(&[b"", b"12", b"", b"3456789", b""], Some(9));
+        let mut parts = Vec::new();
+        while source.has_more().await.unwrap() {
+            parts.push(source.fill(4).await.unwrap());
+        }
+        assert_eq!(parts, [&b"1234"[..], b"5678", b"9"]);
+        let (size, digests) = source.finish(&Put::default()).unwrap();
+        assert_eq!((size, digests.get(Algorithm::Crc32).unwrap().hex().as_str()), (9, "cbf43926"));
+    }
+
+    #[tokio::test]
+    async fn content_of_another_size_or_digest_is_refused() {
+        let too_long = source(&[b"12", b"34"], Some(3)).fill(9).await;
+        assert!(matches!(too_long, Err(ErrorKind::Size { expected: 3, found: 4 })));
+        let mut too_short = source(&[b"12"], Some(3));
+        too_short.fill(9).await.unwrap();
+        assert!(matches!(too_short.finish(&Put::default()), Err(ErrorKind::Size { expected: 3, found: 2 })));
+        let expected = Digest::from_hex(Algorithm::Crc32, "00000000").into_iter().collect();
+        let mut other = source(&[b"12"], None);
+        other.fill(9).await.unwrap();
+        assert!(matches!(other.finish(&Put { expected, ..Put::default() }), Err(ErrorKind::Digest { .. })));
+    }
+}

@@ -1,0 +1,105 @@
+//! Deleting items, and uploads in parts that nobody completes.
+
+use aws_sdk_s3::types::EncodingType;
+use jiff::Timestamp;
+
+use crate::error::{ErrorKind, Operation};
+use crate::name::SpaceName;
+use crate::s3::Inner;
+use crate::s3::head::{quoted, timestamp};
+use crate::s3::list::decode;
+use crate::s3::place::Object;
+use crate::store::{EntityTag, Item};
+
+impl Inner {
+    pub(super) async fn delete(&self, item: &Item, if_match: Option<&EntityTag>) -> Result<bool, ErrorKind> {
+        let operation = Operation::Delete;
+        let at = self.place.object(&item.space, &item.key)?;
+        if if_match.is_some() && !self.found().await?.delete_if_match {
+            let why = "a deletion on a condition: this service ignores If-Match of a deletion";
+            return Err(ErrorKind::Unsupported(why.to_owned()));
+        }
+        // S3 answers the same whether there was an item or not.
+        let Some(headed) = self.head_object(operation, &at).await? else {
+            return Ok(false);
+        };
+        if if_match.is_some_and(|tag| *tag != headed.properties.etag) {
+            return Err(ErrorKind::Precondition);
+        }
+        let send = || {
+            let request = self.client.delete_object().bucket(&at.bucket).key(&at.key);
+            request.set_if_match(if_match.map(quoted)).send()
+        };
+        match self.call(self.quick(operation), send).await {
+            Ok(_) => Ok(true),
+            Err(failure) if failure.is_not_found() => Ok(failure.may_be_done),
+            // A request of ours whose answer was lost may have deleted it: then there is nothing.
+            Err(failure) if failure.is_precondition() && self.head_object(operation, &at).await?.is_none() => {
+                Ok(failure.may_be_done)
+            }
+            Err(failure) => Err(self.missing_bucket(failure, true)),
+        }
+    }
+
+    pub(super) async fn abort_upload(&self, item: &Item, upload: &str) -> Result<(), ErrorKind> {
+        let at = self.place.object(&item.space, &item.key)?;
+        self.abort(Operation::AbortUpload, &at, upload).await.map(drop)
+    }
+
+    /// Ends an upload; the answer is whether it was under way.
+    pub(super) async fn abort(&self, operation: Operation, at: &Object, upload: &str) -> Result<bool, ErrorKind> {
+        let send = || self.client.abort_multipart_upload().bucket(&at.bucket).key(&at.key).upload_id(upload).send();
+        match self.call(self.quick(operation), send).await {
+            Ok(_) => Ok(true),
+            Err(failure) if failure.code == "NoSuchUpload" || failure.status == Some(404) => Ok(false),
+            Err(failure) => Err(failure.kind(false)),
+        }
+    }
+
+    pub(super) async fn sweep(&self, before: Timestamp) -> Result<u64, ErrorKind> {
+        if let Some(bucket) = self.place.shared_bucket() {
+            return self.sweep_bucket(bucket, before).await;
+        }
+        let mut ended = 0;
+        for space in self.spaces().await? {
+            ended += self.sweep_space(&space, before).await?;
+        }
+        Ok(ended)
+    }
+
+    async fn sweep_space(&self, space: &SpaceName, before: Timestamp) -> Result<u64, ErrorKind> {
+        self.sweep_bucket(&self.place.bucket(space)?, before).await
+    }
+
+    async fn sweep_bucket(&self, bucket: &str, before: Timestamp) -> Result<u64, ErrorKind> {
+        let operation = Operation::Sweep;
+        let (mut key_marker, mut upload_marker) = (None::<String>, None::<String>);
+        let mut ended = 0;
+        loop {
+            let send = || {
+                let request = self.client.list_multipart_uploads().bucket(bucket).encoding_type(EncodingType::Url);
+                let request =
+                    if self.place.prefix().is_empty() { request } else { request.prefix(self.place.prefix()) };
+                request.set_key_marker(key_marker.clone()).set_upload_id_marker(upload_marker.clone()).send()
+            };
+            let page = self.call(self.quick(operation), send).await.map_err(|failure| failure.kind(false))?;
+            let is_encoded = page.encoding_type() == Some(&EncodingType::Url);
+            let text = |name: &str| String::from_utf8(decode(name, is_encoded)).ok();
+            for upload in page.uploads() {
+                let (Some(key), Some(id)) = (upload.key().and_then(text), upload.upload_id()) else { continue };
+                if key.starts_with(self.place.prefix()) && timestamp(upload.initiated())? < before {
+                    let at = Object { bucket: bucket.to_owned(), key };
+                    ended += u64::from(self.abort(operation, &at, id).await?);
+                }
+            }
+            let next = (page.next_key_marker().and_then(text), page.next_upload_id_marker().map(str::to_owned));
+            if page.is_truncated() != Some(true)
+                || next.0.is_none()
+                || next == (key_marker.clone(), upload_marker.clone())
+            {
+                return Ok(ended);
+            }
+            (key_marker, upload_marker) = next;
+        }
+    }
+}
