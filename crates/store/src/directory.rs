@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures::future::join_all;
 use jiff::Timestamp;
 use tokio::task::spawn_blocking;
 
@@ -136,16 +137,22 @@ impl Store for DirectoryStore {
         // What is refused in the end is better refused before the content is sent.
         let (wanted, condition) = (item.clone(), put.condition.clone());
         self.block(Operation::Put, item, move |core| core.check(&wanted, &condition)).await?;
-        let pending = write::receive(&self.core, content, &put).await.map_err(failed)?;
-        let Put { condition, user, .. } = put;
-        let item_there = item.clone();
-        let placed = self.block(Operation::Put, item, move |core| {
-            let etag = core.place(&item_there, &pending, &condition, &user, &abort)?;
-            Ok(Written { size: pending.size, etag, digests: pending.digests })
-        });
-        let written = placed.await;
+        let pending = write::receive(&self.core, &item.key, content, &put).await.map_err(failed)?;
+        let written = Written { size: pending.size, etag: pending.etag.clone(), digests: pending.digests.clone() };
+        let (wanted, condition) = (item.clone(), put.condition);
+        let place = move |core: &Core| core.place(&wanted, &pending, &condition, &abort);
+        let mut placed = self.block(Operation::Put, item, place).await?;
+        let directories = std::mem::take(&mut placed.directories);
+        let syncing = directories.into_iter().map(|directory| spawn_blocking(move || tree::sync(directory)));
+        for synced in join_all(syncing).await {
+            // It is there, and may be gone again after a loss of power.
+            let synced = synced.map_err(|error| ErrorKind::Unknown(error.to_string()));
+            synced.and_then(|synced| synced.map_err(|error| ErrorKind::Unknown(error.to_string()))).map_err(failed)?;
+        }
+        let wanted = item.clone();
+        self.block(Operation::Put, item, move |_| Ok(placed.finish(&wanted)?)).await?;
         given_up.disarm();
-        written
+        Ok(written)
     }
 
     async fn copy(

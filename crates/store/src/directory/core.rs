@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -13,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::locks::Locks;
 use super::names::names;
 use super::record::{self, Record, Records};
-use super::tree::{Place, Tree, Way, sync};
+use super::tree::{Tree, Way, sync};
 use crate::digest::Digests;
 use crate::error::{Error, ErrorKind, Operation};
 use crate::name::{SpaceName, StoreName};
@@ -38,11 +39,29 @@ pub(super) struct Opened {
     pub(super) properties: Properties,
 }
 
-/// Content that has been written and has not appeared yet.
+/// Content that is synced and has not appeared yet.
 pub(super) struct Pending {
     pub(super) file: NamedTempFile,
+    /// The entity tag that it will have.
+    pub(super) etag: EntityTag,
     pub(super) size: u64,
     pub(super) digests: Digests,
+    /// Its record, where it has one.
+    pub(super) record: Option<NamedTempFile>,
+}
+
+/// Content that has appeared, in directories that have to be synced before that counts.
+pub(super) struct Placed {
+    pub(super) directories: Vec<OwnedFd>,
+    /// The record of the content before.
+    outdated: Option<(Records, EntityTag)>,
+}
+
+impl Placed {
+    /// Ends what belongs to the content before, once the new one counts.
+    pub(super) fn finish(self, item: &Item) -> io::Result<()> {
+        self.outdated.map_or(Ok(()), |(records, etag)| records.remove(&item.key, &etag))
+    }
 }
 
 impl Core {
@@ -145,12 +164,26 @@ impl Core {
         item: &Item,
         pending: &Pending,
         condition: &Condition,
-        user: &UserProperties,
         abort: &CancellationToken,
-    ) -> Result<EntityTag, ErrorKind> {
+    ) -> Result<Placed, ErrorKind> {
+        let placed = self.try_to_place(item, pending, condition, abort);
+        if placed.is_err() {
+            self.records(&item.space).remove(&item.key, &pending.etag)?;
+        }
+        placed
+    }
+
+    fn try_to_place(
+        &self,
+        item: &Item,
+        pending: &Pending,
+        condition: &Condition,
+        abort: &CancellationToken,
+    ) -> Result<Placed, ErrorKind> {
         let tree = self.tree(&item.space)?;
         let names = names(&item.key);
         let records = self.records(&item.space);
+        let mut directories = Vec::new();
         for _ in 0..TRIES {
             let held = self.locks(&item.space).item(&item.key)?;
             let before = Self::etag(&tree, &names)?;
@@ -170,22 +203,17 @@ impl Core {
             if abort.is_cancelled() {
                 return Err(ErrorKind::Stopped("it was given up".to_owned()));
             }
-            let etag = stamp(&pending.file)?;
-            let record = Record::new(&item.key, pending.digests.clone(), user.clone());
-            records.write(&item.key, &etag, &record, &self.temporary)?;
-            match take(&place, &pending.file) {
-                Ok(()) => {
-                    if let Some(before) = before {
-                        records.remove(&item.key, &before)?;
-                    }
-                    return Ok(etag);
+            if let Some(record) = pending.record.as_ref().filter(|record| record.path().exists()) {
+                directories.push(records.place(&item.key, &pending.etag, record.path())?.into());
+            }
+            match place.take(pending.file.path()) {
+                Ok(directory) => {
+                    directories.push(directory);
+                    let outdated = before.map(|before| (records, before));
+                    return Ok(Placed { directories, outdated });
                 }
-                Err(error) => {
-                    records.remove(&item.key, &etag)?;
-                    if !is_race(&error) {
-                        return Err(error.into());
-                    }
-                }
+                Err(error) if is_race(&error) => {}
+                Err(error) => return Err(error.into()),
             }
         }
         Err(ErrorKind::Unavailable("its directories change all the time; try again".to_owned()))
@@ -234,8 +262,11 @@ impl Core {
         if if_match.is_some_and(|tag| *tag != properties.etag) {
             return Err(ErrorKind::Precondition);
         }
-        let record = Record::new(&item.key, properties.checksums.clone(), user.clone());
-        self.records(&item.space).write(&item.key, &properties.etag, &record, &self.temporary)?;
+        let records = self.records(&item.space);
+        match Record::new(&item.key, properties.checksums.clone(), user.clone()).write(&self.temporary)? {
+            Some(record) => sync(records.place(&item.key, &properties.etag, record.path())?)?,
+            None => records.remove(&item.key, &properties.etag)?,
+        }
         Ok(Properties { user: user.clone(), ..properties })
     }
 
@@ -289,15 +320,11 @@ fn is_race(error: &io::Error) -> bool {
     matches!(error.kind(), DirectoryNotEmpty | IsADirectory | NotADirectory | NotFound)
 }
 
-fn take(place: &Place, file: &NamedTempFile) -> io::Result<()> {
-    place.take(file.path())
-}
-
-/// Dates a file by the clock, to the nanosecond, and returns the entity tag that it has from now on. (A file system
+/// Dates a file that is complete by the clock, to the nanosecond, and returns the entity tag that it has from now on. (A file system
 /// dates what is written by its tick of some milliseconds, in which a file can be written twice.)
-fn stamp(file: &NamedTempFile) -> Result<EntityTag, ErrorKind> {
-    file.as_file().set_modified(SystemTime::now())?;
-    let facts = rustix::fs::fstat(file.as_file())?;
+pub(super) fn stamp(file: &fs::File) -> io::Result<EntityTag> {
+    file.set_modified(SystemTime::now())?;
+    let facts = rustix::fs::fstat(file)?;
     Ok(facts_of(&facts).2)
 }
 
@@ -347,7 +374,7 @@ mod tests {
     fn a_state_has_a_tag_of_its_own() {
         let files = tempfile::tempdir().unwrap();
         let tags: std::collections::BTreeSet<_> =
-            (0..1000).map(|_| stamp(&temporary_file(files.path()).unwrap()).unwrap()).collect();
+            (0..1000).map(|_| stamp(temporary_file(files.path()).unwrap().as_file()).unwrap()).collect();
         assert_eq!(tags.len(), 1000);
     }
 

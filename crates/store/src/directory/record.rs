@@ -56,9 +56,15 @@ impl Record {
         Self { key: text.unwrap_or_else(|| RecordKey::Bytes(key.as_bytes().to_vec())), digests, user }
     }
 
-    /// Whether it says anything.
-    fn is_empty(&self) -> bool {
-        self.digests.is_empty() && self.user == UserProperties::default()
+    /// Writes the record to a temporary file, durably; `None` for one that says nothing, which is not kept.
+    pub(super) fn write(&self, temporary: &Path) -> io::Result<Option<NamedTempFile>> {
+        if self.digests.is_empty() && self.user == UserProperties::default() {
+            return Ok(None);
+        }
+        let mut file = NamedTempFile::new_in(temporary)?;
+        file.write_all(&serde_json::to_vec(self)?)?;
+        file.as_file().sync_all()?;
+        Ok(Some(file))
     }
 
     /// The key, if it is one.
@@ -100,23 +106,17 @@ impl Records {
         Ok(record.unwrap_or_default())
     }
 
-    /// Writes the record of an item in this state, durably. One that says nothing is not kept.
-    pub(super) fn write(&self, key: &Key, etag: &EntityTag, record: &Record, temporary: &Path) -> io::Result<()> {
-        if record.is_empty() {
-            return self.remove(key, etag);
-        }
+    /// Lets the record of an item in this state take its place; the answer is the directory that has to be synced.
+    pub(super) fn place(&self, key: &Key, etag: &EntityTag, record: &Path) -> io::Result<File> {
         let path = self.path(key, etag);
         let directory = path.parent().unwrap_or(&self.top);
-        if fs::create_dir(directory).is_err() {
+        // A space of our own records may be new, and so may the directory be.
+        if fs::rename(record, &path).is_err() {
             fs::create_dir_all(directory)?;
-        } else {
             sync(File::open(&self.top)?)?;
+            fs::rename(record, &path)?;
         }
-        let mut file = NamedTempFile::new_in(temporary)?;
-        file.write_all(&serde_json::to_vec(record)?)?;
-        file.as_file().sync_all()?;
-        file.persist(&path)?;
-        sync(File::open(directory)?)
+        File::open(directory)
     }
 
     /// Removes the record of an item in this state.

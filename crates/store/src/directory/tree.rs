@@ -160,10 +160,10 @@ impl Tree {
 }
 
 impl Place {
-    /// Renames a file to this place, durably.
-    pub(super) fn take(&self, from: &Path) -> io::Result<()> {
+    /// Renames a file to this place; the answer is the directory that has to be synced.
+    pub(super) fn take(&self, from: &Path) -> io::Result<OwnedFd> {
         rustix::fs::renameat(rustix::fs::CWD, from, &self.directory, self.name.as_slice())?;
-        sync(&self.directory)
+        self.directory.try_clone()
     }
 
     /// Deletes the file here, durably; the answer is whether there was one.

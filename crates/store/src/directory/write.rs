@@ -8,9 +8,11 @@ use futures::StreamExt as _;
 use tempfile::NamedTempFile;
 use tokio::task::{JoinError, spawn_blocking};
 
-use super::core::{Core, Pending, temporary_file};
+use super::core::{Core, Pending, stamp, temporary_file};
+use super::record::Record;
 use crate::digest::{Digests, Hashers};
 use crate::error::ErrorKind;
+use crate::key::Key;
 use crate::store::{Chunks, Put};
 
 /// How much is written at a time, in bytes; so much is digested at the same time, and so much read ahead.
@@ -25,7 +27,7 @@ struct Batch {
 }
 
 /// Writes content to a file that nobody sees yet.
-pub(super) async fn receive(core: &Arc<Core>, mut content: Chunks, put: &Put) -> Result<Pending, ErrorKind> {
+pub(super) async fn receive(core: &Arc<Core>, key: &Key, mut content: Chunks, put: &Put) -> Result<Pending, ErrorKind> {
     let algorithms = put.expected.iter().map(crate::digest::Digest::algorithm).chain(put.compute.iter().copied());
     let mut hashers = Hashers::new(algorithms);
     let mut batch = next(&mut content, put, 0).await?;
@@ -33,19 +35,15 @@ pub(super) async fn receive(core: &Arc<Core>, mut content: Chunks, put: &Put) ->
     let mut file = spawn_blocking(move || temporary_file(&directory)).await.map_err(panicked)??;
     loop {
         if batch.is_last {
-            let finished = spawn_blocking(move || {
+            let written = spawn_blocking(move || {
                 digest(&mut hashers, &batch);
                 write(&mut file, &batch)?;
-                file.as_file().sync_all()?;
-                let size = hashers.bytes();
-                Ok::<_, ErrorKind>(Pending { file, size, digests: hashers.finish() })
+                let etag = stamp(file.as_file())?;
+                Ok::<_, ErrorKind>((file, etag, hashers.bytes(), hashers.finish()))
             });
-            let pending = finished.await.map_err(panicked)??;
-            compare(put, pending.size, &pending.digests)?;
-            if let Some(gate) = &put.gate {
-                gate.pass(pending.size, &pending.digests).await.map_err(ErrorKind::Stopped)?;
-            }
-            return Ok(pending);
+            let (file, etag, size, digests) = written.await.map_err(panicked)??;
+            compare(put, size, &digests)?;
+            return sync(core, key, put, Pending { file, etag, size, digests, record: None }).await;
         }
         let so_far = hashers.bytes() + batch.bytes as u64;
         let digested = batch.clone();
@@ -60,6 +58,26 @@ pub(super) async fn receive(core: &Arc<Core>, mut content: Chunks, put: &Put) ->
         file = written.map_err(panicked)??;
         batch = following?;
     }
+}
+
+/// Makes content and its record durable, each of which takes as long as the disk does, while the gate is asked.
+async fn sync(core: &Arc<Core>, key: &Key, put: &Put, pending: Pending) -> Result<Pending, ErrorKind> {
+    let record = Record::new(key, pending.digests.clone(), put.user.clone());
+    let directory = core.temporary().to_owned();
+    let record = spawn_blocking(move || record.write(&directory));
+    let content = pending.file.as_file().try_clone()?;
+    let content = spawn_blocking(move || content.sync_all());
+    let gate = async {
+        match &put.gate {
+            Some(gate) => gate.pass(pending.size, &pending.digests).await.map_err(ErrorKind::Stopped),
+            None => Ok(()),
+        }
+    };
+    let (record, content, gate) = tokio::join!(record, content, gate);
+    content.map_err(panicked)??;
+    let record = record.map_err(panicked)??;
+    gate?;
+    Ok(Pending { record, ..pending })
 }
 
 /// The next bytes of the content, unless they are more than announced or it is given up.
