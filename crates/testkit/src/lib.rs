@@ -10,6 +10,7 @@ pub mod process;
 pub mod proxy;
 pub mod queue;
 pub mod readers;
+pub mod s3;
 pub mod server;
 pub mod tree;
 pub mod wait;

@@ -1,0 +1,152 @@
+//! Reads objects, and what is known of them.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use s3s::dto::{GetObjectInput, GetObjectOutput, Checksum, StorageClass, ETag, Timestamp, StreamingBlob, HeadObjectInput, HeadObjectOutput, GetObjectAttributesInput, GetObjectAttributesOutput, ObjectPart, ObjectAttributes, GetObjectAttributesParts};
+use s3s::{S3Request, S3Response, S3Result, s3_error};
+
+use super::Backend;
+use crate::s3::bucket::{Version, VersionId};
+use crate::s3::condition::{ReadCondition, read_condition};
+use crate::s3::object::{Headers, Object, Selection};
+
+/// Builds either answer, of content or of its properties, which have the same fields for the most part.
+macro_rules! answer {
+    ($output:ident, $found:expr, $selection:expr, $mode:expr) => {{
+        let Found { version, object, shown_version } = &$found;
+        let Headers {
+            cache_control,
+            content_disposition,
+            content_encoding,
+            content_language,
+            content_type,
+            metadata,
+            storage_class,
+        } = object.headers.clone();
+        let Checksum {
+            checksum_crc32,
+            checksum_crc32c,
+            checksum_crc64nvme,
+            checksum_sha1,
+            checksum_sha256,
+            checksum_type,
+        } = object.shown_checksum($mode, &$selection);
+        $output {
+            accept_ranges: Some("bytes".to_owned()),
+            cache_control,
+            content_disposition,
+            content_encoding,
+            content_language,
+            // S3's own default (API reference, PutObject).
+            content_type: Some(content_type.unwrap_or_else(|| "binary/octet-stream".to_owned())),
+            metadata,
+            // The standard one is not named (API reference, HeadObject).
+            storage_class: storage_class.filter(|class| class.as_str() != StorageClass::STANDARD),
+            checksum_crc32,
+            checksum_crc32c,
+            checksum_crc64nvme,
+            checksum_sha1,
+            checksum_sha256,
+            checksum_type,
+            content_length: Some($selection.length()),
+            content_range: $selection.content_range(),
+            e_tag: Some(ETag::Strong(object.etag.clone())),
+            last_modified: Some(Timestamp::from(version.modified)),
+            parts_count: $selection.parts_count(&object),
+            version_id: shown_version.map(VersionId::text),
+            ..$output::default()
+        }
+    }};
+}
+
+/// An object with the version that it is of.
+pub(super) struct Found {
+    pub(super) version: Version,
+    pub(super) object: Arc<Object>,
+    /// The identifier, where the bucket keeps versions.
+    pub(super) shown_version: Option<VersionId>,
+}
+
+impl Backend {
+    pub(super) fn find(&self, bucket: &str, key: &str, version: Option<&str>) -> S3Result<Found> {
+        let state = self.shared.state.lock();
+        let bucket = state.bucket(bucket)?;
+        let found = bucket.version(key, version)?.clone();
+        let Some(object) = found.object.clone() else {
+            // A marker named by its identifier is there, and cannot be read (User Guide, *Working with delete markers*).
+            let named = version.map(|_| s3_error!(MethodNotAllowed, "The version is a delete marker."));
+            return Err(named.unwrap_or_else(|| s3_error!(NoSuchKey)));
+        };
+        let shown_version = bucket.is_versioned().then_some(found.id);
+        Ok(Found { version: found, object, shown_version })
+    }
+
+    fn find_if(&self, bucket: &str, key: &str, version: Option<&str>, condition: &ReadCondition) -> S3Result<Found> {
+        let found = self.find(bucket, key, version)?;
+        condition.check(&found.object.etag, found.version.modified, false)?;
+        Ok(found)
+    }
+
+    pub(super) async fn get_object(&self, request: S3Request<GetObjectInput>) -> S3Result<S3Response<GetObjectOutput>> {
+        let input = request.input;
+        let found = self.find_if(&input.bucket, &input.key, input.version_id.as_deref(), &read_condition!(input))?;
+        let selection = Selection::of(&found.object, input.range.as_ref(), input.part_number)?;
+        let mut output = answer!(GetObjectOutput, found, selection, input.checksum_mode.as_ref());
+        output.body = Some(StreamingBlob::wrap(found.object.read(selection.range)));
+        output.content_type = input.response_content_type.or(output.content_type);
+        Ok(S3Response::new(output))
+    }
+
+    pub(super) async fn head_object(
+        &self,
+        request: S3Request<HeadObjectInput>,
+    ) -> S3Result<S3Response<HeadObjectOutput>> {
+        let input = request.input;
+        let found = self.find_if(&input.bucket, &input.key, input.version_id.as_deref(), &read_condition!(input))?;
+        let selection = Selection::of(&found.object, input.range.as_ref(), input.part_number)?;
+        let output = answer!(HeadObjectOutput, found, selection, input.checksum_mode.as_ref());
+        let is_partial = output.content_range.is_some();
+        let mut response = S3Response::new(output);
+        response.status = is_partial.then_some(StatusCode::PARTIAL_CONTENT);
+        Ok(response)
+    }
+
+    pub(super) async fn get_object_attributes(
+        &self,
+        request: S3Request<GetObjectAttributesInput>,
+    ) -> S3Result<S3Response<GetObjectAttributesOutput>> {
+        let input = request.input;
+        let Found { version, object, shown_version } =
+            self.find(&input.bucket, &input.key, input.version_id.as_deref())?;
+        let is_asked = |name| input.object_attributes.iter().any(|attribute| attribute.as_str() == name);
+        let parts = object.parts.iter().zip(1..).map(|((size, checksum), number)| ObjectPart {
+            part_number: Some(number),
+            size: Some(size.cast_signed()),
+            checksum_crc32: checksum.checksum_crc32.clone(),
+            checksum_crc32c: checksum.checksum_crc32c.clone(),
+            checksum_crc64nvme: checksum.checksum_crc64nvme.clone(),
+            checksum_sha1: checksum.checksum_sha1.clone(),
+            checksum_sha256: checksum.checksum_sha256.clone(),
+        });
+        let object_parts =
+            (is_asked(ObjectAttributes::OBJECT_PARTS) && !object.parts.is_empty()).then(|| GetObjectAttributesParts {
+                total_parts_count: i32::try_from(object.parts.len()).ok(),
+                is_truncated: Some(false),
+                parts: Some(parts.collect()),
+                ..GetObjectAttributesParts::default()
+            });
+        let class = StorageClass::from(object.storage_class().to_owned());
+        Ok(S3Response::new(GetObjectAttributesOutput {
+            checksum: is_asked(ObjectAttributes::CHECKSUM).then(|| object.checksum.clone()),
+            // Without quotes in this answer alone (API reference, GetObjectAttributes).
+            e_tag: is_asked(ObjectAttributes::ETAG).then(|| ETag::Strong(object.etag.clone())),
+            last_modified: Some(Timestamp::from(version.modified)),
+            object_parts,
+            object_size: is_asked(ObjectAttributes::OBJECT_SIZE).then_some(object.size.cast_signed()),
+            storage_class: is_asked(ObjectAttributes::STORAGE_CLASS).then_some(class),
+            version_id: shown_version.map(VersionId::text),
+            ..GetObjectAttributesOutput::default()
+        }))
+    }
+}

@@ -1,0 +1,10 @@
+//! The S3 test server, as the SDK of AWS sees it.
+
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+mod s3 {
+    mod common;
+    mod conditions;
+    mod faults;
+    mod keys;
+}
