@@ -18,6 +18,7 @@ mod condition;
 mod connection;
 mod exchange;
 mod fault;
+mod flush;
 mod host;
 mod intake;
 mod listing;
@@ -107,7 +108,9 @@ impl S3Server {
     /// # Errors
     /// When the port is taken, or a file cannot be read or written.
     pub async fn start(settings: Settings) -> io::Result<Self> {
-        let (path, directory) = if let Some(path) = &settings.directory { (path.clone(), None) } else {
+        let (path, directory) = if let Some(path) = &settings.directory {
+            (path.clone(), None)
+        } else {
             let directory = TempDir::new()?;
             (directory.path().to_owned(), Some(directory))
         };
@@ -182,7 +185,7 @@ impl S3Server {
     }
 
     /// Puts a fault in force.
-    #[must_use] 
+    #[must_use]
     pub fn inject(&self, fault: Fault) -> FaultHandle {
         self.shared.faults.add(fault)
     }

@@ -22,7 +22,9 @@ pub(super) fn assemble(upload: &Upload, listed: &[CompletedPart], sent: &Checksu
         return Err(s3_error!(EntityTooSmall, "Your proposed upload is smaller than the minimum allowed size"));
     }
     let mut md5 = Md5::new();
-    parts.iter().for_each(|part| md5.update(&part.md5));
+    for part in &parts {
+        md5.update(&part.md5);
+    }
     let of_parts: Vec<_> = parts.iter().map(|part| (part.size(), part.checksum.clone())).collect();
     let checksum = upload.checksum.and_then(|(algorithm, kind)| checksum::of_parts(algorithm, kind, &of_parts));
     let checksum = checksum.unwrap_or_default();

@@ -13,7 +13,19 @@ mod write;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use s3s::dto::{AbortMultipartUploadInput, AbortMultipartUploadOutput, CompleteMultipartUploadInput, CompleteMultipartUploadOutput, CopyObjectInput, CopyObjectOutput, CreateBucketInput, CreateBucketOutput, CreateMultipartUploadInput, CreateMultipartUploadOutput, DeleteBucketInput, DeleteBucketOutput, DeleteObjectInput, DeleteObjectOutput, DeleteObjectsInput, DeleteObjectsOutput, GetBucketLocationInput, GetBucketLocationOutput, GetBucketVersioningInput, GetBucketVersioningOutput, GetObjectInput, GetObjectOutput, GetObjectAttributesInput, GetObjectAttributesOutput, GetObjectLockConfigurationInput, GetObjectLockConfigurationOutput, HeadBucketInput, HeadBucketOutput, HeadObjectInput, HeadObjectOutput, ListBucketsInput, ListBucketsOutput, ListMultipartUploadsInput, ListMultipartUploadsOutput, ListObjectVersionsInput, ListObjectVersionsOutput, ListObjectsInput, ListObjectsOutput, ListObjectsV2Input, ListObjectsV2Output, ListPartsInput, ListPartsOutput, PutBucketVersioningInput, PutBucketVersioningOutput, PutObjectInput, PutObjectOutput, UploadPartInput, UploadPartOutput, UploadPartCopyInput, UploadPartCopyOutput};
+use s3s::dto::{
+    AbortMultipartUploadInput, AbortMultipartUploadOutput, CompleteMultipartUploadInput, CompleteMultipartUploadOutput,
+    CopyObjectInput, CopyObjectOutput, CreateBucketInput, CreateBucketOutput, CreateMultipartUploadInput,
+    CreateMultipartUploadOutput, DeleteBucketInput, DeleteBucketOutput, DeleteObjectInput, DeleteObjectOutput,
+    DeleteObjectsInput, DeleteObjectsOutput, GetBucketLocationInput, GetBucketLocationOutput, GetBucketVersioningInput,
+    GetBucketVersioningOutput, GetObjectAttributesInput, GetObjectAttributesOutput, GetObjectInput,
+    GetObjectLockConfigurationInput, GetObjectLockConfigurationOutput, GetObjectOutput, HeadBucketInput,
+    HeadBucketOutput, HeadObjectInput, HeadObjectOutput, ListBucketsInput, ListBucketsOutput,
+    ListMultipartUploadsInput, ListMultipartUploadsOutput, ListObjectVersionsInput, ListObjectVersionsOutput,
+    ListObjectsInput, ListObjectsOutput, ListObjectsV2Input, ListObjectsV2Output, ListPartsInput, ListPartsOutput,
+    PutBucketVersioningInput, PutBucketVersioningOutput, PutObjectInput, PutObjectOutput, UploadPartCopyInput,
+    UploadPartCopyOutput, UploadPartInput, UploadPartOutput,
+};
 use s3s::{S3, S3Request, S3Response, S3Result, s3_error};
 use tokio::sync::oneshot;
 
@@ -63,12 +75,20 @@ impl Backend {
 }
 
 macro_rules! operations {
-    ($($operation:ident: $input:ty => $output:ty;)*) => {
+    (
+        writes { $($write:ident: $write_input:ty => $write_output:ty;)* }
+        reads { $($read:ident: $read_input:ty => $read_output:ty;)* }
+    ) => {
         #[async_trait::async_trait]
         impl S3 for Backend {
             $(
-                async fn $operation(&self, request: S3Request<$input>) -> S3Result<S3Response<$output>> {
-                    self.$operation(request).await
+                async fn $write(&self, request: S3Request<$write_input>) -> S3Result<S3Response<$write_output>> {
+                    Self::$write(self, request).await
+                }
+            )*
+            $(
+                async fn $read(&self, request: S3Request<$read_input>) -> S3Result<S3Response<$read_output>> {
+                    Self::$read(self, &request)
                 }
             )*
         }
@@ -76,6 +96,7 @@ macro_rules! operations {
 }
 // Methods of the type itself go before those of the trait: each line calls the one of the same name in a file below.
 operations! {
+    writes {
     abort_multipart_upload: AbortMultipartUploadInput => AbortMultipartUploadOutput;
     complete_multipart_upload: CompleteMultipartUploadInput => CompleteMultipartUploadOutput;
     copy_object: CopyObjectInput => CopyObjectOutput;
@@ -84,6 +105,12 @@ operations! {
     delete_bucket: DeleteBucketInput => DeleteBucketOutput;
     delete_object: DeleteObjectInput => DeleteObjectOutput;
     delete_objects: DeleteObjectsInput => DeleteObjectsOutput;
+    put_bucket_versioning: PutBucketVersioningInput => PutBucketVersioningOutput;
+    put_object: PutObjectInput => PutObjectOutput;
+    upload_part: UploadPartInput => UploadPartOutput;
+    upload_part_copy: UploadPartCopyInput => UploadPartCopyOutput;
+    }
+    reads {
     get_bucket_location: GetBucketLocationInput => GetBucketLocationOutput;
     get_bucket_versioning: GetBucketVersioningInput => GetBucketVersioningOutput;
     get_object: GetObjectInput => GetObjectOutput;
@@ -97,8 +124,5 @@ operations! {
     list_objects: ListObjectsInput => ListObjectsOutput;
     list_objects_v2: ListObjectsV2Input => ListObjectsV2Output;
     list_parts: ListPartsInput => ListPartsOutput;
-    put_bucket_versioning: PutBucketVersioningInput => PutBucketVersioningOutput;
-    put_object: PutObjectInput => PutObjectOutput;
-    upload_part: UploadPartInput => UploadPartOutput;
-    upload_part_copy: UploadPartCopyInput => UploadPartCopyOutput;
+    }
 }

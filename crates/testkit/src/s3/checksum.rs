@@ -88,10 +88,11 @@ impl Algorithm {
     /// The type that S3 gives the checksum of an object in parts, where the client asks for this one or for none (User
     /// Guide, *Checking object integrity*).
     pub(super) fn type_of_parts(self, asked: Option<&ChecksumType>) -> S3Result<&'static str> {
-        let full = ChecksumType::FULL_OBJECT;
         match (self, asked.map(ChecksumType::as_str)) {
-            (Self::Crc64Nvme, None) => Ok(full),
-            (Self::Crc64Nvme | Self::Crc32 | Self::Crc32c, Some(ChecksumType::FULL_OBJECT)) => Ok(full),
+            (Self::Crc64Nvme, None)
+            | (Self::Crc64Nvme | Self::Crc32 | Self::Crc32c, Some(ChecksumType::FULL_OBJECT)) => {
+                Ok(ChecksumType::FULL_OBJECT)
+            }
             (Self::Crc64Nvme, Some(_)) | (Self::Sha1 | Self::Sha256, Some(ChecksumType::FULL_OBJECT)) => {
                 Err(s3_error!(InvalidRequest, "this checksum type cannot be used with this checksum algorithm"))
             }

@@ -65,10 +65,10 @@ fn matches(condition: &ETagCondition, etag: &str) -> bool {
 
 /// What must hold for a read.
 pub(super) struct ReadCondition {
-    pub(super) if_match: Option<ETagCondition>,
-    pub(super) if_none_match: Option<ETagCondition>,
-    pub(super) if_modified_since: Option<Timestamp>,
-    pub(super) if_unmodified_since: Option<Timestamp>,
+    pub(super) tag: Option<ETagCondition>,
+    pub(super) other_tag: Option<ETagCondition>,
+    pub(super) modified_since: Option<Timestamp>,
+    pub(super) unmodified_since: Option<Timestamp>,
 }
 
 impl ReadCondition {
@@ -77,18 +77,18 @@ impl ReadCondition {
         let refused = || s3_error!(PreconditionFailed, "At least one of the preconditions does not hold.");
         let unchanged = || if is_copy { refused() } else { s3_error!(NotModified) };
         let modified = whole_seconds(modified);
-        if let Some(condition) = &self.if_match {
+        if let Some(condition) = &self.tag {
             if !matches(condition, etag) {
                 return Err(refused());
             }
-        } else if self.if_unmodified_since.as_ref().is_some_and(|since| modified > *since) {
+        } else if self.unmodified_since.as_ref().is_some_and(|since| modified > *since) {
             return Err(refused());
         }
-        if let Some(condition) = &self.if_none_match {
+        if let Some(condition) = &self.other_tag {
             if matches(condition, etag) {
                 return Err(unchanged());
             }
-        } else if self.if_modified_since.as_ref().is_some_and(|since| modified <= *since) {
+        } else if self.modified_since.as_ref().is_some_and(|since| modified <= *since) {
             return Err(unchanged());
         }
         Ok(())
@@ -104,20 +104,20 @@ fn whole_seconds(time: SystemTime) -> Timestamp {
 macro_rules! read_condition {
     ($input:expr) => {
         $crate::s3::condition::ReadCondition {
-            if_match: $input.if_match.clone(),
-            if_none_match: $input.if_none_match.clone(),
-            if_modified_since: $input.if_modified_since.clone(),
-            if_unmodified_since: $input.if_unmodified_since.clone(),
+            tag: $input.if_match.clone(),
+            other_tag: $input.if_none_match.clone(),
+            modified_since: $input.if_modified_since.clone(),
+            unmodified_since: $input.if_unmodified_since.clone(),
         }
     };
 }
 macro_rules! source_condition {
     ($input:expr) => {
         $crate::s3::condition::ReadCondition {
-            if_match: $input.copy_source_if_match.clone(),
-            if_none_match: $input.copy_source_if_none_match.clone(),
-            if_modified_since: $input.copy_source_if_modified_since.clone(),
-            if_unmodified_since: $input.copy_source_if_unmodified_since.clone(),
+            tag: $input.copy_source_if_match.clone(),
+            other_tag: $input.copy_source_if_none_match.clone(),
+            modified_since: $input.copy_source_if_modified_since.clone(),
+            unmodified_since: $input.copy_source_if_unmodified_since.clone(),
         }
     };
 }

@@ -20,6 +20,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::exchange::Exchange;
 use super::fault::{Effect, Point};
+use super::flush::{Flushes, Flushing};
 use super::log::{Logged, REJECTED};
 use super::state::Shared;
 use super::tamper::{Direction, SharedBody, Tampered};
@@ -56,7 +57,9 @@ pub(super) async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, serv
 }
 
 async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, service: S3Service, shared: Arc<Shared>) {
-    let each = service_fn(move |request| answer(request, service.clone(), Arc::clone(&shared)));
+    let flushes = Arc::new(Flushes::default());
+    let stream = Flushing::new(stream, Arc::clone(&flushes));
+    let each = service_fn(move |request| answer(request, service.clone(), Arc::clone(&shared), Arc::clone(&flushes)));
     // What ends a connection is a fault on purpose or the client's leaving.
     let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), each).await;
 }
@@ -66,6 +69,7 @@ async fn answer(
     request: Request<Incoming>,
     service: S3Service,
     shared: Arc<Shared>,
+    flushes: Arc<Flushes>,
 ) -> Result<Response<Tampered<s3s::Body>>, StdError> {
     let exchange = Arc::new(Exchange::default());
     let expects_continue = request.headers().contains_key(EXPECT);
@@ -114,6 +118,7 @@ async fn answer(
     Ok(response.map(|body| {
         let mut body = Tampered::new(body, Direction::Down, Arc::clone(&exchange));
         body.hides_size = is_wrong;
+        body.watch(flushes);
         body
     }))
 }

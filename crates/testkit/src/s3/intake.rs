@@ -1,5 +1,7 @@
 //! Takes a body in: writes it to a file and computes its digests in one pass.
 
+use std::fmt::Write as _;
+
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use futures::StreamExt as _;
@@ -61,7 +63,10 @@ impl Received {
 
 /// Hexadecimal digits of lower case.
 pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut digits, byte| {
+        write!(digits, "{byte:02x}").expect("text is written to memory");
+        digits
+    })
 }
 
 /// Stores a body.
@@ -74,7 +79,7 @@ pub(super) async fn receive(blobs: &Blobs, body: Option<StreamingBlob>, announce
     let mut size = 0_u64;
     if let Some(mut body) = body {
         while let Some(piece) = body.next().await {
-            let piece = piece.map_err(broken)?;
+            let piece = piece.map_err(|why| broken(&why))?;
             if file.is_none() {
                 file = Some(tokio::fs::File::create(blob.path()).await.map_err(S3Error::internal_error)?);
             }
@@ -116,7 +121,7 @@ fn compare_md5(sent: Option<&str>, computed: &[u8; 16]) -> S3Result<()> {
 }
 
 /// Why a body ended early. The library says it in words only.
-fn broken(why: s3s::StdError) -> S3Error {
+fn broken(why: &s3s::StdError) -> S3Error {
     let words = why.to_string();
     if words.contains("Sha256Mismatch") {
         let code = S3ErrorCode::Custom("XAmzContentSHA256Mismatch".into());

@@ -1,5 +1,6 @@
 //! Pages of listings: in byte order, each found by its key and not by counting.
 
+use std::fmt::Write as _;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -225,7 +226,7 @@ impl Encoding {
             match byte {
                 b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'/' | b'*' => text.push(byte.into()),
                 b' ' => text.push('+'),
-                _ => text.push_str(&format!("%{byte:02X}")),
+                _ => write!(text, "%{byte:02X}").expect("text is written to memory"),
             }
         }
         text

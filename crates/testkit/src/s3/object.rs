@@ -34,7 +34,7 @@ macro_rules! headers_from {
                 Self {
                     cache_control: input.cache_control.clone(),
                     content_disposition: input.content_disposition.clone(),
-                    content_encoding: input.content_encoding.as_ref().and_then(without_chunks),
+                    content_encoding: input.content_encoding.as_deref().and_then(without_chunks),
                     content_language: input.content_language.clone(),
                     content_type: input.content_type.clone(),
                     metadata: input.metadata.clone(),
@@ -47,7 +47,7 @@ macro_rules! headers_from {
 headers_from!(PutObjectInput, CreateMultipartUploadInput, CopyObjectInput);
 
 /// `aws-chunked` is how the body came, and nothing that is kept.
-fn without_chunks(encoding: &String) -> Option<String> {
+fn without_chunks(encoding: &str) -> Option<String> {
     let kept: Vec<_> = encoding.split(',').map(str::trim).filter(|coding| *coding != "aws-chunked").collect();
     (!kept.is_empty()).then(|| kept.join(","))
 }

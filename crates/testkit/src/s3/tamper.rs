@@ -12,6 +12,7 @@ use s3s::StdError;
 
 use super::exchange::Exchange;
 use super::fault::{Armed, Effect, Point};
+use super::flush::Flushes;
 
 /// The direction in which a body goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,12 +57,26 @@ pub(super) struct Tampered<B> {
     was_held: bool,
     /// Hides the size, which the headers state wrongly.
     pub(super) hides_size: bool,
+    /// Where it goes down: what came before a cut has to be on its way before the connection ends.
+    flushes: Option<Arc<Flushes>>,
+    /// How often was flushed when the last piece went through.
+    flushed: u64,
 }
 
 impl<B> Tampered<B> {
     pub(super) fn new(inner: B, direction: Direction, exchange: Arc<Exchange>) -> Self {
-        let (passed, kept, hold, was_held, hides_size) = (0, None, None, false, false);
-        Self { inner, direction, exchange, passed, kept, hold, was_held, hides_size }
+        Self {
+            inner,
+            direction,
+            exchange,
+            passed: 0,
+            kept: None,
+            hold: None,
+            was_held: false,
+            hides_size: false,
+            flushes: None,
+            flushed: 0,
+        }
     }
 
     /// Where it stalls, unless it has done so.
@@ -81,6 +96,17 @@ impl<B> Tampered<B> {
             (Direction::Up, Effect::CutUpload(at)) | (Direction::Down, Effect::CutDownload(at)) => Some(at),
             _ => None,
         })
+    }
+
+    /// Flushes are counted from now on.
+    pub(super) fn watch(&mut self, flushes: Arc<Flushes>) {
+        self.flushed = flushes.count();
+        self.flushes = Some(flushes);
+    }
+
+    /// Waits until all that went through is on its way.
+    fn poll_sent(&self, cx: &Context<'_>) -> Poll<()> {
+        self.flushes.as_ref().map_or(Poll::Ready(()), |flushes| flushes.poll_more(self.flushed, cx))
     }
 
     /// How many bytes may go through before something happens; an error where it breaks off now.
@@ -124,13 +150,22 @@ where
             let room = match this.room() {
                 Ok(0) => continue,
                 Ok(room) => room,
-                Err(cut) => return Poll::Ready(Some(Err(cut))),
+                Err(cut) => {
+                    ready!(this.poll_sent(cx));
+                    return Poll::Ready(Some(Err(cut)));
+                }
             };
             let mut data = if let Some(kept) = this.kept.take() {
                 kept
             } else {
                 match ready!(Pin::new(&mut this.inner).poll_frame(cx)) {
-                    None => return Poll::Ready(None),
+                    None => {
+                        // An end at a wrong length breaks off, too.
+                        if this.hides_size {
+                            ready!(this.poll_sent(cx));
+                        }
+                        return Poll::Ready(None);
+                    }
                     Some(Err(why)) => return Poll::Ready(Some(Err(why.into()))),
                     Some(Ok(frame)) => match frame.into_data() {
                         Ok(data) => data,
@@ -143,6 +178,7 @@ where
                 this.kept = Some(data.split_off(now));
             }
             this.passed += data.len() as u64;
+            this.flushed = this.flushes.as_ref().map_or(0, |flushes| flushes.count());
             return Poll::Ready(Some(Ok(Frame::data(data))));
         }
     }

@@ -131,7 +131,8 @@ async fn pages_of_a_listing_are_wrong_in_three_ways() {
     let keys = async |fault| {
         server.clear_faults();
         server.inject(Fault::new(Effect::Page(fault)).on("ListObjectsV2").nth(2));
-        let mut pages = client.list_objects_v2().bucket(BUCKET).max_keys(2).into_paginator().send();
+        let mut pages =
+            client.list_objects_v2().bucket(BUCKET).max_keys(2).into_paginator().stop_on_duplicate_token(false).send();
         let mut keys = String::new();
         while let Some(page) = pages.next().await {
             keys.extend(page.unwrap().contents().iter().map(|object| object.key().unwrap()));
@@ -144,13 +145,15 @@ async fn pages_of_a_listing_are_wrong_in_three_ways() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_clock_that_is_wrong_refuses_requests() {
+async fn a_clock_that_is_wrong_refuses_requests_that_were_signed_by_another() {
     let (server, client) = start().await;
     server.set_clock_skew(-3_600_000);
-    let put = client.put_object().bucket(BUCKET).key("a").send().await;
-    assert_eq!(refusal(put), code(403, "RequestTimeTooSkewed"));
+    let put = || client.put_object().bucket(BUCKET).key("a").send();
+    assert_eq!(refusal(put().await), code(403, "RequestTimeTooSkewed"));
+    // The SDK has seen the server's clock in the answer, and signs by that from now on.
+    put().await.unwrap();
     server.set_clock_skew(0);
-    client.put_object().bucket(BUCKET).key("a").send().await.unwrap();
+    assert_eq!(refusal(put().await), code(403, "RequestTimeTooSkewed"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,12 @@
 //! Buckets: made, found, deleted, listed; whether they keep versions.
 
-use s3s::dto::{CreateBucketInput, CreateBucketOutput, DeleteBucketInput, DeleteBucketOutput, HeadBucketInput, HeadBucketOutput, GetBucketLocationInput, GetBucketLocationOutput, BucketLocationConstraint, ListBucketsInput, ListBucketsOutput, Bucket, Timestamp, GetBucketVersioningInput, GetBucketVersioningOutput, BucketVersioningStatus, PutBucketVersioningInput, PutBucketVersioningOutput, GetObjectLockConfigurationInput, GetObjectLockConfigurationOutput};
+use s3s::dto::{
+    Bucket, BucketLocationConstraint, BucketVersioningStatus, CreateBucketInput, CreateBucketOutput, DeleteBucketInput,
+    DeleteBucketOutput, GetBucketLocationInput, GetBucketLocationOutput, GetBucketVersioningInput,
+    GetBucketVersioningOutput, GetObjectLockConfigurationInput, GetObjectLockConfigurationOutput, HeadBucketInput,
+    HeadBucketOutput, ListBucketsInput, ListBucketsOutput, PutBucketVersioningInput, PutBucketVersioningOutput,
+    Timestamp,
+};
 use s3s::{S3Request, S3Response, S3Result, s3_error};
 
 use super::{Backend, exchange_of};
@@ -23,7 +29,7 @@ impl Backend {
             Ok(())
         };
         self.commit(&exchange, change).await?;
-        Ok(S3Response::new(CreateBucketOutput { location: Some(location), ..CreateBucketOutput::default() }))
+        Ok(S3Response::new(CreateBucketOutput { location: Some(location) }))
     }
 
     pub(super) async fn delete_bucket(
@@ -43,18 +49,15 @@ impl Backend {
         Ok(S3Response::new(DeleteBucketOutput::default()))
     }
 
-    pub(super) async fn head_bucket(
-        &self,
-        request: S3Request<HeadBucketInput>,
-    ) -> S3Result<S3Response<HeadBucketOutput>> {
+    pub(super) fn head_bucket(&self, request: &S3Request<HeadBucketInput>) -> S3Result<S3Response<HeadBucketOutput>> {
         self.shared.state.lock().bucket(&request.input.bucket)?;
         let bucket_region = Some(self.shared.settings.region.clone());
         Ok(S3Response::new(HeadBucketOutput { bucket_region, ..HeadBucketOutput::default() }))
     }
 
-    pub(super) async fn get_bucket_location(
+    pub(super) fn get_bucket_location(
         &self,
-        request: S3Request<GetBucketLocationInput>,
+        request: &S3Request<GetBucketLocationInput>,
     ) -> S3Result<S3Response<GetBucketLocationOutput>> {
         self.shared.state.lock().bucket(&request.input.bucket)?;
         // The first region of all has no name here (API reference, GetBucketLocation).
@@ -63,11 +66,12 @@ impl Backend {
         Ok(S3Response::new(GetBucketLocationOutput { location_constraint }))
     }
 
-    pub(super) async fn list_buckets(
+    #[expect(clippy::unnecessary_wraps, reason = "it has the form of the other operations")]
+    pub(super) fn list_buckets(
         &self,
-        request: S3Request<ListBucketsInput>,
+        request: &S3Request<ListBucketsInput>,
     ) -> S3Result<S3Response<ListBucketsOutput>> {
-        let ListBucketsInput { prefix, continuation_token: after, max_buckets, .. } = request.input;
+        let ListBucketsInput { prefix, continuation_token: after, max_buckets, .. } = request.input.clone();
         let most = max_buckets.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
         let state = self.shared.state.lock();
         let all = state.buckets.iter().filter(|(name, _)| after.as_ref().is_none_or(|after| *name > after));
@@ -91,9 +95,9 @@ impl Backend {
         }))
     }
 
-    pub(super) async fn get_bucket_versioning(
+    pub(super) fn get_bucket_versioning(
         &self,
-        request: S3Request<GetBucketVersioningInput>,
+        request: &S3Request<GetBucketVersioningInput>,
     ) -> S3Result<S3Response<GetBucketVersioningOutput>> {
         let state = self.shared.state.lock();
         let status = match state.bucket(&request.input.bucket)?.versioning {
@@ -125,9 +129,9 @@ impl Backend {
     }
 
     /// No bucket has one.
-    pub(super) async fn get_object_lock_configuration(
+    pub(super) fn get_object_lock_configuration(
         &self,
-        request: S3Request<GetObjectLockConfigurationInput>,
+        request: &S3Request<GetObjectLockConfigurationInput>,
     ) -> S3Result<S3Response<GetObjectLockConfigurationOutput>> {
         self.shared.state.lock().bucket(&request.input.bucket)?;
         Err(s3_error!(ObjectLockConfigurationNotFoundError, "Object Lock configuration does not exist for this bucket"))

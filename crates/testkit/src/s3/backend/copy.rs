@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use s3s::dto::{CopySource, CopyObjectInput, CopyObjectOutput, MetadataDirective, CopyObjectResult, ETag, Timestamp, ChecksumAlgorithm, StreamingBlob};
+use s3s::dto::{
+    ChecksumAlgorithm, CopyObjectInput, CopyObjectOutput, CopyObjectResult, CopySource, ETag, MetadataDirective,
+    StreamingBlob, Timestamp,
+};
 use s3s::{S3Request, S3Response, S3Result, s3_error};
 
 use super::read::Found;

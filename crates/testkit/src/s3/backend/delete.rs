@@ -1,6 +1,8 @@
 //! Deletes objects and versions.
 
-use s3s::dto::{DeleteObjectInput, DeleteObjectOutput, DeleteObjectsInput, DeleteObjectsOutput, ETagCondition, Error, DeletedObject};
+use s3s::dto::{
+    DeleteObjectInput, DeleteObjectOutput, DeleteObjectsInput, DeleteObjectsOutput, DeletedObject, ETagCondition, Error,
+};
 use s3s::{S3Error, S3Request, S3Response, S3Result};
 
 use super::{Backend, exchange_of};
@@ -42,7 +44,9 @@ impl Backend {
                 let (mut deleted, mut errors) = (Vec::new(), Vec::new());
                 for object in delete.objects {
                     let condition = Condition::new(object.e_tag.map(ETagCondition::ETag), None)?;
-                    if let Err(error) = condition.check_delete(bucket.current(&object.key)) { errors.push(refused(&error, object.key)) } else {
+                    if let Err(error) = condition.check_delete(bucket.current(&object.key)) {
+                        errors.push(refused(&error, object.key));
+                    } else {
                         let gone = bucket.delete(object.key.as_bytes(), object.version_id.as_deref(), now);
                         deleted.push(shown(&gone, object.key, object.version_id));
                     }

@@ -1,6 +1,6 @@
 //! Lists objects, in both forms.
 
-use s3s::dto::{ListObjectsV2Input, ListObjectsV2Output, ListObjectsInput, ListObjectsOutput};
+use s3s::dto::{ListObjectsInput, ListObjectsOutput, ListObjectsV2Input, ListObjectsV2Output};
 use s3s::{S3Request, S3Response, S3Result, s3_error};
 
 use super::{Backend, exchange_of};
@@ -24,12 +24,12 @@ impl Backend {
         Ok(query.page(self.shared.state.lock().bucket(bucket)?, fault))
     }
 
-    pub(super) async fn list_objects_v2(
+    pub(super) fn list_objects_v2(
         &self,
-        request: S3Request<ListObjectsV2Input>,
+        request: &S3Request<ListObjectsV2Input>,
     ) -> S3Result<S3Response<ListObjectsV2Output>> {
-        let exchange = exchange_of(&request);
-        let input = request.input;
+        let exchange = exchange_of(request);
+        let input = request.input.clone();
         let encoding = Encoding::of(input.encoding_type.as_ref());
         let start = match (&input.continuation_token, &input.start_after) {
             (Some(token), _) => Start::parse(token)?,
@@ -62,12 +62,12 @@ impl Backend {
         }))
     }
 
-    pub(super) async fn list_objects(
+    pub(super) fn list_objects(
         &self,
-        request: S3Request<ListObjectsInput>,
+        request: &S3Request<ListObjectsInput>,
     ) -> S3Result<S3Response<ListObjectsOutput>> {
-        let exchange = exchange_of(&request);
-        let input = request.input;
+        let exchange = exchange_of(request);
+        let input = request.input.clone();
         let encoding = Encoding::of(input.encoding_type.as_ref());
         let mut query = Query {
             prefix: input.prefix.clone().unwrap_or_default().into_bytes(),

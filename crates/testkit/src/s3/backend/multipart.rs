@@ -4,7 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use s3s::dto::{CreateMultipartUploadInput, CreateMultipartUploadOutput, ChecksumAlgorithm, ChecksumType, CompleteMultipartUploadInput, CompleteMultipartUploadOutput, Checksum, ETag, AbortMultipartUploadInput, AbortMultipartUploadOutput, ListMultipartUploadsInput, ListMultipartUploadsOutput, MultipartUpload, Timestamp};
+use s3s::dto::{
+    AbortMultipartUploadInput, AbortMultipartUploadOutput, Checksum, ChecksumAlgorithm, ChecksumType,
+    CompleteMultipartUploadInput, CompleteMultipartUploadOutput, CreateMultipartUploadInput,
+    CreateMultipartUploadOutput, ETag, ListMultipartUploadsInput, ListMultipartUploadsOutput, MultipartUpload,
+    Timestamp,
+};
 use s3s::{S3Request, S3Response, S3Result, s3_error};
 
 use super::list::{echoed, most};
@@ -120,11 +125,11 @@ impl Backend {
         Ok(S3Response::new(AbortMultipartUploadOutput::default()))
     }
 
-    pub(super) async fn list_multipart_uploads(
+    pub(super) fn list_multipart_uploads(
         &self,
-        request: S3Request<ListMultipartUploadsInput>,
+        request: &S3Request<ListMultipartUploadsInput>,
     ) -> S3Result<S3Response<ListMultipartUploadsOutput>> {
-        let input = request.input;
+        let input = request.input.clone();
         let encoding = Encoding::of(input.encoding_type.as_ref());
         let prefix = input.prefix.clone().unwrap_or_default().into_bytes();
         let most = most(input.max_uploads)?;

@@ -2,7 +2,10 @@
 
 use std::ops::Bound;
 
-use s3s::dto::{Timestamp, UploadPartInput, UploadPartOutput, ETag, UploadPartCopyInput, UploadPartCopyOutput, Range, StreamingBlob, CopyPartResult, ListPartsInput, ListPartsOutput, Part, ChecksumAlgorithm, ChecksumType};
+use s3s::dto::{
+    ChecksumAlgorithm, ChecksumType, CopyPartResult, ETag, ListPartsInput, ListPartsOutput, Part, Range, StreamingBlob,
+    Timestamp, UploadPartCopyInput, UploadPartCopyOutput, UploadPartInput, UploadPartOutput,
+};
 use s3s::{S3Request, S3Response, S3Result, s3_error};
 
 use super::list::most;
@@ -121,8 +124,8 @@ impl Backend {
         }))
     }
 
-    pub(super) async fn list_parts(&self, request: S3Request<ListPartsInput>) -> S3Result<S3Response<ListPartsOutput>> {
-        let ListPartsInput { bucket, key, upload_id, part_number_marker, max_parts, .. } = request.input;
+    pub(super) fn list_parts(&self, request: &S3Request<ListPartsInput>) -> S3Result<S3Response<ListPartsOutput>> {
+        let ListPartsInput { bucket, key, upload_id, part_number_marker, max_parts, .. } = request.input.clone();
         let most = most(max_parts)?;
         let marker = part_number_marker.unwrap_or_default();
         let state = self.shared.state.lock();

@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use s3s::dto::{GetObjectInput, GetObjectOutput, Checksum, StorageClass, ETag, Timestamp, StreamingBlob, HeadObjectInput, HeadObjectOutput, GetObjectAttributesInput, GetObjectAttributesOutput, ObjectPart, ObjectAttributes, GetObjectAttributesParts};
+use s3s::dto::{
+    Checksum, ETag, GetObjectAttributesInput, GetObjectAttributesOutput, GetObjectAttributesParts, GetObjectInput,
+    GetObjectOutput, HeadObjectInput, HeadObjectOutput, ObjectAttributes, ObjectPart, StorageClass, StreamingBlob,
+    Timestamp,
+};
 use s3s::{S3Request, S3Response, S3Result, s3_error};
 
 use super::Backend;
@@ -88,8 +92,8 @@ impl Backend {
         Ok(found)
     }
 
-    pub(super) async fn get_object(&self, request: S3Request<GetObjectInput>) -> S3Result<S3Response<GetObjectOutput>> {
-        let input = request.input;
+    pub(super) fn get_object(&self, request: &S3Request<GetObjectInput>) -> S3Result<S3Response<GetObjectOutput>> {
+        let input = request.input.clone();
         let found = self.find_if(&input.bucket, &input.key, input.version_id.as_deref(), &read_condition!(input))?;
         let selection = Selection::of(&found.object, input.range.as_ref(), input.part_number)?;
         let mut output = answer!(GetObjectOutput, found, selection, input.checksum_mode.as_ref());
@@ -98,11 +102,8 @@ impl Backend {
         Ok(S3Response::new(output))
     }
 
-    pub(super) async fn head_object(
-        &self,
-        request: S3Request<HeadObjectInput>,
-    ) -> S3Result<S3Response<HeadObjectOutput>> {
-        let input = request.input;
+    pub(super) fn head_object(&self, request: &S3Request<HeadObjectInput>) -> S3Result<S3Response<HeadObjectOutput>> {
+        let input = request.input.clone();
         let found = self.find_if(&input.bucket, &input.key, input.version_id.as_deref(), &read_condition!(input))?;
         let selection = Selection::of(&found.object, input.range.as_ref(), input.part_number)?;
         let output = answer!(HeadObjectOutput, found, selection, input.checksum_mode.as_ref());
@@ -112,11 +113,11 @@ impl Backend {
         Ok(response)
     }
 
-    pub(super) async fn get_object_attributes(
+    pub(super) fn get_object_attributes(
         &self,
-        request: S3Request<GetObjectAttributesInput>,
+        request: &S3Request<GetObjectAttributesInput>,
     ) -> S3Result<S3Response<GetObjectAttributesOutput>> {
-        let input = request.input;
+        let input = request.input.clone();
         let Found { version, object, shown_version } =
             self.find(&input.bucket, &input.key, input.version_id.as_deref())?;
         let is_asked = |name| input.object_attributes.iter().any(|attribute| attribute.as_str() == name);

@@ -2,7 +2,10 @@
 
 use std::ops::Bound;
 
-use s3s::dto::{ObjectVersion, DeleteMarkerEntry, CommonPrefix, Timestamp, ETag, ObjectVersionStorageClass, ListObjectVersionsInput, ListObjectVersionsOutput};
+use s3s::dto::{
+    CommonPrefix, DeleteMarkerEntry, ETag, ListObjectVersionsInput, ListObjectVersionsOutput, ObjectVersion,
+    ObjectVersionStorageClass, Timestamp,
+};
 use s3s::{S3Request, S3Response, S3Result};
 
 use super::Backend;
@@ -47,11 +50,11 @@ impl Rows {
 }
 
 impl Backend {
-    pub(super) async fn list_object_versions(
+    pub(super) fn list_object_versions(
         &self,
-        request: S3Request<ListObjectVersionsInput>,
+        request: &S3Request<ListObjectVersionsInput>,
     ) -> S3Result<S3Response<ListObjectVersionsOutput>> {
-        let input = request.input;
+        let input = request.input.clone();
         let encoding = Encoding::of(input.encoding_type.as_ref());
         let query = Query {
             prefix: input.prefix.clone().unwrap_or_default().into_bytes(),

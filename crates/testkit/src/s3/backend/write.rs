@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use s3s::dto::{PutObjectInput, PutObjectOutput, Checksum, ETag};
+use s3s::dto::{Checksum, ETag, PutObjectInput, PutObjectOutput};
 use s3s::{S3Request, S3Response, S3Result};
 
 use super::{Backend, exchange_of};
