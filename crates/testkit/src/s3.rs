@@ -185,7 +185,7 @@ impl S3Server {
     }
 
     /// Puts a fault in force.
-    #[must_use]
+    #[expect(clippy::must_use_candidate, reason = "a fault stays in force without its handle")]
     pub fn inject(&self, fault: Fault) -> FaultHandle {
         self.shared.faults.add(fault)
     }

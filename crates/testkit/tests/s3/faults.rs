@@ -40,7 +40,7 @@ async fn a_body_that_breaks_off_on_its_way_up_is_never_stored() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_breaks_off_on_its_way_down_at_that_byte() {
     let (server, client) = start().await;
-    server.plant(BUCKET, ["a"], &[7; 300_000]);
+    server.plant(BUCKET, ["a"], &vec![7; 300_000]);
     server.inject(Fault::new(Effect::CutDownload(100_000)).on("GetObject"));
     let mut answer = client.get_object().bucket(BUCKET).key("a").send().await.unwrap();
     let mut came = 0;
