@@ -11,6 +11,9 @@ use crate::error::ErrorKind;
 /// How long a server's own words may be, in characters.
 const MOST_WORDS: usize = 200;
 
+/// The code of an answer that no S3 service gives.
+const NO_S3: &str = "web page";
+
 /// A request that failed.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
@@ -116,6 +119,7 @@ impl Failure {
     fn answered(raw: &HttpResponse, code: &str, words: &str, target: &Target) -> Self {
         let status = raw.status().as_u16();
         let header = |name: &str| raw.headers().get(name);
+        let code = if code.is_empty() && is_markup(raw) { NO_S3 } else { code };
         let repeat = match (status, code) {
             (
                 _,
@@ -171,7 +175,7 @@ impl Failure {
             "InvalidBucketName" => {
                 format!("the service does not accept the name of the bucket of {place}; correct url")
             }
-            "" if is_markup(raw) => {
+            NO_S3 => {
                 format!(
                     "{endpoint} answers with a web page (status {status}), so it is no S3 service; correct endpoint"
                 )
@@ -246,7 +250,9 @@ fn is_markup(raw: &HttpResponse) -> bool {
     let body = raw.body().bytes().unwrap_or_default().trim_ascii_start();
     let begins_so = body.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"<html"))
         || body.get(..9).is_some_and(|start| start.eq_ignore_ascii_case(b"<!doctype"));
-    begins_so || raw.headers().get("content-type").is_some_and(|kind| is_html(kind) && !body.starts_with(b"<?xml"))
+    begins_so
+        || !body.is_empty()
+            && raw.headers().get("content-type").is_some_and(|kind| is_html(kind) && !body.starts_with(b"<?xml"))
 }
 
 /// The service's own words, on one line.

@@ -93,8 +93,11 @@ impl Inner {
         range: Option<&Range<u64>>,
         if_match: Option<&EntityTag>,
     ) -> Result<GetObjectOutput, Failure> {
-        // A range header names its last byte.
-        let range = range.map(|range| format!("bytes={}-{}", range.start, range.end - 1));
+        // A range header names its last byte, and no service takes one that no file has.
+        let range = range.map(|range| match i64::try_from(range.end) {
+            Ok(end) => format!("bytes={}-{}", range.start, end - 1),
+            Err(_) => format!("bytes={}-", range.start),
+        });
         let send = || {
             let request = self.client.get_object().bucket(&at.bucket).key(&at.key);
             let request = request.set_range(range.clone()).set_if_match(if_match.map(quoted));

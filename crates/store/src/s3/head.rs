@@ -134,7 +134,9 @@ impl Inner {
     }
 
     fn properties(&self, headers: &Headers<'_>) -> Result<Properties, ErrorKind> {
-        let etag = headers.etag.ok_or_else(|| ErrorKind::Answer("the entity tag is missing".to_owned()))?;
+        let etag = headers.etag.ok_or_else(|| {
+            ErrorKind::Answer("the entity tag is missing; check that endpoint is an S3 service".to_owned())
+        })?;
         let is_whole = headers.checksum_type.is_none_or(|kind| *kind == ChecksumType::FullObject);
         let kept = headers.checksums.iter().filter(|_| is_whole);
         let mut checksums: Digests = kept.filter_map(|(algorithm, text)| checksum(*algorithm, (*text)?)).collect();

@@ -38,7 +38,9 @@ struct Cursor {
     root: String,
     /// What the keys of items begin with.
     prefix: Box<[u8]>,
-    /// The last key that came, or the one behind which the listing begins.
+    /// The key behind which the listing begins.
+    after: Option<Key>,
+    /// The last key that came.
     last: Option<Key>,
     items: VecDeque<Listed>,
     failure: Option<ErrorKind>,
@@ -53,7 +55,8 @@ pub(super) fn list(inner: Arc<Inner>, space: SpaceName, prefix: &[u8], after: Op
     let cursor = Cursor {
         root,
         prefix: prefix.into(),
-        last: after.cloned(),
+        after: after.cloned(),
+        last: None,
         items: VecDeque::new(),
         failure: None,
         next: Next::Start(Start::After(start)),
@@ -170,13 +173,16 @@ impl Cursor {
         }
         let key = Key::new(key).map_err(|error| ErrorKind::Answer(error.to_string()))?;
         if let Some(last) = self.last.as_ref().filter(|last| **last >= key) {
-            // Behind a key that is no text, the service was asked for more than was wanted.
-            if self.is_first && last.as_str().is_none() {
-                return Ok(None);
-            }
             return wrong(format!("the listing has {key} behind {last}, against the order of their bytes"));
         }
         self.last = Some(key.clone());
+        if let Some(after) = self.after.as_ref().filter(|after| **after >= key) {
+            // Where that is no text, the service was asked for more than was wanted.
+            if after.as_str().is_none() {
+                return Ok(None);
+            }
+            return wrong(format!("the listing has {key}, and was asked for keys behind {after}"));
+        }
         if !key.as_bytes().starts_with(&self.prefix) {
             return Ok(None);
         }

@@ -118,8 +118,12 @@ impl Inner {
         let mut found = Found::default();
         let put = |at, condition| self.probe_put(at, None, condition);
         let first = put(one, &Condition::None).await.map_err(|failure| failure.kind(false))?;
-        let is_md5 =
-            first.as_deref().and_then(md5_of_tag).is_some_and(|md5| digests().get(Algorithm::Md5) == Some(&md5));
+        let Some(first) = first else {
+            let endpoint = &self.target.endpoint;
+            let why = format!("{endpoint} answers without an entity tag, so it is no S3 service; correct endpoint");
+            return Err(ErrorKind::Refused(why));
+        };
+        let is_md5 = md5_of_tag(&first).is_some_and(|md5| digests().get(Algorithm::Md5) == Some(&md5));
         _ = self.tags_are_md5.set(is_md5);
         found.put_if_absent = holds(put(one, &if_absent).await)?;
         found.put_if_match = holds(put(one, &if_match).await)?;

@@ -1,0 +1,84 @@
+//! Copies and properties, their conditions and what they keep.
+
+use queuekeeper_store::store::{Condition, EntityTag, Item, Put, Store as _, UserProperties};
+use queuekeeper_store::{Algorithm, ErrorKind};
+use queuekeeper_testkit::s3::{Effect, Fault};
+
+use super::common::{Fixture, bytes, chunks, item};
+
+const MIB: usize = 1024 * 1024;
+
+fn user(value: &str) -> UserProperties {
+    UserProperties {
+        content_type: Some("text/plain".to_owned()),
+        metadata: [("creator".to_owned(), value.to_owned())].into(),
+        ..UserProperties::default()
+    }
+}
+
+#[tokio::test]
+async fn a_copy_has_the_content_and_properties_of_its_source_under_both_conditions() {
+    let fixture = Fixture::start().await;
+    let store = &fixture.store;
+    for size in [0, 10, 9 * MIB] {
+        let (from, to) = (item(&format!("from {size}")), item(&format!("to {size}")));
+        let put = Put { user: user("A"), compute: vec![Algorithm::Sha256], ..Put::default() };
+        let written = store.put(&from, chunks(bytes(size)), put).await.unwrap();
+        let copied = store.copy(&from, Some(&written.etag), &to, &Condition::IfAbsent).await.unwrap();
+        let properties = store.head(&to).await.unwrap().unwrap();
+        assert_eq!((copied.size, &copied.etag), (size as u64, &properties.etag));
+        assert_eq!(properties.user, user("A"));
+        assert_ne!(copied.digests.agree(&written.digests), Some(false));
+        assert_eq!(fixture.content(&format!("to {size}")).unwrap(), bytes(size));
+
+        let wrong = EntityTag("0".repeat(32));
+        for (if_match, condition) in
+            [(Some(&wrong), Condition::None), (None, Condition::IfAbsent), (None, Condition::IfMatch(wrong.clone()))]
+        {
+            let error = store.copy(&from, if_match, &to, &condition).await.unwrap_err();
+            assert!(error.is_precondition(), "{error}");
+        }
+        store.copy(&from, None, &to, &Condition::IfMatch(copied.etag)).await.unwrap();
+        let nowhere = item("nowhere");
+        let error = store.copy(&from, None, &nowhere, &Condition::IfMatch(wrong)).await.unwrap_err();
+        assert!(error.is_precondition(), "{error}");
+        let error = store.copy(&nowhere, None, &to, &Condition::None).await.unwrap_err();
+        assert!(matches!(error.kind, ErrorKind::NotFound), "{error}");
+        let space = Item::new("missing".parse().unwrap(), item("a").key);
+        assert!(matches!(
+            store.copy(&from, None, &space, &Condition::None).await.unwrap_err().kind,
+            ErrorKind::NoSpace
+        ));
+    }
+}
+
+#[tokio::test]
+async fn properties_are_replaced_as_a_whole_and_the_content_stays() {
+    let fixture = Fixture::start().await;
+    let store = &fixture.store;
+    let put = Put { user: user("A"), ..Put::default() };
+    let written = store.put(&item("a"), chunks("content"), put).await.unwrap();
+    let replaced = store.set_properties(&item("a"), &UserProperties::default(), Some(&written.etag)).await.unwrap();
+    let properties = store.head(&item("a")).await.unwrap().unwrap();
+    assert_eq!((&properties.user, &properties.etag), (&UserProperties::default(), &replaced.etag));
+    assert_eq!(fixture.read("a").await, b"content");
+    let wrong = EntityTag("0".repeat(32));
+    assert!(store.set_properties(&item("a"), &user("B"), Some(&wrong)).await.unwrap_err().is_precondition());
+    assert!(matches!(store.set_properties(&item("b"), &user("B"), None).await.unwrap_err().kind, ErrorKind::NotFound));
+    let odd = user("\u{fc}");
+    assert!(matches!(store.set_properties(&item("a"), &odd, None).await.unwrap_err().kind, ErrorKind::Unsupported(_)));
+}
+
+#[tokio::test]
+async fn a_copy_whose_answer_is_lost_is_looked_for() {
+    let fixture = Fixture::start().await.probed().await;
+    fixture.put("from", "content").await.unwrap();
+    let fault = fixture.server.inject(Fault::new(Effect::CutAnswer).on("CopyObject"));
+    let copied = fixture.store.copy(&item("from"), None, &item("to"), &Condition::IfAbsent).await.unwrap();
+    assert!(fault.count() >= 1);
+    fixture.server.clear_faults();
+    assert_eq!(fixture.store.head(&item("to")).await.unwrap().unwrap().etag, copied.etag);
+    let fault = fixture.server.inject(Fault::new(Effect::CutAnswer).on("DeleteObject").times(1));
+    assert!(fixture.store.delete(&item("to"), Some(&copied.etag)).await.unwrap());
+    assert_eq!(fault.count(), 1);
+}
