@@ -8,6 +8,7 @@
 //! - [`directory`]: a directory as a store;
 //! - [`limit`], [`retry`], [`metrics`]: what stores share: how many requests at once, how often again, what is counted;
 //! - [`s3`]: buckets of S3, or of what speaks its protocol;
+//! - [`ocfl`]: objects with versions, in any store;
 //! - [`audit`]: what [`AuditSink`](audit::AuditSink)s record of changes.
 //!
 //! # Invariants
@@ -28,6 +29,7 @@ pub mod metrics;
 pub mod name;
 pub mod retry;
 pub mod s3;
+pub mod ocfl;
 pub mod store;
 
 pub use audited::Audited;

@@ -1,0 +1,69 @@
+//! Removing content that no inventory names.
+
+use futures::TryStreamExt;
+use uuid::Uuid;
+
+use crate::ocfl::error::OcflError;
+use crate::ocfl::inventory::Inventory;
+use crate::ocfl::object::Object;
+use crate::ocfl::path;
+
+impl Object {
+    /// Removes what a job stored for a version and no inventory names; returns how many items that were. The version must
+    /// be decided: nobody can come to name it then. The inventory is that of the version or of a later one.
+    pub(super) async fn remove_unnamed(
+        &self,
+        version: u32,
+        job: Uuid,
+        inventory: &Inventory,
+    ) -> Result<u64, OcflError> {
+        let mut removed = 0;
+        let mut is_content = None;
+        let mut there = std::pin::pin!(self.list(&path::content_folder(version, job)));
+        while let Some((file, listed)) = there.try_next().await? {
+            let is_content: &Vec<bool> = is_content.get_or_insert_with(|| inventory.content_flags());
+            // What is no text is in no inventory.
+            let number = std::str::from_utf8(listed.key.as_bytes()).ok().and_then(|_| inventory.path_number(&file));
+            if number.is_none_or(|number| !is_content[number]) {
+                self.store.delete(&self.item_at(listed.key), None).await?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    /// The same for all jobs but one whose content is known to be named.
+    pub(super) async fn remove_all_unnamed(
+        &self,
+        version: u32,
+        inventory: &Inventory,
+        but: Option<Uuid>,
+    ) -> Result<u64, OcflError> {
+        let mut removed = 0;
+        for job in self.jobs_with_content(version).await? {
+            if but != Some(job) {
+                removed += self.remove_unnamed(version, job, inventory).await?;
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Removes everything below a folder; returns how many items that were.
+    pub(super) async fn remove_folder(&self, folder: &str) -> Result<u64, OcflError> {
+        let mut removed = 0;
+        let mut there = std::pin::pin!(self.list(folder));
+        while let Some((_, listed)) = there.try_next().await? {
+            self.store.delete(&self.item_at(listed.key), None).await?;
+            removed += 1;
+        }
+        Ok(removed)
+    }
+
+    /// The jobs that have content in the folder of a version. Folders that no writer of ours made are left out.
+    pub(super) async fn jobs_with_content(&self, version: u32) -> Result<Vec<Uuid>, OcflError> {
+        let folders = self.folders(&format!("v{version}/content/")).await?;
+        let jobs = folders.iter().filter_map(|name| Some((name, name.parse::<Uuid>().ok()?)));
+        // Only the form in which they are written.
+        Ok(jobs.filter(|(name, job)| **name == job.to_string()).map(|(_, job)| job).collect())
+    }
+}
