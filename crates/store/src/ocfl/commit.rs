@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use futures::TryStreamExt;
 use tokio::task;
+use uuid::Uuid;
 
 use crate::digest::Digests;
 use crate::ocfl::error::OcflError;
 use crate::ocfl::feed;
 use crate::ocfl::finish::is_race;
 use crate::ocfl::inventory::measure;
-use crate::ocfl::object::INVENTORY;
+use crate::ocfl::object::{Current, INVENTORY, Object};
 use crate::ocfl::path;
 use crate::ocfl::writer::Writer;
-use crate::store::{Condition, Put};
+use crate::store::{Condition, EntityTag, Put};
 
 impl Writer {
     /// Makes the version, and returns its number. Once this has returned, every reader sees it.
@@ -24,17 +25,24 @@ impl Writer {
     /// [`OcflError::Damaged`] when content that was stored is gone: somebody took this writer for dead. After any other
     /// error the version may have been made: begin it again with the same job, to finish it or to learn that it was.
     pub async fn commit(mut self) -> Result<u32, OcflError> {
-        let has_more = self.check_content().await?;
+        let has_more = match self.check_content().await {
+            Ok(has_more) => has_more,
+            // Whoever made the version removed what it does not name.
+            Err(error) => match self.object.decided(self.version).await? {
+                Some(decided) => return self.object.lost(self.version, self.job, decided, self.before).await,
+                None => return Err(error),
+            },
+        };
         let state = std::mem::take(&mut self.state);
         let files = state.iter().map(|(path, digest)| (path.as_ref(), *digest));
-        self.base.add_version(self.text.clone(), files, &self.stored);
+        self.base.add_version(self.text.clone(), files, self.stored.values());
         drop(state);
 
         let Self { object, job, version, base, before, .. } = self;
         let inventory = Arc::new(base);
         let measured = Arc::clone(&inventory);
         let measured = task::spawn_blocking(move || measure(&measured)).await;
-        let (digest, size) = measured.expect("writing to memory does not panic");
+        let (digest, size) = measured.map_err(|error| object.damaged(INVENTORY, error.to_string()))?;
         let put = Put {
             size: Some(size),
             expected: Digests::from_iter([digest.clone()]),
@@ -48,12 +56,7 @@ impl Writer {
             }
             let Some(decided) = object.decided(version).await? else { return Err(error.into()) };
             if decided.digest != digest {
-                object.remove_unnamed(version, job, &decided.inventory).await?;
-                if decided.inventory.version_of(job) != Some(version) {
-                    return Err(OcflError::Conflict { id: object.id().to_owned(), version });
-                }
-                object.finish(version, &decided.digest, before).await?;
-                return Ok(version);
+                return object.lost(version, job, decided, before).await;
             }
         }
         object.finish(version, &digest, before).await?;
@@ -80,7 +83,7 @@ impl Writer {
             return Ok(false);
         }
         let used: HashSet<_> = self.state.values().copied().collect();
-        let stored = self.stored.iter().filter(|stored| used.contains(&stored.digest()));
+        let stored = self.stored.values().filter(|stored| used.contains(&stored.digest()));
         let mut missing: HashMap<&str, u64> =
             stored.map(|stored| (self.base.stored_path(stored), stored.size())).collect();
         let mut has_more = false;
@@ -99,5 +102,23 @@ impl Writer {
             None => Ok(has_more),
             Some(file) => Err(self.object.damaged(file, "it was written, and is gone; begin the version again")),
         }
+    }
+}
+
+impl Object {
+    /// What becomes of a writer whose version was decided by another one: where that was the same job, it is made.
+    async fn lost(
+        &self,
+        version: u32,
+        job: Uuid,
+        decided: Current,
+        before: Option<EntityTag>,
+    ) -> Result<u32, OcflError> {
+        self.remove_unnamed(version, job, &decided.inventory).await?;
+        if decided.inventory.version_of(job) != Some(version) {
+            return Err(OcflError::Conflict { id: self.id().to_owned(), version });
+        }
+        self.finish(version, &decided.digest, before).await?;
+        Ok(version)
     }
 }

@@ -26,7 +26,7 @@ impl Object {
         let mut was_left = false;
         loop {
             let current = match self.root_state().await? {
-                RootState::Sound(current) => Some(current),
+                RootState::Sound(current) => Some(*current),
                 RootState::Absent => None,
                 RootState::Damaged { why, .. } => {
                     return Err(self.damaged(INVENTORY, format!("{why}; repair the object")));

@@ -11,6 +11,8 @@ mod check;
 mod decode;
 mod digests;
 mod encode;
+#[cfg(test)]
+mod tests;
 
 pub(super) use build::{Stored, VersionText};
 pub(super) use decode::{Failure, Loaded, decode};
@@ -22,7 +24,7 @@ pub(super) use encode::{encode, measure};
 pub(super) const MOST_FILES: usize = 400_000;
 
 /// The most versions that an object may have.
-const MOST_VERSIONS: usize = 10_000;
+pub(super) const MOST_VERSIONS: usize = 10_000;
 
 /// The most entries of all blocks together: a bound on memory, 8 to 12 bytes each.
 const MOST_ENTRIES: usize = 16_000_000;
@@ -64,7 +66,7 @@ struct FixityEntry {
 }
 
 /// A version, with its state by path number.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Version {
     created: String,
     message: Option<String>,
@@ -127,7 +129,7 @@ impl Inventory {
     /// The number of its newest version, from 1.
     #[must_use]
     pub fn head(&self) -> u32 {
-        u32::try_from(self.versions.len()).expect("the number of versions is limited")
+        u32::try_from(self.versions.len()).unwrap_or(u32::MAX)
     }
 
     /// What it says of a version; `None` where there is none with that number.

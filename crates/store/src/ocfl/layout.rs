@@ -32,6 +32,10 @@ pub(super) fn object_root(id: &str) -> Result<String, OcflError> {
     if id.chars().any(char::is_control) {
         return Err(invalid("it has control characters"));
     }
+    if id.contains('%') {
+        // It becomes `%25`, which a directory store escapes once more.
+        return Err(invalid("it has a percent sign, which not every store holds literally"));
+    }
     let mut hashers = Hashers::new([Algorithm::Sha256]);
     hashers.update(id.as_bytes());
     let digest = hashers.finish().strongest().map(ToString::to_string).expect("one algorithm was asked for");
@@ -89,7 +93,7 @@ mod tests {
 
     #[test]
     fn identifiers_that_no_object_can_have_are_refused() {
-        for id in ["", "a\nb", &"a".repeat(1025)] {
+        for id in ["", "a\nb", "100%", &"a".repeat(1025)] {
             assert!(object_root(id).is_err(), "{id:?}");
         }
     }

@@ -60,7 +60,7 @@ pub(super) enum RootState {
     /// None.
     Absent,
     /// One that a sidecar confirms, that of the root or that of its version.
-    Sound(Current),
+    Sound(Box<Current>),
     /// One that cannot be read, or that no sidecar confirms.
     Damaged {
         /// Its entity tag.
@@ -94,7 +94,7 @@ impl Object {
     /// [`OcflError::Damaged`] when there is an inventory but none that a sidecar confirms; those of the store.
     pub async fn read(&self) -> Result<Option<Snapshot>, OcflError> {
         let found = match self.root_state().await? {
-            RootState::Sound(current) => Some(current),
+            RootState::Sound(current) => Some(*current),
             RootState::Absent => self.newest_complete().await?,
             RootState::Damaged { why, .. } => match self.newest_complete().await? {
                 Some(current) => Some(current),
@@ -115,7 +115,7 @@ impl Object {
                 Some((etag, Ok((inventory, digest)))) => {
                     let head = format!("v{}/{SIDECAR}", inventory.head());
                     if self.confirms(SIDECAR, &digest).await? || self.confirms(&head, &digest).await? {
-                        return Ok(RootState::Sound(Current { inventory, digest, etag }));
+                        return Ok(RootState::Sound(Box::new(Current { inventory, digest, etag })));
                     }
                     (etag, format!("it has the SHA-512 {digest}, which neither its sidecar nor {head} names"))
                 }
@@ -165,14 +165,15 @@ impl Object {
         let etag = content.properties.etag.clone();
         let read = match feed::read_inventory(content.chunks).await {
             Ok(loaded) if loaded.bytes != content.properties.size => {
-                return Err(self.broken(&item, format!("{} of {} bytes came", loaded.bytes, content.properties.size)));
+                let why = format!("{} of {} bytes came", loaded.bytes, content.properties.size);
+                return Err(self.broken(&item, &why));
             }
             Ok(loaded) if loaded.inventory.id() != self.id => {
                 Err(format!("it is that of object {:?}", loaded.inventory.id().chars().take(100).collect::<String>()))
             }
             Ok(loaded) => Ok((loaded.inventory, loaded.digest)),
             Err(Failure::Form(why)) => Err(why),
-            Err(Failure::Read(error)) => return Err(self.broken(&item, error.to_string())),
+            Err(Failure::Read(error)) => return Err(self.broken(&item, &error.to_string())),
         };
         Ok(Some((etag, read)))
     }
@@ -242,7 +243,7 @@ impl Object {
     }
 
     /// A stream that ended early.
-    pub(super) fn broken(&self, item: &Item, why: String) -> OcflError {
+    pub(super) fn broken(&self, item: &Item, why: &str) -> OcflError {
         OcflError::Store(broken(&*self.store, item, why))
     }
 }
@@ -265,7 +266,7 @@ pub(super) fn is_absent(error: &Error) -> bool {
     matches!(error.kind, ErrorKind::NotFound)
 }
 
-fn broken(store: &dyn Store, item: &Item, why: String) -> Error {
+fn broken(store: &dyn Store, item: &Item, why: &str) -> Error {
     let kind = ErrorKind::Unavailable(format!("it could not be read to its end: {why}"));
     Error { store: store.name().clone(), operation: Operation::Get, subject: item.to_string(), kind }
 }
@@ -282,7 +283,7 @@ pub(super) async fn read_small(
         Err(error) => return Err(error.into()),
     };
     let mut bytes = BytesMut::new();
-    let failed = |error: io::Error| broken(store, item, error.to_string());
+    let failed = |error: io::Error| broken(store, item, &error.to_string());
     while let Some(chunk) = content.chunks.try_next().await.map_err(failed)? {
         bytes.extend_from_slice(&chunk);
         if bytes.len() as u64 > most {

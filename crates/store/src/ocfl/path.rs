@@ -1,6 +1,6 @@
 //! What logical paths may be, and which content paths files are written under.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use uuid::Uuid;
@@ -72,12 +72,37 @@ pub(super) fn folders(path: &str) -> impl Iterator<Item = &str> {
     path.rmatch_indices('/').map(|(at, _)| &path[..at])
 }
 
-/// Paths in byte order, with what belongs to each.
-pub(super) type Paths<V> = BTreeMap<Box<str>, V>;
+/// Paths in byte order.
+pub(super) trait Paths {
+    /// The path that equals a text.
+    fn equal(&self, path: &str) -> Option<&str>;
+    /// The first path above a text.
+    fn above(&self, path: &str) -> Option<&str>;
+}
+
+impl<V> Paths for BTreeMap<Box<str>, V> {
+    fn equal(&self, path: &str) -> Option<&str> {
+        self.get_key_value(path).map(|(path, _)| &**path)
+    }
+
+    fn above(&self, path: &str) -> Option<&str> {
+        self.range::<str, _>((Bound::Excluded(path), Bound::Unbounded)).next().map(|(path, _)| &**path)
+    }
+}
+
+impl Paths for BTreeSet<Box<str>> {
+    fn equal(&self, path: &str) -> Option<&str> {
+        self.get(path).map(|path| &**path)
+    }
+
+    fn above(&self, path: &str) -> Option<&str> {
+        self.range::<str, _>((Bound::Excluded(path), Bound::Unbounded)).next().map(|path| &**path)
+    }
+}
 
 /// Checks that a path can come beside others: that it is none of them, nor a folder of one, nor one a folder of it.
-pub(super) fn check_among<V>(path: &str, others: &Paths<V>) -> Result<(), PathError> {
-    if others.contains_key(path) {
+pub(super) fn check_among(path: &str, others: &impl Paths) -> Result<(), PathError> {
+    if others.equal(path).is_some() {
         return Err(PathError::Exists(shown(path)));
     }
     match conflict(path, others) {
@@ -88,13 +113,12 @@ pub(super) fn check_among<V>(path: &str, others: &Paths<V>) -> Result<(), PathEr
 }
 
 /// A path of these that is a folder of another one, or of which that is a folder.
-pub(super) fn conflict<'a, V>(path: &str, others: &'a Paths<V>) -> Option<&'a str> {
-    if let Some((outer, _)) = folders(path).find_map(|folder| others.get_key_value(folder)) {
+pub(super) fn conflict<'a>(path: &str, others: &'a impl Paths) -> Option<&'a str> {
+    if let Some(outer) = folders(path).find_map(|folder| others.equal(folder)) {
         return Some(outer);
     }
     let folder = format!("{path}/");
-    let (inner, _) = others.range::<str, _>((Bound::Excluded(folder.as_str()), Bound::Unbounded)).next()?;
-    inner.starts_with(&folder).then_some(inner)
+    others.above(&folder).filter(|inner| inner.starts_with(&folder))
 }
 
 /// Where a job's content of a version lies, with a slash at the end: `v2/content/JOB-UUID/`.
@@ -169,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_path_is_a_file_or_a_folder() {
-        let others: Paths<()> = ["a/b", "a-b", "c"].map(|path| (path.into(), ())).into();
+        let others = BTreeSet::from(["a/b", "a-b", "c"].map(Box::from));
         for path in ["a/c", "a.b", "d", "a-b2", "a/b2/c"] {
             assert_eq!(check_among(path, &others), Ok(()), "{path}");
         }

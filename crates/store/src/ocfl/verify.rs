@@ -212,7 +212,7 @@ impl Object {
             Err(error) => return Err(error.into()),
         };
         let mut hashers = Hashers::new(digests.iter().map(Digest::algorithm).chain([Algorithm::Sha512]));
-        let broken = |error: std::io::Error| self.broken(&item, error.to_string());
+        let broken = |error: std::io::Error| self.broken(&item, &error.to_string());
         while let Some(chunk) = content.chunks.try_next().await.map_err(broken)? {
             hashers.update(&chunk);
         }

@@ -1,6 +1,6 @@
 //! A new version of an object, while it is being put together.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 
 use futures::stream::FuturesUnordered;
@@ -10,9 +10,10 @@ use uuid::Uuid;
 
 use crate::digest::{Algorithm, Digest};
 use crate::ocfl::error::OcflError;
-use crate::ocfl::inventory::{DigestId, Inventory, MOST_FILES, Stored, User, VersionText};
+use crate::ocfl::inventory::{DigestId, Inventory, MOST_FILES, MOST_VERSIONS, Stored, User, VersionText};
 use crate::ocfl::object::Object;
-use crate::ocfl::path::{self, PathError, Paths};
+use crate::ocfl::path::{self, PathError};
+use crate::ocfl::strings::StringId;
 use crate::store::EntityTag;
 
 /// How many items of earlier attempts of a job are looked at.
@@ -70,12 +71,13 @@ pub struct Writer {
     /// The entity tag of the root inventory; `None` for a new object.
     pub(super) before: Option<EntityTag>,
     /// The digests of the files, by logical path.
-    pub(super) state: Paths<DigestId>,
-    pub(super) stored: Vec<Stored>,
+    pub(super) state: BTreeMap<Box<str>, DigestId>,
+    /// What was stored, by the number of its content path.
+    pub(super) stored: HashMap<StringId, Stored>,
     /// The digests of what was stored.
     new_digests: HashSet<DigestId>,
     /// Names in the folder of the job's content: those of an earlier attempt, and ours.
-    pub(super) names: Paths<()>,
+    pub(super) names: BTreeSet<Box<str>>,
 }
 
 impl fmt::Debug for Writer {
@@ -101,26 +103,33 @@ impl Object {
             return Ok(Begun::Done(version));
         }
         let version = base.head() + 1;
-        let mut state = Paths::new();
+        if version as usize > MOST_VERSIONS {
+            return Err(self.too_many(format!("version {version}"), MOST_VERSIONS));
+        }
+        let mut state = BTreeMap::new();
         if start == Start::Head {
             state.extend(base.state_of(base.head()).map(|(path, digest)| (path.into(), digest)));
         }
-        let mut names = Paths::new();
+        let mut names = BTreeSet::new();
         let folder = path::content_folder(version, job);
         let mut left = std::pin::pin!(self.list(&folder));
         while let Some((file, _)) = left.try_next().await? {
-            names.insert(file[folder.len()..].into(), ());
+            names.insert(file[folder.len()..].into());
             if names.len() > MOST_LEFT {
-                let what = format!("more than {MOST_LEFT} items of earlier attempts in {folder}");
-                return Err(OcflError::TooMany { id: self.id().to_owned(), what, most: MOST_LEFT });
+                let what = format!("{} items of earlier attempts in {folder}", names.len());
+                return Err(self.too_many(what, MOST_LEFT));
             }
         }
         let message = if message.is_empty() { format!("job {job}") } else { format!("job {job}: {message}") };
         let text = VersionText { created: created.to_string(), message, user };
         let object = self.clone();
-        let (stored, new_digests) = (Vec::new(), HashSet::new());
+        let (stored, new_digests) = (HashMap::new(), HashSet::new());
         let writer = Writer { object, job, text, version, base, before, state, stored, new_digests, names };
         Ok(Begun::Writer(Box::new(writer)))
+    }
+
+    fn too_many(&self, what: String, most: usize) -> OcflError {
+        OcflError::TooMany { id: self.id().to_owned(), what, most }
     }
 }
 
@@ -158,8 +167,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Adds many files, or replaces them where the version has them, some at a time. After an error, those whose content
-    /// was being stored are not in the version, nor replaced.
+    /// Adds many files, or replaces them where the version has them, some at a time; each path comes once. After an error,
+    /// those whose content was being stored are not in the version, nor replaced.
     ///
     /// # Errors
     /// The first one of those of [`Self::add`].
@@ -170,7 +179,7 @@ impl Writer {
     ) -> Result<(), OcflError> {
         let mut files = std::pin::pin!(files.fuse());
         let mut running = FuturesUnordered::new();
-        let mut paths = Paths::new();
+        let mut paths = BTreeSet::new();
         loop {
             tokio::select! {
                 Some((path, file)) = files.next(), if running.len() < at_a_time.max(1) => {
@@ -178,13 +187,12 @@ impl Writer {
                         self.check_new(&path)?;
                     }
                     path::check_among(&path, &paths).map_err(|error| self.path_error(error))?;
-                    paths.insert(path.as_str().into(), ());
+                    paths.insert(path.as_str().into());
                     let put = self.plan(&path, file);
                     running.push(async move { (path, put.run().await) });
                 }
                 Some((path, put)) = running.next(), if !running.is_empty() => {
                     self.record(&path, put?);
-                    paths.remove(path.as_str());
                 }
                 else => return Ok(()),
             }
@@ -236,8 +244,7 @@ impl Writer {
 
     fn check_new(&self, path: &str) -> Result<(), OcflError> {
         if self.state.len() >= MOST_FILES {
-            let what = format!("{} files", self.state.len() + 1);
-            return Err(OcflError::TooMany { id: self.object.id().to_owned(), what, most: MOST_FILES });
+            return Err(self.object.too_many(format!("{} files", self.state.len() + 1), MOST_FILES));
         }
         let checked = path::check(path).and_then(|()| path::check_among(path, &self.state));
         checked.map_err(|error| self.path_error(error))
@@ -260,7 +267,7 @@ impl Writer {
             // A file or folder of that name was stored, and is in the version no more.
             name = path::digest_name(logical);
         }
-        let is_taken = self.names.insert(name.as_str().into(), ()).is_some();
+        let is_taken = !self.names.insert(name.as_str().into());
         Put::Content(Box::new(ContentPut { object: self.object.clone(), folder, name, is_taken, file }))
     }
 
@@ -274,11 +281,11 @@ impl Writer {
             Done::Known(digest) => self.base.intern_digest(&digest),
             Done::Stored { content_path, digest, sha256, size } => {
                 let name = &content_path[path::content_folder(self.version, self.job).len()..];
-                self.names.insert(name.into(), ());
+                self.names.insert(name.into());
                 let content = self.base.stored(&content_path, &digest, size, sha256.as_ref());
                 self.new_digests.insert(content.digest());
                 let digest = content.digest();
-                self.stored.push(content);
+                self.stored.insert(content.path(), content);
                 digest
             }
         };

@@ -86,13 +86,15 @@ impl<T, F: FnOnce(&str) -> Result<T, String>> Visitor<'_> for Text<F> {
     }
 }
 
-/// Reads an object by handing each of its keys, with what follows it, to a function; a key that comes twice is refused.
-pub(super) struct Keys<F> {
+/// Reads an object with fixed keys. One that comes twice, is unknown, or is required and missing, is refused.
+pub(super) struct ObjectSeed<F> {
     /// What it is, for errors.
     pub(super) what: &'static str,
-    /// Its keys.
+    /// The keys that it may have.
     pub(super) keys: &'static [&'static str],
-    /// Takes the value of a key, by its place in `keys`.
+    /// How many of them, the first ones, it must have.
+    pub(super) required: usize,
+    /// Takes the values, by the place of their key in `keys`.
     pub(super) take: F,
 }
 
@@ -102,7 +104,7 @@ pub(super) trait TakeValue {
     fn take<'de, A: MapAccess<'de>>(&mut self, key: usize, map: &mut A) -> Result<(), A::Error>;
 }
 
-impl<'de, F: TakeValue> DeserializeSeed<'de> for Keys<F> {
+impl<'de, F: TakeValue> DeserializeSeed<'de> for ObjectSeed<F> {
     type Value = F;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<F, D::Error> {
@@ -110,7 +112,7 @@ impl<'de, F: TakeValue> DeserializeSeed<'de> for Keys<F> {
     }
 }
 
-impl<'de, F: TakeValue> Visitor<'de> for Keys<F> {
+impl<'de, F: TakeValue> Visitor<'de> for ObjectSeed<F> {
     type Value = F;
 
     fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -131,6 +133,9 @@ impl<'de, F: TakeValue> Visitor<'de> for Keys<F> {
             seen |= 1 << key;
             self.take.take(key, &mut map)?;
         }
-        Ok(self.take)
+        match keys[..self.required].iter().enumerate().find(|(place, _)| seen & (1 << place) == 0) {
+            None => Ok(self.take),
+            Some((_, key)) => Err(A::Error::custom(format!("{} has no {key:?}", self.what))),
+        }
     }
 }

@@ -29,6 +29,11 @@ impl Stored {
         self.digest
     }
 
+    /// The number of its content path.
+    pub(in crate::ocfl) fn path(&self) -> StringId {
+        self.path
+    }
+
     /// Its size in bytes.
     pub(in crate::ocfl) fn size(&self) -> u64 {
         self.size
@@ -97,12 +102,12 @@ impl Inventory {
         &mut self,
         text: VersionText,
         files: impl Iterator<Item = (&'a str, DigestId)>,
-        stored: &[Stored],
+        stored: impl Iterator<Item = &'a Stored>,
     ) {
         let mut state: Vec<_> = files.map(|(path, digest)| Entry { digest, path: self.paths.intern(path) }).collect();
         state.sort_unstable_by_key(|entry| entry.path);
         let used: HashSet<_> = state.iter().map(|entry| entry.digest).collect();
-        for Stored { digest, path, sha256, .. } in stored.iter().filter(|stored| used.contains(&stored.digest)) {
+        for Stored { digest, path, sha256, .. } in stored.filter(|stored| used.contains(&stored.digest)) {
             let (digest, path) = (*digest, *path);
             self.manifest.push(Entry { digest, path });
             if let Some(sha256) = *sha256 {

@@ -6,9 +6,10 @@ use std::io;
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 
-use super::block::{Block, BlockSeed, Keys, TakeValue, Text};
+use super::block::{Block, BlockSeed, ObjectSeed, TakeValue, Text};
 use super::{
-    Entry, FixityEntry, Inventory, MOST_ENTRIES, MOST_FILES, MOST_TEXT_BYTES, MOST_VERSIONS, User, Version, check,
+    DigestId, DigestTable, Entry, FixityEntry, Inventory, MOST_ENTRIES, MOST_FILES, MOST_TEXT_BYTES, MOST_VERSIONS,
+    User, Version, check,
 };
 use crate::digest::{Algorithm, Digest};
 use crate::ocfl::feed::Feed;
@@ -52,23 +53,20 @@ pub(in crate::ocfl) fn decode(mut feed: Feed) -> Result<Loaded, Failure> {
     Ok(Loaded { inventory, digest, bytes })
 }
 
-fn top() -> Keys<Parts> {
+fn top() -> ObjectSeed<Parts> {
     const KEYS: &[&str] =
-        &["id", "type", "digestAlgorithm", "head", "contentDirectory", "manifest", "fixity", "versions"];
-    Keys { what: "an inventory", keys: KEYS, take: Parts::default() }
+        &["id", "type", "digestAlgorithm", "head", "manifest", "versions", "contentDirectory", "fixity"];
+    ObjectSeed { what: "the inventory", keys: KEYS, required: 6, take: Parts::default() }
 }
 
 /// What was read so far.
 #[derive(Default)]
 struct Parts {
-    id: Option<String>,
-    has_type: bool,
-    has_algorithm: bool,
-    head: Option<u32>,
+    id: String,
+    head: u32,
     names_content_directory: bool,
-    has_manifest: bool,
     entries: usize,
-    digests: super::DigestTable,
+    digests: DigestTable,
     paths: Strings,
     manifest: Vec<Entry>,
     fixity: Vec<FixityEntry>,
@@ -80,31 +78,28 @@ struct Parts {
 impl TakeValue for Parts {
     fn take<'de, A: MapAccess<'de>>(&mut self, key: usize, map: &mut A) -> Result<(), A::Error> {
         match key {
-            0 => self.id = Some(map.next_value_seed(Text(|id: &str| Ok(id.to_owned())))?),
-            1 => self.has_type = map.next_value_seed(Text(|text: &str| only(text, TYPE, "type")))?,
-            2 => {
-                self.has_algorithm = map.next_value_seed(Text(|text: &str| only(text, "sha512", "digestAlgorithm")))?
-            }
-            3 => self.head = Some(map.next_value_seed(Text(version_number))?),
+            0 => self.id = map.next_value_seed(Text(|id: &str| Ok(id.to_owned())))?,
+            1 => map.next_value_seed(Text(|text: &str| only(text, TYPE, "type")))?,
+            2 => map.next_value_seed(Text(|text: &str| only(text, "sha512", "digestAlgorithm")))?,
+            3 => self.head = map.next_value_seed(Text(version_number))?,
             4 => {
-                let name = Text(|text: &str| only(text, "content", "contentDirectory"));
-                self.names_content_directory = map.next_value_seed(name)?;
-            }
-            5 => {
-                self.has_manifest = true;
                 map.next_value_seed(BlockSeed(&mut Manifest { parts: self, digest: 0 }))?;
                 self.manifest.sort_unstable();
             }
-            6 => map.next_value_seed(Fixity(self))?,
-            _ => map.next_value_seed(Versions(self))?,
+            5 => map.next_value_seed(Versions(self))?,
+            6 => {
+                map.next_value_seed(Text(|text: &str| only(text, "content", "contentDirectory")))?;
+                self.names_content_directory = true;
+            }
+            _ => map.next_value_seed(Fixity(self))?,
         }
         Ok(())
     }
 }
 
-fn only(text: &str, value: &str, what: &str) -> Result<bool, String> {
+fn only(text: &str, value: &str, what: &str) -> Result<(), String> {
     if text == value {
-        return Ok(true);
+        return Ok(());
     }
     Err(format!("{what} is {:?}; this program reads {value:?} only", path::shown(text)))
 }
@@ -137,30 +132,18 @@ impl Parts {
         Ok(id)
     }
 
-    fn digest(&mut self, text: &str) -> Result<super::DigestId, String> {
+    fn digest(&mut self, text: &str) -> Result<DigestId, String> {
         let digest = Digest::from_hex(Algorithm::Sha512, text).map_err(|error| error.to_string())?;
         Ok(self.digests.intern(&digest))
     }
 
     fn finish(self) -> Result<Inventory, String> {
-        let missing = |what: &str| format!("it has no {what:?}");
-        for (is_there, what) in [
-            (self.has_type, "type"),
-            (self.has_algorithm, "digestAlgorithm"),
-            (self.has_manifest, "manifest"),
-            (!self.versions.is_empty(), "versions"),
-        ] {
-            if !is_there {
-                return Err(missing(what));
-            }
-        }
-        let head = self.head.ok_or_else(|| missing("head"))?;
-        let count = self.versions.len();
+        let (head, count) = (self.head, self.versions.len());
         if !self.versions.keys().copied().eq(1..=head) {
-            return Err(format!("head is v{head}, and there are {count} versions: they are not v1 to v{head}"));
+            return Err(format!("head is v{head}, and its {count} versions are not v1 to v{head}"));
         }
         Ok(Inventory {
-            id: self.id.ok_or_else(|| missing("id"))?,
+            id: self.id,
             names_content_directory: self.names_content_directory,
             digests: self.digests,
             paths: self.paths,
@@ -175,7 +158,7 @@ impl Parts {
 
 struct Manifest<'a> {
     parts: &'a mut Parts,
-    digest: super::DigestId,
+    digest: DigestId,
 }
 
 impl Block for Manifest<'_> {
@@ -194,7 +177,7 @@ impl Block for Manifest<'_> {
 
 struct State<'a> {
     parts: &'a mut Parts,
-    digest: super::DigestId,
+    digest: DigestId,
     entries: Vec<Entry>,
 }
 
@@ -285,9 +268,9 @@ impl<'de> Visitor<'de> for Versions<'_> {
         const KEYS: &[&str] = &["created", "state", "message", "user"];
         let parts = self.0;
         while let Some(number) = map.next_key_seed(Text(version_number))? {
-            let version = VersionParts { parts, created: None, state: None, message: None, user: None };
-            let version = map.next_value_seed(Keys { what: "a version", keys: KEYS, take: version })?.finish();
-            let version = version.map_err(|why| A::Error::custom(format!("version {number} has no {why:?}")))?;
+            let take = VersionParts { parts, version: Version::default() };
+            let read = map.next_value_seed(ObjectSeed { what: "a version", keys: KEYS, required: 2, take })?;
+            let version = read.version;
             if parts.versions.insert(number, version).is_some() {
                 return Err(A::Error::custom(format!("version {number} comes twice")));
             }
@@ -298,63 +281,42 @@ impl<'de> Visitor<'de> for Versions<'_> {
 
 struct VersionParts<'a> {
     parts: &'a mut Parts,
-    created: Option<String>,
-    state: Option<Vec<Entry>>,
-    message: Option<String>,
-    user: Option<UserParts>,
+    version: Version,
 }
 
 impl TakeValue for VersionParts<'_> {
     fn take<'de, A: MapAccess<'de>>(&mut self, key: usize, map: &mut A) -> Result<(), A::Error> {
         let owned = Text(|text: &str| Ok(text.to_owned()));
+        let version = &mut self.version;
         match key {
-            0 => self.created = Some(map.next_value_seed(owned)?),
+            0 => version.created = map.next_value_seed(owned)?,
             1 => {
                 let mut state = State { parts: self.parts, digest: 0, entries: Vec::new() };
                 map.next_value_seed(BlockSeed(&mut state))?;
-                let mut entries = state.entries;
-                entries.sort_unstable_by_key(|entry| entry.path);
-                entries.shrink_to_fit();
-                self.state = Some(entries);
+                version.state = state.entries;
+                version.state.sort_unstable_by_key(|entry| entry.path);
+                version.state.shrink_to_fit();
             }
-            2 => self.message = Some(map.next_value_seed(owned)?),
+            2 => version.message = Some(map.next_value_seed(owned)?),
             _ => {
-                let user = Keys { what: "a user", keys: &["name", "address"], take: UserParts::default() };
-                self.user = Some(map.next_value_seed(user)?);
+                let take = UserParts(User { name: String::new(), address: None });
+                let user = ObjectSeed { what: "a user", keys: &["name", "address"], required: 1, take };
+                version.user = Some(map.next_value_seed(user)?.0);
             }
         }
         Ok(())
     }
 }
 
-impl VersionParts<'_> {
-    fn finish(self) -> Result<Version, &'static str> {
-        let user = match self.user {
-            None => None,
-            Some(UserParts { name, address }) => Some(User { name: name.ok_or("name of its user")?, address }),
-        };
-        Ok(Version {
-            created: self.created.ok_or("created")?,
-            state: self.state.ok_or("state")?,
-            message: self.message,
-            user,
-        })
-    }
-}
-
-#[derive(Default)]
-struct UserParts {
-    name: Option<String>,
-    address: Option<String>,
-}
+struct UserParts(User);
 
 impl TakeValue for UserParts {
     fn take<'de, A: MapAccess<'de>>(&mut self, key: usize, map: &mut A) -> Result<(), A::Error> {
         let text = map.next_value_seed(Text(|text: &str| Ok(text.to_owned())))?;
         if key == 0 {
-            self.name = Some(text);
+            self.0.name = text;
         } else {
-            self.address = Some(text);
+            self.0.address = Some(text);
         }
         Ok(())
     }

@@ -136,7 +136,7 @@ impl ContentPut {
             Err(error) => return Err(error.into()),
         };
         let hashers = hash(content.chunks, &[Algorithm::Sha256, Algorithm::Sha512]).await;
-        let hashers = hashers.map_err(|error| self.object.broken(&item, error.to_string()))?;
+        let hashers = hashers.map_err(|error| self.object.broken(&item, &error.to_string()))?;
         let size = hashers.bytes();
         Ok(Some((hashers.finish(), size)))
     }

@@ -1,0 +1,22 @@
+//! Objects in stores: written, interrupted at each write, raced for, damaged, repaired, and judged by a validator that is
+//! not ours.
+
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
+#[path = "ocfl/crash.rs"]
+mod crash;
+#[path = "ocfl/damage.rs"]
+mod damage;
+#[path = "ocfl/helpers.rs"]
+mod helpers;
+#[path = "ocfl/model.rs"]
+mod model;
+#[path = "ocfl/rivals.rs"]
+mod rivals;
+#[path = "ocfl/versions.rs"]
+mod versions;
+
+#[path = "support/memory.rs"]
+mod memory;
+#[path = "support/steps.rs"]
+mod steps;
