@@ -27,9 +27,9 @@ pub mod key;
 pub mod limit;
 pub mod metrics;
 pub mod name;
+pub mod ocfl;
 pub mod retry;
 pub mod s3;
-pub mod ocfl;
 pub mod store;
 
 pub use audited::Audited;
