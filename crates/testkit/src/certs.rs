@@ -48,7 +48,7 @@ impl Authority {
         Self { directory: directory.to_owned(), issuer: Issuer::new(params, key), ca_file }
     }
 
-    /// Makes a certificate for `127.0.0.1` and `localhost`.
+    /// Makes a certificate for `127.0.0.1`, `localhost`, and the hosts below `s3.localhost` that buckets are.
     #[must_use]
     pub fn certify(&self, name: &str) -> Certified {
         self.certify_between(name, (1975, 1, 1), (4096, 1, 1))
@@ -58,7 +58,8 @@ impl Authority {
     #[must_use]
     pub fn certify_between(&self, name: &str, from: Day, until: Day) -> Certified {
         let date = |(year, month, day)| rcgen::date_time_ymd(year, month, day);
-        let mut params = CertificateParams::new(["127.0.0.1".to_owned(), "localhost".to_owned()]).unwrap();
+        let mut params =
+            CertificateParams::new(["127.0.0.1", "localhost", "*.s3.localhost"].map(str::to_owned)).unwrap();
         params.distinguished_name.push(DnType::CommonName, name);
         (params.not_before, params.not_after) = (date(from), date(until));
         let key = KeyPair::generate().unwrap();

@@ -5,6 +5,10 @@
 mod s3 {
     mod common;
     mod conditions;
+    mod content;
     mod faults;
     mod keys;
+    mod listing;
+    mod multipart;
+    mod versions;
 }
