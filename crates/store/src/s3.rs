@@ -1,7 +1,7 @@
 //! A store in buckets of S3, or of a service that speaks its protocol.
 //!
 //! Requests go through the AWS SDK, which signs them and reads the answers. Repetitions, limits of time and of requests at
-//! once are ours ([`Inner::call`]), and the SDK's are off. From a space to bytes:
+//! once are ours (in `call`), and the SDK's are off. From a space to bytes:
 //!
 //! - [`config`], [`place`], [`credentials`]: what is configured; `client`: the SDK's client for it;
 //! - `call`, `failure`: one request, and what it fails with;

@@ -1,19 +1,20 @@
 //! Copies within the store, and an item onto itself with other properties.
 
 use std::fmt;
+use std::sync::Arc;
 
 use aws_sdk_s3::types::{CompletedPart, MetadataDirective};
-use bytes::Bytes;
+use bytes::BytesMut;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::digest::{Algorithm, Digests};
+use crate::digest::{Algorithm, Digest, Digests, Hashers};
 use crate::error::{ErrorKind, Operation};
-use crate::s3::Inner;
 use crate::s3::head::{Headed, check_user, checksum, md5_of_tag, quoted, tag};
 use crate::s3::place::Object;
-use crate::s3::put::{conditions, has_user};
+use crate::s3::put::{self, Whole, conditions, has_user};
 use crate::s3::upload::{Completion, Upload};
+use crate::s3::{Inner, get};
 use crate::store::{Condition, EntityTag, Item, UserProperties, Written};
 
 /// The most that S3 copies with one request, in bytes.
@@ -31,6 +32,7 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_'
 /// A copy that is to be made.
 struct Copying<'a> {
     operation: Operation,
+    item: &'a Item,
     from: &'a Object,
     source: &'a Headed,
     to: &'a Object,
@@ -57,7 +59,7 @@ pub(super) fn encode(key: &str) -> impl fmt::Display {
 
 impl Inner {
     pub(super) async fn copy(
-        &self,
+        self: &Arc<Self>,
         from: &Item,
         if_match: Option<&EntityTag>,
         to: &Item,
@@ -67,12 +69,12 @@ impl Inner {
         let (at, target) = (self.place.object(&from.space, &from.key)?, self.place.object(&to.space, &to.key)?);
         let source = self.source(operation, from, &at, if_match).await?;
         self.require_space(operation, &to.space).await?;
-        let copying = Copying { operation, from: &at, source: &source, to: &target, condition, user: None };
+        let copying = Copying { operation, item: from, from: &at, source: &source, to: &target, condition, user: None };
         self.copy_as_it_holds(&copying).await
     }
 
     pub(super) async fn set_properties(
-        &self,
+        self: &Arc<Self>,
         item: &Item,
         user: &UserProperties,
         if_match: Option<&EntityTag>,
@@ -84,7 +86,7 @@ impl Inner {
         // Content that another one writes meanwhile must not be overwritten with what was there before.
         let condition = Condition::IfMatch(source.properties.etag.clone());
         let (source, condition, user) = (&source, &condition, Some(user));
-        self.copy_as_it_holds(&Copying { operation, from: &at, source, to: &at, condition, user }).await
+        self.copy_as_it_holds(&Copying { operation, item, from: &at, source, to: &at, condition, user }).await
     }
 
     async fn source(
@@ -103,7 +105,7 @@ impl Inner {
     }
 
     /// Copies by the requests whose conditions the service holds.
-    async fn copy_as_it_holds(&self, copying: &Copying<'_>) -> Result<Written, ErrorKind> {
+    async fn copy_as_it_holds(self: &Arc<Self>, copying: &Copying<'_>) -> Result<Written, ErrorKind> {
         let found = self.found().await?;
         let by_copy = match copying.condition {
             Condition::None => true,
@@ -117,8 +119,9 @@ impl Inner {
         if by_parts && copying.source.properties.size > 0 {
             return self.copy_in_parts(copying, found.kept_of_parts).await;
         }
-        if copying.source.properties.size == 0 && found.holds_for_put(copying.condition) {
-            return self.copy_nothing(copying).await;
+        // Neither copies parts of content without a byte, and some services hold conditions of writes alone.
+        if copying.source.properties.size <= put::PART as u64 && found.holds_for_put(copying.condition) {
+            return self.copy_through_memory(copying).await;
         }
         let why = "a copy on a condition: this service ignores If-None-Match or If-Match there";
         Err(ErrorKind::Unsupported(why.to_owned()))
@@ -232,14 +235,37 @@ impl Inner {
         Ok(CompletedPart::builder().part_number(number).e_tag(etag).build())
     }
 
-    /// A copy of content without a byte, of which no part could be copied.
-    async fn copy_nothing(&self, copying: &Copying<'_>) -> Result<Written, ErrorKind> {
-        let Copying { operation, to, condition, .. } = copying;
-        let output = self.put_object(*operation, to, &Bytes::new(), None, condition, copying.user()).await;
-        let output = output.map_err(|failure| self.missing_bucket(failure, true))?;
-        let etag = output.e_tag().ok_or_else(|| ErrorKind::Unknown("the answer has no entity tag".to_owned()))?;
-        let digests = copying.source.properties.checksums.clone();
-        Ok(Written { size: 0, etag: tag(etag), digests })
+    async fn copy_through_memory(self: &Arc<Self>, copying: &Copying<'_>) -> Result<Written, ErrorKind> {
+        let Copying { operation, item, source, to, condition, .. } = copying;
+        let size = source.properties.size;
+        let memory = self.memory(size).await;
+        let content = get::get(self, item, None, Some(&source.properties.etag)).await?;
+        let read = content.chunks.try_fold(BytesMut::new(), async |mut all, chunk| {
+            all.extend_from_slice(&chunk);
+            Ok(all)
+        });
+        let bytes = read.await.map_err(ErrorKind::Source)?.freeze();
+        let mut hashers = Hashers::new(source.properties.checksums.iter().map(Digest::algorithm));
+        hashers.update(&bytes);
+        let digests = hashers.finish();
+        if let Some((expected, found)) = source.properties.checksums.difference(&digests) {
+            return Err(ErrorKind::Digest { expected: expected.clone(), found: found.clone() });
+        }
+        let kept_whole = &self.found().await?.kept_whole;
+        let checksum = kept_whole.iter().copied().find(|algorithm| digests.get(*algorithm).is_some());
+        let whole = Whole {
+            operation: *operation,
+            at: to,
+            bytes: &bytes,
+            digests: &digests,
+            checksum,
+            condition,
+            user: copying.user(),
+            kept: Some(&source.kept),
+        };
+        let etag = self.put_whole(&whole).await?;
+        drop(memory);
+        Ok(Written { size, etag, digests })
     }
 }
 

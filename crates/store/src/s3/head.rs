@@ -159,6 +159,11 @@ pub(super) fn checksum(algorithm: Algorithm, base64: &str) -> Option<Digest> {
     Digest::new(algorithm, &BASE64_STANDARD.decode(base64).ok()?).ok()
 }
 
+/// A checksum as a header has it.
+pub(super) fn text(digest: &Digest) -> (Algorithm, String) {
+    (digest.algorithm(), BASE64_STANDARD.encode(digest.as_bytes()))
+}
+
 /// The MD5 that an entity tag is, where it looks like one.
 pub(super) fn md5_of_tag(etag: &str) -> Option<Digest> {
     Digest::from_hex(Algorithm::Md5, etag.trim_matches('"')).ok()

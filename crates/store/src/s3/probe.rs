@@ -13,6 +13,7 @@ use crate::s3::copy::encode;
 use crate::s3::failure::{Failure, Repeat};
 use crate::s3::head::{md5_of_tag, quoted};
 use crate::s3::place::Object;
+use crate::s3::put::Whole;
 use crate::s3::upload::{Completion, Part, Upload};
 use crate::store::{Capabilities, Condition, EntityTag, UserProperties};
 
@@ -164,9 +165,10 @@ impl Inner {
         algorithm: Option<Algorithm>,
         condition: &Condition,
     ) -> Result<Option<String>, Failure> {
-        let (bytes, digests, user) = (Bytes::from_static(CONTENT), digests(), UserProperties::default());
-        let checksum = algorithm.and_then(|algorithm| digests.get(algorithm));
-        let output = self.put_object(Operation::Probe, at, &bytes, checksum, condition, &user).await?;
+        let (operation, bytes) = (Operation::Probe, &Bytes::from_static(CONTENT));
+        let (digests, user, kept) = (&digests(), &UserProperties::default(), None);
+        let whole = Whole { operation, at, bytes, digests, checksum: algorithm, condition, user, kept };
+        let output = self.put_object(&whole).await?;
         Ok(output.e_tag().map(str::to_owned))
     }
 

@@ -4,8 +4,6 @@ use std::sync::Arc;
 
 use aws_sdk_s3::operation::put_object::PutObjectOutput;
 use aws_sdk_s3::primitives::ByteStream;
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use bytes::{Buf as _, Bytes, BytesMut};
 use futures::StreamExt as _;
 use tokio::sync::OwnedSemaphorePermit;
@@ -13,7 +11,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::digest::{Algorithm, Digest, Digests, Hashers};
 use crate::error::{ErrorKind, Operation};
 use crate::s3::failure::Failure;
-use crate::s3::head::{check_user, quoted, tag};
+use crate::s3::head::{Kept, check_user, quoted, tag, text};
 use crate::s3::place::Object;
 use crate::s3::{Inner, MEMORY_KIB, upload};
 use crate::store::{Chunks, Condition, EntityTag, Item, Properties, Put, UserProperties, Written};
@@ -124,7 +122,9 @@ pub(super) async fn put(inner: &Arc<Inner>, item: &Item, chunks: Chunks, put: Pu
     let found = inner.found().await?;
     let first_part = upload::part_bytes(put.size, 1);
     let is_small = put.size.is_some_and(|size| size <= first_part as u64);
-    if !(if is_small { found.holds_for_put(&put.condition) } else { found.holds_for_parts(&put.condition) }) {
+    let is_large = put.size.is_some_and(|size| size > first_part as u64);
+    // What is neither turns out to be one of them.
+    if is_small && !found.holds_for_put(&put.condition) || is_large && !found.holds_for_parts(&put.condition) {
         return Err(ignores_conditions());
     }
     let mut algorithms: Vec<Algorithm> = put.expected.iter().map(Digest::algorithm).collect();
@@ -144,20 +144,58 @@ pub(super) async fn put(inner: &Arc<Inner>, item: &Item, chunks: Chunks, put: Pu
         Ok::<_, ErrorKind>((bytes, memory, source.has_more().await?))
     };
     let (bytes, memory, has_more) = put.abort.run_until_cancelled(reading).await.ok_or_else(aborted)??;
+    let holds = if has_more { found.holds_for_parts(&put.condition) } else { found.holds_for_put(&put.condition) };
+    if !holds {
+        return Err(ignores_conditions());
+    }
     if has_more {
         let first = upload::Part { number: 1, bytes, memory };
         return upload::upload(inner, &at, source, first, &put, found).await;
-    }
-    if !found.holds_for_put(&put.condition) {
-        return Err(ignores_conditions());
     }
     let (size, digests) = source.finish(&put)?;
     pass(&put, size, &digests).await?;
     // Content that turns out to be small has the checksum of content in parts.
     let computed = whole.into_iter().chain(found.kept_of_parts).find(|one| digests.get(*one).is_some());
-    let written = inner.put_whole(&at, &bytes, &digests, computed, &put).await;
+    let whole = Whole {
+        operation: Operation::Put,
+        at: &at,
+        bytes: &bytes,
+        digests: &digests,
+        checksum: computed,
+        condition: &put.condition,
+        user: &put.user,
+        kept: None,
+    };
+    let etag = inner.put_whole(&whole).await?;
     drop(memory);
-    written
+    Ok(Written { size, etag, digests: asked_for(&put, &digests) })
+}
+
+/// Content that is sent with one request.
+pub(super) struct Whole<'a> {
+    pub(super) operation: Operation,
+    pub(super) at: &'a Object,
+    pub(super) bytes: &'a Bytes,
+    pub(super) digests: &'a Digests,
+    /// Which of the digests is sent for S3 to keep.
+    pub(super) checksum: Option<Algorithm>,
+    pub(super) condition: &'a Condition,
+    pub(super) user: &'a UserProperties,
+    pub(super) kept: Option<&'a Kept>,
+}
+
+impl Whole<'_> {
+    /// Whether what is there is this.
+    fn is(&self, found: &Properties) -> bool {
+        let same = || {
+            let mut hashers = Hashers::new([Algorithm::Md5]);
+            hashers.update(self.bytes);
+            found.checksums.agree(&hashers.finish())
+        };
+        found.size == self.bytes.len() as u64
+            && found.checksums.agree(self.digests).or_else(same) == Some(true)
+            && has_user(&found.user, self.user)
+    }
 }
 
 fn ignores_conditions() -> ErrorKind {
@@ -173,83 +211,57 @@ impl Inner {
     }
 
     /// Sends content whole, and finds out what became of it.
-    async fn put_whole(
-        &self,
-        at: &Object,
-        bytes: &Bytes,
-        digests: &Digests,
-        checksum: Option<Algorithm>,
-        put: &Put,
-    ) -> Result<Written, ErrorKind> {
-        let checksum = checksum.and_then(|algorithm| digests.get(algorithm));
-        let size = bytes.len() as u64;
-        let written = |etag: EntityTag| Written { size, etag, digests: asked_for(put, digests) };
-        let failure = match self.put_object(Operation::Put, at, bytes, checksum, &put.condition, &put.user).await {
+    pub(super) async fn put_whole(&self, whole: &Whole<'_>) -> Result<EntityTag, ErrorKind> {
+        let failure = match self.put_object(whole).await {
             Ok(output) => {
-                let etag =
-                    output.e_tag().ok_or_else(|| ErrorKind::Unknown("the answer has no entity tag".to_owned()))?;
-                return Ok(written(tag(etag)));
+                let etag = output.e_tag().map(tag);
+                return etag.ok_or_else(|| ErrorKind::Unknown("the answer has no entity tag".to_owned()));
             }
             Err(failure) => failure,
         };
-        if failure.may_be_done {
-            let headed = self.head_object(Operation::Put, at).await;
-            if let Ok(Some(headed)) = headed
-                && is_of(&headed.properties, bytes, digests)
-                && has_user(&headed.properties.user, &put.user)
-            {
-                return Ok(written(headed.properties.etag));
-            }
+        if failure.may_be_done
+            && let Ok(Some(headed)) = self.head_object(whole.operation, whole.at).await
+            && whole.is(&headed.properties)
+        {
+            return Ok(headed.properties.etag);
         }
         // S3 answers so to If-Match where there is nothing.
-        if failure.is_not_found() && matches!(put.condition, Condition::IfMatch(_)) && !failure.may_be_done {
+        if failure.is_not_found() && matches!(whole.condition, Condition::IfMatch(_)) && !failure.may_be_done {
             return Err(ErrorKind::Precondition);
         }
         Err(self.missing_bucket(failure, true))
     }
 
-    pub(super) async fn put_object(
-        &self,
-        operation: Operation,
-        at: &Object,
-        bytes: &Bytes,
-        checksum: Option<&Digest>,
-        condition: &Condition,
-        user: &UserProperties,
-    ) -> Result<PutObjectOutput, Failure> {
-        let (if_none_match, if_match) = conditions(condition);
+    pub(super) async fn put_object(&self, whole: &Whole<'_>) -> Result<PutObjectOutput, Failure> {
+        let Whole { operation, at, bytes, user, .. } = whole;
+        let (if_none_match, if_match) = conditions(whole.condition);
+        let checksum = whole.checksum.and_then(|algorithm| whole.digests.get(algorithm)).map(text);
         let send = || {
             let request = self.client.put_object().bucket(&at.bucket).key(&at.key);
             let request = request.set_if_none_match(if_none_match.clone()).set_if_match(if_match.clone());
             let request = request.set_content_type(user.content_type.clone());
             let request = request.set_content_encoding(user.content_encoding.clone());
             let metadata = user.metadata.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-            let request = request.set_metadata(Some(metadata)).set_storage_class(self.storage_class.clone());
-            let text = checksum.map(|digest| (digest.algorithm(), BASE64_STANDARD.encode(digest.as_bytes())));
-            let request = match text {
+            let request = request.set_metadata(Some(metadata));
+            let kept = whole.kept.cloned().unwrap_or_default();
+            let request = request.set_storage_class(self.storage_class.clone().or(kept.storage_class));
+            let request = request.set_cache_control(kept.cache_control);
+            let request = request.set_content_disposition(kept.content_disposition);
+            let request = request.set_content_language(kept.content_language);
+            let request = match checksum.clone() {
                 Some((Algorithm::Sha256, text)) => request.checksum_sha256(text),
                 Some((Algorithm::Crc64Nvme, text)) => request.checksum_crc64_nvme(text),
                 Some((Algorithm::Crc32, text)) => request.checksum_crc32(text),
                 _ => request,
             };
-            request.body(ByteStream::from(bytes.clone())).send()
+            request.body(ByteStream::from(Bytes::clone(bytes))).send()
         };
-        let answer = self.call(self.sending(operation, bytes.len() as u64), send).await;
+        let answer = self.call(self.sending(*operation, bytes.len() as u64), send).await;
         if answer.is_ok() {
             self.metrics.written(bytes.len() as u64);
         }
         answer
     }
-}
-
-/// Whether what is there are these bytes.
-fn is_of(found: &Properties, bytes: &Bytes, digests: &Digests) -> bool {
-    let same = || {
-        let mut hashers = Hashers::new([Algorithm::Md5]);
-        hashers.update(bytes);
-        found.checksums.agree(&hashers.finish())
-    };
-    found.size == bytes.len() as u64 && found.checksums.agree(digests).or_else(same) == Some(true)
 }
 
 #[cfg(test)]

@@ -4,17 +4,15 @@ use std::sync::Arc;
 
 use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{ChecksumAlgorithm, ChecksumType, CompletedMultipartUpload, CompletedPart};
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 
-use crate::digest::{Algorithm, Digest, Digests, Hashers};
+use crate::digest::{Algorithm, Digests, Hashers};
 use crate::error::{ErrorKind, Operation};
 use crate::s3::Inner;
 use crate::s3::failure::Failure;
-use crate::s3::head::{Kept, md5_of_tag, tag};
+use crate::s3::head::{Kept, md5_of_tag, tag, text};
 use crate::s3::place::Object;
 use crate::s3::probe::Found;
 use crate::s3::put::{PART, Source, aborted, asked_for, conditions, has_user, pass};
@@ -208,14 +206,13 @@ impl<'a> Upload<'a> {
 
     pub(super) async fn send_completion(&self, completion: &Completion<'_>) -> Result<Option<String>, Failure> {
         let (if_none_match, if_match) = conditions(completion.condition);
-        let checksum = self.checksum.and_then(|algorithm| completion.digests.get(algorithm));
+        let checksum = self.checksum.and_then(|algorithm| completion.digests.get(algorithm)).map(text);
         let send = || {
             let parts = CompletedMultipartUpload::builder().set_parts(Some(self.parts.clone())).build();
             let request = self.inner.client.complete_multipart_upload().bucket(&self.at.bucket).key(&self.at.key);
             let request = request.upload_id(&self.id).multipart_upload(parts);
             let request = request.set_if_none_match(if_none_match.clone()).set_if_match(if_match.clone());
-            let text = checksum.map(|digest| (digest.algorithm(), BASE64_STANDARD.encode(digest.as_bytes())));
-            match text {
+            match checksum.clone() {
                 Some((Algorithm::Crc64Nvme, text)) => {
                     request.checksum_crc64_nvme(text).checksum_type(ChecksumType::FullObject)
                 }
@@ -290,10 +287,6 @@ async fn send_part(
         _ => part,
     }
     .build())
-}
-
-fn text(digest: &Digest) -> (Algorithm, String) {
-    (digest.algorithm(), BASE64_STANDARD.encode(digest.as_bytes()))
 }
 
 #[cfg(test)]

@@ -82,3 +82,40 @@ async fn a_copy_whose_answer_is_lost_is_looked_for() {
     assert!(fixture.store.delete(&item("to"), Some(&copied.etag)).await.unwrap());
     assert_eq!(fault.count(), 1);
 }
+
+#[tokio::test]
+async fn a_condition_that_the_service_ignores_is_held_another_way_or_refused() {
+    let fixture = Fixture::start().await;
+    let store = &fixture.store;
+    // So it looks where a service knows conditions of simple writes alone.
+    let refuse = || Fault::new(Effect::Refuse(501, "NotImplemented"));
+    fixture.server.inject(refuse().on("CopyObject"));
+    fixture.server.inject(refuse().on("CompleteMultipartUpload"));
+    fixture.server.inject(refuse().on("DeleteObject").nth(1));
+    let capabilities = store.probe().await.unwrap();
+    fixture.server.clear_faults();
+    assert!(!capabilities.if_absent && !capabilities.if_match);
+    fixture.server.clear_log();
+
+    let put = Put { user: user("A"), condition: Condition::IfAbsent, ..Put::default() };
+    let written = store.put(&item("small"), chunks("content"), put.clone()).await.unwrap();
+    store.copy(&item("small"), None, &item("copy"), &Condition::IfAbsent).await.unwrap();
+    let again = store.copy(&item("small"), None, &item("copy"), &Condition::IfAbsent).await;
+    assert!(again.unwrap_err().is_precondition());
+    store.set_properties(&item("small"), &user("B"), Some(&written.etag)).await.unwrap();
+    assert_eq!(store.head(&item("small")).await.unwrap().unwrap().user, user("B"));
+    assert_eq!(store.head(&item("copy")).await.unwrap().unwrap().user, user("A"));
+    assert_eq!((fixture.read("small").await, fixture.read("copy").await), (b"content".to_vec(), b"content".to_vec()));
+    assert_eq!(fixture.server.count("CopyObject"), 0);
+
+    let is_unsupported = |error: &queuekeeper_store::Error| matches!(error.kind, ErrorKind::Unsupported(_));
+    let large = store.put(&item("large"), chunks(vec![7; 9 * MIB]), put).await.unwrap_err();
+    assert!(is_unsupported(&large), "{large}");
+    store.put(&item("large"), chunks(vec![7; 9 * MIB]), Put::default()).await.unwrap();
+    let copied = store.copy(&item("large"), None, &item("large copy"), &Condition::IfAbsent).await.unwrap_err();
+    assert!(is_unsupported(&copied), "{copied}");
+    store.copy(&item("large"), None, &item("large copy"), &Condition::None).await.unwrap();
+    let deleted = store.delete(&item("small"), Some(&written.etag)).await.unwrap_err();
+    assert!(is_unsupported(&deleted), "{deleted}");
+    assert_eq!(fixture.server.uploads(super::common::BUCKET), 0);
+}
