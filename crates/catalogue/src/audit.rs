@@ -16,6 +16,9 @@ use queuekeeper_store::StoreName;
 use queuekeeper_store::audit::{AuditSink, Begun, Intent, Settlement, SinkError};
 
 pub use self::event::{Event, EventKind};
+#[cfg(test)]
+pub(crate) use self::intents::TAKE_LEFT;
+pub(crate) use self::list::AFTER;
 pub use self::list::Events;
 use crate::catalogue::Catalogue;
 use crate::error::Error;

@@ -5,6 +5,7 @@ use std::fmt;
 use uuid::Uuid;
 
 use crate::database::Database;
+use crate::database::value::{Row, Value};
 use crate::error::Error;
 use crate::schema;
 
@@ -60,6 +61,20 @@ impl Catalogue {
     /// Ends all connections, after what is under way. For SQLite, this moves the write-ahead log into the file.
     pub async fn close(&self) {
         self.database.close().await;
+    }
+}
+
+impl Catalogue {
+    /// All rows of one statement.
+    pub(crate) async fn list<T>(
+        &self,
+        sql: &'static str,
+        values: Vec<Value>,
+        read: impl Fn(&Row) -> Result<T, sqlx::Error>,
+    ) -> Result<Vec<T>, Error> {
+        let mut session = self.database.read().await?;
+        let rows = session.rows(sql, values).await?;
+        rows.iter().map(|row| session.decode(read(row))).collect()
     }
 }
 

@@ -4,7 +4,11 @@
 //! of both, and exact at every instant. (Counters that each transaction updates are locked by it until its commit: all
 //! others wait.)
 
+use std::collections::BTreeMap;
+
+use crate::catalogue::Catalogue;
 use crate::database::Session;
+use crate::database::dialect::Dialect;
 use crate::database::value::values;
 use crate::error::Error;
 
@@ -61,4 +65,81 @@ pub(crate) async fn add(session: &mut Session, scope: &str, deltas: &[(Counter, 
         session.run(sql, values![counter.as_str(), scope, *delta]).await?;
     }
     Ok(())
+}
+
+/// The figures of counters, each by its scope: a store or a collection.
+pub type Figures = BTreeMap<(Counter, String), i64>;
+
+/// One instant: what a fold moves is in one of the two, never in both or neither.
+pub(crate) const FIGURES: &str = "SELECT name, scope, CAST(SUM(value) AS BIGINT) FROM (
+        SELECT name, scope, value FROM counters UNION ALL SELECT name, scope, delta FROM counter_deltas) AS parts
+    GROUP BY name, scope";
+
+/// How many deltas one transaction folds: it must be short.
+const MOST_DELTAS: u32 = 10_000;
+
+/// Whoever has this lock folds.
+const LOCK: i64 = 0x716b_666f_6c64;
+
+/// For how long an intent that led to no event is remembered: longer than anyone tries to settle it again.
+const DROPPED_INTENTS_MILLIS: i64 = 7 * 24 * 60 * 60 * 1000;
+
+impl Catalogue {
+    /// All figures, exact as of now.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn counters(&self) -> Result<Figures, Error> {
+        let mut session = self.database.read().await?;
+        read_figures(&mut session).await
+    }
+
+    /// Folds deltas into the counters, at most 10,000, and forgets intents that led to no event a week ago. The answer is
+    /// how many deltas were folded; none where another process is folding.
+    ///
+    /// # Errors
+    /// When the database cannot be written; then nothing was folded.
+    pub async fn fold(&self) -> Result<u64, Error> {
+        let mut session = self.database.begin().await?;
+        let outcome = fold_in(&mut session).await;
+        session.end(outcome).await
+    }
+}
+
+pub(crate) async fn read_figures(session: &mut Session) -> Result<Figures, Error> {
+    let mut figures = Figures::new();
+    for row in session.rows(FIGURES, values![]).await? {
+        let name: String = session.decode(row.get(0))?;
+        // A newer program may count more.
+        if let Some(counter) = Counter::ALL.into_iter().find(|counter| counter.as_str() == name) {
+            figures.insert((counter, session.decode(row.get(1))?), session.decode(row.get(2))?);
+        }
+    }
+    Ok(figures)
+}
+
+async fn fold_in(session: &mut Session) -> Result<u64, Error> {
+    // SQLite's transaction is the lock.
+    if session.dialect() == Dialect::Postgres {
+        let row = session.row("SELECT pg_try_advisory_xact_lock($1)", values![LOCK]).await?;
+        if !row.map(|row| session.decode(row.get::<bool>(0))).transpose()?.unwrap_or(false) {
+            return Ok(0);
+        }
+    }
+    let sql = "DELETE FROM counter_deltas WHERE id IN (SELECT id FROM counter_deltas ORDER BY id LIMIT $1)
+        RETURNING name, scope, delta";
+    let rows = session.rows(sql, values![MOST_DELTAS]).await?;
+    let mut sums = BTreeMap::<(String, String), i64>::new();
+    for row in &rows {
+        let of = (session.decode(row.get(0))?, session.decode(row.get(1))?);
+        *sums.entry(of).or_default() += session.decode(row.get::<i64>(2))?;
+    }
+    for ((name, scope), sum) in &sums {
+        let sql = "INSERT INTO counters (name, scope, value) VALUES ($1, $2, $3)
+            ON CONFLICT (name, scope) DO UPDATE SET value = counters.value + excluded.value";
+        session.run(sql, values![name, scope, *sum]).await?;
+    }
+    let forget = "DELETE FROM dropped_intents WHERE dropped < {now} - $1";
+    session.run(forget, values![DROPPED_INTENTS_MILLIS]).await?;
+    Ok(rows.len() as u64)
 }

@@ -29,6 +29,7 @@ pub(crate) struct Database {
 enum Pools {
     /// SQLite has one writer at a time: one connection, so that writers of this process wait in a fair queue.
     Sqlite {
+        path: Arc<Path>,
         writer: Pool<Sqlite>,
         readers: Pool<Sqlite>,
     },
@@ -43,7 +44,7 @@ impl Database {
             let path = Path::new(path.strip_prefix("//").unwrap_or(path));
             let place: Arc<str> = path.display().to_string().into();
             let (writer, readers) = sqlite::connect(path, &place).await?;
-            return Ok(Self { pools: Pools::Sqlite { writer, readers }, place });
+            return Ok(Self { pools: Pools::Sqlite { path: path.into(), writer, readers }, place });
         }
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
             let (pool, place) = postgres::connect(url).await?;
@@ -58,6 +59,18 @@ impl Database {
     /// What errors call it.
     pub(crate) fn place(&self) -> &Arc<str> {
         &self.place
+    }
+
+    pub(crate) fn error(&self, kind: ErrorKind) -> Error {
+        Error::new(&self.place, kind)
+    }
+
+    /// The file, of SQLite.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match &self.pools {
+            Pools::Sqlite { path, .. } => Some(path),
+            Pools::Postgres(_) => None,
+        }
     }
 
     /// For statements that read, each of which sees the database at one instant.
@@ -80,6 +93,15 @@ impl Database {
         }
     }
 
+    /// Begins a transaction that reads, and sees the database at one instant.
+    pub(crate) async fn snapshot(&self) -> Result<Session, Error> {
+        let begin = match self.pools {
+            Pools::Sqlite { .. } => "BEGIN",
+            Pools::Postgres(_) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        };
+        self.read().await?.begin(begin).await
+    }
+
     fn session(&self, link: Result<impl Into<session::Link>, sqlx::Error>) -> Result<Session, Error> {
         match link {
             Ok(link) => Ok(Session::new(link.into(), &self.place)),
@@ -90,7 +112,7 @@ impl Database {
     /// Ends all connections.
     pub(crate) async fn close(&self) {
         match &self.pools {
-            Pools::Sqlite { writer, readers } => {
+            Pools::Sqlite { writer, readers, .. } => {
                 readers.close().await;
                 // The last connection that is closed moves the log into the database.
                 writer.close().await;

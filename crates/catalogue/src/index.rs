@@ -1,12 +1,15 @@
 //! The content index: what is known of each copy of each item.
 
 use queuekeeper_store::store::EntityTag;
-use queuekeeper_store::{Digests, Key, SpaceName};
+use queuekeeper_store::{Digests, Key, SpaceName, StoreName};
+
+use jiff::Timestamp;
 
 use crate::audit::NO_ACCOUNT;
+use crate::catalogue::{Catalogue, page};
 use crate::counters::Counter;
 use crate::database::Session;
-use crate::database::value::values;
+use crate::database::value::{Row, values};
 use crate::error::{Error, ErrorKind};
 
 /// What the index says of one copy.
@@ -83,4 +86,79 @@ pub(crate) async fn put(
             digests = excluded.digests, is_deleted = excluded.is_deleted";
     session.run(sql, values![item, store, seq, *size, digests, *is_deleted]).await?;
     Ok(())
+}
+
+/// An item, with what is known of its copies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexedItem {
+    /// Its key.
+    pub key: Key,
+    /// Its copies, by the name of their store.
+    pub copies: Vec<Copy>,
+}
+
+/// What is known of one copy of an item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Copy {
+    /// Where it is.
+    pub store: StoreName,
+    /// Its size in bytes; of what is deleted, the last one.
+    pub size: u64,
+    /// Its digests; of what is deleted, the last ones.
+    pub digests: Digests,
+    /// Its entity tag.
+    pub etag: Option<EntityTag>,
+    /// What a user says of it, as canonical JSON, where it was set after the content was written.
+    pub properties: Option<String>,
+    /// The number of the event that changed it last.
+    pub seq: u64,
+    /// Whether it was deleted.
+    pub is_deleted: bool,
+    /// When its content was last proven to be as recorded, and how.
+    pub proven: Option<(Timestamp, String)>,
+}
+
+/// A page of items first, then their copies: the order is made here, since of a page it costs nothing.
+pub(crate) const ITEMS: &str = "SELECT page.key, copies.store, copies.size, copies.digests, copies.etag,
+        copies.properties, copies.seq, copies.is_deleted, copies.proof, copies.proven
+    FROM (SELECT id, key FROM items WHERE account = $1 AND space = $2 AND key > $3 ORDER BY key LIMIT $4) AS page
+    LEFT JOIN copies ON copies.item = page.id";
+
+impl Catalogue {
+    /// The items of a space that were ever recorded in any store, in the byte order of their keys, of those above `after`;
+    /// at most `limit`, and at most 1,000.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn items(&self, space: &SpaceName, after: Option<&Key>, limit: u32) -> Result<Vec<IndexedItem>, Error> {
+        let after = after.map_or(&b""[..], Key::as_bytes);
+        let mut session = self.database.read().await?;
+        let rows = session.rows(ITEMS, values![NO_ACCOUNT, space, after, page(limit)]).await?;
+        let mut items = std::collections::BTreeMap::<Key, Vec<Copy>>::new();
+        for row in &rows {
+            let key = session.decode(row.need(0, |bytes: Vec<u8>| Key::new(bytes)))?;
+            items.entry(key).or_default().extend(session.decode(copy(row))?);
+        }
+        let by_store = |mut copies: Vec<Copy>| {
+            copies.sort_by(|one, other| one.store.cmp(&other.store));
+            copies
+        };
+        Ok(items.into_iter().map(|(key, copies)| IndexedItem { key, copies: by_store(copies) }).collect())
+    }
+}
+
+/// None where an item has no copy.
+fn copy(row: &Row) -> Result<Option<Copy>, sqlx::Error> {
+    let Some(store) = row.parse(1, |name: String| name.parse::<StoreName>())? else { return Ok(None) };
+    let proven = row.parse(9, Timestamp::from_millisecond)?;
+    Ok(Some(Copy {
+        store,
+        size: row.count(2)?,
+        digests: row.digests(3)?,
+        etag: row.etag(4)?,
+        properties: row.get(5)?,
+        seq: row.count(6)?,
+        is_deleted: row.get(7)?,
+        proven: proven.zip(row.get(8)?),
+    }))
 }

@@ -4,7 +4,11 @@
 //!
 //! - [`error`]: one line for each failure;
 //! - `database`: connections of either kind, statements, transactions; `schema`: the tables, and their versions;
-//! - [`audit`]: changes of content, as [`AuditSink`](queuekeeper_store::audit::AuditSink) and as lists.
+//! - [`counters`]: figures that are kept, not counted;
+//! - [`audit`]: changes of content, as [`AuditSink`](queuekeeper_store::audit::AuditSink) and as lists; [`index`]: what
+//!   is known of each copy after them;
+//! - [`inventory`]: objects, versions and files; [`identifiers`]: which job has which ARK;
+//! - [`check`]: whether all that fits together; `backup`: a copy of a file that is in use.
 //!
 //! # Invariants
 //! - SQL is here and nowhere else, and each function is one transaction.
@@ -14,11 +18,17 @@
 //! - No message has a password in it.
 
 pub mod audit;
+mod backup;
 pub mod catalogue;
+pub mod check;
 pub mod counters;
 mod database;
 pub mod error;
-mod index;
+pub mod identifiers;
+pub mod index;
+pub mod inventory;
+#[cfg(test)]
+mod plans;
 mod schema;
 
 pub use catalogue::Catalogue;

@@ -4,6 +4,12 @@
 #[expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 mod catalogue {
     mod audit;
+    mod backup;
+    mod check;
+    mod counters;
+    mod identifiers;
+    mod index;
+    mod inventory;
     mod open;
     mod support;
 }

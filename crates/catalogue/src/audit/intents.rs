@@ -140,19 +140,21 @@ pub(super) async fn extend(database: &Database, intent: &Intent, lease: Duration
     Ok(session.end(outcome).await? > 0)
 }
 
+/// The one whose lease ended first.
+pub(crate) const TAKE_LEFT: &str = concat!(
+    "UPDATE intents SET holder = $2, lease_end = {now} + $3 WHERE id = (
+        SELECT id FROM intents WHERE store = $1 AND lease_end <= {now} ORDER BY lease_end LIMIT 1 {lock_next})
+     RETURNING ",
+    columns!()
+);
+
 pub(super) async fn take_left(
     database: &Database,
     store: &StoreName,
     lease: Duration,
 ) -> Result<Option<Intent>, Error> {
-    let sql = concat!(
-        "UPDATE intents SET holder = $2, lease_end = {now} + $3 WHERE id = (
-            SELECT id FROM intents WHERE store = $1 AND lease_end <= {now} ORDER BY lease_end LIMIT 1 {lock_next})
-         RETURNING ",
-        columns!()
-    );
     let mut session = database.begin().await?;
-    let row = session.row(sql, values![store, Uuid::now_v7(), millis(lease)]).await;
+    let row = session.row(TAKE_LEFT, values![store, Uuid::now_v7(), millis(lease)]).await;
     let outcome = row.and_then(|row| row.map(|row| session.decode(intent(&row))).transpose());
     session.end(outcome).await
 }

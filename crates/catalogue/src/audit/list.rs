@@ -71,9 +71,7 @@ impl Catalogue {
     pub async fn events(&self, which: &Events, before: Option<u64>, limit: u32) -> Result<Vec<Event>, Error> {
         let (sql, mut values) = which.statement();
         values.extend(values![before.unwrap_or(u64::MAX), page(limit)]);
-        let mut session = self.database.read().await?;
-        let rows = session.rows(sql, values).await?;
-        rows.iter().map(|row| session.decode(Event::read(row))).collect()
+        self.list(sql, values, Event::read).await
     }
 
     /// Events in the order in which they were committed, of those with a number above `after`; at most `limit`, and at
@@ -82,8 +80,6 @@ impl Catalogue {
     /// # Errors
     /// When the database cannot be read.
     pub async fn events_after(&self, after: u64, limit: u32) -> Result<Vec<Event>, Error> {
-        let mut session = self.database.read().await?;
-        let rows = session.rows(AFTER, values![after, page(limit)]).await?;
-        rows.iter().map(|row| session.decode(Event::read(row))).collect()
+        self.list(AFTER, values![after, page(limit)], Event::read).await
     }
 }

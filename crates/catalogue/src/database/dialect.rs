@@ -22,6 +22,7 @@ const WORDS: &[Word] = &[
         "CAST(ROUND(unixepoch('now', 'subsec') * 1000) AS INTEGER)",
         "CAST(EXTRACT(EPOCH FROM statement_timestamp()) * 1000 AS BIGINT)",
     ),
+    ("{job_text}", "LOWER(HEX(job))", "CAST(job AS TEXT)"),
     // SQLite's writers are alone.
     ("{lock}", "", "FOR UPDATE"),
     ("{lock_next}", "", "FOR UPDATE SKIP LOCKED"),
@@ -43,8 +44,8 @@ const SCHEMA_WORDS: &[Word] = &[
 
 impl Dialect {
     /// A statement of ours in this dialect.
-    pub(crate) fn statement(self, sql: &'static str) -> Cow<'static, str> {
-        if sql.contains('{') { Cow::Owned(self.replace(sql, WORDS)) } else { Cow::Borrowed(sql) }
+    pub(crate) fn statement(self, sql: Cow<'static, str>) -> Cow<'static, str> {
+        if sql.contains('{') { Cow::Owned(self.replace(&sql, WORDS)) } else { sql }
     }
 
     /// A part of the schema in this dialect.

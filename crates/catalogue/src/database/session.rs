@@ -1,5 +1,6 @@
 //! One connection in use: statements, and the transaction around them.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,22 @@ use crate::error::{Error, ErrorKind};
 
 /// How long a server may take for one statement: longer than any wait for a lock of ours.
 const STATEMENT_LIMIT: Duration = Duration::from_mins(1);
+
+/// How many rows one statement inserts at most: more gains nothing, and SQLite has a limit of arguments.
+pub(crate) const ROWS_AT_ONCE: usize = 100;
+
+fn insert_statement(into: &str, columns: usize, rows: usize) -> String {
+    let mut sql = format!("{into} VALUES ");
+    for row in 0..rows {
+        sql.push_str(if row == 0 { "(" } else { ", (" });
+        for column in 0..columns {
+            let separator = if column == 0 { "" } else { ", " };
+            let _infallible = write!(sql, "{separator}${}", row * columns + column + 1);
+        }
+        sql.push(')');
+    }
+    sql
+}
 
 /// The connection itself.
 pub(crate) enum Link {
@@ -45,7 +62,7 @@ pub(crate) struct Session {
 /// Runs one call of a driver on either connection.
 macro_rules! call {
     ($self:ident, $sql:expr, $values:expr, $call:ident, |$answer:ident| ($sqlite:expr, $postgres:expr)) => {{
-        let sql = $self.dialect().statement($sql);
+        let sql = $self.dialect().statement($sql.into());
         $self.is_waiting = true;
         let limit = $self.limit;
         let call = async {
@@ -100,6 +117,12 @@ impl Session {
         Error::new(&self.place, kind)
     }
 
+    /// Takes back what the transaction did.
+    pub(crate) async fn roll_back(mut self) {
+        // Where this fails, closing the connection does the same.
+        self.is_in_transaction = self.script("ROLLBACK").await.is_err();
+    }
+
     /// Commits where the outcome is a success, else rolls back.
     pub(crate) async fn end<T>(mut self, outcome: Result<T, Error>) -> Result<T, Error> {
         match outcome {
@@ -109,10 +132,7 @@ impl Session {
                 Ok(value)
             }
             Err(error) => {
-                // Where this fails, closing the connection does the same.
-                if self.script("ROLLBACK").await.is_ok() {
-                    self.is_in_transaction = false;
-                }
+                self.roll_back().await;
                 Err(error)
             }
         }
@@ -121,6 +141,27 @@ impl Session {
     /// Runs a statement; the answer is how many rows it changed.
     pub(crate) async fn run(&mut self, sql: &'static str, values: Vec<Value>) -> Result<u64, Error> {
         call!(self, sql, values, execute, |done| (done.rows_affected(), done.rows_affected()))
+    }
+
+    /// Inserts many rows of so many columns by statements that each have [`ROWS_AT_ONCE`] of them. `into` is all that
+    /// comes before `VALUES`.
+    pub(crate) async fn insert_many(
+        &mut self,
+        into: &'static str,
+        columns: usize,
+        mut values: Vec<Value>,
+    ) -> Result<(), Error> {
+        while !values.is_empty() {
+            let rest = values.split_off(values.len().min(ROWS_AT_ONCE * columns));
+            let sql = insert_statement(into, columns, values.len() / columns);
+            self.run_any(sql, values).await?;
+            values = rest;
+        }
+        Ok(())
+    }
+
+    async fn run_any(&mut self, sql: String, values: Vec<Value>) -> Result<(), Error> {
+        call!(self, sql, values, execute, |_done| ((), ()))
     }
 
     /// All rows of an answer. Statements say how many that are at most.

@@ -1,0 +1,185 @@
+//! Whether what the catalogue says fits together.
+
+mod chain;
+
+use std::fmt;
+
+use crate::catalogue::Catalogue;
+use crate::counters::{Counter, Figures, read_figures};
+use crate::database::Session;
+use crate::database::dialect::Dialect;
+use crate::database::value::values;
+use crate::error::Error;
+
+/// Something that does not fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What, as one line.
+    pub what: String,
+    /// What to do about it.
+    pub remedy: &'static str,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "{}; {}", self.what, self.remedy)
+    }
+}
+
+/// A rule that SQL does not enforce: a statement whose rows break it, each described by its first column.
+struct Rule {
+    sql: &'static str,
+    what: &'static str,
+    remedy: &'static str,
+}
+
+/// More findings of one kind say no more.
+const MOST_FINDINGS: u32 = 20;
+
+const REBUILD: &str = "run queuekeeper catalogue rebuild";
+const RESTORE: &str = "restore a backup, and find out who changed the database";
+
+/// The argument `$1` of each is the limit.
+const RULES: &[Rule] = &[
+    Rule {
+        sql: "SELECT ark FROM objects WHERE current_version <> (
+                SELECT COALESCE(MAX(number), 0) FROM versions WHERE versions.object = objects.id) LIMIT $1",
+        what: "the current version of an object is not its newest one:",
+        remedy: REBUILD,
+    },
+    Rule {
+        sql: "SELECT ark FROM objects WHERE current_version <> (
+                SELECT COUNT(*) FROM versions WHERE versions.object = objects.id) LIMIT $1",
+        what: "an object lacks one of its versions:",
+        remedy: REBUILD,
+    },
+    Rule {
+        sql: "SELECT {job_text} FROM versions WHERE (file_count, byte_count) <> (
+                SELECT COUNT(*), CAST(COALESCE(SUM(size), 0) AS BIGINT) FROM files WHERE files.version = versions.id)
+            LIMIT $1",
+        what: "a version has other files than when it was recorded, by the job",
+        remedy: REBUILD,
+    },
+    Rule {
+        sql: "SELECT local_id FROM local_ids WHERE NOT EXISTS (SELECT 1 FROM objects WHERE objects.ark = local_ids.ark)
+                AND NOT EXISTS (SELECT 1 FROM identifiers WHERE identifiers.ark = local_ids.ark) LIMIT $1",
+        what: "a local id belongs to no object and no reserved ARK:",
+        remedy: REBUILD,
+    },
+    Rule {
+        sql: "SELECT copies.store FROM copies LEFT JOIN audit_head
+                ON audit_head.item = copies.item AND audit_head.store = copies.store
+            WHERE audit_head.seq IS NULL OR audit_head.seq <> copies.seq OR audit_head.is_deleted <> copies.is_deleted
+            LIMIT $1",
+        what: "the content index and the last event of a copy differ, in the store",
+        remedy: "check the integrity of that store: its content decides which of the two is right",
+    },
+    Rule {
+        sql: "SELECT store FROM audit_head WHERE NOT EXISTS (
+                SELECT 1 FROM audit_log WHERE audit_log.seq = audit_head.seq AND audit_log.store = audit_head.store)
+            LIMIT $1",
+        what: "the last event of a copy is not in the audit log, of the store",
+        remedy: RESTORE,
+    },
+    Rule {
+        sql: "SELECT store FROM intents WHERE lease_end < {now} - 86400000 LIMIT $1",
+        what: "a change was left unfinished for a day, in the store",
+        remedy: "change or check anything in that store; that resolves what was left",
+    },
+];
+
+/// How each counter is counted: its scope and its figure.
+fn counted(counter: Counter) -> &'static str {
+    match counter {
+        Counter::ContentItems => "SELECT store, COUNT(*) FROM copies WHERE NOT is_deleted GROUP BY store",
+        Counter::ContentBytes => {
+            "SELECT store, CAST(SUM(size) AS BIGINT) FROM copies WHERE NOT is_deleted GROUP BY store"
+        }
+        Counter::AuditEvents => "SELECT store, COUNT(*) FROM audit_log GROUP BY store",
+        Counter::Objects => "SELECT collection, COUNT(*) FROM objects GROUP BY collection",
+        Counter::Versions => {
+            "SELECT collection, COUNT(*) FROM versions JOIN objects ON objects.id = versions.object GROUP BY collection"
+        }
+        Counter::Files => {
+            "SELECT collection, COUNT(*) FROM files JOIN versions ON versions.id = files.version
+                JOIN objects ON objects.id = versions.object GROUP BY collection"
+        }
+        Counter::FileBytes => {
+            "SELECT collection, CAST(SUM(size) AS BIGINT) FROM files JOIN versions ON versions.id = files.version
+                JOIN objects ON objects.id = versions.object GROUP BY collection"
+        }
+    }
+}
+
+impl Catalogue {
+    /// Compares counters with rows, the audit log with its hashes, and what SQL does not enforce, all as of one instant.
+    /// It reads every row, and changes nothing. Nothing found means that all fits.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn check(&self) -> Result<Vec<Finding>, Error> {
+        let mut session = self.database.snapshot().await?.without_limit();
+        let outcome = check_in(&mut session).await;
+        session.end(outcome).await
+    }
+}
+
+async fn check_in(session: &mut Session) -> Result<Vec<Finding>, Error> {
+    let mut findings = Vec::new();
+    if session.dialect() == Dialect::Sqlite {
+        damage(session, &mut findings).await?;
+    }
+    figures(session, &mut findings).await?;
+    for rule in RULES {
+        for row in session.rows(rule.sql, values![MOST_FINDINGS]).await? {
+            let name: String = session.decode(row.get(0))?;
+            findings.push(Finding { what: format!("{} {name}", rule.what), remedy: rule.remedy });
+        }
+    }
+    chain::check(session, &mut findings).await?;
+    Ok(findings)
+}
+
+/// What SQLite finds in its own pages. (PostgreSQL has `pg_amcheck` and checksums.)
+async fn damage(session: &mut Session, findings: &mut Vec<Finding>) -> Result<(), Error> {
+    for row in
+        session.rows("SELECT integrity_check FROM pragma_integrity_check LIMIT $1", values![MOST_FINDINGS]).await?
+    {
+        let text: String = session.decode(row.get(0))?;
+        if text != "ok" {
+            let what = format!("the file is damaged: {}", crate::error::one_line(&text));
+            findings.push(Finding { what, remedy: "restore a backup" });
+        }
+    }
+    let foreign_keys = "SELECT \"table\" FROM pragma_foreign_key_check LIMIT $1";
+    for row in session.rows(foreign_keys, values![MOST_FINDINGS]).await? {
+        let table: String = session.decode(row.get(0))?;
+        let what = format!("a row of {table} refers to one that is missing");
+        findings.push(Finding { what, remedy: RESTORE });
+    }
+    Ok(())
+}
+
+async fn figures(session: &mut Session, findings: &mut Vec<Finding>) -> Result<(), Error> {
+    let mut kept = read_figures(session).await?;
+    for counter in Counter::ALL {
+        let mut rows = Figures::new();
+        for row in session.rows(counted(counter), values![]).await? {
+            rows.insert((counter, session.decode(row.get(0))?), session.decode(row.get(1))?);
+        }
+        for (of, figure) in rows {
+            compare(findings, &of, kept.remove(&of).unwrap_or(0), figure);
+        }
+    }
+    for (of, figure) in kept {
+        compare(findings, &of, figure, 0);
+    }
+    Ok(())
+}
+
+fn compare(findings: &mut Vec<Finding>, (counter, scope): &(Counter, String), kept: i64, counted: i64) {
+    if kept != counted {
+        let what = format!("counter {} of {scope:?} is {kept}, and there are {counted}", counter.as_str());
+        findings.push(Finding { what, remedy: "report this as a bug; the rows are right" });
+    }
+}

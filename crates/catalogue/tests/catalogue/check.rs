@@ -1,0 +1,74 @@
+//! What `check` finds when somebody has changed the database.
+
+use queuekeeper_store::audit::{AuditSink as _, Change};
+
+use super::inventory::{files, version};
+use super::support::{LEASE, World, done, intent, on_both};
+
+/// Three events, and an object with two versions.
+async fn fill(world: &World) {
+    for number in 1..=3 {
+        let intent = intent(&[number]);
+        world.catalogue.begin(&intent, LEASE).await.unwrap();
+        world.catalogue.settle(&intent, &done(Change::Add, number)).await.unwrap();
+    }
+    for number in 1..=2 {
+        world.catalogue.record_version(&version("ark:/99999/a", number), files(3)).await.unwrap();
+    }
+    assert_eq!(world.catalogue.check().await.unwrap(), []);
+}
+
+/// Changes, and what is said of each.
+const TAMPERED: &[(&str, &str)] = &[
+    ("UPDATE audit_log SET user_name = 'eve' WHERE seq = 1", "event 1 of the audit log was altered"),
+    ("UPDATE audit_log SET user_name = 'eve' WHERE seq = 3", "event 3 of the audit log was altered"),
+    ("UPDATE audit_log SET change = 'nothing' WHERE seq = 2", "event 2 of the audit log is unreadable"),
+    ("DELETE FROM audit_log WHERE seq = 2", "the audit log lacks the events 2 to 2"),
+    ("DELETE FROM audit_log WHERE seq = 3", "the audit log ends with event 2, and 3 were written"),
+    ("UPDATE counter_deltas SET delta = delta + 1 WHERE name = 'content_bytes'", "counter content_bytes of \"main\""),
+    ("INSERT INTO counters VALUES ('objects', 'ghost', 3)", "counter objects of \"ghost\" is 3, and there are 0"),
+    ("UPDATE copies SET seq = 77", "the content index and the last event of a copy differ, in the store main"),
+    ("UPDATE objects SET current_version = 1", "the current version of an object is not its newest one: ark:/99999/a"),
+    ("DELETE FROM files WHERE path LIKE '%1.tif'", "a version has other files than when it was recorded"),
+    ("INSERT INTO local_ids SELECT 'owner', 'id', 'ark:/99999/gone', id FROM catalogue", "belongs to no object"),
+];
+
+on_both! {
+    async fn each_change_behind_the_back_of_the_program_is_found_with_what_to_do(world: World) {
+        fill(&world).await;
+        let tables = ["audit_log", "counters", "counter_deltas", "copies", "objects", "files", "local_ids"];
+        for table in tables {
+            world.tamper(&format!("CREATE TABLE kept_{table} AS SELECT * FROM {table}")).await;
+        }
+        for (change, what) in TAMPERED {
+            world.tamper(change).await;
+            let findings = world.catalogue.check().await.unwrap();
+            let found = findings.iter().find(|finding| finding.what.contains(what));
+            assert!(found.is_some_and(|finding| !finding.remedy.is_empty()), "{change}: {findings:?}");
+            for table in tables {
+                let key = match table {
+                    "audit_log" => "seq",
+                    "counters" => "name, scope",
+                    "copies" => "item, store",
+                    "files" => "version, path",
+                    "local_ids" => "owner, local_id",
+                    _ => "id",
+                };
+                // Referenced rows are updated, others put back as they were.
+                match table {
+                    "objects" => world.tamper("UPDATE objects SET current_version = 2").await,
+                    "counter_deltas" => {
+                        let sql = "UPDATE counter_deltas SET delta = (SELECT delta FROM kept_counter_deltas AS kept
+                            WHERE kept.id = counter_deltas.id)";
+                        world.tamper(sql).await;
+                    }
+                    _ => {
+                        world.tamper(&format!("DELETE FROM {table}")).await;
+                        world.tamper(&format!("INSERT INTO {table} SELECT * FROM kept_{table} ORDER BY {key}")).await;
+                    }
+                }
+            }
+            assert_eq!(world.catalogue.check().await.unwrap(), [], "after {change}");
+        }
+    }
+}

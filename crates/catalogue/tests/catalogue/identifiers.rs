@@ -1,0 +1,72 @@
+//! Reserved ARKs and local ids.
+
+use queuekeeper_catalogue::ErrorKind;
+use queuekeeper_catalogue::identifiers::{Request, Reserved};
+use uuid::Uuid;
+
+use super::inventory::{files, version};
+use super::support::on_both;
+
+fn request(candidate: &str, local_ids: &[&str]) -> Request {
+    Request {
+        job: Uuid::now_v7(),
+        owner: "owner".to_owned(),
+        local_ids: local_ids.iter().map(ToString::to_string).collect(),
+        candidate: candidate.to_owned(),
+    }
+}
+
+fn ark(ark: &str, is_registered: bool) -> Reserved {
+    Reserved::Ark { ark: ark.to_owned(), is_registered }
+}
+
+on_both! {
+    async fn a_job_gets_what_it_has_and_another_with_its_local_id_gets_the_same(world: World) {
+        let (catalogue, first) = (&world.catalogue, request("ark:/99999/a", &["id-1", "id-2"]));
+        assert_eq!(catalogue.reserve(&first).await.unwrap(), ark("ark:/99999/a", false));
+        let again = Request { candidate: "ark:/99999/again".to_owned(), ..first.clone() };
+        assert_eq!(catalogue.reserve(&again).await.unwrap(), ark("ark:/99999/a", false));
+        assert!(catalogue.registered("ark:/99999/a").await.unwrap());
+        assert!(!catalogue.registered("ark:/99999/unknown").await.unwrap());
+        let second = request("ark:/99999/b", &["id-2", "id-3"]);
+        assert_eq!(catalogue.reserve(&second).await.unwrap(), ark("ark:/99999/a", true));
+        let other_owner = Request { owner: "other".to_owned(), ..request("ark:/99999/c", &["id-1"]) };
+        assert_eq!(catalogue.reserve(&other_owner).await.unwrap(), ark("ark:/99999/c", false));
+        assert_eq!(catalogue.local_ids("owner", "ark:/99999/a", "id-1", 9).await.unwrap(), ["id-2", "id-3"]);
+    }
+
+    async fn a_candidate_that_is_taken_is_a_collision_and_leaves_nothing(world: World) {
+        let catalogue = &world.catalogue;
+        catalogue.reserve(&request("ark:/99999/a", &[])).await.unwrap();
+        catalogue.record_version(&version("ark:/99999/b", 1), files(0)).await.unwrap();
+        for taken in ["ark:/99999/a", "ark:/99999/b"] {
+            assert_eq!(catalogue.reserve(&request(taken, &["id"])).await.unwrap(), Reserved::Collision);
+        }
+        assert_eq!(world.number("SELECT COUNT(*) FROM local_ids").await, 0);
+        assert_eq!(world.number("SELECT COUNT(*) FROM identifiers").await, 1);
+    }
+
+    async fn local_ids_of_different_objects_are_refused(world: World) {
+        let catalogue = &world.catalogue;
+        catalogue.reserve(&request("ark:/99999/a", &["id-1"])).await.unwrap();
+        catalogue.reserve(&request("ark:/99999/b", &["id-2"])).await.unwrap();
+        let error = catalogue.reserve(&request("ark:/99999/c", &["id-2", "id-1"])).await.unwrap_err();
+        assert!(matches!(&error.kind, ErrorKind::Refused(text) if text.contains("id-1") && text.contains("id-2")));
+        assert_eq!(world.number("SELECT COUNT(*) FROM identifiers").await, 2);
+    }
+
+    async fn many_jobs_with_one_local_id_at_once_get_one_ark(world: World) {
+        let mut tasks = tokio::task::JoinSet::new();
+        for number in 0..20 {
+            let catalogue = world.catalogue.clone();
+            let own = format!("own-{number}");
+            let request = request(&format!("ark:/99999/{number}"), &["z", &own, "a"]);
+            tasks.spawn(async move { catalogue.reserve(&request).await.unwrap() });
+        }
+        let mut got = tasks.join_all().await;
+        got.dedup();
+        assert_eq!(got.len(), 1);
+        assert_eq!(world.number("SELECT COUNT(*) FROM identifiers").await, 1);
+        assert_eq!(world.number("SELECT COUNT(*) FROM local_ids").await, 22);
+    }
+}
