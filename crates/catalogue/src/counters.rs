@@ -58,13 +58,11 @@ impl Counter {
     }
 }
 
-/// Appends what a transaction adds to counters of one scope; what adds nothing is left out.
+/// Appends what a transaction adds to counters of one scope, by one statement; what adds nothing is left out.
 pub(crate) async fn add(session: &mut Session, scope: &str, deltas: &[(Counter, i64)]) -> Result<(), Error> {
-    for (counter, delta) in deltas.iter().filter(|(_, delta)| *delta != 0) {
-        let sql = "INSERT INTO counter_deltas (name, scope, delta) VALUES ($1, $2, $3)";
-        session.run(sql, values![counter.as_str(), scope, *delta]).await?;
-    }
-    Ok(())
+    let deltas = deltas.iter().filter(|(_, delta)| *delta != 0);
+    let values = deltas.flat_map(|(counter, delta)| values![counter.as_str(), scope, *delta]).collect();
+    session.insert_many("INSERT INTO counter_deltas (name, scope, delta)", 3, values).await
 }
 
 /// The figures of counters, each by its scope: a store or a collection.

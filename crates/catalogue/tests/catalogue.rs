@@ -4,9 +4,11 @@
 #[expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 mod catalogue {
     mod audit;
+    mod away;
     mod backup;
     mod check;
     mod counters;
+    mod crash;
     mod identifiers;
     mod index;
     mod inventory;

@@ -94,3 +94,62 @@ fn refuse_network(path: &Path, place: &Arc<str>) -> Result<(), Error> {
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use queuekeeper_store::audit::{AuditSink as _, SinkError};
+
+    use crate::catalogue::Catalogue;
+    use crate::database::value::values;
+    use crate::error::ErrorKind;
+
+    async fn new_catalogue(directory: &tempfile::TempDir) -> Catalogue {
+        let url = format!("sqlite:{}", directory.path().join("catalogue.db").display());
+        Catalogue::open(&url).await.unwrap()
+    }
+
+    /// The limit is of a connection, and the writer's is the only one that writes.
+    async fn limit_pages(catalogue: &Catalogue, pages: i64) {
+        let mut session = catalogue.database.begin().await.unwrap();
+        session.script(format!("PRAGMA max_page_count = {pages}")).await.unwrap();
+        session.end(Ok(())).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_is_a_temporary_error_that_changes_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let catalogue = new_catalogue(&directory).await;
+        // SQLite takes the pages that it has for the least.
+        limit_pages(&catalogue, 1).await;
+        let fill = async || {
+            let mut session = catalogue.database.begin().await?;
+            let bytes = vec![7; 100_000];
+            let outcome = session.run("UPDATE audit_chain SET hash = $1", values![&bytes[..]]).await;
+            session.end(outcome).await
+        };
+        let error = fill().await.unwrap_err();
+        assert!(matches!(error.kind, ErrorKind::Full) && error.is_temporary(), "{error}");
+        assert_eq!(catalogue.check().await.unwrap(), []);
+        limit_pages(&catalogue, 1_000_000).await;
+        fill().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_sink_says_in_one_line_why_nothing_can_be_recorded() {
+        let directory = tempfile::tempdir().unwrap();
+        let catalogue = new_catalogue(&directory).await;
+        catalogue.close().await;
+        let taken = catalogue.take_left(&"main".parse().unwrap(), std::time::Duration::ZERO).await;
+        let Err(SinkError::Unavailable(text)) = taken else { panic!("{taken:?}") };
+        assert!(text.contains("catalogue.db") && text.lines().count() == 1, "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_may_only_read_says_so() {
+        let directory = tempfile::tempdir().unwrap();
+        let catalogue = new_catalogue(&directory).await;
+        let mut session = catalogue.database.read().await.unwrap();
+        let error = session.run("DELETE FROM counters", values![]).await.unwrap_err();
+        assert!(matches!(error.kind, ErrorKind::ReadOnly), "{error}");
+    }
+}
