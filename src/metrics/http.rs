@@ -66,7 +66,7 @@ impl Http {
     /// Registers the families, with every route there is.
     ///
     /// Each has one answer from the start, of those that it can give; the others appear when they are seen. A histogram
-    /// is eight series: it appears with the first request, since most routes are never asked for and no alert needs
+    /// is eight series: it appears with the first request, since most routes are never requested and no alert needs
     /// one, and those have none whose answers are bytes that the program carries.
     #[must_use]
     pub fn register<'a>(registry: &mut Registry, routes: impl IntoIterator<Item = Known<'a>>) -> Self {
@@ -118,7 +118,7 @@ mod tests {
     use crate::metrics::{Format, expose};
 
     #[test]
-    fn whatever_is_asked_the_label_values_stay_few() {
+    fn whatever_is_requested_the_label_values_stay_few() {
         let mut registry = Registry::default();
         let timed = |pattern| Known { pattern, is_read: true, is_timed: true };
         let posted = Known { pattern: "/lists", is_read: false, is_timed: true };

@@ -49,7 +49,7 @@ async fn send(browser: &Browser, from: &str, to: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_form_of_ours_passes_and_one_of_somebody_else_does_not() {
+async fn a_form_of_ours_passes_and_one_of_another_site_does_not() {
     let served = Served::still_at(vec![OURS.to_owned()]).await;
     let evil = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let evil_port = evil.local_addr().unwrap().port();

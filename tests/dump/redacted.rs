@@ -74,7 +74,7 @@ async fn telling() -> World {
 }
 
 #[tokio::test]
-async fn a_redacted_dump_tells_nothing_of_people_or_content_and_can_be_loaded() {
+async fn a_redacted_dump_shows_nothing_of_people_or_content_and_can_be_loaded() {
     let world = telling().await;
     let nodes = world.lasting().await;
     assert!(nodes.values().filter(|data| String::from_utf8_lossy(data).contains(SECRET)).count() > 30);

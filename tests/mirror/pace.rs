@@ -105,7 +105,7 @@ async fn an_idle_tree_costs_pings_only_and_a_busy_one_few_requests() {
 }
 
 #[tokio::test]
-async fn names_of_any_length_are_asked_for_in_requests_that_the_server_takes() {
+async fn names_of_any_length_are_read_in_requests_that_the_server_takes() {
     let server = PrivateServer::start(Options::default()).await.unwrap();
     let client = connect(&server.connect_string()).await;
     play(&client, &folders()).await;

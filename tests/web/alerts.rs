@@ -16,7 +16,7 @@ fn payload(padding: usize) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_a_token_for_it_tells_of_alerts_and_what_it_sends_is_bounded() {
+async fn only_a_token_for_it_sends_alerts_and_what_it_sends_is_bounded() {
     let world = Box::pin(World::start()).await;
     let site = Site::with_alerts(&world).await;
     let caller = site.asker(Role::Alertmanager);

@@ -64,7 +64,7 @@ async fn with_users_only_the_probes_are_open() {
 }
 
 #[tokio::test]
-async fn a_password_is_verified_once_and_guessing_keeps_nobody_waiting() {
+async fn a_password_is_verified_once_and_guessing_delays_no_other_user() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("web.yml");
     write_users(&path, &[("alice", "secret", 10)]);

@@ -16,7 +16,7 @@ async fn ten_requests(server: &Server) -> Duration {
 }
 
 #[tokio::test]
-async fn a_thousand_idle_connections_keep_nobody_out() {
+async fn a_thousand_idle_connections_keep_no_client_out() {
     let server = Server::start().await;
     let alone = ten_requests(&server).await;
     let mut connections = Vec::new();
@@ -46,7 +46,7 @@ async fn a_thousand_idle_connections_keep_nobody_out() {
 }
 
 #[tokio::test]
-async fn clients_that_do_not_read_or_send_byte_by_byte_disturb_nobody() {
+async fn clients_that_do_not_read_or_send_byte_by_byte_do_not_disturb_others() {
     let server = Server::start().await;
     let alone = ten_requests(&server).await;
     // More of them than there is room for, and each asks for more than the system's buffers hold and reads nothing of it.
@@ -80,7 +80,7 @@ async fn clients_that_do_not_read_or_send_byte_by_byte_disturb_nobody() {
 }
 
 #[tokio::test]
-async fn bodies_that_do_not_come_keep_nobody_out() {
+async fn bodies_that_do_not_come_keep_no_client_out() {
     let server = Server::start().await;
     let alone = ten_requests(&server).await;
     let connect = async |last: u8| {

@@ -103,7 +103,7 @@ async fn it_speaks_tls_from_the_lowest_version_that_is_wanted() {
 }
 
 #[tokio::test]
-async fn with_client_certificates_nobody_is_let_in_without_one() {
+async fn with_client_certificates_no_client_is_let_in_without_one() {
     let directory = tempfile::tempdir().unwrap();
     let [authority, stranger] = ["ca", "stranger"].map(|name| Authority::new(directory.path(), name));
     let (_server, friend, foe) = (authority.certify("server"), authority.certify("friend"), stranger.certify("foe"));

@@ -243,7 +243,7 @@ async fn ends(mut stream: TcpStream, whose: &str) {
 }
 
 #[tokio::test]
-async fn a_live_page_ends_for_whoever_is_removed_demoted_or_expires_and_for_nobody_else() {
+async fn a_live_page_ends_for_a_user_who_is_removed_demoted_or_expires_and_for_no_other() {
     let files = Files::new();
     let short = Secret::make();
     let expires = Timestamp::now() + Duration::from_secs(12);

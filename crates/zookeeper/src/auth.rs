@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_everyone_may_write_is_refused_and_credentials_in_place_of_one_are_not_told() {
+    fn a_file_that_everyone_may_write_is_refused_and_credentials_in_place_of_one_are_not_shown() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "digest:keeper:hunter2").unwrap();
         assert!(Auth::read_file(file.path()).is_ok());

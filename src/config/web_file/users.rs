@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_cannot_be_told_by_the_time_that_it_takes() {
+    fn a_name_cannot_be_found_out_by_the_time_that_it_takes() {
         let users = users(&[4, 9]);
         let rounds = |name: &str| -> u64 {
             let known = users.hashes.get(name);
