@@ -58,6 +58,9 @@ use probe::Found;
 const MEMORY_KIB: u32 = 64 * 1024;
 
 /// A store in S3. Clones share it.
+///
+/// A put whose future is dropped leaves at most an upload in parts, which never completes and which
+/// [`sweep`](Store::sweep) ends; one that is ended by its token leaves nothing.
 #[derive(Clone)]
 pub struct S3Store {
     inner: Arc<Inner>,

@@ -83,6 +83,10 @@ pub(super) fn decode(name: &str, is_encoded: bool) -> Vec<u8> {
     if is_encoded { percent_decode_str(&name.replace('+', " ")).collect() } else { name.as_bytes().to_vec() }
 }
 
+pub(super) fn leads_nowhere() -> ErrorKind {
+    ErrorKind::Answer("a page of a listing that is not the last one leads nowhere".to_owned())
+}
+
 impl Cursor {
     async fn item(&mut self) -> Option<Result<Listed, ErrorKind>> {
         loop {
@@ -147,8 +151,7 @@ impl Cursor {
             let token = page.next_continuation_token().map(str::to_owned);
             let next = last.map(|key| Start::After(Some(key))).or(token.map(Start::Token));
             let Some(start) = next else {
-                let why = "a page that is not the last one leads nowhere";
-                self.failure = Some(ErrorKind::Answer(why.to_owned()));
+                self.failure = Some(leads_nowhere());
                 return;
             };
             self.next = Next::Ahead(self.fetch(start));

@@ -146,6 +146,15 @@ impl Place {
         format!("{}{MARKERS}", self.prefix)
     }
 
+    /// Whether an object of this key lies in a space, and not beside them in the same bucket.
+    pub(super) fn has_item(&self, key: &str) -> bool {
+        let Some(rest) = key.strip_prefix(&*self.prefix) else { return false };
+        match &self.bucket {
+            Bucket::One(_) => rest.split_once('/').is_some_and(|(space, _)| space.parse::<SpaceName>().is_ok()),
+            Bucket::Each { .. } => true,
+        }
+    }
+
     /// The object of an item.
     pub(super) fn object(&self, space: &SpaceName, key: &Key) -> Result<Object, ErrorKind> {
         let unsupported = |why: String| ErrorKind::Unsupported(why);
@@ -181,6 +190,9 @@ mod tests {
         assert_eq!(place("s3://{space}-cold").space_of_bucket("maps-cold"), Some(space));
         assert_eq!(place("s3://{space}-cold").space_of_bucket("maps-warm"), None);
         assert_eq!(place("s3://b.{space}/p/").to_string(), "s3://b.{space}/p");
+        let is_item = |key: &str| place("s3://preservation/copies").has_item(key);
+        assert!(is_item("copies/maps/a") && is_item("copies/maps/"));
+        assert!(!is_item("other/maps/a") && !is_item("copies/maps") && !is_item("copies/.spaces/maps"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::error::{ErrorKind, Operation};
 use crate::name::SpaceName;
 use crate::s3::Inner;
 use crate::s3::head::{quoted, timestamp};
-use crate::s3::list::decode;
+use crate::s3::list::{decode, leads_nowhere};
 use crate::s3::place::Object;
 use crate::store::{EntityTag, Item};
 
@@ -87,17 +87,17 @@ impl Inner {
             let text = |name: &str| String::from_utf8(decode(name, is_encoded)).ok();
             for upload in page.uploads() {
                 let (Some(key), Some(id)) = (upload.key().and_then(text), upload.upload_id()) else { continue };
-                if key.starts_with(self.place.prefix()) && timestamp(upload.initiated())? < before {
+                if self.place.has_item(&key) && timestamp(upload.initiated())? < before {
                     let at = Object { bucket: bucket.to_owned(), key };
                     ended += u64::from(self.abort(operation, &at, id).await?);
                 }
             }
-            let next = (page.next_key_marker().and_then(text), page.next_upload_id_marker().map(str::to_owned));
-            if page.is_truncated() != Some(true)
-                || next.0.is_none()
-                || next == (key_marker.clone(), upload_marker.clone())
-            {
+            if page.is_truncated() != Some(true) {
                 return Ok(ended);
+            }
+            let next = (page.next_key_marker().and_then(text), page.next_upload_id_marker().map(str::to_owned));
+            if next.0.is_none() || next == (key_marker, upload_marker) {
+                return Err(leads_nowhere());
             }
             (key_marker, upload_marker) = next;
         }

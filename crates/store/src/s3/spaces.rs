@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::error::{ErrorKind, Operation};
 use crate::name::SpaceName;
 use crate::s3::Inner;
-use crate::s3::list::decode;
+use crate::s3::list::{decode, leads_nowhere};
 use crate::s3::place::Object;
 
 /// How long a space that was seen is taken to exist, so that not each missing item costs a look for its space.
@@ -31,8 +31,11 @@ impl Inner {
                 let names = page.buckets().iter().filter_map(|bucket| bucket.name());
                 spaces.extend(names.filter_map(|name| self.place.space_of_bucket(name)));
                 let next = page.continuation_token().map(str::to_owned).filter(|next| !next.is_empty());
-                if next.is_none() || next == token {
+                if next.is_none() {
                     return Ok(spaces.into_iter().collect());
+                }
+                if next == token {
+                    return Err(leads_nowhere());
                 }
                 token = next;
             }
@@ -57,9 +60,12 @@ impl Inner {
                     // A folder whose name no space can have is somebody else's.
                     spaces.extend(name.and_then(|name| name.strip_suffix('/').unwrap_or(name).parse().ok()));
                 }
-                let next = page.next_continuation_token().map(str::to_owned);
-                if page.is_truncated() != Some(true) || next.is_none() || next == token {
+                if page.is_truncated() != Some(true) {
                     break;
+                }
+                let next = page.next_continuation_token().map(str::to_owned);
+                if next.is_none() || next == token {
+                    return Err(leads_nowhere());
                 }
                 token = next;
             }
@@ -122,12 +128,21 @@ impl Inner {
             return Ok(false);
         }
         let made = if let Some(bucket) = self.place.shared_bucket() {
-            let marker = self.marker(bucket, space);
-            let send = || {
-                let request = self.client.put_object().bucket(&marker.bucket).key(&marker.key).if_none_match("*");
-                request.body(ByteStream::from_static(b"")).send()
+            let marker = &self.marker(bucket, space);
+            let put = |if_none_match: Option<&'static str>| {
+                let send = move || {
+                    let request = self.client.put_object().bucket(&marker.bucket).key(&marker.key);
+                    let request = request.set_if_none_match(if_none_match.map(str::to_owned));
+                    request.body(ByteStream::from_static(b"")).send()
+                };
+                self.call(self.quick(operation), send)
             };
-            match self.call(self.quick(operation), send).await {
+            let made = match put(Some("*")).await {
+                // A service that knows no conditions.
+                Err(failure) if failure.status == Some(501) => put(None).await,
+                made => made,
+            };
+            match made {
                 Ok(_) => true,
                 // Another one made it meanwhile, or a request of ours did whose answer was lost.
                 Err(failure) if failure.is_precondition() => failure.may_be_done,
