@@ -1,7 +1,8 @@
 //! Serves the S3 test server in a process of its own, for comparisons and benches: prints where and with which
 //! credentials, as lines `NAME=VALUE` that a shell can evaluate, and serves until standard input ends.
 //!
-//! `s3 [DIRECTORY [PORT]]`: content lies in the directory (a temporary one by default) and is removed at the end.
+//! `s3 [DIRECTORY [PORT [KEYS]]]`: content lies in the directory (a temporary one by default) and is removed at the end.
+//! So many keys are there already, in the bucket `planted`.
 
 #![expect(clippy::print_stdout, reason = "what it prints is its result")]
 
@@ -20,6 +21,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let port = arguments.next().map_or(Ok(0), |port| port.parse())?;
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let server = S3Server::start(Settings { listen, directory, ..Settings::default() }).await?;
+    let keys: u32 = arguments.next().map_or(Ok(0), |keys| keys.parse())?;
+    server.plant("planted", (0..keys).map(|key| format!("{:03}/{key:09}", key % 1000)), b"");
     println!("AWS_ENDPOINT_URL={}", server.endpoint());
     println!("AWS_ACCESS_KEY_ID={}", server.access_key());
     println!("AWS_SECRET_ACCESS_KEY={}", server.secret_key());

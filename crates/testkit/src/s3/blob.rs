@@ -38,19 +38,18 @@ impl Drop for Blob {
 #[derive(Debug)]
 pub(super) struct Blobs {
     directory: PathBuf,
-    next: AtomicU64,
 }
 
 impl Blobs {
     pub(super) fn new(directory: PathBuf) -> Self {
-        Self { directory, next: AtomicU64::new(0) }
+        Self { directory }
     }
 
-    /// A file that does not exist yet. Its name holds the process, so that two servers may share a directory.
+    /// A file that does not exist yet, whichever servers share the directory.
     pub(super) fn name(&self) -> Arc<Blob> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{}-{:p}-{number}", std::process::id(), std::ptr::from_ref(self));
-        Arc::new(Blob { path: self.directory.join(name) })
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Blob { path: self.directory.join(format!("{}-{number}", std::process::id())) })
     }
 }
 
@@ -105,8 +104,5 @@ async fn open(
 ) -> io::Result<impl Stream<Item = io::Result<Bytes>> + Send + Sync> {
     let mut file = tokio::fs::File::open(segment.blob.path()).await?;
     file.seek(SeekFrom::Start(skip)).await?;
-    // The name is kept with the open file: it must not be given back before.
-    Ok(ReaderStream::with_capacity(file.take(size), PIECE_BYTES).inspect(move |_| {
-        let _ = &segment;
-    }))
+    Ok(ReaderStream::with_capacity(file.take(size), PIECE_BYTES))
 }
