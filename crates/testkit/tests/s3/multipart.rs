@@ -1,6 +1,8 @@
 use aws_sdk_s3::Client;
 use aws_sdk_s3::primitives::ByteStream;
-use aws_sdk_s3::types::{ChecksumAlgorithm, ChecksumMode, ChecksumType, CompletedMultipartUpload, CompletedPart};
+use aws_sdk_s3::types::{
+    ChecksumAlgorithm, ChecksumMode, ChecksumType, CompletedMultipartUpload, CompletedPart, ObjectAttributes,
+};
 use queuekeeper_testkit::s3::Settings;
 
 use super::common::{BUCKET, code, get, put, refusal, start, start_with};
@@ -59,6 +61,11 @@ async fn parts_become_an_object_whose_entity_tag_says_so() {
     assert_eq!((part.parts_count(), part.content_length()), (Some(2), Some(10)));
     let head = client.head_object().bucket(BUCKET).key("a").send().await.unwrap();
     assert_eq!(head.metadata().unwrap()["owner"], "me");
+    let attributes = client.get_object_attributes().bucket(BUCKET).key("a");
+    let attributes = attributes.object_attributes(ObjectAttributes::ObjectSize);
+    let attributes = attributes.object_attributes(ObjectAttributes::ObjectParts).send().await.unwrap();
+    assert_eq!(attributes.object_size(), Some(5 * 1024 * 1024 + 10));
+    assert_eq!(attributes.object_parts().unwrap().total_parts_count(), Some(2));
     assert_eq!(server.uploads(BUCKET), 0);
     assert_eq!(refusal(complete(&[&first, &second]).send().await), code(404, "NoSuchUpload"));
 

@@ -120,7 +120,10 @@ impl Backend {
         let input = request.input.clone();
         let Found { version, object, shown_version } =
             self.find(&input.bucket, &input.key, input.version_id.as_deref())?;
-        let is_asked = |name| input.object_attributes.iter().any(|attribute| attribute.as_str() == name);
+        // Clients send them in one header or in several, and the library splits none.
+        let asked = input.object_attributes.iter().flat_map(|names| names.as_str().split(','));
+        let asked: Vec<_> = asked.map(str::trim).collect();
+        let is_asked = |name: &str| asked.contains(&name);
         let parts = object.parts.iter().zip(1..).map(|((size, checksum), number)| ObjectPart {
             part_number: Some(number),
             size: Some(size.cast_signed()),
