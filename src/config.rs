@@ -20,7 +20,8 @@ pub use crate::views::{DurationError, PrometheusDuration};
 pub use address::{ListenAddress, ListenAddressError};
 pub use external::{Authority, ExternalUrl, ExternalUrlError, RoutePrefix, RoutePrefixError};
 pub use file::{
-    ConfigFile, Presented, Secret, SecretError, Token, TokenHash, TokenLine, TokenLineError, Tokens, expiry,
+    CatalogueUrl, ConfigFile, Presented, Secret, SecretError, StoreSettings, Token, TokenHash, TokenLine,
+    TokenLineError, Tokens, expiry,
 };
 pub use source::FileError;
 pub use telemetry_path::{TelemetryPath, TelemetryPathError};

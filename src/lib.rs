@@ -13,6 +13,8 @@
 //! |---|---|
 //! | [`queuekeeper_queue`] | a crate of its own: the queue core: state machines, path grammar, tolerant records, transactions, locks, purge. The only place that knows what a queue is; it reads no clock and spawns no task |
 //! | [`queuekeeper_zookeeper`] | a crate of its own: connections and sessions; our own znodes below `/queuekeeper`: leader election, decisions, the state of rules, the kill switch; a private server for demo and tests. It knows no jobs and no rules |
+//! | [`queuekeeper_store`] | a crate of its own: content stores (directories, S3), digests, the audited decorator, OCFL objects. It knows no ZooKeeper and no SQL |
+//! | [`queuekeeper_catalogue`] | a crate of its own: the SQL database of what is stored where, and of every change; the only place with SQL. It calls no store |
 //! | [`mirror`] | the image of the tree in memory: one writer, many readers. It answers no HTTP and writes nothing to ZooKeeper |
 //! | [`insight`] | why something is not moving (each cause of a diagnosis), and when a batch ends: functions over the mirror and an instant |
 //! | [`metrics`] | the collectors over the mirror's figures, and the exposition. They read no znode |

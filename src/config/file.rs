@@ -1,4 +1,4 @@
-//! The file of `--config.file`: roles of users and tokens, and the rules for alerts.
+//! The file of `--config.file`: roles of users and tokens, the rules for alerts, and the stores with their catalogue.
 //!
 //! Reading the queue needs no such file; without it no actions are allowed. Each part of the file has a module below
 //! this one, and a key in [`Keys`].
@@ -18,9 +18,11 @@ use crate::alerts::Rules;
 
 mod rules;
 mod secret;
+mod stores;
 mod tokens;
 
 pub use secret::{Secret, SecretError};
+pub use stores::{CatalogueUrl, StoreSettings};
 pub use tokens::{Presented, Token, TokenHash, TokenLine, TokenLineError, Tokens, expiry};
 
 /// The contents of the file and of those that it refers to, checked.
@@ -31,6 +33,7 @@ pub struct ConfigFile {
     roles: BTreeMap<String, UserRole>,
     tokens: Arc<Tokens>,
     rules: Rules,
+    stores: StoreSettings,
 }
 
 /// The role of a user in the file.
@@ -48,6 +51,8 @@ struct Keys {
     users: Option<BTreeMap<String, Spanned<String>>>,
     tokens_file: Option<Spanned<String>>,
     alerts: Option<rules::Keys>,
+    stores: Option<BTreeMap<String, Spanned<stores::StoreKeys>>>,
+    catalogue: Option<stores::CatalogueKeys>,
 }
 
 impl ConfigFile {
@@ -74,7 +79,8 @@ impl ConfigFile {
             Some(file) => Tokens::read(&path.parent().unwrap_or(Path::new("")).join(file.value), &mut files)?,
         };
         let rules = keys.alerts.map(|keys| rules::check(path, keys)).transpose()?.unwrap_or_default();
-        Ok(Self { path: path.to_owned(), sources: files.sources(), roles, tokens: Arc::new(tokens), rules })
+        let stores = StoreSettings::check(path, keys.stores.unwrap_or_default(), keys.catalogue, &mut files)?;
+        Ok(Self { path: path.to_owned(), sources: files.sources(), roles, tokens: Arc::new(tokens), rules, stores })
     }
 
     /// Reads everything again; `None` if nothing has changed.
@@ -124,6 +130,12 @@ impl ConfigFile {
     #[must_use]
     pub fn rules(&self) -> &Rules {
         &self.rules
+    }
+
+    /// The stores and the catalogue.
+    #[must_use]
+    pub fn stores(&self) -> &StoreSettings {
+        &self.stores
     }
 
     /// How many users have a role in the file.

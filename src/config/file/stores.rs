@@ -1,0 +1,317 @@
+//! The stores and the catalogue in the file of `--config.file`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use queuekeeper_store::s3::{AccessKey, Addressing, Credentials, S3Config};
+use queuekeeper_store::{DirectoryStore, Error as StoreError, S3Store, Store, StoreFamilies, StoreName};
+use serde::Deserialize;
+use serde_saphyr::Spanned;
+use url::Url;
+
+use super::super::source::{FileError, Files, refuse};
+
+/// The most requests to a store that may be under way at once.
+const MOST_REQUESTS: usize = 1_000;
+
+/// The keys of a store.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StoreKeys {
+    url: Spanned<String>,
+    endpoint: Option<Spanned<String>>,
+    region: Option<String>,
+    credentials_file: Option<Spanned<String>>,
+    profile: Option<String>,
+    ca_file: Option<Spanned<String>>,
+    #[serde(default)]
+    addressing: AddressingKey,
+    storage_class: Option<String>,
+    #[serde(default = "yes")]
+    checksums: bool,
+    concurrency: Option<Spanned<usize>>,
+}
+
+/// How a bucket is named in a request.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum AddressingKey {
+    #[default]
+    Auto,
+    Path,
+    VirtualHost,
+}
+
+/// The keys of the catalogue.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CatalogueKeys {
+    url: Spanned<String>,
+    password_file: Option<Spanned<String>>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// The stores of the file, by name, and the catalogue. Nothing is opened yet.
+#[derive(Clone, Debug, Default)]
+pub struct StoreSettings {
+    stores: BTreeMap<StoreName, Location>,
+    catalogue: Option<CatalogueUrl>,
+}
+
+#[derive(Clone, Debug)]
+enum Location {
+    Directory(PathBuf),
+    S3(Arc<S3Config>),
+}
+
+/// The URL of the catalogue, which may hold a password: shown without it.
+#[derive(Clone)]
+pub struct CatalogueUrl(String);
+
+impl CatalogueUrl {
+    /// The URL with the password.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for CatalogueUrl {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("CatalogueUrl(..)")
+    }
+}
+
+impl StoreSettings {
+    pub(super) fn check(
+        path: &Path,
+        stores: BTreeMap<String, Spanned<StoreKeys>>,
+        catalogue: Option<CatalogueKeys>,
+        files: &mut Files,
+    ) -> Result<Self, FileError> {
+        let mut checked = BTreeMap::new();
+        for (name, keys) in stores {
+            let line = keys.referenced.line();
+            let name: StoreName = name.parse().map_err(|error| refuse(path, line, format!("stores: {error}")))?;
+            let location = location(path, &name, keys.value, files)?;
+            checked.insert(name, location);
+        }
+        let catalogue = catalogue.map(|keys| catalogue_url(path, &keys, files)).transpose()?;
+        Ok(Self { stores: checked, catalogue })
+    }
+
+    /// The names of all stores.
+    pub fn names(&self) -> impl Iterator<Item = &StoreName> {
+        self.stores.keys()
+    }
+
+    /// The catalogue.
+    #[must_use]
+    pub fn catalogue(&self) -> Option<&CatalogueUrl> {
+        self.catalogue.as_ref()
+    }
+
+    /// Opens a store, whose requests are counted; `None` if there is none of that name.
+    ///
+    /// # Errors
+    /// When it cannot be used.
+    pub async fn open(&self, name: &StoreName, families: &StoreFamilies) -> Option<Result<Arc<dyn Store>, StoreError>> {
+        let opened = match self.stores.get(name)? {
+            Location::Directory(top) => {
+                DirectoryStore::open(name.clone(), top.clone()).await.map(|store| Arc::new(store) as Arc<dyn Store>)
+            }
+            Location::S3(config) => {
+                let opened = S3Store::new(S3Config::clone(config), families.store(name)).await;
+                opened.map(|store| Arc::new(store) as Arc<dyn Store>)
+            }
+        };
+        Some(opened)
+    }
+}
+
+fn location(path: &Path, name: &StoreName, keys: StoreKeys, files: &mut Files) -> Result<Location, FileError> {
+    let at = |line: u64, why: &dyn fmt::Display| refuse(path, line, format!("stores: {name}: {why}"));
+    let line = keys.url.referenced.line();
+    if keys.url.value.starts_with("file:") {
+        let is_of_s3 = keys.endpoint.is_some()
+            || keys.region.is_some()
+            || keys.credentials_file.is_some()
+            || keys.profile.is_some()
+            || keys.ca_file.is_some()
+            || keys.storage_class.is_some()
+            || keys.concurrency.is_some();
+        if is_of_s3 {
+            return Err(at(line, &"a directory has a url, and nothing else"));
+        }
+        let directory = Url::parse(&keys.url.value).ok().and_then(|url| url.to_file_path().ok());
+        let directory = directory.ok_or_else(|| at(line, &"the url of a directory is file:///PATH"))?;
+        return Ok(Location::Directory(directory));
+    }
+    if !keys.url.value.starts_with("s3:") {
+        return Err(at(line, &"url is file:///PATH or s3://BUCKET/PREFIX"));
+    }
+    let place = keys.url.value.parse().map_err(|error| at(line, &error))?;
+    let mut config = S3Config::new(name.clone(), place);
+    if let Some(endpoint) = keys.endpoint {
+        let line = endpoint.referenced.line();
+        let parsed = Url::parse(&endpoint.value).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+        let parsed = parsed.ok_or_else(|| at(line, &"endpoint is the URL of the service, http:// or https://"))?;
+        if !parsed.username().is_empty() || parsed.password().is_some() {
+            return Err(at(line, &"endpoint has no user or password; they are for credentials_file"));
+        }
+        config.endpoint = Some(endpoint.value);
+    }
+    config.region = keys.region;
+    config.storage_class = keys.storage_class;
+    config.checksums = keys.checksums;
+    config.addressing = match keys.addressing {
+        AddressingKey::Auto => Addressing::Auto,
+        AddressingKey::Path => Addressing::Path,
+        AddressingKey::VirtualHost => Addressing::VirtualHost,
+    };
+    if let Some(concurrency) = keys.concurrency {
+        let line = concurrency.referenced.line();
+        if !(1..=MOST_REQUESTS).contains(&concurrency.value) {
+            return Err(at(line, &format!("concurrency is from 1 to {MOST_REQUESTS}")));
+        }
+        config.concurrency = concurrency.value;
+    }
+    if let Some(file) = keys.credentials_file {
+        let text = read(path, &file, files)?;
+        let line = file.referenced.line();
+        let key = AccessKey::parse(&text, keys.profile.as_deref()).map_err(|error| at(line, &error))?;
+        config.credentials = Credentials::Key(key);
+    } else if keys.profile.is_some() {
+        return Err(at(line, &"profile is one of credentials_file"));
+    }
+    if let Some(file) = keys.ca_file {
+        config.ca_pem = Some(read(path, &file, files)?.into_bytes());
+    }
+    Ok(Location::S3(Arc::new(config)))
+}
+
+/// A file that is named relative to the configuration.
+fn read(path: &Path, file: &Spanned<String>, files: &mut Files) -> Result<String, FileError> {
+    if file.value.is_empty() {
+        return Err(refuse(path, file.referenced.line(), "the name of a file is empty"));
+    }
+    let named = path.parent().unwrap_or(Path::new("")).join(&file.value);
+    let bytes = files.read(&named)?;
+    String::from_utf8(bytes).map_err(|_| refuse(&named, 0, "it is not UTF-8"))
+}
+
+fn catalogue_url(path: &Path, keys: &CatalogueKeys, files: &mut Files) -> Result<CatalogueUrl, FileError> {
+    let line = keys.url.referenced.line();
+    let at = |why: &str| refuse(path, line, format!("catalogue: {why}"));
+    let url = &keys.url.value;
+    if let Some(file) = url.strip_prefix("sqlite:") {
+        if keys.password_file.is_some() {
+            return Err(at("a file of SQLite has no password"));
+        }
+        let file = file.strip_prefix("//").unwrap_or(file);
+        if file.is_empty() {
+            return Err(at("the url of a file is sqlite:PATH"));
+        }
+        // As every path in this file, it is relative to it.
+        let file = path.parent().unwrap_or(Path::new("")).join(file);
+        return Ok(CatalogueUrl(format!("sqlite:{}", file.display())));
+    }
+    let usual = "url is sqlite:PATH or postgres://USER@HOST/DATABASE";
+    let mut parsed = Url::parse(url).map_err(|_| at(usual))?;
+    if !matches!(parsed.scheme(), "postgres" | "postgresql") {
+        return Err(at(usual));
+    }
+    if parsed.password().is_some() {
+        return Err(at(
+            "a password is not for this file; write it into one of its own, and name that in password_file",
+        ));
+    }
+    if let Some(file) = &keys.password_file {
+        let password = read(path, file, files)?;
+        parsed.set_password(Some(password.trim_end_matches(['\n', '\r']))).map_err(|()| at(usual))?;
+    }
+    Ok(CatalogueUrl(parsed.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::super::ConfigFile;
+
+    /// What reading such a file says.
+    fn read(text: &str) -> Result<super::StoreSettings, String> {
+        let directory = tempfile::tempdir().unwrap();
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        for (name, text) in [
+            ("keys", "AKID\nsecret-text\n"),
+            ("password", "p@ss/word\n"),
+            ("aws", "[default]\naws_access_key_id = A\naws_secret_access_key = secret-text\n"),
+            ("config.yml", text),
+        ] {
+            fs::write(directory.path().join(name), text).unwrap();
+        }
+        let read = ConfigFile::read(&directory.path().join("config.yml"));
+        read.map(|file| file.stores().clone()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn stores_and_the_catalogue_are_read_with_their_secrets_from_files() {
+        let text = "
+stores:
+  main: {url: \"file:///srv/my%20objects\"}
+  replica: {url: \"s3://preservation/copies\", endpoint: \"https://s3.example.edu\", region: us-west-2, credentials_file: keys,
+            addressing: path, concurrency: 8}
+  cold: {url: \"s3://{space}-cold\", storage_class: GLACIER_IR, credentials_file: aws, profile: default, checksums: false}
+catalogue: {url: \"postgres://keeper@db.example.edu/catalogue\", password_file: password}
+";
+        let settings = read(text).unwrap();
+        let names: Vec<_> = settings.names().map(ToString::to_string).collect();
+        assert_eq!(names, ["cold", "main", "replica"]);
+        let url = settings.catalogue().unwrap();
+        assert_eq!(url.expose(), "postgres://keeper:p%40ss%2Fword@db.example.edu/catalogue");
+        let shown = format!("{settings:?}");
+        assert!(shown.contains("/srv/my objects") && shown.contains("us-west-2"), "{shown}");
+        assert!(!shown.contains("secret-text") && !shown.contains("p%40ss"), "{shown}");
+        let sqlite = read("catalogue: {url: \"sqlite:data/catalogue.db\"}").unwrap();
+        let url = sqlite.catalogue().unwrap().expose().to_owned();
+        assert!(url.starts_with("sqlite:/") && url.ends_with("/data/catalogue.db"), "{url}");
+        assert!(read("users: {}").unwrap().names().next().is_none());
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_store_is_said_with_its_line() {
+        for (text, told) in [
+            ("stores: {main: {url: \"ftp://a\"}}", "line 1: stores: main: url is file:///PATH or s3://BUCKET/PREFIX"),
+            (
+                "stores:\n  main: {url: \"file://host/a\"}",
+                "line 2: stores: main: the url of a directory is file:///PATH",
+            ),
+            ("stores: {main: {url: \"file:relative\", region: x}}", "a directory has a url, and nothing else"),
+            ("stores: {main: {url: \"s3://a b\"}}", "invalid bucket"),
+            ("stores: {main: {url: \"s3://bucket\", endpoint: \"minio:9000\"}}", "endpoint is the URL of the service"),
+            ("stores: {main: {url: \"s3://bucket\", endpoint: \"http://a:b@c\"}}", "they are for credentials_file"),
+            ("stores: {main: {url: \"s3://bucket\", concurrency: 0}}", "concurrency is from 1 to 1000"),
+            ("stores: {main: {url: \"s3://bucket\", credentials_file: password}}", "not a credentials file"),
+            ("stores: {main: {url: \"s3://bucket\", credentials_file: gone}}", "cannot read"),
+            ("stores: {main: {url: \"s3://bucket\", credentials_file: aws, profile: other}}", "no such profile"),
+            ("stores: {main: {url: \"s3://bucket\", profile: other}}", "profile is one of credentials_file"),
+            ("stores: {main: {url: \"s3://bucket\", secret: x}}", "the key secret is unknown"),
+            ("stores: {\"a/b\": {url: \"s3://bucket\"}}", "invalid name \"a/b\""),
+            ("catalogue: {url: \"mysql://a/b\"}", "url is sqlite:PATH or postgres://USER@HOST/DATABASE"),
+            ("catalogue: {url: \"postgres://a:b@c/d\"}", "name that in password_file"),
+            ("catalogue: {url: \"sqlite:\"}", "the url of a file is sqlite:PATH"),
+            ("catalogue: {url: \"sqlite:a\", password_file: password}", "a file of SQLite has no password"),
+        ] {
+            let error = read(text).map(drop).unwrap_err();
+            assert!(error.contains(told), "{text}: {error}");
+            assert!(!error.contains("secret-text") && !error.contains("p@ss"), "{error}");
+        }
+    }
+}
