@@ -18,6 +18,7 @@ mod actions;
 mod actor;
 mod batch;
 mod batches;
+mod catalogue;
 pub mod check;
 mod client;
 mod completion;
@@ -42,6 +43,7 @@ mod prompt;
 mod rules;
 pub mod serve;
 mod status;
+mod store;
 pub mod token;
 mod variables;
 mod verbs;
@@ -87,6 +89,8 @@ enum Command {
     Completion(completion::CompletionArgs),
     CheckConfig(check::CheckConfigArgs),
     Rules(rules::RulesArgs),
+    Store(store::StoreArgs),
+    Catalogue(catalogue::CatalogueArgs),
     Token(token::TokenArgs),
     Password(password::PasswordArgs),
 }
@@ -128,8 +132,10 @@ pub fn run() -> ExitCode {
         Command::Lock(args) => block_on(args.run()),
         Command::Queue(args) => block_on(args.run()),
         Command::Collection(args) => block_on(args.run()),
-        Command::CheckConfig(args) => args.run(),
+        Command::CheckConfig(args) => block_on(args.run()),
         Command::Rules(args) => args.run(),
+        Command::Store(args) => block_on(args.run()),
+        Command::Catalogue(args) => block_on(args.run()),
         Command::Token(args) => args.run(),
         Command::Password(args) => args.run(),
     };

@@ -14,6 +14,7 @@ mod cli {
     mod prompts;
     mod rules;
     mod status;
+    mod stores;
     mod watch;
     mod words;
     mod world;

@@ -1,13 +1,17 @@
 //! `queuekeeper check-web-config` and `check-config`, as `promtool check` for Prometheus.
 
 use std::fmt::Display;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use jiff::Timestamp;
+use queuekeeper_store::StoreFamilies;
+use queuekeeper_store::store::Capabilities;
 
+use super::exit::{CommandError, FAILED};
 use super::{UsageError, output};
 use crate::config::{ConfigFile, FileError, Validity, WebFile};
+use crate::mirror::words::counted;
 
 /// Check files for --web.config.file, and the certificates and keys that they refer to
 #[derive(Clone, Debug, Args)]
@@ -47,14 +51,34 @@ pub struct CheckConfigArgs {
     /// The web configuration, to check that the users are the same
     #[arg(long = "web.config.file", value_name = "FILE")]
     web: Option<PathBuf>,
+
+    /// Connect to each store, write and delete a probe there, and show what the store can do
+    #[arg(long)]
+    probe: bool,
 }
 
 impl CheckConfigArgs {
     /// Reports for each file whether it is valid and which roles it has, one line each.
     ///
     /// # Errors
-    /// When a file is not valid ([`UsageError`]).
-    pub fn run(&self) -> anyhow::Result<()> {
+    /// When a file is not valid ([`UsageError`]), or a store cannot be used.
+    pub async fn run(&self) -> anyhow::Result<()> {
+        self.check_files()?;
+        let mut failed = 0_u64;
+        if self.probe {
+            super::log::begin_plain();
+            for path in &self.files {
+                failed += probe(path).await?;
+            }
+        }
+        if failed > 0 {
+            let stores = counted(failed, "store", "stores");
+            return Err(CommandError::new(FAILED, format!("{stores} cannot be used")).into());
+        }
+        Ok(())
+    }
+
+    fn check_files(&self) -> anyhow::Result<()> {
         let web = self.web.as_deref().map(WebFile::read).transpose();
         let web = web.map_err(|error| UsageError::flag("--web.config.file", error))?;
         let now = Timestamp::now();
@@ -70,9 +94,56 @@ impl CheckConfigArgs {
                 if expired.is_empty() { String::new() } else { format!(" (expired: {})", expired.join(", ")) };
             let off = if file.allows_actions() { "" } else { "; it allows no actions" };
             let (users, tokens) = (file.users(), file.tokens().len());
-            Ok(format!("is valid: roles for users: {users}{compared}, tokens: {tokens}{expired}{off}"))
+            let stores = match (file.stores().names().count(), file.stores().catalogue()) {
+                (0, None) => String::new(),
+                (stores, catalogue) => {
+                    format!("; stores: {stores}, catalogue: {}", if catalogue.is_some() { "yes" } else { "no" })
+                }
+            };
+            Ok(format!("is valid: roles for users: {users}{compared}, tokens: {tokens}{expired}{off}{stores}"))
         })
     }
+}
+
+/// Shows of each store what it can do; the answer is how many cannot be used.
+async fn probe(path: &Path) -> anyhow::Result<u64> {
+    let file = ConfigFile::read(path)?;
+    let mut failed = 0;
+    for name in file.stores().names() {
+        let Some(opened) = file.stores().open(name, &StoreFamilies::default()).await else { continue };
+        let probed = match opened {
+            Ok(store) => store.probe().await,
+            Err(error) => Err(error),
+        };
+        match probed {
+            Ok(capabilities) => output::write(&format!("store {name}: {}\n", in_words(&capabilities)))?,
+            Err(error) => {
+                failed += 1;
+                output::note(&error.to_string());
+            }
+        }
+    }
+    Ok(failed)
+}
+
+fn in_words(can: &Capabilities) -> String {
+    let checksums: Vec<_> = can.checksums.iter().map(|algorithm| algorithm.as_str()).collect();
+    let kept = if checksums.is_empty() { "no checksums".to_owned() } else { checksums.join(", ") };
+    let conditions = match (can.if_absent, can.if_match) {
+        (true, true) => "holds conditions",
+        (true, false) => "holds the condition that an item is absent, and no other",
+        (false, true) => "holds the condition that an item is unchanged, and no other",
+        (false, false) => "holds no conditions, so that writers at the same time overwrite each other",
+    };
+    let mut words = vec![format!("keeps {kept}"), conditions.to_owned()];
+    let more = [
+        (can.versions, "keeps earlier versions".to_owned()),
+        (can.object_lock, "can refuse deletion for a time".to_owned()),
+        (can.minimum_days > 0, format!("charges for at least {} days", can.minimum_days)),
+        (can.cold_reads, "charges for reads, or takes hours".to_owned()),
+    ];
+    words.extend(more.into_iter().filter(|(is, _)| *is).map(|(_, words)| words));
+    words.join("; ")
 }
 
 fn check<T: Display>(files: &[PathBuf], read: impl Fn(&PathBuf) -> Result<T, FileError>) -> anyhow::Result<()> {

@@ -20,7 +20,7 @@ mod screen;
 mod table;
 
 pub(super) use display::Display;
-pub(super) use progress::{Bar, Spinner};
+pub(super) use progress::{Bar, Spinner, Transfer};
 pub(super) use screen::Screen;
 pub(super) use table::{Column, Table};
 
@@ -43,6 +43,11 @@ impl OutputArgs {
     /// Whether the output is JSON.
     pub(super) fn is_json(self) -> bool {
         self.format == Format::Json
+    }
+
+    /// Whether the output is CSV.
+    pub(super) fn is_csv(self) -> bool {
+        self.format == Format::Csv
     }
 
     /// Refuses CSV for the result of an action, which is no list.

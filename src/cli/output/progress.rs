@@ -3,7 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
+use futures::{StreamExt as _, TryStreamExt as _};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use queuekeeper_store::store::Chunks;
+
+use crate::views::show::visible;
 
 /// The refresh interval.
 const TICK: Duration = Duration::from_millis(120);
@@ -51,6 +55,36 @@ impl Bar {
 }
 
 impl Drop for Bar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// The progress of content that is being sent or received, shown until it is dropped.
+#[derive(Debug)]
+pub(in crate::cli) struct Transfer(ProgressBar);
+
+impl Transfer {
+    /// Of content with this size in bytes, if that is known.
+    pub(in crate::cli) fn start(what: &str, size: Option<u64>) -> Self {
+        let bar = ProgressBar::with_draw_target(size, ProgressDrawTarget::stderr());
+        bar.set_style(style(match size {
+            Some(_) => "{wide_msg} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}",
+            None => "{wide_msg} {binary_bytes} {binary_bytes_per_sec}",
+        }));
+        bar.set_message(visible(what));
+        bar.enable_steady_tick(TICK);
+        Self(bar)
+    }
+
+    /// The content, counted as it passes.
+    pub(in crate::cli) fn watch(&self, content: Chunks) -> Chunks {
+        let bar = self.0.clone();
+        content.inspect_ok(move |chunk| bar.inc(chunk.len() as u64)).boxed()
+    }
+}
+
+impl Drop for Transfer {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }

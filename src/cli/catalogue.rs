@@ -1,0 +1,152 @@
+//! `queuekeeper catalogue`: the database of what is stored where.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use queuekeeper_catalogue::Catalogue;
+use serde_json::json;
+
+use super::UsageError;
+use super::exit::{CommandError, FAILED};
+use super::output::{OutputArgs, Screen, Spinner, without_csv};
+use crate::config::ConfigFile;
+use crate::mirror::words::counted;
+
+/// Check, back up or migrate the catalogue of --config.file
+#[derive(Clone, Debug, Args)]
+pub(super) struct CatalogueArgs {
+    #[command(subcommand)]
+    command: CatalogueCommand,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum CatalogueCommand {
+    Check(CheckArgs),
+    Backup(BackupArgs),
+    Migrate(MigrateArgs),
+}
+
+/// Where the catalogue is.
+#[derive(Clone, Debug, Args)]
+struct PlaceArgs {
+    /// The file with the catalogue
+    #[arg(long = "config.file", value_name = "FILE")]
+    file: PathBuf,
+}
+
+/// Compare counters with rows, and the audit log with its hashes
+///
+/// It reads all rows, which takes a while. Exits with 1 if anything is wrong.
+#[derive(Clone, Debug, Args)]
+#[command(mut_arg("format", without_csv))]
+struct CheckArgs {
+    #[command(flatten)]
+    output: OutputArgs,
+
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+/// Write a consistent copy of a catalogue in SQLite, while it is in use
+///
+/// For PostgreSQL, use the backup tools of its server.
+#[derive(Clone, Debug, Args)]
+struct BackupArgs {
+    /// The file to write, which appears when it is complete
+    #[arg(value_name = "FILE")]
+    to: PathBuf,
+
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+/// Bring the schema of the catalogue up to date, or create it
+///
+/// Every command that opens a catalogue does so; this one does nothing else, and shows what was done.
+#[derive(Clone, Debug, Args)]
+struct MigrateArgs {
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+impl CatalogueArgs {
+    /// Does what is asked for.
+    ///
+    /// # Errors
+    /// When it is not done, or a check finds something.
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        super::log::begin_plain();
+        match self.command {
+            CatalogueCommand::Check(args) => args.run().await,
+            CatalogueCommand::Backup(args) => args.run().await,
+            CatalogueCommand::Migrate(args) => args.run().await,
+        }
+    }
+}
+
+impl PlaceArgs {
+    fn url(&self) -> Result<crate::config::CatalogueUrl, UsageError> {
+        let file = ConfigFile::read(&self.file).map_err(|error| UsageError::flag("--config.file", error))?;
+        let none = || UsageError::flag("--config.file", format!("{} has no catalogue", self.file.display()));
+        file.stores().catalogue().cloned().ok_or_else(none)
+    }
+
+    async fn open(&self) -> anyhow::Result<Catalogue> {
+        Ok(Catalogue::open(self.url()?.expose()).await.map_err(failed)?)
+    }
+}
+
+impl CheckArgs {
+    async fn run(self) -> anyhow::Result<()> {
+        let catalogue = self.place.open().await?;
+        let spinner = Spinner::start("checking the catalogue");
+        let findings = catalogue.check().await.map_err(failed);
+        drop(spinner);
+        let place = catalogue.place().to_owned();
+        catalogue.close().await;
+        let texts: Vec<_> = findings?.iter().map(ToString::to_string).collect();
+        self.output.show(&json!({ "catalogue": place, "findings": texts }), |screen: &mut Screen| {
+            for text in &texts {
+                screen.entry(text);
+            }
+            if texts.is_empty() {
+                screen.say(&format!("catalogue {place}: nothing is wrong"));
+            }
+        })?;
+        if texts.is_empty() {
+            return Ok(());
+        }
+        let findings = counted(texts.len() as u64, "finding", "findings");
+        Err(CommandError::new(FAILED, format!("catalogue {place}: {findings}")).into())
+    }
+}
+
+impl BackupArgs {
+    async fn run(self) -> anyhow::Result<()> {
+        let catalogue = self.place.open().await?;
+        let spinner = Spinner::start("copying the catalogue");
+        let copied = catalogue.backup(&self.to).await.map_err(failed);
+        drop(spinner);
+        catalogue.close().await;
+        copied?;
+        super::output::write(&format!("wrote {}\n", self.to.display()))
+    }
+}
+
+impl MigrateArgs {
+    async fn run(self) -> anyhow::Result<()> {
+        let (catalogue, migrated) = Catalogue::migrate(self.place.url()?.expose()).await.map_err(failed)?;
+        let place = catalogue.place().to_owned();
+        catalogue.close().await;
+        super::output::write(&match (migrated.from, migrated.to) {
+            (0, to) => format!("catalogue {place}: created with schema {to}\n"),
+            (from, to) if from == to => format!("catalogue {place}: schema {to} is up to date\n"),
+            (from, to) => format!("catalogue {place}: migrated from schema {from} to {to}\n"),
+        })
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "as map_err calls it")]
+fn failed(error: queuekeeper_catalogue::Error) -> CommandError {
+    CommandError::new(FAILED, error.to_string())
+}

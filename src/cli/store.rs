@@ -1,0 +1,64 @@
+//! `queuekeeper store`: content by its key, in any store of the configuration.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+mod copy;
+mod delete;
+mod get;
+mod list;
+mod open;
+mod path;
+mod put;
+mod report;
+mod verify;
+
+/// List, read, write, copy, delete and verify content in the stores of --config.file
+///
+/// An item is named STORE/SPACE/KEY; the key is everything behind the second slash. Changes are recorded in the catalogue,
+/// so that each needs one in the file.
+#[derive(Clone, Debug, Args)]
+pub(super) struct StoreArgs {
+    #[command(subcommand)]
+    command: StoreCommand,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum StoreCommand {
+    #[command(name = "ls")]
+    List(list::ListArgs),
+    Get(get::GetArgs),
+    Put(put::PutArgs),
+    #[command(name = "rm")]
+    Delete(delete::DeleteArgs),
+    #[command(name = "cp")]
+    Copy(copy::CopyArgs),
+    Verify(verify::VerifyArgs),
+}
+
+/// Where the stores are.
+#[derive(Clone, Debug, Args)]
+struct ConfigArgs {
+    /// The file with the stores and the catalogue
+    #[arg(long = "config.file", value_name = "FILE")]
+    file: PathBuf,
+}
+
+impl StoreArgs {
+    /// Does what is asked for.
+    ///
+    /// # Errors
+    /// When it is not done, or not wholly.
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        super::log::begin_plain();
+        match self.command {
+            StoreCommand::List(args) => args.run().await,
+            StoreCommand::Get(args) => args.run().await,
+            StoreCommand::Put(args) => args.run().await,
+            StoreCommand::Delete(args) => args.run().await,
+            StoreCommand::Copy(args) => args.run().await,
+            StoreCommand::Verify(args) => args.run().await,
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! `queuekeeper store ls`: what a store has.
+
+use std::io::{ErrorKind, IsTerminal as _, Write};
+
+use clap::Args;
+use futures::TryStreamExt as _;
+use queuekeeper_store::store::Listed;
+use queuekeeper_store::{Key, SpaceName, Store};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::ConfigArgs;
+use super::open::failed;
+use super::path::StorePath;
+use super::report;
+use crate::cli::output::{self, OutputArgs};
+use crate::cli::words::count;
+use crate::mirror::words::counted;
+use crate::views::csv::Columns;
+
+/// List the spaces of a store, or the items of a space, by key
+#[derive(Clone, Debug, Args)]
+pub(super) struct ListArgs {
+    /// A store, a space, or the beginning of keys in it
+    #[arg(value_name = "STORE[/SPACE[/PREFIX]]", value_parser = StorePath::parser())]
+    path: StorePath,
+
+    #[command(flatten)]
+    output: OutputArgs,
+
+    /// Show only items with keys above this one
+    #[arg(long, value_name = "KEY")]
+    after: Option<String>,
+
+    /// Show so many items at most
+    #[arg(long, value_name = "N", default_value_t = 1000, conflicts_with = "all")]
+    limit: u64,
+
+    /// Show all items
+    #[arg(long)]
+    all: bool,
+
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+/// One item of a list.
+#[derive(Serialize, ToSchema)]
+struct Row {
+    key: String,
+    size: u64,
+    modified: jiff::Timestamp,
+    etag: Option<String>,
+}
+
+impl ListArgs {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let store = self.config.stores()?.read(&self.path.store).await?;
+        match &self.path.space {
+            None => self.spaces(&*store).await,
+            Some(space) => match self.items(&*store, space).await {
+                // The reader of the pipe has closed it, as `head` does.
+                Err(error) if is_closed(&error) => Ok(()),
+                listed => listed,
+            },
+        }
+    }
+
+    async fn spaces(&self, store: &dyn Store) -> anyhow::Result<()> {
+        let spaces = store.spaces().await.map_err(|error| failed(&error))?;
+        let names: Vec<_> = spaces.iter().map(SpaceName::as_str).collect();
+        if self.output.is_csv() {
+            return output::write(&[&["name"], &*names, &[""]].concat().join("\n"));
+        }
+        self.output.show(&serde_json::json!({ "spaces": names }), |screen| {
+            for name in &names {
+                screen.say(name);
+            }
+        })?;
+        if names.is_empty() {
+            output::note(&format!("{} has no spaces", store.name()));
+        }
+        Ok(())
+    }
+
+    /// Writes each item as it comes: a space may have any number.
+    async fn items(&self, store: &dyn Store, space: &SpaceName) -> anyhow::Result<()> {
+        let after = self.after.as_deref().map(str::parse::<Key>).transpose();
+        let after = after.map_err(|error| crate::cli::UsageError::flag("--after", error))?;
+        let mut listing = store.list(space, &self.path.rest, after.as_ref());
+        let mut out = Rows::begin(self.output)?;
+        let mut shown = 0;
+        while let Some(item) = listing.try_next().await.map_err(|error| failed(&error))? {
+            if !self.all && shown == self.limit {
+                out.end()?;
+                output::note(&format!("the first {}; --all shows all of them", counted(shown, "item", "items")));
+                return Ok(());
+            }
+            out.row(&item)?;
+            shown += 1;
+        }
+        out.end()?;
+        if shown == 0 {
+            output::note("no item matches");
+        }
+        Ok(())
+    }
+}
+
+/// Rows on their way to standard output.
+struct Rows {
+    out: std::io::BufWriter<std::io::Stdout>,
+    output: OutputArgs,
+    columns: Columns<Row>,
+    is_first: bool,
+    is_terminal: bool,
+}
+
+impl Rows {
+    fn begin(output: OutputArgs) -> std::io::Result<Self> {
+        let is_terminal = std::io::stdout().is_terminal();
+        let out = std::io::BufWriter::new(std::io::stdout());
+        let mut rows = Self { out, output, columns: Columns::new(), is_first: true, is_terminal };
+        if output.is_json() {
+            rows.out.write_all(b"{\"items\": [")?;
+        } else if output.is_csv() {
+            rows.out.write_all(rows.columns.header().as_bytes())?;
+        } else {
+            writeln!(rows.out, "{:>20}  {:<23}  KEY", "BYTES", "MODIFIED")?;
+        }
+        Ok(rows)
+    }
+
+    fn row(&mut self, item: &Listed) -> anyhow::Result<()> {
+        let row = Row {
+            key: report::text(&item.key),
+            size: item.size,
+            modified: item.modified,
+            etag: item.etag.as_ref().map(|etag| etag.0.clone()),
+        };
+        if self.output.is_json() {
+            self.out.write_all(if self.is_first { b"\n  " } else { b",\n  " })?;
+            serde_json::to_writer(&mut self.out, &row)?;
+        } else if self.output.is_csv() {
+            self.out.write_all(self.columns.rows(&[row]).as_bytes())?;
+        } else {
+            let modified = item.modified.strftime("%Y-%m-%d %H:%M:%S UTC");
+            writeln!(self.out, "{:>20}  {modified}  {}", count(item.size), item.key)?;
+            // A reader sees each page as it comes.
+            if self.is_terminal && self.is_first {
+                self.out.flush()?;
+            }
+        }
+        self.is_first = false;
+        Ok(())
+    }
+
+    fn end(&mut self) -> std::io::Result<()> {
+        if self.output.is_json() {
+            self.out.write_all(if self.is_first { b"]}\n" } else { b"\n]}\n" })?;
+        }
+        self.out.flush()
+    }
+}
+
+fn is_closed(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
+        || error.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind)
+            == Some(ErrorKind::BrokenPipe)
+}

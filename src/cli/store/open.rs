@@ -1,0 +1,84 @@
+//! The stores of the configuration, opened when they are needed.
+
+use std::sync::Arc;
+
+use queuekeeper_catalogue::Catalogue;
+use queuekeeper_store::{Audited, Error, ErrorKind, Store, StoreFamilies, StoreName};
+
+use super::ConfigArgs;
+use crate::cli::UsageError;
+use crate::cli::actor::actor;
+use crate::cli::exit::{CommandError, FAILED, NOT_FOUND, REFUSED, UNKNOWN};
+use crate::config::ConfigFile;
+
+/// The stores and the catalogue of a configuration.
+pub(super) struct Stores {
+    file: ConfigFile,
+}
+
+/// A store that may be changed, and the catalogue that records it.
+pub(super) struct Writable {
+    pub(super) store: Arc<dyn Store>,
+    catalogue: Catalogue,
+}
+
+impl ConfigArgs {
+    /// Reads the configuration.
+    pub(super) fn stores(&self) -> Result<Stores, UsageError> {
+        let file = ConfigFile::read(&self.file).map_err(|error| UsageError::flag("--config.file", error))?;
+        Ok(Stores { file })
+    }
+}
+
+impl Stores {
+    /// A store, to read from.
+    pub(super) async fn read(&self, name: &StoreName) -> anyhow::Result<Arc<dyn Store>> {
+        let settings = self.file.stores();
+        let Some(opened) = settings.open(name, &StoreFamilies::default()).await else {
+            let names: Vec<_> = settings.names().map(StoreName::as_str).collect();
+            let there =
+                if names.is_empty() { "it has none".to_owned() } else { format!("it has {}", names.join(", ")) };
+            let why = format!("there is no store {name} in {}; {there}", self.file.path().display());
+            return Err(UsageError::flag("--config.file", why).into());
+        };
+        Ok(opened.map_err(|error| failed(&error))?)
+    }
+
+    /// A store, to change it.
+    pub(super) async fn write(&self, name: &StoreName) -> anyhow::Result<Writable> {
+        let store = self.read(name).await?;
+        let catalogue = self.catalogue().await?;
+        // Which conditions hold decides how a change is kept from overwriting another one.
+        let capabilities = store.probe().await.map_err(|error| failed(&error))?;
+        let audited = Audited::new(store, &capabilities, Arc::new(catalogue.clone()), actor().name);
+        Ok(Writable { store: Arc::new(audited), catalogue })
+    }
+
+    /// The catalogue.
+    async fn catalogue(&self) -> anyhow::Result<Catalogue> {
+        let Some(url) = self.file.stores().catalogue() else {
+            let why = format!("{} has no catalogue, in which changes are recorded", self.file.path().display());
+            return Err(UsageError::flag("--config.file", why).into());
+        };
+        let opened = Catalogue::open(url.expose()).await;
+        Ok(opened.map_err(|error| CommandError::new(FAILED, error.to_string()))?)
+    }
+}
+
+impl Writable {
+    /// Ends the connections to the catalogue.
+    pub(super) async fn close(self) {
+        self.catalogue.close().await;
+    }
+}
+
+/// A failure of a store with its exit code.
+pub(super) fn failed(error: &Error) -> CommandError {
+    let code = match error.kind {
+        ErrorKind::NotFound | ErrorKind::NoSpace => NOT_FOUND,
+        ErrorKind::Precondition | ErrorKind::NotEmpty | ErrorKind::Stopped(_) => REFUSED,
+        ErrorKind::Unknown(_) => UNKNOWN,
+        _ => FAILED,
+    };
+    CommandError::new(code, error.to_string())
+}

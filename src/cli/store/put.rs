@@ -1,0 +1,125 @@
+//! `queuekeeper store put`: writes an item.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::Args;
+use futures::StreamExt as _;
+use queuekeeper_store::store::{Chunks, Condition, Put, UserProperties};
+use queuekeeper_store::{Algorithm, Digest, ErrorKind};
+use tokio::fs::File;
+use tokio_util::io::ReaderStream;
+
+use super::ConfigArgs;
+use super::open::failed;
+use super::path::{ItemPath, StorePath};
+use super::report::ItemReport;
+use crate::cli::output::{OutputArgs, Transfer, without_csv};
+use crate::cli::prompt::Interrupts;
+
+/// How much is read at a time, in bytes.
+const CHUNK: usize = 256 << 10;
+
+/// Write a file or standard input as an item
+///
+/// The item appears when all of it has been written and its digests are right, or not at all.
+#[derive(Clone, Debug, Args)]
+#[command(mut_arg("format", without_csv))]
+pub(super) struct PutArgs {
+    /// The file, - for standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// The item
+    #[arg(value_name = "STORE/SPACE/KEY", value_parser = StorePath::item_parser())]
+    to: ItemPath,
+
+    #[command(flatten)]
+    output: OutputArgs,
+
+    /// Write over an item that exists
+    #[arg(long)]
+    replace: bool,
+
+    /// Make the space if there is none
+    #[arg(long = "create-space")]
+    create_space: bool,
+
+    /// A digest that the content must have, such as sha256:9f86d081...; may be repeated
+    #[arg(long = "digest", value_name = "ALGORITHM:HEX", value_parser = digest)]
+    digests: Vec<Digest>,
+
+    /// The media type that is kept with the item
+    #[arg(long = "content-type", value_name = "TYPE")]
+    content_type: Option<String>,
+
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+fn digest(text: &str) -> Result<Digest, String> {
+    let (algorithm, hex) = text.split_once(':').ok_or("a digest is ALGORITHM:HEX")?;
+    let algorithm = algorithm.parse().map_err(|error: queuekeeper_store::digest::DigestError| error.to_string())?;
+    Digest::from_hex(algorithm, hex).map_err(|error| error.to_string())
+}
+
+impl PutArgs {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let (size, chunks) = source(&self.file).await?;
+        let stores = self.config.stores()?;
+        let writable = stores.write(&self.to.store).await?;
+        let interrupts = Interrupts::listen()?;
+        if self.create_space {
+            writable.store.create_space(&self.to.item.space).await.map_err(|error| failed(&error))?;
+        }
+        let put = Put {
+            size,
+            expected: self.digests.iter().cloned().collect(),
+            compute: vec![Algorithm::Sha256, Algorithm::Sha512],
+            condition: if self.replace { Condition::None } else { Condition::IfAbsent },
+            user: UserProperties { content_type: self.content_type.clone(), ..UserProperties::default() },
+            ..Put::default()
+        };
+        let abort = put.abort.clone();
+        let transfer = Transfer::start(&format!("writing {}", self.to), size);
+        let written = {
+            let writing = writable.store.put(&self.to.item, transfer.watch(chunks), put);
+            tokio::pin!(writing);
+            tokio::select! {
+                written = &mut writing => written,
+                () = interrupts.wait() => {
+                    abort.cancel();
+                    writing.await
+                }
+            }
+        };
+        drop(transfer);
+        interrupts.close().await;
+        writable.close().await;
+        let written = written.map_err(|error| match error.kind {
+            ErrorKind::Precondition if !self.replace => crate::cli::exit::CommandError::new(
+                crate::cli::exit::REFUSED,
+                format!("{} exists; --replace writes over it", self.to),
+            ),
+            _ => failed(&error),
+        })?;
+        let report = ItemReport::written(&self.to, &written);
+        self.output.show(&report, |screen| report.show(screen))
+    }
+}
+
+/// The content of a file, with its size, or of standard input.
+async fn source(file: &Path) -> anyhow::Result<(Option<u64>, Chunks)> {
+    if file.as_os_str() == "-" {
+        return Ok((None, ReaderStream::with_capacity(tokio::io::stdin(), CHUNK).boxed()));
+    }
+    let cannot = || format!("cannot read {}", file.display());
+    let opened = File::open(file).await.with_context(cannot)?;
+    let facts = opened.metadata().await.with_context(cannot)?;
+    if facts.is_dir() {
+        anyhow::bail!("{} is a directory", file.display());
+    }
+    // What is no plain file, such as a pipe, has no size before it ends.
+    let size = facts.is_file().then_some(facts.len());
+    Ok((size, ReaderStream::with_capacity(opened, CHUNK).boxed()))
+}

@@ -1,0 +1,162 @@
+//! Stores and the catalogue: content in, content out, and a record of it.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Stdio;
+
+use queuekeeper_testkit::s3::{S3Server, Settings};
+
+use super::program::{queuekeeper, run};
+
+/// A directory with a configuration: a store in a directory, one in S3, and a catalogue.
+async fn configured(home: &Path) -> S3Server {
+    let s3 = S3Server::start(Settings::default()).await.unwrap();
+    s3.create_bucket("copies");
+    fs::set_permissions(home, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::create_dir(home.join("objects")).unwrap();
+    let keys = format!("{}\n{}\n", s3.access_key(), s3.secret_key());
+    let config = format!(
+        "stores:\n  main: {{url: \"file://{}\"}}\n  replica: {{url: \"s3://copies/all\", endpoint: \"{}\", \
+         region: us-east-1, credentials_file: keys}}\ncatalogue: {{url: \"sqlite:catalogue.db\"}}\n",
+        home.join("objects").display(),
+        s3.endpoint()
+    );
+    fs::write(home.join("keys"), keys).unwrap();
+    fs::write(home.join("config.yml"), config).unwrap();
+    s3
+}
+
+/// Runs `queuekeeper store` or `catalogue` with the configuration.
+async fn command(home: &Path, arguments: &str) -> super::program::Ran {
+    let file = home.join("config.yml");
+    let words: Vec<_> = arguments.split(' ').chain(["--config.file", file.to_str().unwrap()]).collect();
+    run(home, &words).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn content_goes_in_and_comes_out_of_every_store_and_each_change_is_recorded() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = directory.path();
+    let s3 = configured(home).await;
+    let (content, got) = (home.join("content"), home.join("got"));
+    fs::write(&content, "some content\n").unwrap();
+    let file = content.to_str().unwrap();
+    let sha256 = "cf2c5c5f5ac7a1ae3d0f8d0d5b0c0e2a";
+    command(home, "catalogue migrate").await.is(0, &["created with schema"]);
+    command(home, "catalogue migrate").await.is(0, &["is up to date"]);
+    for store in ["main", "replica"] {
+        let put = |options: &str| format!("store put {file} {store}/space/a/b.txt {options}");
+        command(home, &put("-o json")).await.is(4, &[&format!("store {store}: "), "there is no such space"]);
+        let wrong = format!("--create-space --digest sha256:{sha256}{sha256}");
+        command(home, &put(&wrong)).await.is(1, &["sha256 is ", &format!("expected {sha256}{sha256}")]);
+        let written = command(home, &put("--content-type text/plain -o json")).await.json();
+        assert_eq!((&written["size"], &written["key"]), (&13.into(), &"a/b.txt".into()), "{written}");
+        let digest = written["digests"]["sha256"].as_str().unwrap().to_owned();
+        command(home, &put("-o table")).await.is(3, &["exists; --replace writes over it"]);
+        command(home, &put(&format!("--replace --digest SHA-256:{digest}"))).await.is(0, &[&digest]);
+
+        command(home, &format!("store ls {store}")).await.is(0, &["space\n"]);
+        command(home, &format!("store ls {store}/space")).await.is(0, &["KEY", " 13  20", "  a/b.txt\n"]);
+        command(home, &format!("store ls {store}/space/b -o json"))
+            .await
+            .is(0, &["{\"items\": []}", "no item matches"]);
+        let csv = command(home, &format!("store ls {store}/space/a -o csv")).await;
+        csv.is(0, &["key,size,modified,etag\na/b.txt,13,20"]);
+
+        command(home, &format!("store get {store}/space/a/b.txt")).await.is(0, &["some content\n"]);
+        let to = got.to_str().unwrap();
+        command(home, &format!("store get {store}/space/a/b.txt {to}")).await.is(0, &["file", to]);
+        assert_eq!(fs::read(&got).unwrap(), b"some content\n");
+        command(home, &format!("store get {store}/space/a/b.txt {to}")).await.is(3, &["exists; --replace"]);
+        // What was interrupted goes on where it ended; what is of another state does not.
+        fs::rename(&got, home.join("got.part")).unwrap();
+        command(home, &format!("store get {store}/space/a/b.txt {to} -o json")).await.json();
+        fs::remove_file(&got).unwrap();
+        command(home, &format!("store get {store}/space/none {to}")).await.is(4, &["there is no item"]);
+        command(home, &format!("store verify {store}/space/a/b.txt")).await.is(0, &["result", "proven"]);
+    }
+    command(home, "store cp main/space/a/b.txt replica/space/copy").await.is(0, &["sha512"]);
+    command(home, "store cp replica/space/copy replica/space/copy/of/it").await.is(0, &["replica/space/copy/of/it"]);
+    command(home, "store cp replica/space/copy main/other/copy").await.is(4, &["there is no such space"]);
+    command(home, "store cp replica/space/copy main/other/copy --create-space").await.is(0, &["main/other/copy"]);
+    assert_eq!(fs::read(home.join("objects/other/copy")).unwrap(), b"some content\n");
+
+    // A byte rots, and the date does not.
+    let path = home.join("objects/other/copy");
+    let modified = fs::metadata(&path).unwrap().modified().unwrap();
+    fs::write(&path, "some c0ntent\n").unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
+    command(home, "store verify main/other/copy").await.is(1, &["damaged", "the store keeps"]);
+    command(home, "store cp main/other/copy replica/space/bad").await.is(1, &["expected"]);
+    command(home, &format!("store get main/other/copy {}", got.display())).await.is(1, &["damaged"]);
+    assert!(!got.exists() && !home.join("got.part").exists());
+    command(home, "store ls replica/space").await.is(0, &["copy/of/it"]);
+
+    command(home, "store rm main/other/copy").await.is(2, &["--yes"]);
+    command(home, "store rm main/other --yes").await.is(3, &["the space is not empty"]);
+    command(home, "store rm main/other/copy --yes").await.is(0, &["deleted main/other/copy"]);
+    command(home, "store rm main/other/copy --yes").await.is(4, &["there is no item"]);
+    command(home, "store rm main/other --yes").await.is(0, &["deleted main/other"]);
+    command(home, "store ls main").await.is(0, &["space\n"]);
+    command(home, "store put - main/x-duracloud-admin/a --create-space").await.is(1, &["reserved"]);
+
+    command(home, "catalogue check").await.is(0, &["nothing is wrong"]);
+    let backup = home.join("backup.db");
+    command(home, &format!("catalogue backup {}", backup.display())).await.is(0, &["wrote "]);
+    assert!(fs::read(&backup).unwrap().starts_with(b"SQLite format 3"));
+    s3.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_go_through_pipes_and_what_is_wrong_is_one_line_that_says_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = directory.path();
+    let s3 = configured(home).await;
+    let file = home.join("config.yml");
+    let config = file.to_str().unwrap();
+    let arguments = ["store", "put", "-", "main/space//odd/../key ", "--create-space", "--config.file", config];
+    let mut child = queuekeeper(home, &arguments).stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(&vec![b'x'; 3_000_000]).unwrap();
+    assert!(child.wait_with_output().unwrap().status.success());
+    let got = run(home, &["store", "get", "main/space//odd/../key ", "--config.file", config]).await;
+    assert_eq!((got.code, got.out.len()), (0, 3_000_000));
+
+    command(home, "store ls gone").await.is(2, &["there is no store gone in ", "it has main, replica"]);
+    command(home, "store ls a/../b").await.is(2, &["the space has an invalid name"]);
+    command(home, "store get main").await.is(2, &["an item is named STORE/SPACE/KEY"]);
+    command(home, "store put /dev/null main/space/a --digest md5:12").await.is(2, &["md5 digest has 32 hexadecimal"]);
+    s3.stop().await;
+    command(home, "store ls replica").await.is(1, &["store replica: "]);
+    fs::write(home.join("keys"), "one line only\n").unwrap();
+    command(home, "store ls main").await.is(2, &["config.yml, line 3: stores: replica: not a credentials file"]);
+    fs::write(&file, format!("stores:\n  main: {{url: \"file://{}\"}}\n", home.join("objects").display())).unwrap();
+    command(home, "store put /dev/null main/space/a").await.is(2, &["has no catalogue, in which changes are recorded"]);
+    command(home, "catalogue check").await.is(2, &["has no catalogue"]);
+    fs::write(&file, format!("stores:\n  main: {{url: \"file://{}\"}}\n", home.join("gone").display())).unwrap();
+    command(home, "store ls main")
+        .await
+        .is(1, &["store main: ", "there is no such directory; make it, or mount its volume"]);
+    fs::write(home.join("catalogue.db"), "no database at all, but more than some bytes of text").unwrap();
+    fs::write(&file, "catalogue: {url: \"sqlite:catalogue.db\"}\n").unwrap();
+    command(home, "catalogue check").await.is(1, &["catalogue.db: ", "restore it from a backup"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_of_the_configuration_tries_each_store_with_probe() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = directory.path();
+    let s3 = configured(home).await;
+    let file = home.join("config.yml");
+    let config = file.to_str().unwrap();
+    run(home, &["check-config", config]).await.is(0, &["stores: 2", "catalogue: yes"]);
+    assert!(s3.requests().is_empty());
+    let probed = run(home, &["check-config", config, "--probe"]).await;
+    probed.is(0, &["store main: keeps ", "sha512", "holds conditions", "store replica: keeps "]);
+    assert_eq!(s3.keys("copies"), [""; 0]);
+    assert!(!home.join("catalogue.db").exists());
+    s3.stop().await;
+    let failed = run(home, &["check-config", config, "--probe"]).await;
+    failed.is(1, &["store main: keeps ", "store replica: "]);
+}
