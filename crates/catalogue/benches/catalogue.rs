@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::inventory::{File, NewVersion};
-use queuekeeper_store::{Algorithm, Digest, Digests};
+use queuekeeper_store::audit::{AuditSink as _, Begun, Change, Intent, Settlement, Subject};
+use queuekeeper_store::store::EntityTag;
+use queuekeeper_store::{Algorithm, Digest, Digests, Key};
 use queuekeeper_testkit::postgres::Postgres;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
@@ -164,6 +166,54 @@ async fn counters(kind: &Kind, rounds: u32) {
     report(kind, "counters by deltas, against none", ours / bare, ">= 0.60", &detail);
 }
 
+/// Changes of content, begun and settled by many connections: each transaction has a place in one chain.
+async fn changes(kind: &Kind, rounds: u32) {
+    let catalogue = Catalogue::open(&kind.url("changes")).await.unwrap();
+    let began = Instant::now();
+    let mut tasks = JoinSet::new();
+    for writer in 0..CONNECTIONS {
+        let catalogue = catalogue.clone();
+        tasks.spawn(async move {
+            for round in 0..rounds {
+                let intent = intent(format!("{writer}/{round}"));
+                let digests = [Digest::new(Algorithm::Sha256, &[7; 32]).unwrap()].into_iter().collect();
+                let etag = Some(EntityTag("etag".to_owned()));
+                assert_eq!(catalogue.begin(&intent, Duration::from_mins(5)).await, Ok(Begun::Ours));
+                let done = Settlement::Done { change: Change::Add, etag, size: Some(1), digests };
+                catalogue.settle(&intent, &done).await.unwrap();
+            }
+        });
+    }
+    tasks.join_all().await;
+    let changes = per_second(CONNECTIONS * rounds, began.elapsed());
+    println!(
+        "{:10}  {:46}  {changes:5.0} a second, {CONNECTIONS} connections",
+        kind.name(),
+        "changes begun and settled"
+    );
+    catalogue.close().await;
+}
+
+fn intent(key: String) -> Intent {
+    Intent {
+        id: Uuid::now_v7(),
+        holder: Uuid::now_v7(),
+        user: "ada".to_owned(),
+        subject: Subject {
+            store: "main".parse().unwrap(),
+            space: "space".parse().unwrap(),
+            key: Some(Key::new(key.into_bytes()).unwrap()),
+        },
+        change: Change::Add,
+        seen: None,
+        size: Some(1),
+        digests: Digests::default(),
+        source: None,
+        upload: None,
+        properties: None,
+    }
+}
+
 /// The median time of a page of 100 objects, each behind a random ARK.
 async fn page(kind: &Kind, rows: u64) -> Duration {
     let url = kind.url(&format!("page_{rows}"));
@@ -201,6 +251,7 @@ async fn main() {
     for kind in [Kind::Sqlite(tempfile::tempdir().unwrap()), Kind::Postgres(Box::new(Postgres::start()))] {
         inserts(&kind, rows).await;
         counters(&kind, (rows / 2_000).clamp(10, 250)).await;
+        changes(&kind, (rows / 4_000).clamp(10, 100)).await;
         pages(&kind, many).await;
     }
 }

@@ -99,6 +99,7 @@ impl ErrorKind {
             }
             E::Database(error) => Self::from_postgres(&**error),
             E::Configuration(error) => Self::Url(one_line(&error.to_string())),
+            E::InvalidArgument(text) => Self::Refused(text.clone()),
             E::Io(error) => Self::Away(one_line(&error.to_string())),
             E::Tls(error) => Self::Away(one_line(&format!("TLS: {error}"))),
             E::PoolTimedOut => Self::Away("no connection within the time limit".to_owned()),

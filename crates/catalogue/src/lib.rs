@@ -8,6 +8,7 @@
 //! - [`audit`]: changes of content, as [`AuditSink`](queuekeeper_store::audit::AuditSink) and as lists; [`index`]: what
 //!   is known of each copy after them;
 //! - [`inventory`]: objects, versions and files; [`identifiers`]: which job has which ARK;
+//! - [`deposits`], [`outbox`]: what came from depositors, and what is sent to them;
 //! - [`check`]: whether all that fits together; `backup`: a copy of a file that is in use.
 //!
 //! # Invariants
@@ -23,10 +24,12 @@ pub mod catalogue;
 pub mod check;
 pub mod counters;
 mod database;
+pub mod deposits;
 pub mod error;
 pub mod identifiers;
 pub mod index;
 pub mod inventory;
+pub mod outbox;
 #[cfg(test)]
 mod plans;
 mod schema;

@@ -10,8 +10,10 @@ use crate::catalogue::Catalogue;
 use crate::database::Session;
 use crate::database::dialect::Dialect;
 use crate::database::value::{Row, Value, values};
+use crate::deposits::DEPOSITS;
 use crate::index::ITEMS;
 use crate::inventory::{FILES, LOCAL_IDS, OBJECTS, OBJECTS_OF_COLLECTION, VERSIONS};
+use crate::outbox::TAKE_DUE;
 
 /// Every list, with arguments of the right types.
 fn lists() -> Vec<(&'static str, Vec<Value>)> {
@@ -33,6 +35,8 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
     let others = [
         (AFTER, values![0u64, 10u64]),
         (TAKE_LEFT, values!["main", Uuid::nil(), 0i64]),
+        (TAKE_DUE, values![0i64, 10u64]),
+        (DEPOSITS, values!["ada", 9u64, Uuid::max(), 10u64]),
         (ITEMS, values!["", "space", &b"key"[..], 10u64]),
         (OBJECTS, values!["ark:/1/2", 10u64]),
         (OBJECTS_OF_COLLECTION, values!["collection", "ark:/1/2", 10u64]),

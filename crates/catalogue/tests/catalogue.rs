@@ -13,5 +13,6 @@ mod catalogue {
     mod index;
     mod inventory;
     mod open;
+    mod outbox;
     mod support;
 }

@@ -6,7 +6,7 @@ use queuekeeper_store::audit::{Begun, Change, Intent, Subject};
 use queuekeeper_store::{Key, SpaceName, StoreName};
 use uuid::Uuid;
 
-use crate::database::value::{Row, Value, values};
+use crate::database::value::{Row, Value, millis, values};
 use crate::database::{Database, Session};
 use crate::error::{Error, ErrorKind};
 
@@ -65,10 +65,6 @@ pub(super) fn intent(row: &Row) -> Result<Intent, sqlx::Error> {
         upload: row.get(12)?,
         properties: row.get(13)?,
     })
-}
-
-fn millis(lease: Duration) -> i64 {
-    i64::try_from(lease.as_millis()).unwrap_or(i64::MAX / 2)
 }
 
 pub(super) async fn begin(database: &Database, intent: &Intent, lease: Duration) -> Result<Begun, Error> {

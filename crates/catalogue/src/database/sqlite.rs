@@ -88,11 +88,15 @@ fn refuse_network(path: &Path, place: &Arc<str>) -> Result<(), Error> {
     let found = found.map_err(|error| Error::new(place, ErrorKind::Open(format!("{}: {error}", at.display()))))?;
     // The field is signed on some machines.
     #[expect(clippy::cast_sign_loss, reason = "the numbers are bit patterns of 32 bits")]
-    let kind = found.f_type as u64 & 0xffff_ffff;
-    match NETWORK_FILE_SYSTEMS.iter().find(|(magic, _)| *magic == kind) {
-        Some((_, name)) => Err(Error::new(place, ErrorKind::NetworkFileSystem(name))),
+    match network_name(found.f_type as u64) {
+        Some(name) => Err(Error::new(place, ErrorKind::NetworkFileSystem(name))),
         None => Ok(()),
     }
+}
+
+fn network_name(kind: u64) -> Option<&'static str> {
+    let found = NETWORK_FILE_SYSTEMS.iter().find(|(magic, _)| *magic == kind & 0xffff_ffff);
+    found.map(|(_, name)| *name)
 }
 
 #[cfg(test)]
@@ -102,6 +106,14 @@ mod tests {
     use crate::catalogue::Catalogue;
     use crate::database::value::values;
     use crate::error::ErrorKind;
+
+    #[test]
+    fn network_file_systems_are_known_by_their_numbers_and_local_ones_are_not_among_them() {
+        // Some machines extend the sign of the 32 bits.
+        for (kind, name) in [(0x6969, Some("NFS")), (0xffff_ffff_ff53_4d42, Some("CIFS")), (0xef53, None)] {
+            assert_eq!(super::network_name(kind), name, "{kind:#x}");
+        }
+    }
 
     async fn new_catalogue(directory: &tempfile::TempDir) -> Catalogue {
         let url = format!("sqlite:{}", directory.path().join("catalogue.db").display());

@@ -1,5 +1,7 @@
 //! Arguments of statements, and the rows of their answers.
 
+use std::time::Duration;
+
 use queuekeeper_store::store::EntityTag;
 use queuekeeper_store::{Digests, Key, SpaceName, StoreName};
 use sqlx::postgres::{PgArguments, PgRow};
@@ -62,6 +64,12 @@ pub(crate) fn digests_as_text(digests: &Digests) -> String {
     serde_json::to_string(digests).expect("a map from text to text is JSON")
 }
 
+/// A span of time as the database counts it.
+pub(crate) fn millis(duration: Duration) -> i64 {
+    // Half of what there is: the sum with the time now is a time, too.
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX / 2).min(i64::MAX / 2)
+}
+
 /// Takes each value apart once for each driver.
 macro_rules! arguments {
     ($values:expr, $arguments:ty) => {{
@@ -70,6 +78,12 @@ macro_rules! arguments {
             let added = match value {
                 Value::Int(value) => arguments.add(value),
                 Value::Flag(value) => arguments.add(value),
+                // PostgreSQL holds none, and SQLite shows what is before it.
+                Value::Text(Some(text)) if text.contains('\0') => {
+                    return Err(sqlx::Error::InvalidArgument(
+                        "a text with a NUL character cannot be recorded".to_owned(),
+                    ));
+                }
                 Value::Text(value) => arguments.add(value),
                 Value::Bytes(value) => arguments.add(value),
                 Value::Id(value) => arguments.add(value),

@@ -82,7 +82,9 @@ on_both! {
             local_ids: vec!["id-0".to_owned(), "id-1".to_owned()], ..version("ark:/99999/b", 1)
         };
         let other_owner = NewVersion { owner: "other".to_owned(), ..version("ark:/99999/a", 2) };
+        let nul = NewVersion { title: Some("a\0b".to_owned()), ..version("ark:/99999/b", 1) };
         for (new, what) in [
+            (nul, "NUL"),
             (same_number, "version 1 of ark:/99999/a was recorded for another job"),
             (same_id, "local id \"id-1\" belongs to ark:/99999/a"),
             (other_owner, "belongs to owner \"owner\""),

@@ -1,0 +1,120 @@
+//! What depositors sent, kept when its batch is gone.
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use crate::catalogue::{Catalogue, page};
+use crate::database::value::{Row, values};
+use crate::error::{Error, ErrorKind};
+
+/// A deposit that was accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewDeposit {
+    /// Its batch.
+    pub batch: Uuid,
+    /// Who sent it.
+    pub depositor: String,
+    /// What the depositor tells repetitions by.
+    pub idempotency_key: Option<String>,
+    /// The profile that it was sent for.
+    pub profile: String,
+    /// How many objects it has, as far as is known.
+    pub objects: u64,
+    /// How many bytes, as far as is known.
+    pub bytes: u64,
+}
+
+/// A deposit as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deposit {
+    /// What was sent.
+    pub deposit: NewDeposit,
+    /// When it was accepted.
+    pub received: Timestamp,
+    /// How it ended, and when; none while it is at work.
+    pub outcome: Option<(String, Timestamp)>,
+}
+
+/// The columns that [`deposit`] reads.
+macro_rules! columns {
+    () => {
+        "batch, depositor, idempotency_key, profile, object_count, byte_count, received, outcome, ended"
+    };
+}
+
+/// A pair is above another as a whole, in both databases.
+pub(crate) const DEPOSITS: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM deposits WHERE depositor = $1 AND (received, batch) < ($2, $3)
+      ORDER BY received DESC, batch DESC LIMIT $4"
+);
+
+impl Catalogue {
+    /// Records a deposit, unless the depositor has sent one with the same key, or for the same batch, before; the answer
+    /// is the batch of that, or its own.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`] when the batch is another depositor's. Others when the database cannot be written.
+    pub async fn record_deposit(&self, new: &NewDeposit) -> Result<Uuid, Error> {
+        let mut session = self.database.begin().await?;
+        let sql = "INSERT INTO deposits
+                (batch, depositor, idempotency_key, profile, object_count, byte_count, received)
+            VALUES ($1, $2, $3, $4, $5, $6, {now}) ON CONFLICT DO NOTHING";
+        let NewDeposit { batch, depositor, idempotency_key, profile, objects, bytes } = new;
+        let values = values![*batch, depositor, idempotency_key, profile, *objects, *bytes];
+        let outcome = match session.run(sql, values).await {
+            Ok(0) => {
+                let sql = "SELECT batch FROM deposits
+                    WHERE depositor = $1 AND (batch = $2 OR idempotency_key = $3) ORDER BY batch LIMIT 1";
+                let row = session.row(sql, values![depositor, *batch, idempotency_key]).await;
+                let foreign = || {
+                    let text = format!("batch {batch} belongs to another depositor; choose another UUID");
+                    session.error(ErrorKind::Refused(text))
+                };
+                row.and_then(|row| session.decode(row.ok_or_else(foreign)?.get(0)))
+            }
+            other => other.map(|_rows| *batch),
+        };
+        session.end(outcome).await
+    }
+
+    /// Writes down how a deposit ended; the last word counts, since a failed batch may be repaired.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub async fn deposit_ended(&self, batch: Uuid, outcome: &str) -> Result<(), Error> {
+        let sql = "UPDATE deposits SET outcome = $2, ended = {now} WHERE batch = $1";
+        let mut session = self.database.begin().await?;
+        let done = session.run(sql, values![batch, outcome]).await;
+        session.end(done).await.map(|_rows| ())
+    }
+
+    /// The deposits of one depositor, the newest first, of those before one that was listed (all, without it); at most
+    /// `limit`, and at most 1,000.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn deposits(&self, depositor: &str, before: Option<&Deposit>, limit: u32) -> Result<Vec<Deposit>, Error> {
+        let received = before.map_or(i64::MAX, |before| before.received.as_millisecond());
+        let batch = before.map_or(Uuid::max(), |before| before.deposit.batch);
+        self.list(DEPOSITS, values![depositor, received, batch, page(limit)], deposit).await
+    }
+}
+
+fn deposit(row: &Row) -> Result<Deposit, sqlx::Error> {
+    let outcome: Option<String> = row.get(7)?;
+    let ended = row.parse(8, Timestamp::from_millisecond)?;
+    Ok(Deposit {
+        deposit: NewDeposit {
+            batch: row.get(0)?,
+            depositor: row.get(1)?,
+            idempotency_key: row.get(2)?,
+            profile: row.get(3)?,
+            objects: row.count(4)?,
+            bytes: row.count(5)?,
+        },
+        received: row.time(6)?,
+        outcome: outcome.zip(ended),
+    })
+}
