@@ -9,7 +9,8 @@
 //! - [`limit`], [`retry`], [`metrics`]: what stores share: how many requests at once, how often again, what is counted;
 //! - [`s3`]: buckets of S3, or of what speaks its protocol;
 //! - [`ocfl`]: objects with versions, in any store;
-//! - [`audit`]: what [`AuditSink`](audit::AuditSink)s record of changes.
+//! - [`audit`]: what [`AuditSink`](audit::AuditSink)s record of changes; [`audited`]: a store of which every change is
+//!   recorded, whatever dies on the way.
 //!
 //! # Invariants
 //! - Content is streamed: no operation holds a whole file in memory.

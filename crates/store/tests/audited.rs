@@ -11,6 +11,7 @@ mod support {
 mod audited {
     mod conditions;
     mod crash;
+    mod faults;
     mod lease;
     mod outage;
     mod refused;

@@ -10,7 +10,7 @@ use super::Audited;
 use super::backoff::Backoff;
 use super::decide::Found;
 use super::lease::Lease;
-use crate::audit::{Begun, Change, Intent, Settlement, Subject};
+use crate::audit::{Begun, Change, Intent, Subject};
 use crate::digest::Digests;
 use crate::error::{Error, ErrorKind, Operation};
 use crate::key::Key;
@@ -134,7 +134,7 @@ impl<S: Store + ?Sized> Audited<S> {
         let again = self.look(&target.subject).await;
         let is_unchanged = again.as_ref().is_ok_and(|again| again.etag() == found.etag());
         if !is_unchanged {
-            self.settle_once(lease, &Settlement::NotDone).await;
+            self.settle_not_done(lease).await;
         }
         again.map(|_| is_unchanged)
     }

@@ -55,10 +55,11 @@ impl<S: Store + ?Sized> Audited<S> {
         let done = match result {
             Ok(done) => done,
             Err(error) if matches!(error.kind, ErrorKind::Unknown(_)) => {
-                self.find_out(&opened.lease).await.ok_or(error)?
+                let found_out = opened.lease.hold(None, self.find_out(&opened.lease)).await;
+                found_out.ok().flatten().ok_or(error)?
             }
             Err(error) => {
-                self.settle_once(&opened.lease, &Settlement::NotDone).await;
+                self.settle_not_done(&opened.lease).await;
                 return Err(error);
             }
         };
@@ -75,12 +76,13 @@ impl<S: Store + ?Sized> Audited<S> {
         let mut backoff = Backoff::new();
         loop {
             let intent = lease.intent().await;
-            match lease.hold(None, self.decide(&intent)).await {
-                Ok(Ok(Settlement::Done { change, etag, size, digests })) => {
+            match self.decide(&intent).await {
+                Ok(Settlement::Done { change, etag, size, digests }) => {
                     return Some(Done { change, etag, size, digests });
                 }
-                Ok(_) => {}
-                Err(_) => return None,
+                // Someone else's content is there: what was sent, under its condition, comes too late.
+                Ok(Settlement::Observed { .. }) => return None,
+                Ok(Settlement::NotDone) | Err(_) => {}
             }
             let wait = backoff.next();
             if Instant::now() + wait > until {
@@ -107,10 +109,10 @@ impl<S: Store + ?Sized> Audited<S> {
     }
 
     /// Records that nothing was changed. That need not succeed: the intent is resolved to the same later.
-    pub(super) async fn settle_once(&self, lease: &Lease, settlement: &Settlement) {
+    pub(super) async fn settle_not_done(&self, lease: &Lease) {
         let intent = lease.intent().await;
         let limit = Instant::now() + self.timing.patience.min(Duration::from_secs(5));
-        let settled = timeout_at(limit, self.sink.settle(&intent, settlement)).await;
+        let settled = timeout_at(limit, self.sink.settle(&intent, &Settlement::NotDone)).await;
         if !matches!(settled, Ok(Ok(()))) {
             tracing::warn!(intent = %intent.id, "an intent without a change stays open until its lease ends");
         }
