@@ -76,6 +76,7 @@ impl Place {
         self.run("UPDATE intents SET lease_end = 0").await;
         let catalogue = self.catalogue().await;
         let resolved = self.audited(Arc::new(catalogue.clone())).resolve_left().await.unwrap();
+        assert_eq!(catalogue.check().await.unwrap(), [], "the catalogue contradicts itself");
         catalogue.close().await;
         assert_eq!(self.run("DELETE FROM intents").await, 0, "an intent is still open");
         resolved
