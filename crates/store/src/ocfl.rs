@@ -5,8 +5,8 @@
 //! versions; an *inventory* says which logical paths each version has, and under which content paths the bytes lie. From
 //! the bytes up:
 //!
-//! - [`layout`](Root): where an object lies (extension 0003); `path`: what logical paths may be, and under which content
-//!   path a file is written;
+//! - `layout`: where an object lies (extension 0003); `path`: what logical paths may be, and under which content path a
+//!   file is written;
 //! - [`Inventory`]: held compactly, read and written as a stream;
 //! - [`Snapshot`]: one state of an object, read at one instant, with its versions and files;
 //! - [`Writer`]: a new version, from its files to the moment at which readers see it;

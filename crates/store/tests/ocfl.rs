@@ -1,14 +1,21 @@
 //! Objects in stores: written, interrupted at each write, raced for, damaged, repaired, and judged by a validator that is
 //! not ours.
+//!
+//! The long form, by hand: `QUEUEKEEPER_OCFL_FILES=100000 cargo test -p queuekeeper-store --test ocfl many_files_is
+//! -- --nocapture` makes an object with so many files, and prints what that takes.
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
+#[path = "ocfl/bucket.rs"]
+mod bucket;
 #[path = "ocfl/crash.rs"]
 mod crash;
 #[path = "ocfl/damage.rs"]
 mod damage;
 #[path = "ocfl/helpers.rs"]
 mod helpers;
+#[path = "ocfl/large.rs"]
+mod large;
 #[path = "ocfl/model.rs"]
 mod model;
 #[path = "ocfl/rivals.rs"]

@@ -189,28 +189,27 @@ impl Object {
         Ok(numbers)
     }
 
-    /// The names of the folders whose path begins with a prefix, relative to the root of the object; the items in them are
-    /// skipped. One request for each.
+    /// The names of the folders whose path begins with a prefix, relative to the folder that the prefix is in. The items in
+    /// them are skipped: one request for each folder.
     pub(super) async fn folders(&self, prefix: &str) -> Result<Vec<String>, OcflError> {
         let full = format!("{}/{prefix}", self.root);
         let parent = full.rfind('/').map_or(0, |at| at + 1);
         let (mut names, mut after) = (Vec::new(), None);
-        while let Some(listed) = self.store.list(&self.space, full.as_bytes(), after.as_ref()).next().await {
-            let key = listed?.key;
-            let Some((name, rest)) = key
-                .as_str()
-                .and_then(|key| key.get(parent..)?.split_once('/').map(|(name, rest)| (name.to_owned(), rest.len())))
-            else {
-                after = Some(key);
-                continue;
-            };
-            // The byte after the slash: above everything in the folder, and not above what follows it.
-            let mut next = key.as_bytes()[..key.as_bytes().len() - rest].to_vec();
-            *next.last_mut().expect("it ends with the slash") += 1;
-            names.push(name);
-            after = Some(Key::new(next).expect("it is not longer than the key that was listed"));
+        'folders: loop {
+            let mut there = self.store.list(&self.space, full.as_bytes(), after.as_ref());
+            while let Some(listed) = there.next().await {
+                let key = listed?.key;
+                let rest = key.as_bytes().get(parent..).unwrap_or_default();
+                let Some(length) = rest.iter().position(|byte| *byte == b'/') else { continue };
+                names.extend(std::str::from_utf8(&rest[..length]).map(str::to_owned));
+                // The byte after the slash: above everything in the folder, and not above what follows it.
+                let mut next = key.as_bytes()[..parent + length].to_vec();
+                next.push(b'/' + 1);
+                after = Some(Key::new(next).expect("it is not longer than the key that was listed"));
+                continue 'folders;
+            }
+            return Ok(names);
         }
-        Ok(names)
     }
 
     /// A file of the object.

@@ -12,7 +12,7 @@ const MOST_PATH_BYTES: usize = 4096;
 
 /// The longest key of content in its space, in bytes. Keys have 1,024 at most in S3; the rest is left for the prefix that a
 /// space may be.
-const MOST_KEY_BYTES: usize = 800;
+pub(super) const MOST_KEY_BYTES: usize = 800;
 
 /// How many folders deep a content path may be below its job's.
 const MOST_DEPTH: usize = 32;

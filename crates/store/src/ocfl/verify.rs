@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
+use tokio::task::spawn_blocking;
 
 use crate::digest::{Algorithm, Digest, Digests, Hashers};
 use crate::ocfl::error::OcflError;
@@ -89,8 +91,10 @@ impl Object {
         };
         self.verify_sidecar(SIDECAR, &digest, &mut verified).await?;
         self.verify_declaration(&mut verified).await?;
+        let inventory = Arc::new(inventory);
+        let states = self.states(&inventory, inventory.head()).await?;
         for number in 1..=inventory.head() {
-            self.verify_version(number, &inventory, &digest, &mut verified).await?;
+            self.verify_version(number, &inventory, &digest, &states, &mut verified).await?;
         }
         self.verify_items(&inventory, &mut verified).await?;
         self.verify_content(&inventory, &mut verified).await?;
@@ -124,6 +128,7 @@ impl Object {
         number: u32,
         root: &Inventory,
         root_digest: &Digest,
+        root_states: &[Option<Digest>],
         verified: &mut Verified,
     ) -> Result<(), OcflError> {
         if let Some(info) = root.version(number)
@@ -151,12 +156,21 @@ impl Object {
         if number == root.head() && digest != *root_digest {
             verified.add(&file, "it differs from the root inventory");
         }
-        for version in 1..=number {
-            if inventory.state_digest(version) != root.state_digest(version) {
+        let states = self.states(&Arc::new(inventory), number).await?;
+        for ((version, state), root_state) in (1_u32..).zip(states).zip(root_states) {
+            if state != *root_state {
                 verified.add(&file, format!("version {version} has other files than in the root inventory"));
             }
         }
         Ok(())
+    }
+
+    /// A digest of the files of each version up to one, on a thread that may be busy for long.
+    async fn states(&self, inventory: &Arc<Inventory>, last: u32) -> Result<Vec<Option<Digest>>, OcflError> {
+        let inventory = Arc::clone(inventory);
+        let states =
+            spawn_blocking(move || (1..=last).map(|version| inventory.state_digest(version)).collect::<Vec<_>>());
+        states.await.map_err(|error| self.damaged(INVENTORY, error.to_string()))
     }
 
     /// Compares the items that are there with those that must be.

@@ -30,9 +30,14 @@ fn manifest(inventory: &Inventory, inner: &[(StringId, StringId)]) -> Result<(),
         if std::mem::replace(&mut is_content[entry.path as usize], true) {
             return Err(format!("content path {:?} comes twice", shown()));
         }
-        let version = path.split_once("/content/").and_then(|(name, _)| name.strip_prefix('v')?.parse::<u32>().ok());
-        if !version.is_some_and(|version| (1..=head).contains(&version)) {
+        let folder = path.split_once("/content/").map(|(folder, _)| folder);
+        let version = folder.and_then(|folder| folder.strip_prefix('v')?.parse::<u32>().ok());
+        let is_in_version = |version: u32| (1..=head).contains(&version) && folder == Some(&format!("v{version}"));
+        if !version.is_some_and(is_in_version) {
             return Err(format!("content path {:?} does not begin with v1/content/ to v{head}/content/", shown()));
+        }
+        if path.len() > path::MOST_KEY_BYTES {
+            return Err(format!("content path {:?} is longer than {} bytes", shown(), path::MOST_KEY_BYTES));
         }
     }
     conflict(inventory, inner, |id| is_content[id as usize], "content path")

@@ -105,6 +105,8 @@ async fn what_is_no_inventory_is_refused_with_the_place_and_the_reason() {
         ("\"v1/content/again\"]", "\"v1/content/one\"]", "content path \"v1/content/one\" comes twice"),
         ("\"v1/content/again\"]", "\"v1/content/one/x\"]", "content path \"v1/content/one\" is a file and the folder"),
         ("\"v1/content/again\"]", "\"v3/content/again\"]", "content path \"v3/content/again\" does not begin with"),
+        ("\"v1/content/again\"]", "\"v+1/content/again\"]", "content path \"v+1/content/again\" does not begin with"),
+        ("\"v1/content/again\"]", &format!("\"v1/content/{}\"]", "a".repeat(900)), "is longer than 800 bytes"),
         ("\"v1/content/again\"]", "\"x\"]", "content path \"x\" does not begin with"),
         ("\"v1/content/again\"]", "\"/etc/passwd\"]", "it begins or ends with a slash"),
         ("{\"0123\": [\"v1/content/one\"]}", "{\"0123\": [\"x\"]}", "the fixity block names \"x\", which is not in"),
