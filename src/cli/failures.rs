@@ -4,7 +4,7 @@ use clap::Args;
 use jiff::Timestamp;
 
 use super::client::ClientArgs;
-use super::output::{Column, Screen, Table};
+use super::output::{Column, Screen, Table, note};
 use super::paging::Paging;
 use super::words::{ago, count};
 use crate::views::failures::{FailureList, FailureSort};
@@ -36,7 +36,11 @@ impl FailuresArgs {
         let list = list.await?;
         self.client.output.list(&list, &list.items, |screen| show(&list, screen))?;
         if !self.client.output.is_json() {
-            Paging::report(&list, "group", "groups");
+            if list.total == 0 {
+                note("no job has failed");
+            } else {
+                Paging::report(&list, "group", "groups");
+            }
         }
         Ok(())
     }

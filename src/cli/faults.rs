@@ -125,10 +125,12 @@ impl FaultsArgs {
         if self.client.output.is_json() {
             return Ok(());
         }
-        if list.items.is_empty() && lasting(&list.unconfirmed).next().is_some() {
-            note("no matching fault is confirmed");
-        } else {
-            Paging::report(&list, "fault", "faults");
+        let has_unconfirmed = lasting(&list.unconfirmed).next().is_some();
+        match (list.items.is_empty(), has_unconfirmed, self.filter.fault.is_some()) {
+            (true, true, true) => note("no matching fault is confirmed"),
+            (true, true, false) => note("no fault is confirmed"),
+            (true, false, false) => note("no fault was found"),
+            (true, false, true) | (false, _, _) => Paging::report(&list, "fault", "faults"),
         }
         Ok(())
     }

@@ -96,16 +96,22 @@ impl JobArgs {
         }
     }
 
-    /// Shows the job without reading any other.
+    /// Shows the job, and why it is not moving; to a program the job alone, without reading any other.
     async fn show(&self, id: JobId) -> anyhow::Result<()> {
         self.parameters.check(None)?;
+        let is_alone = self.client.output.is_json();
         let job = self.client.ask(async |link| {
-            let store = link.job(id).await?.ok_or_else(|| missing(id))?;
+            let store = if is_alone { link.job(id).await? } else { Some(link.store(true).await?) };
+            let store = store.filter(|store| store.job(id).is_some()).ok_or_else(|| missing(id))?;
             let now = Timestamp::now();
             Ok((link.source(&store).job(&id.to_string(), now).await.map_err(CommandError::from)?, now))
         });
         let (job, now) = job.await?;
-        self.client.output.show(&alone(&job)?, |screen| card(&job, now, screen))
+        self.client.output.show(&alone(&job)?, |screen| {
+            card(&job, now, screen);
+            screen.gap();
+            explain(&job.diagnosis, now, screen);
+        })
     }
 
     async fn why(&self, id: JobId) -> anyhow::Result<()> {

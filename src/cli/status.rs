@@ -17,7 +17,7 @@ use crate::config::{ConfigFile, PrometheusDuration};
 use crate::metrics::storage::Storage;
 use crate::mirror::words::{about, counted};
 use crate::views::faults::{FaultFilter, FaultList, Unconfirmed};
-use crate::views::overview::{Overview, Recent, Severity, StateFigures, rounded};
+use crate::views::overview::{Overview, Recent, Severity, StateFigures, VerdictKind, rounded};
 use crate::views::{PageQuery, Source, ViewError};
 use queuekeeper_zookeeper::coordination::{Coordination, CoordinationError, Snapshot};
 
@@ -141,12 +141,15 @@ impl Included {
 fn show(found: &Found, included: Included, now: Timestamp, screen: &mut Screen) {
     let Found { overview, faults } = found;
     screen.say(&format!("{}.", overview.verdict.sentence));
+    if !included.rates && overview.verdict.kind == VerdictKind::Unknown {
+        screen.say("One look does not show whether it flows: --watch does.");
+    }
     screen.say(&format!(
-        "{} in {} at {}, {} unfinished.",
+        "{} in {} at {}, {} under way.",
         counted(overview.jobs, "job", "jobs"),
         counted(overview.batches, "batch", "batches"),
         overview.status.servers,
-        count(overview.unfinished)
+        count(overview.under_way)
     ));
     if included.rates && overview.watched_seconds >= TELLING_SECONDS {
         screen.say(&finished(overview));

@@ -40,7 +40,7 @@ pub(super) fn failed(job: &JobSituation, now: Timestamp) -> Cause {
         format!("It failed in {}{when}{separator} {message}", JobState::failed_in(job.last_successful)),
     )
     .evidence(format!("{others} {resumed}"))
-    .remedy("Fix the problem named in the message, then resume the job; or delete it.")
+    .remedy("Resolve the problem named in the message, then resume the job; or delete it.")
     .since(job.entered)
     .items([Path::JobNode(job.id, JobNode::Status)], 1)
 }

@@ -117,7 +117,7 @@ fn locked(job: &JobSituation, state: JobState, lock: &Holding, volume: Option<&V
             }
         }
     }
-    let usual = format!("{held} A step in {state} usually takes up to {}.", length(job.usual_lock));
+    let usual = format!("{held} The limit for a step in {state} is {}.", length(job.usual_lock));
     let sentence = format!("A daemon has been working on it for {}.", ago(lock.since, now));
     with_items(Cause::new(CauseKind::InWork, sentence).evidence(usual), lock)
 }
@@ -222,7 +222,7 @@ fn turn(
             if place.more_urgent > 0 { ", unless more urgent jobs keep arriving" } else { "" }
         ),
         (Some(_), None) if rates.is_still() => {
-            "No job has left the state recently, so its turn cannot be estimated.".to_owned()
+            "No job has moved on from the state recently, so its turn cannot be estimated.".to_owned()
         }
         (Some(_), None) => "At the present rate, its turn is too far away to be estimated.".to_owned(),
         (None, _) => "The rate is not known yet: measuring it takes half a minute.".to_owned(),

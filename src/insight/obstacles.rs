@@ -48,18 +48,21 @@ pub(super) fn pool_full(state: &StateSituation, volume: Option<&Volume>, now: Ti
     let full: Vec<&Pool> = state.pools.iter().filter(|pool| pool.jobs >= POOL).collect();
     let first = full.first()?;
     let waiting: u64 = full.iter().map(|pool| pool.jobs).sum();
-    let sentence = if let [pool] = full[..] {
-        format!("{} jobs are waiting for working storage in one daemon and fill its pool.", count(pool.jobs))
+    let sentence = if full.len() == 1 {
+        "One daemon takes no more jobs: its pool is full of jobs that wait for working storage.".to_owned()
     } else {
-        format!("{} jobs are waiting for working storage and fill the pools of {} daemons.", count(waiting), full.len())
+        format!(
+            "{} daemons take no more jobs: their pools are full of jobs that wait for working storage.",
+            count(full.len() as u64)
+        )
     };
     let unseen = state.jobs.saturating_sub(state.locked);
     let full_of = volume.map(|volume| format!(" {}.", storage(volume))).unwrap_or_default();
-    let which = if full.len() == 1 { "them".to_owned() } else { format!("{} of them", count(first.jobs)) };
     let evidence = format!(
-        "Session {} has held {which} for {}. It keeps a job while that job would bring storage above the limit, so it takes \
+        "Session {} has held {} of them for {}. It keeps a job while that job would bring storage above the limit, so it takes \
          none of the other {}.{full_of}",
         session(first.session, first.address.as_deref()),
+        count(first.jobs),
         ago(first.since, now),
         counted(unseen, "job", "jobs"),
     );
@@ -83,12 +86,15 @@ pub(super) fn head_blocked(state: &StateSituation, head: &Head) -> Cause {
         (Fault::UnfinishedCreation, _) => format!("The entry {name}, whose job was never finished,"),
         (_, _) => format!("The entry {name}, whose job the daemons cannot load,"),
     };
-    let others = state.jobs.saturating_sub(state.locked);
+    // It is one of the jobs of the state itself, but for the entry of a job that is elsewhere.
+    let own = u64::from(head.job_state == Some(state.state));
+    let behind = match state.jobs.saturating_sub(state.locked).saturating_sub(own) {
+        0 => String::new(),
+        1 => ", so the job behind it is not taken".to_owned(),
+        jobs => format!(", so none of the {} jobs behind it is taken", count(jobs)),
+    };
     Cause::new(CauseKind::HeadBlocked, format!("{what} blocks {}.", state.state))
-        .evidence(format!(
-            "Every poll takes it first and ends there, so none of the {} behind it is taken.",
-            counted(others, "job", "jobs")
-        ))
+        .evidence(format!("Every poll takes it first and ends there{behind}."))
         .remedy(head.fault.remedy())
         .since(Some(head.since))
         .items([head.entry.clone(), Path::Job(head.job)], 2)

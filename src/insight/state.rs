@@ -1,6 +1,6 @@
 //! Why a state is not moving.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::obstacles::{is_paused_with_the_queue, is_worked_on, obstacles, paused};
 use super::{Cause, CauseKind, Diagnosis, Verdict};
@@ -9,6 +9,9 @@ use crate::mirror::{StateSituation, Volume};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::state::{JobState, State};
+
+/// A shorter time says nothing of a state: its first job has just come.
+const LEAST: SignedDuration = SignedDuration::from_secs(1);
 
 /// Says why nothing leaves a state, or that it flows. `volume` is the working storage; `None` where it cannot be seen.
 #[must_use]
@@ -49,8 +52,8 @@ fn headline(state: &StateSituation, causes: &[Cause], verdict: Verdict, now: Tim
     match (kind, verdict) {
         (Some(CauseKind::QueuePaused), _) => format!("{name} is waiting for the ingest queue to be unpaused."),
         (_, Verdict::Stopped) => match state.flow.last_left.max(state.oldest) {
-            Some(since) => format!("No job has left {name} for {}.", ago(since, now)),
-            None => format!("No job leaves {name}."),
+            Some(since) if now.duration_since(since) >= LEAST => format!("No job has left {name} for {}.", ago(since, now)),
+            Some(_) | None => format!("No job leaves {name}."),
         },
         (_, Verdict::Waiting) => format!("{name} is waiting."),
         (_, Verdict::Moving | Verdict::Done) => format!("{name} is moving."),
@@ -70,8 +73,8 @@ fn waiting_for_space(state: &StateSituation, volume: Option<&Volume>, now: Times
         String::new()
     };
     let sentence = format!(
-        "{} for working storage: it is {} full; the limit is {}.",
-        counted(waiting, "job is waiting", "jobs are waiting"),
+        "Daemons hold {} for working storage: it is {} full; the limit is {}.",
+        counted(waiting, "job that waits", "jobs that wait"),
         percent(volume.used_with(0)),
         percent(volume.threshold)
     );
@@ -89,7 +92,7 @@ fn waiting_for_space(state: &StateSituation, volume: Option<&Volume>, now: Times
 fn flowing(state: &StateSituation, now: Timestamp) -> Cause {
     let rates = state.flow.rates();
     let rate = match rates.per_hour() {
-        Some(_) if rates.is_still() => "No job has left it recently.".to_owned(),
+        Some(_) if rates.is_still() => "None has moved on recently.".to_owned(),
         Some((least, most)) => format!("Jobs leave it at {} an hour.", between(least, most)),
         None => "The rate is not known yet: measuring it takes half a minute.".to_owned(),
     };

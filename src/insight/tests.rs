@@ -141,7 +141,7 @@ fn a_job_that_waits_for_its_turn_knows_when_that_is() {
     assert_eq!(of_job(&job(JobState::Estimating)), ["waiting: It is waiting for its turn.", BEHIND]);
     let mut still = job(JobState::Estimating);
     still.in_state.as_mut().unwrap().flow = StateFlow { left_1h: pace(0), ..StateFlow::default() };
-    assert!(of_job(&still)[1].contains("No job has left the state recently, so its turn cannot be estimated."));
+    assert!(of_job(&still)[1].contains("No job has moved on from the state recently, so its turn cannot be estimated."));
     still.in_state.as_mut().unwrap().flow = StateFlow::default();
     assert!(of_job(&still)[1].contains("The rate is not known yet: measuring it takes half a minute."));
     for (more_urgent, earlier, locked, sentence) in [
@@ -195,7 +195,7 @@ fn a_locked_job_is_worked_on_and_its_session_is_named() {
         [
             "moving: It is moving: a daemon is working on it.",
             "in_work: A daemon has been working on it for 1.5 h. | Locked for 1.5 h by session 0x1000a3f, which also holds 4 other locks. \
-             A step in Downloading usually takes up to 24 h.",
+             The limit for a step in Downloading is 24 h.",
         ]
     );
     let diagnosis = diagnose_job(&job, None, now());
@@ -257,7 +257,7 @@ fn a_full_pool_looks_at_nobody_else() {
         told(&diagnosis)[..2],
         [
             "stopped: It is waiting for a daemon, and the daemons are waiting for working storage.",
-            "pool_full: 5 jobs are waiting for working storage in one daemon and fill its pool. | Session 0x1f has held them for 55 min. It keeps a job while that job would bring storage above the limit, so it takes none of the other 98 jobs. 85 TiB of 100 TiB used.",
+            "pool_full: One daemon takes no more jobs: its pool is full of jobs that wait for working storage. | Session 0x1f has held 5 of them for 55 min. It keeps a job while that job would bring storage above the limit, so it takes none of the other 98 jobs. 85 TiB of 100 TiB used.",
         ]
     );
     assert_eq!((diagnosis.causes[0].items.len(), diagnosis.causes[0].more), (5, 0));

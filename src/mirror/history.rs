@@ -77,8 +77,10 @@ impl Record {
                 step.failed = step.failed.saturating_add(1);
             }
             for state in passed(from, to) {
-                let left = &mut self.step(now).left[index(state)];
-                *left = left.saturating_add(1);
+                if is_on_its_way(state, to) {
+                    let left = &mut self.step(now).left[index(state)];
+                    *left = left.saturating_add(1);
+                }
                 *self.left.get_mut(state) = Some(now);
             }
         }
@@ -165,6 +167,14 @@ fn is_of_job(change: Change) -> bool {
         Change::Job { .. } | Change::OtherJob { .. } => true,
         Change::Nothing | Change::Quiet | Change::Batch { .. } | Change::OtherBatch { .. } => false,
     }
+}
+
+/// Whether a job that has left a state for another went on along the success path, which is what a rate is of: a hold or
+/// a failure takes many out of a state at once, and says nothing of how fast it works. From a state beside the path
+/// every way out counts.
+fn is_on_its_way(state: Option<JobState>, to: ObservedState<JobState>) -> bool {
+    let Some(state) = state.filter(|state| state.success().is_some()) else { return true };
+    matches!(to, ObservedState::In(to) if !state.steps_to(to).is_empty())
 }
 
 /// The states that a job has left: where it was, and what it was seen to jump over.

@@ -11,7 +11,7 @@ use super::parameter::{OneOf, labelled};
 use crate::metrics::storage::Storage;
 use crate::mirror::{ByState, Point};
 use crate::prometheus::{self, NoAnswer, Prometheus};
-use queuekeeper_queue::state::{JobState, State as _};
+use queuekeeper_queue::state::{JobState, State};
 
 /// To what the last instant of a question to Prometheus is rounded down, in seconds.
 const ALIGNED: i64 = 15;
@@ -22,7 +22,7 @@ const MOST: f64 = 1e15;
 /// What a chart shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ChartKind {
-    /// How many jobs leave each state.
+    /// How many jobs go on from each state to the next.
     Throughput,
     /// How many jobs are in each state.
     Jobs,
@@ -62,7 +62,7 @@ const ROWS: [Row; 5] = [
         kind: ChartKind::Throughput,
         label: "throughput",
         title: "Throughput",
-        means: "Jobs that left each state, per hour. What leaves Notify is completed.",
+        means: "Jobs that went on from each state to the next, per hour. What leaves Notify is completed.",
         unit: Unit::PerHour,
     },
     Row { kind: ChartKind::Jobs, label: "jobs", title: "Jobs", means: "Jobs in each state.", unit: Unit::Count },
@@ -148,7 +148,7 @@ impl ChartKind {
             format!("max by (from, to) (rate({moves}[{}s]))", step.as_secs().max(60))
         };
         match self {
-            Self::Throughput => (format!("sum by (from) ({}) * 3600", rate("from!=\"none\"")), Some("from")),
+            Self::Throughput => (format!("sum by (from) ({}) * 3600", rate(&on_the_way())), Some("from")),
             Self::Jobs => (format!("max by (state) ({})", selector("merritt_jobs", "")), Some("state")),
             Self::Age => {
                 let oldest = selector("merritt_job_oldest_entered_timestamp_seconds", "");
@@ -162,6 +162,12 @@ impl ChartKind {
             Self::Failures => (format!("sum({}) * 3600", rate("from!=\"none\",to=\"failed\"")), None),
         }
     }
+}
+
+/// The transitions along the success path, as matchers: a move to Held or Failed is no throughput.
+fn on_the_way() -> String {
+    let next = JobState::ALL.iter().filter_map(|state| state.success()).map(State::label);
+    format!("from!=\"none\",to=~\"{}\"", next.collect::<Vec<_>>().join("|"))
 }
 
 /// How far back charts reach.

@@ -26,7 +26,7 @@ mod verdict;
 pub(crate) use attention::{Attention, Severity, offset};
 pub(crate) use batches::BatchInWork;
 pub(crate) use states::StateFigures;
-pub(crate) use verdict::{Health, Verdict, rounded};
+pub(crate) use verdict::{Health, Verdict, VerdictKind, rounded};
 
 /// What the overview shows besides the [`Summary`]: rates, and a limited number of single items. Its size does not
 /// depend on the size of the queue.
@@ -99,9 +99,9 @@ pub(crate) struct Overview {
     pub(crate) failed_1h: u64,
     /// For how long of the last hour the queue has been watched.
     pub(crate) watched_seconds: u64,
-    /// Jobs from Pending to Notify.
-    pub(crate) unfinished: u64,
-    /// The working storage that unfinished jobs need together.
+    /// Jobs under way: from Pending to Notify.
+    pub(crate) under_way: u64,
+    /// The working storage that jobs under way need together.
     pub(crate) space_needed_bytes: u64,
     /// Jobs in Provisioning that are kept back by the threshold of working storage; null if it is not measured.
     pub(crate) waiting_for_space: Option<u64>,
@@ -228,10 +228,10 @@ impl Overview {
     /// The overview at `now`.
     pub(crate) fn new(status: Status, summary: &Summary, recent: &Recent, now: Timestamp) -> Self {
         let states = states::all(summary, recent);
-        let unfinished = || states.iter().filter(|state| state.is_on_path && !state.is_final);
+        let under_way = || states.iter().filter(|state| state.is_on_path && !state.is_final);
         // Finished jobs have freed their space, and failed or held jobs need none. The sum saturates: a znode may claim
         // any number of bytes.
-        let space = unfinished().map(|state| state.space_needed_bytes);
+        let space = under_way().map(|state| state.space_needed_bytes);
         let completed = recent.flow.completed_1h;
         Self {
             jobs: states.iter().map(|state| state.count).sum(),
@@ -239,7 +239,7 @@ impl Overview {
             completed_1h: completed.count,
             failed_1h: recent.flow.failed_1h.count,
             watched_seconds: completed.over.min(Duration::from_hours(1)).as_secs(),
-            unfinished: unfinished().map(|state| state.count).sum(),
+            under_way: under_way().map(|state| state.count).sum(),
             space_needed_bytes: space.fold(0, u64::saturating_add),
             waiting_for_space: recent.storage.is_some().then_some(summary.waiting_for_space),
             storage: recent.storage.map(|(threshold, space)| StorageFigures {

@@ -110,12 +110,12 @@ async fn in_a_pipe_it_is_a_block_for_each_interval_and_a_lost_connection_is_in_t
     let watching = Watching::start(&world, &address, &[], None);
     watching.shows(&format!("Not connected to ZooKeeper at {address}: ")).await;
     proxy.restore();
-    watching.shows("\n\nFlowing: at least ").await;
+    watching.shows(" under way, oldest wait ").await;
     watching.shows_again("12 jobs in 1 batch").await;
     proxy.cut(Newcomers::Refuse);
     watching.shows_again("\n\nNot connected to ZooKeeper for ").await;
     proxy.restore();
-    watching.shows_again("\n\nFlowing: at least ").await;
+    watching.shows_again(" under way, oldest wait ").await;
     let written = watching.end().await;
     assert!(!written.contains('\u{1b}') && !written.contains("\n\n\n"), "{written}");
 

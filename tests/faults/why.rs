@@ -104,7 +104,7 @@ async fn whoever_holds_a_job_is_named_with_all_else_that_they_hold() {
     let (_, cause) = first(&mirror, 35, 0, &["waiting_for_space", "pool_full", "behind_others"]).await;
     assert_eq!(cause.kind, CauseKind::WaitingForSpace);
     let full = of_job(&mirror, 35, 0).causes[1].clone();
-    assert!(full.sentence.starts_with("5 jobs are waiting for working storage in one daemon"), "{full:?}");
+    assert!(full.sentence.starts_with("One daemon takes no more jobs: its pool is full"), "{full:?}");
     assert!(full.evidence.contains(&session) && full.evidence.contains("none of the other 2 jobs"), "{full:?}");
     let now = Timestamp::now();
     let state = insight::why_state(&mirror.store, JobState::Provisioning, Some(VOLUME), now).unwrap();

@@ -148,7 +148,7 @@ fn it_tells_how_the_states_move_and_why_one_does_not() {
         "37 jobs failed in Downloading for one reason oldest 1.7 h “404 for &#60;b&#62;#” in batch bid0000000418. 2 were \
          resumed before, and failed again.",
         "4 more jobs failed for other reasons They have 2 different messages.",
-        "1,533 unfinished",
+        "1,533 under way",
         "access 5 small, 1 large",
     ] {
         assert!(text.contains(told), "{told:?} is not in: {text}");

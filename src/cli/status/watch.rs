@@ -117,9 +117,14 @@ fn unread(status: &Status) -> String {
     match (problem, status.connected) {
         (None, true) => format!("Reading the queue at {servers}."),
         (None, false) => format!("Not connected to ZooKeeper at {servers}."),
-        (Some(problem), true) => format!("The queue at {servers} cannot be read: {problem}."),
-        (Some(problem), false) => format!("Not connected to ZooKeeper at {servers}: {problem}."),
+        (Some(problem), true) => ended(format!("The queue at {servers} cannot be read: {problem}")),
+        (Some(problem), false) => ended(format!("Not connected to ZooKeeper at {servers}: {problem}")),
     }
+}
+
+/// A sentence with its full stop; the problem at its end may be a question.
+fn ended(text: String) -> String {
+    if text.ends_with(['.', '!', '?']) { text } else { format!("{text}.") }
 }
 
 /// Reads the rules' state again and again, over a session of its own: the mirror's replaces itself.

@@ -28,11 +28,11 @@ fn a_state_tells_the_same_for_all_of_its_jobs() {
         of(&stuck)[..2],
         [
             "stopped: No job has left Provisioning for 55 min.",
-            "waiting_for_space: 5 jobs are waiting for working storage: it is 85 % full; the limit is 80 %. | The \
+            "waiting_for_space: Daemons hold 5 jobs that wait for working storage: it is 85 % full; the limit is 80 %. | The \
              first one has been waiting for 55 min. The 98 jobs that no daemon has taken yet need another 6.0 TiB.",
         ]
     );
-    assert!(of(&stuck)[2].starts_with("pool_full: 5 jobs are waiting"));
+    assert!(of(&stuck)[2].starts_with("pool_full: One daemon takes no more jobs: "));
     assert!(of(&stuck)[2].contains("Session 0x1f at 10.0.0.5:40834 has held"), "{}", of(&stuck)[2]);
     let paused = StateSituation { pause: Some(pause()), ..state(JobState::Storing) };
     assert_eq!(of(&paused)[0], "stopped: Storing is waiting for the ingest queue to be unpaused.");

@@ -106,7 +106,8 @@ impl Rates {
     }
 }
 
-/// How jobs leave a state.
+/// How jobs leave a state. The rates are of those that go on along the success path; a move to Held, Failed or Deleted
+/// is none, but shows that a job has left it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StateFlow {
     /// In the last five minutes, or since this process began to look.

@@ -31,7 +31,7 @@ pub struct Point {
     pub jobs: ByState<JobState, u64>,
     /// Of these, held by a daemon.
     pub locked: ByState<JobState, u64>,
-    /// Jobs that left each state in it, a second.
+    /// Jobs that left each state in it, a second; of those on the success path, along it.
     pub left_per_second: ByState<JobState, f64>,
     /// Jobs that entered Completed in it, a second.
     pub completed_per_second: f64,

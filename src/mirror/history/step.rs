@@ -45,7 +45,7 @@ pub(super) struct Step {
     pub(super) covers: u32,
     /// `None` where no sample was taken before the step was over.
     pub(super) figures: Option<Figures>,
-    /// Jobs that left each state.
+    /// Jobs that left each state; of those on the success path, along it.
     pub(super) left: [u32; STATES],
     /// Jobs that entered Completed.
     pub(super) completed: u32,

@@ -74,6 +74,25 @@ fn each_kind_of_transition_counts_where_it_left_and_where_it_came_to() {
 }
 
 #[test]
+fn a_hold_of_many_jobs_is_no_throughput_of_their_state() {
+    let mut record = Record::default();
+    record.sample(sample(0), at(0));
+    let held = job(ObservedState::In(JobState::Pending), ObservedState::In(JobState::Held));
+    let failed = job(ObservedState::In(JobState::Pending), ObservedState::In(JobState::Failed));
+    let gone = job(ObservedState::In(JobState::Pending), ObservedState::Nowhere);
+    let taken = job(ObservedState::In(JobState::Pending), ObservedState::In(JobState::Provisioning));
+    record.note([held; 500].into_iter().chain([failed, gone, taken]), at(60));
+    record.sample(sample(0), at(60));
+    let flow = flow(&record);
+    let of = |state| flow.states.get(Some(state));
+    assert_eq!([of(JobState::Pending), of(JobState::Estimating)].map(|flow| flow.left_5m.count), [1, 1]);
+    assert_eq!(of(JobState::Pending).seen_left, Some(at(60)), "it has left, whereto does not matter");
+    let points = record.points(at(60), Duration::from_mins(5), 30).points;
+    let left: f64 = points.iter().flatten().map(|point| *point.left_per_second.get(Some(JobState::Pending))).sum();
+    assert!(left > 0.0 && left < 0.2, "{left}");
+}
+
+#[test]
 fn what_the_jobs_of_an_image_tell_is_taken_where_it_is_later_than_what_was_seen() {
     let mut record = Record::default();
     record.note([DONE], at(100));

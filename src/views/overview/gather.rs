@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::{Overview, Recent, Stopped};
 use crate::insight;
-use crate::insight::Verdict;
+use crate::insight::{CauseKind, Verdict};
 use crate::metrics::storage::Storage;
 use crate::mirror::lists::{FailureOrder, LockFilter, Part};
 use crate::mirror::{Flow, LockKind, Pause, Summary};
@@ -93,7 +93,11 @@ impl Source<'_> {
             let is_stopped = diagnosis.verdict == Verdict::Stopped;
             let stuck = store.faults_of(&Path::StateFolder(state.into()), now, self.space_left()).unwrap_or_default();
             let since = stuck.iter().find(|found| found.fault == Fault::StuckState).map(|found| found.since);
-            let since = since.or(flow.states.get(Some(state)).last_left);
+            let left = flow.states.get(Some(state));
+            // One look sees no job leave. Since when a full pool keeps its first job is known all the same.
+            let kept = diagnosis.causes.iter().find(|cause| cause.kind == CauseKind::PoolFull);
+            let kept = kept.and_then(|cause| cause.since).filter(|_| left.seen_left.is_none());
+            let since = since.or(kept).or(left.last_left);
             let is_long = since.is_none_or(|since| {
                 Duration::try_from(now.duration_since(since)).is_ok_and(|time| time >= self.stalled_after)
             });

@@ -98,8 +98,9 @@ impl VerdictKind {
     fn health(self) -> Health {
         match self {
             Self::Disconnected | Self::Stale | Self::NoDaemon | Self::Stalled => Health::Bad,
-            Self::Paused | Self::Slow => Health::Warn,
-            Self::Idle | Self::Flowing | Self::Unknown => Health::Good,
+            // What is not known is not good: a stall may look the same.
+            Self::Paused | Self::Slow | Self::Unknown => Health::Warn,
+            Self::Idle | Self::Flowing => Health::Good,
         }
     }
 
@@ -215,8 +216,8 @@ fn full(recent: &Recent) -> String {
 
 /// The queue as it moves.
 fn moving(summary: &Summary, states: &[StateFigures], recent: &Recent, now: Timestamp) -> Verdict {
-    let unfinished = || states.iter().filter(|state| state.is_on_path && !state.is_final);
-    let jobs: u64 = unfinished().map(|state| state.count).sum();
+    let under_way = || states.iter().filter(|state| state.is_on_path && !state.is_final);
+    let jobs: u64 = under_way().map(|state| state.count).sum();
     if jobs == 0 {
         return VerdictKind::Idle.lasting("Idle", None, now, "no job is waiting or in progress");
     }
@@ -236,21 +237,19 @@ fn moving(summary: &Summary, states: &[StateFigures], recent: &Recent, now: Time
         Some(_) => {
             let is_slow = is_long || has_stopped;
             let (kind, title) = if is_slow { (VerdictKind::Slow, "Slow") } else { (VerdictKind::Flowing, "Flowing") };
-            let before = format!(": {} unfinished, none completed recently{waits}", counted(jobs, "job", "jobs"));
+            let before = format!(": {} under way, none completed recently{waits}", counted(jobs, "job", "jobs"));
             kind.since(title, oldest, now, &before, String::new())
         }
         // Too little was seen for a rate, but enough to know that jobs move.
         None if seen.count > 0 => {
             flowing(format!(": {} completed in {}{waits}", counted(seen.count, "job", "jobs"), length(seen.over)))
         }
-        // Nothing was seen yet, and the completed jobs that are still there say when they came.
-        None if just_completed(summary) > 0 => {
-            let completed = counted(just_completed(summary), "job", "jobs");
-            flowing(format!(": at least {completed} completed in 10 min{waits}"))
-        }
+        // One look shows no rate: that jobs completed until some time ago is so during a stall, too.
         None => {
-            let title = format!("{} unfinished", counted(jobs, "job", "jobs"));
-            VerdictKind::Unknown.since(&title, oldest, now, waits, String::new())
+            let title = format!("{} under way", counted(jobs, "job", "jobs"));
+            let last = recent.flow.states.get(Some(JobState::Notify)).last_left;
+            let last = last.map(|last| format!("; the last one completed {} ago", ago(last, now))).unwrap_or_default();
+            VerdictKind::Unknown.since(&title, oldest, now, waits, last)
         }
     }
 }
@@ -263,12 +262,6 @@ fn has_stopped(pace: Pace, recent: &Recent, now: Timestamp) -> bool {
     let last = recent.flow.states.get(Some(JobState::Notify)).seen_left;
     let since = last.and_then(|last| Duration::try_from(now.duration_since(last)).ok()).unwrap_or_default();
     pace.per_second().unwrap_or(0.0) * since.as_secs_f64() >= MISSING
-}
-
-/// Jobs that are Completed, and were not so ten minutes ago.
-fn just_completed(summary: &Summary) -> u64 {
-    let [minute, ten_minutes, ..] = summary.jobs.get(Some(JobState::Completed)).by_age;
-    minute + ten_minutes
 }
 
 /// A rate to two digits: more of them would change all the time, and mean nothing.

@@ -105,6 +105,9 @@ fn detect_form(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
     }
 }
 
+/// The fix where no daemon does the next step of a batch.
+const CHECK_DAEMON: &str = "Check whether the batch daemon is running and what ends its poll.";
+
 /// Whether it will come to its report and its clean-up.
 fn detect_end(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
     let Some(state) = batch.state else { return };
@@ -116,13 +119,15 @@ fn detect_end(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
         let how = "All its jobs are finished, and no daemon reports it.";
         let mark = batch.entered_ms.cast_unsigned();
         let finding = by_shape(Fault::BatchWithoutEnd, how, limits.report, None, &status_and_folder);
-        sink(Finding { mark, ..finding });
+        sink(Finding { mark, fix: Some(CHECK_DAEMON), ..finding });
     }
     if let (BatchState::Processing, Some(lock)) = (state, batch.lock) {
         let how = "Its jobs have been in creation for hours.";
         let from_ms = known(batch.entered_ms).unwrap_or(lock.created_ms).max(lock.created_ms);
         let nodes = || vec![batch.node(BatchNode::Status), batch.node(BatchNode::Lock)];
-        sink(by_time(Fault::BatchWithoutEnd, how, from_ms, from_ms, limits.batch_processing, &nodes));
+        let fix = Some("Check the log of the daemon that holds its lock. If that daemon has ended, break the lock.");
+        let finding = by_time(Fault::BatchWithoutEnd, how, from_ms, from_ms, limits.batch_processing, &nodes);
+        sink(Finding { fix, ..finding });
     }
     let is_begun = batch.present.has(BatchNode::States as u8) && batch.lock.is_none() && processing.is_none();
     if is_begun && state.is_worked_on() {
@@ -132,7 +137,13 @@ fn detect_end(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
     }
     if matches!(state, BatchState::Completed | BatchState::Failed | BatchState::Deleted) && processing.is_none() {
         let how = "It has no batch-processing, without which the daemons' cleanup skips it.";
-        sink(by_shape(Fault::BatchWithoutEnd, how, limits.grace, batch.hint(), &status_and_folder));
+        let fix = Some(if state == BatchState::Deleted {
+            "Purge it by name, or create batch-processing, so that it is cleaned up."
+        } else {
+            "Create batch-processing, so that it is reported again or cleaned up."
+        });
+        let finding = by_shape(Fault::BatchWithoutEnd, how, limits.grace, batch.hint(), &status_and_folder);
+        sink(Finding { fix, ..finding });
     }
     detect_contradictions(batch, state, limits, sink);
     if state == BatchState::Deleted && processing == Some(0) {
@@ -150,7 +161,9 @@ fn detect_contradictions(batch: &BatchFacts<'_>, state: BatchState, limits: &Lim
         let how = "It is Completed and has unfinished jobs.";
         let folders = open.into_iter().filter(is_open).map(|outcome| Path::BatchOutcome(batch.id, outcome));
         let nodes: Vec<_> = std::iter::once(status()).chain(folders).collect();
-        sink(by_shape(Fault::ContradictingBatch, how, limits.grace, batch.hint(), &|| nodes.clone()));
+        let nodes = || nodes.clone();
+        let finding = by_shape(Fault::ContradictingBatch, how, limits.grace, batch.hint(), &nodes);
+        sink(Finding { fix: Some("Finish or delete its unfinished jobs."), ..finding });
     }
     let is_acquired = batch.present.has(BatchNode::States as u8);
     if state == BatchState::Pending && !is_acquired && batch.lock.is_none() && !batch.is_paused {
@@ -158,10 +171,12 @@ fn detect_contradictions(batch: &BatchFacts<'_>, state: BatchState, limits: &Lim
         let mark = batch.entered_ms.cast_unsigned();
         let nodes = || vec![status()];
         let finding = by_shape(Fault::ContradictingBatch, how, limits.report, None, &nodes);
-        sink(Finding { mark, ..finding });
+        sink(Finding { mark, fix: Some(CHECK_DAEMON), ..finding });
     }
     if let Some(child) = batch.below_reference {
         let how = "A reference to a job has children.";
-        sink(by_shape(Fault::ContradictingBatch, how, limits.grace, None, &|| vec![Path::Unexpected(child.into())]));
+        let nodes = || vec![Path::Unexpected(child.into())];
+        let finding = by_shape(Fault::ContradictingBatch, how, limits.grace, None, &nodes);
+        sink(Finding { fix: Some("Delete the children of the reference by hand."), ..finding });
     }
 }

@@ -20,6 +20,8 @@ pub struct Finding<'a> {
     pub fault: Fault,
     /// What is seen, in a sentence.
     pub how: &'static str,
+    /// How to fix it as it is seen here, where the fault has several forms; `None` where the fault's own fix is for all.
+    pub fix: Option<&'static str>,
     /// Since when it is there.
     pub since: Since,
     /// How long it must have been seen until it counts, in milliseconds.
@@ -46,6 +48,7 @@ impl std::fmt::Debug for Finding<'_> {
         f.debug_struct("Finding")
             .field("fault", &self.fault)
             .field("how", &self.how)
+            .field("fix", &self.fix)
             .field("since", &self.since)
             .field("lasting_ms", &self.lasting_ms)
             .field("not_before_ms", &self.not_before_ms)

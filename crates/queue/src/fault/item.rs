@@ -25,7 +25,7 @@ pub(super) fn by_shape<'a>(
     nodes: &'a dyn Fn() -> Vec<Path>,
 ) -> Finding<'a> {
     let since = Since::Seen(hint_ms);
-    Finding { fault, how, since, lasting_ms: ms(lasting), not_before_ms: i64::MIN, mark: 0, nodes }
+    Finding { fault, how, fix: None, since, lasting_ms: ms(lasting), not_before_ms: i64::MIN, mark: 0, nodes }
 }
 
 /// A finding by time: it counts from `limit` after `from_ms` on.
@@ -38,7 +38,7 @@ pub(super) fn by_time<'a>(
     nodes: &'a dyn Fn() -> Vec<Path>,
 ) -> Finding<'a> {
     let not_before_ms = from_ms.saturating_add(ms(limit));
-    Finding { fault, how, since: Since::Known(since_ms), lasting_ms: 0, not_before_ms, mark: 0, nodes }
+    Finding { fault, how, fix: None, since: Since::Known(since_ms), lasting_ms: 0, not_before_ms, mark: 0, nodes }
 }
 
 /// An item that exists and has none of its children.

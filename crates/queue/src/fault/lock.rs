@@ -26,6 +26,7 @@ pub fn detect_storage_lock(path: &Path, lock: LockFacts, is_stored: bool, limits
     sink(Finding {
         fault: Fault::LeakedStorageLock,
         how: "No job in Storing has the object.",
+        fix: None,
         since: Since::Known(lock.created_ms),
         // The job may be just on its way to the next state, and the lock be the next to go.
         lasting_ms: ms(limits.grace),

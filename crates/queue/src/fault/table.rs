@@ -170,8 +170,8 @@ faults! {
     ContradictingBatch "contradicting_batch" {
         title: "Batch that contradicts itself",
         effect: "The daemons' cleanup refuses it, or its depositor waits forever.",
-        fix: "Completed with unfinished jobs: finish or delete these jobs. A reference with children: delete the \
-              children by hand. Pending and not taken: check whether the batch daemon is running and what ends its poll.",
+        fix: "Check whether the batch daemon is running and what ends its poll. Finish or delete the unfinished jobs of \
+              a Completed batch.",
         severity: Error,
         blocks: [Batch],
         repair: Another("check its jobs, its references, and the daemon that takes batches"),
@@ -219,8 +219,8 @@ faults! {
     BatchWithoutEnd "batch_without_end" {
         title: "Batch never reported",
         effect: "Its depositor gets no report, or it is never cleaned up.",
-        fix: "Report overdue: check whether the batch daemon is running and what ends its poll. Without batch-processing: \
-              create it, so that the batch is reported again or cleaned up; purge a Deleted batch by name.",
+        fix: "Check whether the batch daemon is running and what ends its poll. Repair a batch that has no \
+              batch-processing.",
         severity: Error,
         blocks: [Batch],
         repair: Writes,

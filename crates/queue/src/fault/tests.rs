@@ -153,6 +153,28 @@ fn a_batch_shows_what_keeps_it_from_its_report() {
     assert_eq!(of_batch(&below), [format!("contradicting_batch seen lasting 2000: {odd}")]);
 }
 
+/// The findings with the fix that each has of its own.
+fn fixes_of_batch(batch: &BatchFacts<'_>) -> Vec<(Fault, Option<&'static str>)> {
+    let mut fixes = Vec::new();
+    detect_batch(batch, &limits(), &mut |finding: Finding<'_>| fixes.push((finding.fault, finding.fix)));
+    fixes
+}
+
+#[test]
+fn a_batch_without_end_shows_the_fix_of_its_own_case() {
+    let check = "Check whether the batch daemon is running and what ends its poll.";
+    let due = BatchFacts { references: processing(Some(0)), ..batch() };
+    assert_eq!(fixes_of_batch(&due), [(Fault::BatchWithoutEnd, Some(check))]);
+    let skipped = |state| BatchFacts { references: processing(None), state: Some(state), ..batch() };
+    let fix = |state| fixes_of_batch(&skipped(state))[0].1.unwrap();
+    assert!(fix(BatchState::Failed).starts_with("Create batch-processing"));
+    assert!(fix(BatchState::Deleted).starts_with("Purge it by name"));
+    let creating = BatchFacts { state: Some(BatchState::Processing), lock: Some(lock(ENTERED + 5)), ..batch() };
+    let fixes = fixes_of_batch(&creating);
+    assert!(fixes[0].1.unwrap().contains("break the lock"), "{fixes:?}");
+    assert_eq!(fixes[1], (Fault::LeakedLock, None));
+}
+
 #[test]
 fn a_batch_shows_a_lock_that_is_left_and_a_uuid_that_does_not_lead_to_it() {
     let creating = BatchFacts { state: Some(BatchState::Processing), lock: Some(lock(ENTERED + 5)), ..batch() };
@@ -285,6 +307,7 @@ fn a_finding_counts_when_it_has_lasted_and_not_before_its_instant() {
     let finding = |lasting_ms, not_before_ms| Finding {
         fault: Fault::LeakedLock,
         how: "",
+        fix: None,
         since: Since::Seen(None),
         lasting_ms,
         not_before_ms,

@@ -67,19 +67,21 @@ impl Image {
 
     /// The fault as the item shows it now; `None` if it has just been repaired and the item is not evaluated again yet.
     fn found(&self, item: &Path, suspicion: &Suspicion, asked: FaultQuery<'_>) -> Option<FoundFault> {
-        let mut how = None;
+        let (mut how, mut fix) = (None, None);
         let mut nodes: Vec<Path> = Vec::new();
         let own = self.faults.suspects.of(item);
         self.findings(&self.faults, item, asked.limits, &mut |finding| {
             let is_due = |own: &Suspicion| own.is_of(&finding) && own.counts(&finding, asked.now_ms);
             if finding.fault == suspicion.fault && own.iter().any(is_due) {
-                how.get_or_insert(finding.how);
+                if how.is_none() {
+                    (how, fix) = (Some(finding.how), finding.fix);
+                }
                 let more: Vec<_> = (finding.nodes)().into_iter().filter(|path| !nodes.contains(path)).collect();
                 nodes.extend(more);
             }
         });
         nodes.truncate(NODES);
-        let (mut how, mut remedy) = (how?, suspicion.fault.remedy());
+        let (mut how, mut remedy) = (how?, fix.unwrap_or_else(|| suspicion.fault.remedy()));
         let is_provisioning = *item == Path::StateFolder(StateFolder::Known(JobState::Provisioning));
         if is_provisioning && suspicion.fault == Fault::StuckState {
             let cause = Provisioning::cause(self.locked_in_provisioning(), asked.space);

@@ -190,7 +190,7 @@ fn of_rule(rule: &RuleStatus, is_paused: bool) -> Vec<Attention> {
                     "The rule {name} {}",
                     if is_paused { "is paused with unfinished decisions" } else { "is executing a decision" }
                 ),
-                format!("It {}.", unended(words)),
+                format!("It is {}.", unended(words)),
             )
         });
     }

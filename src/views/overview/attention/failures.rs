@@ -87,7 +87,7 @@ fn group(group: &FailureGroup) -> Attention {
     Attention {
         since: group.oldest,
         is_oldest: group.count > 1,
-        remedy: format!("Fix the problem named in the message, then resume {them}; or delete {them}."),
+        remedy: format!("Resolve the problem named in the message, then resume {them}; or delete {them}."),
         page: Some(format!("jobs?group={}", group.key)),
         link: "Show jobs",
         ..item(

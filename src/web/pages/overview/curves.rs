@@ -54,7 +54,7 @@ pub(super) fn all(overview: &Overview, recent: &Recent, range: &str, now: Timest
             ChartKind::Throughput,
             &|point| Some(point.completed_per_second * 3600.0),
         ),
-        curve("unfinished", "", "work", Count(overview.unfinished).to_string(), ChartKind::Jobs, &in_work),
+        curve("under way", "", "work", Count(overview.under_way).to_string(), ChartKind::Jobs, &in_work),
         curve(
             "longest wait, any state",
             "",

@@ -87,7 +87,8 @@ fn step(state: &StateFigures, overview: &Overview, now: Timestamp) -> Step {
     };
     let at_work = match state.locked {
         0 => String::new(),
-        locked if waits => format!("{} waiting", Count(locked)),
+        // As many as elsewhere are said to wait for space: those that no daemon has taken do so, too.
+        _ if waits => format!("{} waiting", Count(waiting.unwrap_or(state.locked))),
         locked => format!("{} working", Count(locked)),
     };
     // Finished jobs do not wait, so their age does not matter.
@@ -162,7 +163,7 @@ fn sums(overview: &Overview) -> Vec<Sum> {
         exact: String::new(),
         after: after.to_owned(),
     };
-    let mut sums = vec![sum("", Count(overview.unfinished).to_string(), "unfinished")];
+    let mut sums = vec![sum("", Count(overview.under_way).to_string(), "under way")];
     if overview.space_needed_bytes > 0 {
         let size = Size::new(overview.space_needed_bytes);
         sums.push(Sum { exact: size.exact, ..sum("", size.short, "of working storage needed") });
