@@ -118,6 +118,22 @@
     return done;
   }
 
+  /** Changes a region; a list in it whose items come and go keeps its height, so that nothing below it moves. */
+  function steadily(region, change) {
+    const list = region.querySelector('[data-steady]');
+    const before = list && list.getBoundingClientRect().height;
+    const done = change();
+    if (list && list.isConnected) {
+      list.style.height = '';
+      if (Math.abs(list.getBoundingClientRect().height - before) > 1) list.style.height = `${before}px`;
+    }
+    return done;
+  }
+
+  /** Lists take the height that they need once the reader does something, who then expects the page to move. */
+  const settle = () => document.querySelectorAll('[data-steady]').forEach((list) => { list.style.height = ''; });
+  for (const kind of ['click', 'keydown', 'resize']) addEventListener(kind, settle);
+
   function show(name, html) {
     const region = document.getElementById(name);
     const template = document.createElement('template');
@@ -131,7 +147,8 @@
     const gentle = isBusy(region) && performance.now() - since < PATIENCE;
     const anchor = gentle && pointed && region.contains(pointed) ? pointed : null;
     const before = anchor && anchor.getBoundingClientRect().top;
-    if (merge(region, fresh, gentle)) waiting.delete(name); else waiting.set(name, { html, since });
+    const done = steadily(region, () => merge(region, fresh, gentle));
+    if (done) waiting.delete(name); else waiting.set(name, { html, since });
     if (anchor) scrollBy(0, anchor.getBoundingClientRect().top - before);
     tellTimes(region);
     if (region.dataset.title) showInWindow(region.dataset);

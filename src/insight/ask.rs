@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::batch::forecast;
 use super::{Diagnosis, Forecast, diagnose_batch, diagnose_job, diagnose_state};
-use crate::mirror::{Store, Volume};
+use crate::mirror::{BatchSituation, Store, Volume};
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::JobState;
 
@@ -25,16 +25,32 @@ pub fn why_state(store: &Store, state: JobState, volume: Option<Volume>, now: Ti
 /// Why a batch is not moving, and when it ends; `None` where there is no such batch.
 #[must_use]
 pub fn why_batch(store: &Store, id: BatchId, volume: Option<Volume>, now: Timestamp) -> Option<(Diagnosis, Forecast)> {
+    let is_stale = is_stale(store);
     let situation = store.batch_situation(id, space(volume), now)?;
-    let forecast = forecast(&situation, volume.as_ref(), now);
+    // What was fast before the connection was lost promises nothing now.
+    let situation = BatchSituation { rates: situation.rates.filter(|_| !is_stale), ..situation };
+    let forecast = of(&situation, volume, is_stale, now);
     Some((diagnose_batch(&situation, volume.as_ref(), now), forecast))
 }
 
 /// When each of some batches ends; those that are there.
 #[must_use]
 pub fn forecasts(store: &Store, ids: &[BatchId], volume: Option<Volume>, now: Timestamp) -> Vec<(BatchId, Forecast)> {
+    let is_stale = is_stale(store);
     let situations = store.batch_situations(ids, space(volume), now);
-    situations.iter().map(|batch| (batch.id, forecast(batch, volume.as_ref(), now))).collect()
+    situations.iter().map(|batch| (batch.id, of(batch, volume, is_stale, now))).collect()
+}
+
+/// When a batch ends, but for a promise from figures that are not current.
+fn of(batch: &BatchSituation, volume: Option<Volume>, is_stale: bool, now: Timestamp) -> Forecast {
+    match forecast(batch, volume.as_ref(), now) {
+        Forecast::Ends(..) | Forecast::Still | Forecast::Unknown if is_stale => Forecast::Stale,
+        forecast => forecast,
+    }
+}
+
+fn is_stale(store: &Store) -> bool {
+    store.freshness().stale_since.is_some()
 }
 
 /// How many bytes a job may need and not be kept back.

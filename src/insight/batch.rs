@@ -200,7 +200,9 @@ fn failed(batch: &BatchSituation, now: Timestamp) -> Cause {
     let when = batch.entered.map(|at| format!(" {} ago", ago(at, now))).unwrap_or_default();
     Cause::new(CauseKind::Failed, format!("It failed{when}{message}"))
         .evidence(format!("Its jobs: {}", outcomes(batch)))
-        .remedy("Resume the failed jobs once their problem is resolved, then send the report again; or delete the batch.")
+        .remedy(
+            "Resume the failed jobs once their problem is resolved, then send the report again; or delete the batch.",
+        )
         .since(batch.entered)
         .items([Path::BatchNode(batch.id, BatchNode::Status)], 1)
 }

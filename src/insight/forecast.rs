@@ -21,6 +21,8 @@ pub enum Forecast {
     Stopped(JobState, u64),
     /// None of its jobs has ended in the last minutes, though some would have at the rate of the last hour.
     Still,
+    /// The figures are not current: nothing is known of what jobs do now.
+    Stale,
     /// Too little was seen yet.
     Unknown,
 }
@@ -50,7 +52,13 @@ impl Forecast {
     pub fn times(self) -> Option<(Duration, Duration)> {
         match self {
             Self::Ends(soonest, latest) => Some((soonest, latest)),
-            Self::NothingLeft | Self::Paused | Self::Held(_) | Self::Stopped(..) | Self::Still | Self::Unknown => None,
+            Self::NothingLeft
+            | Self::Paused
+            | Self::Held(_)
+            | Self::Stopped(..)
+            | Self::Still
+            | Self::Stale
+            | Self::Unknown => None,
         }
     }
 
@@ -67,6 +75,7 @@ impl Forecast {
             Self::Stopped(state, 1) => format!("1 job waits in {state}, which is stopped"),
             Self::Stopped(state, jobs) => format!("{} jobs wait in {state}, which is stopped", count(jobs)),
             Self::Still => "no job has finished recently".to_owned(),
+            Self::Stale => "the figures are not current".to_owned(),
             Self::Unknown => "not enough data yet".to_owned(),
         }
     }

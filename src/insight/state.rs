@@ -52,7 +52,9 @@ fn headline(state: &StateSituation, causes: &[Cause], verdict: Verdict, now: Tim
     match (kind, verdict) {
         (Some(CauseKind::QueuePaused), _) => format!("{name} is waiting for the ingest queue to be unpaused."),
         (_, Verdict::Stopped) => match state.flow.last_left.max(state.oldest) {
-            Some(since) if now.duration_since(since) >= LEAST => format!("No job has left {name} for {}.", ago(since, now)),
+            Some(since) if now.duration_since(since) >= LEAST => {
+                format!("No job has left {name} for {}.", ago(since, now))
+            }
             Some(_) | None => format!("No job leaves {name}."),
         },
         (_, Verdict::Waiting) => format!("{name} is waiting."),

@@ -141,7 +141,9 @@ fn a_job_that_waits_for_its_turn_knows_when_that_is() {
     assert_eq!(of_job(&job(JobState::Estimating)), ["waiting: It is waiting for its turn.", BEHIND]);
     let mut still = job(JobState::Estimating);
     still.in_state.as_mut().unwrap().flow = StateFlow { left_1h: pace(0), ..StateFlow::default() };
-    assert!(of_job(&still)[1].contains("No job has moved on from the state recently, so its turn cannot be estimated."));
+    assert!(
+        of_job(&still)[1].contains("No job has moved on from the state recently, so its turn cannot be estimated.")
+    );
     still.in_state.as_mut().unwrap().flow = StateFlow::default();
     assert!(of_job(&still)[1].contains("The rate is not known yet: measuring it takes half a minute."));
     for (more_urgent, earlier, locked, sentence) in [

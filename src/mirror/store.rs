@@ -274,6 +274,12 @@ impl Store {
         self.read(|image, offset| image.pause(&Path::QueueLock(queue), offset)).flatten()
     }
 
+    /// The hold on a collection, where it is held.
+    #[must_use]
+    pub fn hold(&self, collection: &str) -> Option<Pause> {
+        self.read(|image, offset| image.hold(collection, offset)).flatten()
+    }
+
     /// Queue entries and batch references of jobs that do not exist.
     #[must_use]
     pub fn strays(&self) -> Option<Vec<Path>> {

@@ -18,6 +18,7 @@ mod one;
 
 pub(crate) use filter::BatchFilter;
 pub(crate) use history::BatchChange;
+use history::BatchHistory;
 
 /// A batch. Texts may hold anything and are cut to 512 bytes each.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
@@ -104,9 +105,13 @@ pub(crate) struct BatchStanding {
     pub(crate) faults: Vec<FaultItem>,
     /// Why it is not moving, or that it is; null if it was purged while this was computed.
     pub(crate) diagnosis: Option<Diagnosis>,
-    /// Its changes since this process started to watch, eight at most, and the last changes of the ten jobs of it that
-    /// changed last; the oldest first.
+    /// Its changes since this process started to watch, eight at most, and those of its jobs, equal ones of several jobs
+    /// together; the oldest first.
     pub(crate) history: Vec<BatchChange>,
+    /// Earlier changes of its jobs that are not in the history, which has at most fifty.
+    pub(crate) history_more_changes: u64,
+    /// Jobs whose changes are not in the history: it is made from the 500 that changed last.
+    pub(crate) history_more_jobs: u64,
     /// From where the session of its lock is connected; null if unknown (see `--mirror.session-addresses`).
     #[schema(example = "10.0.0.5:40834")]
     pub(crate) address: Option<String>,
@@ -205,12 +210,24 @@ impl BatchStanding {
         outlook: Outlook,
         faults: Vec<FaultItem>,
         diagnosis: Option<Diagnosis>,
-        history: Vec<BatchChange>,
+        history: BatchHistory,
         address: Option<String>,
     ) -> Self {
         let states = detail.jobs.iter().filter(|(_, jobs)| **jobs > 0);
         let states = states.map(|(state, jobs)| StateJobs { state: state_label(state), jobs: *jobs }).collect();
         let batch = BatchItem::new(detail);
-        Self { batch, locked_since, states, outlook, faults, diagnosis, history, address }
+        let BatchHistory { changes, more_changes, more_jobs } = history;
+        Self {
+            batch,
+            locked_since,
+            states,
+            outlook,
+            faults,
+            diagnosis,
+            history: changes,
+            history_more_changes: more_changes,
+            history_more_jobs: more_jobs,
+            address,
+        }
     }
 }

@@ -163,7 +163,7 @@ pub(crate) struct QueueState {
 }
 
 /// A held collection.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct HeldCollection {
     /// Its mnemonic.
     #[schema(example = "cdl_dryaddev")]
@@ -252,7 +252,7 @@ impl Overview {
             attention: attention::all(&status, summary, recent),
             queues: queues(summary, &recent.pauses),
             collections_held: summary.collections_held,
-            held: recent.held.iter().map(held).collect(),
+            held: recent.held.iter().map(|(name, pause)| HeldCollection::new(name, pause)).collect(),
             batches_in_work: batches::in_work(recent, now),
             batches_in_work_count: recent.batches_in_work as u64,
             batch_states: items(&summary.batches, |_| true),
@@ -267,12 +267,15 @@ impl Overview {
     }
 }
 
-fn held((collection, pause): &(String, Pause)) -> HeldCollection {
-    HeldCollection {
-        collection: collection.clone(),
-        since: pause.since,
-        by: pause.who.to_string(),
-        reason: pause.why.to_string(),
+impl HeldCollection {
+    /// The collection of this mnemonic, by the note in its lock.
+    pub(crate) fn new(collection: &str, pause: &Pause) -> Self {
+        Self {
+            collection: collection.to_owned(),
+            since: pause.since,
+            by: pause.who.to_string(),
+            reason: pause.why.to_string(),
+        }
     }
 }
 

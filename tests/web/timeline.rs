@@ -60,10 +60,11 @@ async fn timelines_name_the_session_its_address_the_operator_and_the_reason() {
     assert!(from.starts_with("127.0.0.1:"), "{from}");
     let page = text(&format!("{base}/batches/{batch}")).await;
     assert!(page.contains(&format!("<code>{session}</code></a> at {from}")), "{page}");
-    let jobs = daemon.create_jobs(batch, &[NewJob::new(r#"{"filename":"a.zip","primaryID":"ark:/1/2"}"#)], now()).await;
-    let job = jobs.unwrap()[0];
+    let new = [(); 4].map(|()| NewJob::new(r#"{"filename":"a.zip","primaryID":"ark:/1/2"}"#));
+    let jobs = daemon.create_jobs(batch, &new, now()).await.unwrap();
+    let job = jobs[0];
     // What is gone before it is read was never seen.
-    let is_pending = async || json_of(&format!("{base}/api/v1/jobs?state=pending")).await["total"] == 1;
+    let is_pending = async || json_of(&format!("{base}/api/v1/jobs?state=pending")).await["total"] == 4;
     eventually(LIMIT, "the job is seen in its first state", is_pending).await;
     daemon.finish_batch(&locked, &ItemChange::success(), now()).await.unwrap();
     let locked = daemon.acquire_job(JobState::Pending, now()).await.unwrap().0.unwrap();
@@ -117,6 +118,27 @@ async fn timelines_name_the_session_its_address_the_operator_and_the_reason() {
         of_job("Failed → Estimating"),
     ] {
         assert!(page.contains(&line), "{line}: {page}");
+    }
+
+    // What is done to many jobs at once is one line for them, and one for the action, however many jobs it is on.
+    let post = async |path: &str, body: Value| {
+        let request = reqwest::Client::new().post(format!("{base}/api/v1/{path}")).body(body.to_string());
+        let request = request.header("content-type", "application/json").header("sec-fetch-site", "none");
+        let answer = request.send().await.unwrap().text().await.unwrap();
+        serde_json::from_str::<Value>(&answer).unwrap()
+    };
+    let items: Vec<_> = jobs[1..].iter().map(ToString::to_string).collect();
+    for (action, from, to) in [("hold", "Pending", "Held"), ("release", "Held", "Pending")] {
+        let list = post("lists", json!({"action": action, "items": items})).await;
+        let list = list["id"].as_str().unwrap().to_owned();
+        post(&format!("lists/{list}/execute"), json!({"reason": "a full disk"})).await;
+        let line = format!("../jobs?batch={batch}\"><code>3 jobs</code></a> {from} → {to}");
+        let page = format!("{base}/batches/{batch}");
+        eventually(LIMIT, "the three are one line", async || text(&page).await.contains(&line)).await;
+    }
+    let page = text(&format!("{base}/batches/{batch}")).await;
+    for requested in ["Hold requested for 3 items by ", "Release requested for 3 items by "] {
+        assert_eq!(page.matches(requested).count(), 1, "{requested}: {page}");
     }
     shutdown.cancel();
     running.await.unwrap();

@@ -214,7 +214,8 @@ impl Image {
         Some(Pause { since, who: note.who, why: note.why })
     }
 
-    fn hold(&self, collection: &str, offset: Offset) -> Option<Pause> {
+    /// The hold on a collection, where it is held.
+    pub(in crate::mirror) fn hold(&self, collection: &str, offset: Offset) -> Option<Pause> {
         if collection.is_empty() {
             return None;
         }

@@ -26,7 +26,8 @@ impl Source<'_> {
         let known = insight::why_batch(store, id, self.volume(), now);
         let diagnosis = known.as_ref().map(|(diagnosis, _)| Diagnosis::from(diagnosis));
         let forecast = known.map_or(Forecast::Unknown, |(_, forecast)| forecast);
-        let outlook = Outlook::new(forecast, store.batch_rates(id), now);
+        let rates = store.batch_rates(id).filter(|_| forecast != Forecast::Stale);
+        let outlook = Outlook::new(forecast, rates, now);
         let holder = found.batch.lock.map(|lock| lock.session);
         let address = holder.and_then(|session| self.address(session));
         let history = self.batch_history(id, now);

@@ -110,8 +110,7 @@ fn unsynced(status: &Status) -> Option<Attention> {
     } else {
         (
             "There is no connection to ZooKeeper",
-            "Check that its servers are running and reachable from this host, and check --zookeeper. The connection is \
-             retried until it succeeds.",
+            "Check its servers and --zookeeper. The connection is retried until it succeeds.",
         )
     };
     let why = status.problem.as_deref().map(as_sentence).unwrap_or_default();
@@ -205,9 +204,18 @@ fn faults(summary: &Summary, has_stopped: bool) -> impl Iterator<Item = Attentio
             fault.label(),
             fault.severity().into(),
             format!("{}: {}", fault.title(), counted(shown.count, "item", "items")),
-            fault.effect(),
+            short(fault.effect()),
         )
     })
+}
+
+/// A text as a line of the list: of a long one its first sentence; the rest is on the page of faults.
+fn short(text: &str) -> &str {
+    const LONG: usize = 140;
+    match text.split_once(". ") {
+        Some((first, _)) if text.len() > LONG => &text[..=first.len()],
+        Some(_) | None => text,
+    }
 }
 
 /// Unknown states and unreadable znodes.
@@ -237,8 +245,7 @@ fn oddities(summary: &Summary) -> Vec<Attention> {
                     counted(summary.unreadable, "znode", "znodes"),
                     if summary.unreadable == 1 { "has" } else { "have" }
                 ),
-                "Malformed values, znodes that are not readable with queuekeeper's credentials, or unexpected names. \
-                 Their contents are missing from everything that is shown.",
+                "Their contents are missing from everything that is shown.",
             )
         });
     }
@@ -261,8 +268,7 @@ fn clock(status: &Status) -> Option<Attention> {
             "clock_offset",
             Severity::Warn,
             format!("The clock of the ZooKeeper servers is{least} {}", offset(ahead)),
-            "Ages are computed from the servers' clock. Times of day, and timestamps in metrics, are shown by the clock \
-             of this host, since Prometheus compares them with its own.",
+            "Ages are computed from the servers' clock; times of day and timestamps in metrics are by this host's.",
         )
     })
 }

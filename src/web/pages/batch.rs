@@ -9,18 +9,21 @@ use super::batches::Head;
 use super::buttons::{Button, Buttons};
 use super::faults::{Fault, fault};
 use super::frame::{Frame, Section};
-use super::listing::{Node, with};
+use super::listing::{Node, SHORT, with};
 use super::log::{self, Event, by};
 use super::progress::Progress;
 use crate::actions::Role;
 use crate::views::NONE;
-use crate::views::batches::BatchStanding;
+use crate::views::batches::{BatchChange, BatchStanding};
 use crate::views::diagnosis::{Cause, Diagnosis};
-use crate::views::show::{Count, Moment, counted};
+use crate::views::show::{Ago, Count, Moment, brief, counted, requested};
 use crate::web::http::query::address;
 use crate::web::state::State;
 use queuekeeper_queue::record::OperatorNote;
 use queuekeeper_queue::state::{BatchState, JobState, State as Named};
+
+/// For how many of its jobs the actions are looked up.
+const TARGETS: usize = 20;
 
 /// One batch, ready to be rendered.
 #[derive(Debug, Template)]
@@ -41,6 +44,8 @@ pub(super) struct BatchPage {
     has_one_failed: bool,
     why: Option<DiagnosisView>,
     events: Vec<Event>,
+    /// What the timeline leaves out; empty for nothing.
+    left_out: String,
     faults: Vec<Fault>,
     collection_href: String,
     lock: Option<Lock>,
@@ -136,6 +141,7 @@ impl BatchPage {
             failed_href: if batch.jobs.failed.unwrap_or(0) > 0 { jobs(Some("failed")) } else { String::new() },
             why: standing.diagnosis.as_ref().map(|diagnosis| why(diagnosis, &path, root)),
             events: events(state, standing, root, now),
+            left_out: left_out(standing),
             faults: standing.faults.iter().map(|found| fault(found, buttons, now)).collect(),
             collection_href: with(&format!("{root}batches"), "collection", collection),
             lock,
@@ -163,31 +169,57 @@ fn events(state: &State, standing: &BatchStanding, root: &str, now: Timestamp) -
         let text = format!("entered {}{}", name::<BatchState>(batch.state), by(note, None));
         events.push(Event::new(entered, text, now));
     }
+    let jobs = |batch: &str| with(&format!("{root}jobs"), "batch", batch);
+    let page_of = |job: &str| (job.to_owned(), format!("{root}jobs/{job}"));
     events.extend(standing.history.iter().map(|change| {
-        let title = if change.job.is_some() { name::<JobState> } else { name::<BatchState> };
-        let what = match change.from {
-            Some(from) => format!("{} → {}", title(from), title(change.to)),
-            None if change.job.is_some() => format!("entered {}", title(change.to)),
-            None => format!("created in {}", title(change.to)),
-        };
-        let operator = change.actor.as_deref().zip(change.reason.as_deref());
-        let session = change.session.map(|session| (session.id(), change.address.as_deref()));
-        let event = Event::new(change.at, format!("{what}{}", by(operator, session)), now);
-        match &change.job {
-            Some(job) => Event::about(event, (job.clone(), format!("{root}jobs/{job}"))),
-            None => event,
+        let event = Event::new(change.at, moved(change), now);
+        match (&change.job, change.jobs) {
+            (Some(job), _) => Event::about(event, page_of(job)),
+            (None, 0) => event,
+            (None, many) => Event::about(event, (counted(many, "job", "jobs"), jobs(&batch.id))),
         }
     }));
     // What made its jobs go on again, and what was tried.
     let at_rest = [JobState::Failed, JobState::Held].map(Named::label);
     let left = standing.history.iter().filter(|change| change.from.is_some_and(|from| at_rest.contains(&from)));
-    let jobs: BTreeSet<&String> = left.filter_map(|change| change.job.as_ref()).collect();
-    for job in jobs {
-        let actions = log::actions(state, job, root, now).into_iter();
-        events.extend(actions.map(|event| Event::about(event, (job.clone(), format!("{root}jobs/{job}")))));
-    }
-    events.extend(log::actions(state, &batch.id, root, now));
+    let jobs: BTreeSet<&String> = left.rev().flat_map(|change| &change.examples).take(TARGETS).collect();
+    let targets = jobs.into_iter().map(|job| (&**job, Some(page_of(job)))).chain([(&*batch.id, None)]);
+    events.extend(log::actions_on(state, targets, root, now));
     log::in_order(events)
+}
+
+/// How the batch or jobs of it changed, and by whom.
+fn moved(change: &BatchChange) -> String {
+    let title = if change.jobs > 0 { name::<JobState> } else { name::<BatchState> };
+    let what = match change.from {
+        Some(from) => format!("{} → {}", title(from), title(change.to)),
+        None if change.jobs > 0 => format!("entered {}", title(change.to)),
+        None => format!("created in {}", title(change.to)),
+    };
+    let took = change.first_at.map(|first| change.at.duration_since(first)).filter(|took| took.as_secs() > 0);
+    let within = took.map(|took| format!(" within {}", Ago(took.unsigned_abs()))).unwrap_or_default();
+    let hold = change.hold.as_ref().map(|hold| {
+        let requested = requested(&hold.by, &hold.reason);
+        let by = if requested.is_empty() { String::new() } else { format!(" {requested}") };
+        format!(", with its collection {}, held{by}", brief(&hold.collection, SHORT))
+    });
+    let operator = change.actor.as_deref().zip(change.reason.as_deref());
+    let session = change.session.map(|session| (session.id(), change.address.as_deref()));
+    format!("{what}{within}{}{}", by(operator, session), hold.unwrap_or_default())
+}
+
+/// What the timeline leaves out; empty for nothing.
+fn left_out(standing: &BatchStanding) -> String {
+    let changes = match standing.history_more_changes {
+        0 => None,
+        changes => Some(counted(changes, "earlier change", "earlier changes")),
+    };
+    let jobs = match standing.history_more_jobs {
+        0 => None,
+        jobs => Some(format!("the changes of {} that changed before these", counted(jobs, "job", "jobs"))),
+    };
+    let all: Vec<_> = changes.into_iter().chain(jobs).collect();
+    if all.is_empty() { String::new() } else { format!("Not shown: {}.", all.join(" and ")) }
 }
 
 /// The name of a state of this label.

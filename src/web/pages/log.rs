@@ -1,5 +1,7 @@
 //! What has happened to a job or a batch, as lines of a log: who did it, and why.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 
 use super::actions::{action_title, outcome};
@@ -62,12 +64,37 @@ pub(super) fn by(operator: Option<(&str, &str)>, session: Option<(i64, Option<&s
 
 /// The last actions on a target that were requested, whether they changed it or not.
 pub(super) fn actions(state: &State, target: &str, root: &str, now: Timestamp) -> Vec<Dated> {
-    let filter = AuditFilter { target: Some(target.to_owned()), ..AuditFilter::default() };
-    // Without an audit trail there are no actions.
-    let found = api::audit_list(state, &filter, &PageQuery::first(ACTIONS)).map(|list| list.items).unwrap_or_default();
-    let mut events: Vec<_> = found.iter().map(|item| requested(item, root, now)).collect();
+    actions_on(state, [(target, None)], root, now)
+}
+
+/// The same on several targets, each action once, however many of them it is on. What is on one target alone is told
+/// with the target and its page, where these are given.
+pub(super) fn actions_on<'a>(
+    state: &State,
+    targets: impl IntoIterator<Item = (&'a str, Option<(String, String)>)>,
+    root: &str,
+    now: Timestamp,
+) -> Vec<Dated> {
+    let mut seen = HashSet::new();
+    let mut events = Vec::new();
+    for (target, subject) in targets {
+        for item in found(state, target).into_iter().filter(|item| seen.insert(item.id.clone())) {
+            let event = requested(&item, root, now);
+            events.push(match &subject {
+                Some(subject) if item.count <= 1 => Event::about(event, subject.clone()),
+                Some(_) | None => event,
+            });
+        }
+    }
+    // Those of one second are put in this order.
     events.reverse();
     events
+}
+
+fn found(state: &State, target: &str) -> Vec<AuditItem> {
+    let filter = AuditFilter { target: Some(target.to_owned()), ..AuditFilter::default() };
+    // Without an audit trail there are no actions.
+    api::audit_list(state, &filter, &PageQuery::first(ACTIONS)).map(|list| list.items).unwrap_or_default()
 }
 
 fn requested(item: &AuditItem, root: &str, now: Timestamp) -> Dated {

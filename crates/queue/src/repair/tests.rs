@@ -15,7 +15,16 @@ fn first_of(faults: &[Fault], findings: &[(Fault, i64)]) -> Result<Fault, String
         for (fault, not_before_ms) in findings {
             let (fault, not_before_ms) = (*fault, *not_before_ms);
             let nodes = &Vec::new;
-            sink(Finding { fault, how: "", fix: None, since: Since::Seen(None), lasting_ms: 0, not_before_ms, mark: 0, nodes });
+            sink(Finding {
+                fault,
+                how: "",
+                fix: None,
+                since: Since::Seen(None),
+                lasting_ms: 0,
+                not_before_ms,
+                mark: 0,
+                nodes,
+            });
         }
     };
     let found = options(&limits, 5_000, false).first_of(faults, &Path::Jobs, evaluate);

@@ -8,7 +8,10 @@ use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::state::State;
 
 /// How many causes of one state are shown.
-const CAUSES: usize = 3;
+const CAUSES: usize = 2;
+
+/// Evidence that is longer, in characters, is on the page of each job alone.
+const SHORT: usize = 120;
 
 /// Jobs that no daemon takes, in one item for all states. It comes before any other problem of these states.
 pub(super) fn no_daemon(summary: &Summary, recent: &Recent) -> Option<Attention> {
@@ -19,20 +22,21 @@ pub(super) fn no_daemon(summary: &Summary, recent: &Recent) -> Option<Attention>
     // Daemons that found nothing to do in their own states may be well, and so may those of batches and requests.
     let rest = if is_any_locked { "" } else { ", and no job is being worked on" };
     let title = format!("No daemon takes jobs from {}{rest}", names.join(", "));
-    let sentences: Vec<_> = idle
-        .iter()
-        .filter_map(|stopped| {
-            stopped.diagnosis.causes.iter().find(|cause| cause.kind == CauseKind::Fault(Fault::NoDaemon))
-        })
-        .map(|cause| format!("{} {}", cause.sentence, cause.evidence))
-        .collect();
+    let is_it = |cause: &&Cause| cause.kind == CauseKind::Fault(Fault::NoDaemon);
+    let cause = first.diagnosis.causes.iter().find(is_it);
+    let text = cause.map(|cause| format!("{} {}", cause.sentence, cause.evidence)).unwrap_or_default();
+    let others = match idle.len() - 1 {
+        0 => "",
+        1 => " The same holds for the other state.",
+        _ => " The same holds for the other states.",
+    };
     Some(Attention {
         since: idle.iter().filter_map(|stopped| stopped.since).min(),
         is_oldest: idle.len() > 1,
         remedy: Fault::NoDaemon.remedy().to_owned(),
         page: Some(format!("jobs?state={}", first.state.label())),
         link: "Show jobs",
-        ..item(Fault::NoDaemon.label(), Severity::Bad, title, sentences.join(" "))
+        ..item(Fault::NoDaemon.label(), Severity::Bad, title, format!("{text}{others}"))
     })
 }
 
@@ -50,11 +54,9 @@ pub(super) fn stopped(recent: &Recent) -> Vec<Attention> {
         if is_paused && decisive.remedy.is_none() {
             return None;
         }
-        let mut shown = causes().take(CAUSES);
-        // The evidence of the others is on the page of each job.
-        let first = shown.next().into_iter().flat_map(|cause| [cause.sentence.as_str(), cause.evidence.as_str()]);
-        let text: Vec<&str> =
-            first.chain(shown.map(|cause| &*cause.sentence)).filter(|text| !text.is_empty()).collect();
+        let mut text: Vec<&str> = causes().take(CAUSES).map(|cause| &*cause.sentence).collect();
+        let evidence = Some(&*decisive.evidence).filter(|text| (1..=SHORT).contains(&text.chars().count()));
+        text.extend(evidence.filter(|_| text.len() == 1));
         Some(Attention {
             since: stopped.since,
             remedy: causes().find_map(|cause| cause.remedy).unwrap_or_default().to_owned(),
