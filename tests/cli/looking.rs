@@ -91,7 +91,19 @@ async fn each_command_shows_its_data_and_ends_with_its_exit_code() {
                 "a fault after 5 min",
             ],
         ),
-        ("status", 0, &["(no_daemon): ", "a fault after 5 min", "Not included: working storage"]),
+        (
+            "status",
+            0,
+            &[
+                " under way, oldest wait ",
+                "One look does not show whether it flows: --watch does.",
+                "(no_daemon): ",
+                "a fault after 5 min",
+                "Not included: working storage",
+            ],
+        ),
+        // With its diagnosis, as a batch.
+        ("job 9", 0, &["jid0000000009", "It failed in Storing", "Fix: Resolve the problem named in the message"]),
         ("faults nothing", 2, &["possible values", "orphan_entry"]),
     ] {
         world.run(line).await.is(code, printed);

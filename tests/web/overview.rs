@@ -144,7 +144,7 @@ fn it_tells_how_the_states_move_and_why_one_does_not() {
         "Downloading 0 empty for 53 min",
         "Completed 8,930 + 212 last hour",
         "Provisioning has not moved for 55 min since 09:05 UTC",
-        "Five jobs wait for space. Five jobs fill it. Storage is at 91 %. Free working storage.",
+        "Five jobs wait for space. Storage is at 91 %. Free working storage.",
         "37 jobs failed in Downloading for one reason oldest 1.7 h “404 for &#60;b&#62;#” in batch bid0000000418. 2 were \
          resumed before, and failed again.",
         "4 more jobs failed for other reasons They have 2 different messages.",

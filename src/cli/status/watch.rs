@@ -143,3 +143,13 @@ async fn follow_rules(config: &Config, store: &Store, rules: &Rules, every: Dura
         sleep(every).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_problem_that_is_a_question_gets_no_full_stop() {
+        let ended = |text: &str| super::ended(format!("Not connected: {text}"));
+        assert_eq!(ended("is the port correct?"), "Not connected: is the port correct?");
+        assert_eq!(ended("refused"), "Not connected: refused.");
+    }
+}
