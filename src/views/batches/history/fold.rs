@@ -39,17 +39,14 @@ pub(super) fn fold(mut changes: Vec<JobChange>) -> Vec<BatchChange> {
         let hold = change.hold.as_ref().map(|hold| hold.collection.clone());
         let key = (change.from, change.to, change.actor.clone(), change.reason.clone(), hold);
         let open = latest.get(&key).and_then(|at| runs.get_mut(*at));
-        match open.filter(|run| change.at.duration_since(run.last.at) <= GAP) {
-            Some(run) => {
-                let is_same = run.last.session == change.session;
-                let (session, address) = if is_same { (change.session, change.address.clone()) } else { (None, None) };
-                run.jobs.insert(job);
-                run.last = BatchChange { session, address, ..change };
-            }
-            None => {
-                latest.insert(key, runs.len());
-                runs.push(Run { jobs: BTreeSet::from([job]), first: change.at, last: change });
-            }
+        if let Some(run) = open.filter(|run| change.at.duration_since(run.last.at) <= GAP) {
+            let is_same = run.last.session == change.session;
+            let (session, address) = if is_same { (change.session, change.address.clone()) } else { (None, None) };
+            run.jobs.insert(job);
+            run.last = BatchChange { session, address, ..change };
+        } else {
+            latest.insert(key, runs.len());
+            runs.push(Run { jobs: BTreeSet::from([job]), first: change.at, last: change });
         }
     }
     let mut folded: Vec<_> = runs.into_iter().map(Run::folded).collect();
