@@ -15,6 +15,7 @@ mod duration;
 pub(crate) mod error;
 pub(crate) mod failures;
 pub(crate) mod faults;
+pub(crate) mod held;
 pub(crate) mod history;
 pub(crate) mod job;
 pub(crate) mod jobs;

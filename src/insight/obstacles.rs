@@ -59,8 +59,8 @@ pub(super) fn pool_full(state: &StateSituation, volume: Option<&Volume>, now: Ti
     let unseen = state.jobs.saturating_sub(state.locked);
     let full_of = volume.map(|volume| format!(" {}.", storage(volume))).unwrap_or_default();
     let evidence = format!(
-        "Session {} has held {} of them for {}. It keeps a job while that job would bring storage above the limit, so it takes \
-         none of the other {}.{full_of}",
+        "Session {} has held {} of them for {}. It keeps a job while that job would bring storage above the limit, so it \
+         takes none of the other {}.{full_of}",
         session(first.session, first.address.as_deref()),
         count(first.jobs),
         ago(first.since, now),

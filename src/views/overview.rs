@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::held::HeldCollection;
 use super::status::Status;
 use crate::insight::{CauseKind, Diagnosis, Forecast};
 use crate::metrics::storage::Space;
@@ -162,21 +163,6 @@ pub(crate) struct QueueState {
     pub(crate) name: &'static str,
 }
 
-/// A held collection.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub(crate) struct HeldCollection {
-    /// Its mnemonic.
-    #[schema(example = "cdl_dryaddev")]
-    pub(crate) collection: String,
-    /// Since when it is held; null if its lock is not readable.
-    pub(crate) since: Option<Timestamp>,
-    /// Who holds it; empty if that is not recorded.
-    #[schema(example = "anna")]
-    pub(crate) by: String,
-    /// Why it is held; empty if that is not recorded.
-    pub(crate) reason: String,
-}
-
 /// The items of one state.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct ItemFigures {
@@ -263,18 +249,6 @@ impl Overview {
             unknown_states: summary.unknown_states.iter().map(|name| visible(name)).collect(),
             states,
             status,
-        }
-    }
-}
-
-impl HeldCollection {
-    /// The collection of this mnemonic, by the note in its lock.
-    pub(crate) fn new(collection: &str, pause: &Pause) -> Self {
-        Self {
-            collection: collection.to_owned(),
-            since: pause.since,
-            by: pause.who.to_string(),
-            reason: pause.why.to_string(),
         }
     }
 }

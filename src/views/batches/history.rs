@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use self::fold::{JobChange, fold};
 use crate::mirror::find::{Direction, JobQuery, JobSort, PAGE_LIMIT};
 use crate::mirror::{Happening, Job, PastEvent, state_label};
-use crate::views::overview::HeldCollection;
+use crate::views::held::HeldCollection;
 use crate::views::{Session, Source};
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::record::OperatorNote;

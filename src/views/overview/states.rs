@@ -25,8 +25,8 @@ pub(crate) struct StateFigures {
     pub(crate) by_age: Vec<AgeBand>,
     /// The working storage that they need together.
     pub(crate) space_needed_bytes: u64,
-    /// Jobs that go on from it an hour along the success path, not to Held or Failed, at the pace of the last minutes or of the last hour where that says too little; 0
-    /// while it does not move; null where too little was seen.
+    /// Jobs that go on from it an hour along the success path, not to Held or Failed, at the pace of the last minutes or
+    /// of the last hour where that says too little; 0 while it does not move; null where too little was seen.
     pub(crate) left_per_hour: Option<f64>,
     /// Jobs that so went on from it in the last hour, as far as it was watched.
     pub(crate) left_1h: u64,

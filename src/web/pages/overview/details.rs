@@ -5,7 +5,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::mirror::ServerClock;
-use crate::views::overview::{HeldCollection, Overview, QueueState, offset};
+use crate::views::held::HeldCollection;
+use crate::views::overview::{Overview, QueueState, offset};
 use crate::views::show::{Count, Moment, Size, brief, counted, requested, visible};
 use crate::web::http::query::{address, pair};
 use crate::web::pages::View;
