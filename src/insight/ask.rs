@@ -29,7 +29,7 @@ pub fn why_batch(store: &Store, id: BatchId, volume: Option<Volume>, now: Timest
     let situation = store.batch_situation(id, space(volume), now)?;
     // What was fast before the connection was lost promises nothing now.
     let situation = BatchSituation { rates: situation.rates.filter(|_| !is_stale), ..situation };
-    let forecast = of(&situation, volume, is_stale, now);
+    let forecast = promised(&situation, volume, is_stale, now);
     Some((diagnose_batch(&situation, volume.as_ref(), now), forecast))
 }
 
@@ -38,11 +38,11 @@ pub fn why_batch(store: &Store, id: BatchId, volume: Option<Volume>, now: Timest
 pub fn forecasts(store: &Store, ids: &[BatchId], volume: Option<Volume>, now: Timestamp) -> Vec<(BatchId, Forecast)> {
     let is_stale = is_stale(store);
     let situations = store.batch_situations(ids, space(volume), now);
-    situations.iter().map(|batch| (batch.id, of(batch, volume, is_stale, now))).collect()
+    situations.iter().map(|batch| (batch.id, promised(batch, volume, is_stale, now))).collect()
 }
 
 /// When a batch ends, but for a promise from figures that are not current.
-fn of(batch: &BatchSituation, volume: Option<Volume>, is_stale: bool, now: Timestamp) -> Forecast {
+pub(super) fn promised(batch: &BatchSituation, volume: Option<Volume>, is_stale: bool, now: Timestamp) -> Forecast {
     match forecast(batch, volume.as_ref(), now) {
         Forecast::Ends(..) | Forecast::Still | Forecast::Unknown if is_stale => Forecast::Stale,
         forecast => forecast,

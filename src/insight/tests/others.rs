@@ -86,6 +86,10 @@ fn a_batch_tells_how_far_it_is() {
              about 2.3 h.",
         ]
     );
+    let promised = |is_stale| ask::promised(&running, Some(volume()), is_stale, now());
+    assert!(matches!(promised(false), Forecast::Ends(..)));
+    assert_eq!(promised(true), Forecast::Stale, "nothing is promised from figures that are not current");
+    assert_eq!((Forecast::Stale.times(), &*Forecast::Stale.phrase()), (None, "the figures are not current"));
     let still = BatchSituation {
         rates: Some(Rates { recent: Pace::default(), longer: pace(0), latest: Pace::default() }),
         ..running.clone()
