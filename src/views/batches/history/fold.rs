@@ -72,7 +72,7 @@ impl Run {
 mod tests {
     use super::*;
 
-    fn change(second: i64, job: u64, to: &'static str, actor: Option<&str>) -> JobChange {
+    fn change(second: i64, job: u32, to: &'static str, actor: Option<&str>) -> JobChange {
         let change = BatchChange {
             at: Timestamp::from_second(1_795_255_200 + second).unwrap(),
             first_at: None,
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn equal_changes_of_many_jobs_are_one_until_there_is_a_gap() {
         let minute = 60;
-        let mut changes: Vec<_> = (0..26).map(|job| change(i64::from(job), job.into(), "held", None)).collect();
+        let mut changes: Vec<_> = (0..26).map(|job| change(job.into(), job, "held", None)).collect();
         // Another state and another actor in between are others, and so is the same an hour later.
         changes.push(change(5, 40, "estimating", None));
         changes.push(change(6, 41, "held", Some("anna")));
