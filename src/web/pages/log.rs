@@ -67,7 +67,7 @@ pub(super) fn actions(state: &State, target: &str, root: &str, now: Timestamp) -
     actions_on(state, [(target, None)], root, now)
 }
 
-/// The same on several targets, each action once, however many of them it is on. What is on one target alone is told
+/// The same on several targets, each action once, however many of them it is on. What is on one target alone is shown
 /// with the target and its page, where these are given.
 pub(super) fn actions_on<'a>(
     state: &State,
