@@ -37,8 +37,8 @@ pub enum WithWritesError {
 }
 
 impl Actions {
-    /// Executes an action together with these writes, in one transaction. It is recorded before and after, as every
-    /// action is.
+    /// Executes an action of a decision together with these writes, in one transaction. It is recorded before and after,
+    /// as every action is, with the id of the decision.
     ///
     /// # Errors
     /// When the action or a write is refused, or the action needs more than one transaction.
@@ -47,7 +47,7 @@ impl Actions {
         action: &Action,
         actor: &Actor,
         reason: &Reason,
-        writes: &[Write],
+        (decision, writes): (ActionId, &[Write]),
         now: Timestamp,
     ) -> Result<Outcome, WithWritesError> {
         if self.shared.tasks.is_closed() {
@@ -57,10 +57,8 @@ impl Actions {
         let _running = self.shared.tasks.token();
         let on = action.target().to_string();
         let execution = Execution::new(ActionId::new(now), action.kind(), on, reason.to_string(), actor.name.clone());
-        let outcome = self
-            .shared
-            .execute_one_with_writes(action, ActionContext { actor, reason, execution: &execution, now }, writes)
-            .await;
+        let context = ActionContext { actor, reason, execution: &execution, now };
+        let outcome = self.shared.execute_one_with_writes(action, context, (decision, writes)).await;
         let label = match &outcome {
             Ok(outcome) => outcome.label(),
             Err(refusal) => refusal.refusal().label(),
@@ -94,14 +92,14 @@ impl Shared {
         &self,
         action: &Action,
         context: ActionContext<'_>,
-        writes: &[Write],
+        (decision, writes): (ActionId, &[Write]),
     ) -> Result<Outcome, WithWritesError> {
         let ActionContext { actor, reason, execution, now } = context;
         let began = Instant::now();
         let prepared = self.prepare(action, actor, reason.as_str(), now).await?;
         let transaction = whole(&prepared, writes)?;
         let queue = self.connected.queue()?;
-        let requested = context.requested_one(action, &prepared);
+        let requested = context.requested_one(action, &prepared).of_decision(decision);
         self.audit.write(requested).await.map_err(Refusal::from)?;
         let committed = match queue.try_commit(&transaction).await {
             Ok(_) => Ok(()),

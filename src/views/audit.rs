@@ -10,12 +10,16 @@ mod filter;
 
 pub(crate) use filter::AuditFilter;
 
-/// An action in the audit trail.
+/// An action in the audit trail, or all actions of one decision of a rule that match.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct AuditItem {
-    /// Its id.
+    /// Its id; of several actions of a decision, that of the first in the order of the list.
     #[schema(example = "01938f5e-6c2a-7c3b-9d6e-2f0d1c5b7a90")]
     pub(crate) id: String,
+    /// The decision of a rule that it belongs to; null for none.
+    pub(crate) decision: Option<String>,
+    /// How many actions this is. A rule acts on each item on its own: with `decision`, they are listed one by one.
+    pub(crate) actions: u64,
     /// When it was requested.
     pub(crate) at: Timestamp,
     /// Who requested it: a user, a token, a rule, or `user@host`.
@@ -56,7 +60,7 @@ pub(crate) struct AuditItem {
 /// A page of actions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub(crate) struct AuditList {
-    /// How many match on all pages, of those in memory.
+    /// How many match on all pages, of those in memory; the actions of a decision of a rule count as one.
     pub(crate) total: usize,
     /// How many of them come before this page.
     pub(crate) before: usize,
@@ -70,6 +74,8 @@ impl AuditItem {
     fn new(entry: Entry) -> Self {
         Self {
             id: entry.id.to_string(),
+            decision: entry.decision.map(|decision| decision.to_string()),
+            actions: entry.actions,
             at: entry.at,
             actor: entry.actor,
             role: entry.role,

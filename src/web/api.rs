@@ -35,7 +35,7 @@ pub(super) mod tree;
 
 pub(super) use super::routes::{API as PREFIX, API_DOCUMENT as DOCUMENT};
 pub(super) use alerts::count_unauthorized as count_unauthorized_alerts;
-pub(super) use audit::list as audit_list;
+pub(super) use audit::{list as audit_list, on as audit_on};
 
 #[derive(OpenApi)]
 #[openapi(

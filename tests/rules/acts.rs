@@ -42,6 +42,14 @@ async fn failed_jobs_are_resumed_within_the_budget_and_no_further() {
     keeper.settled(&world).await;
     assert_eq!(world.count(&jobs, JobState::Failed).await, 10);
     assert_eq!((keeper.counted("executed"), keeper.done()), (1, 20));
+    // The record of each names the decision.
+    let records = keeper.records();
+    let decided = records.iter().find(|record| matches!(record, Record::Decision { .. })).unwrap().id();
+    let decisions = records.iter().filter_map(|record| match record {
+        Record::Requested { decision, .. } => Some(*decision),
+        _ => None,
+    });
+    assert_eq!(decisions.collect::<Vec<_>>(), [Some(decided); 20]);
     // Each of them is resumed as by an operator, with a reason.
     let status = world.raw.get_data(&format!("/jobs/{}/status", jobs[0])).await.unwrap().0;
     let status: serde_json::Value = serde_json::from_slice(&status).unwrap();

@@ -9,6 +9,13 @@ use parking_lot::RwLock;
 use super::record::{ActionId, Record};
 use crate::actions::metrics::{DONE, UNKNOWN};
 
+mod decision;
+mod names;
+mod query;
+
+use names::names;
+pub use query::{AuditOrder, AuditQuery, EntryPage};
+
 /// How many actions are kept.
 const MAX_ACTIONS: usize = 10_000;
 
@@ -18,11 +25,11 @@ const MAX_TARGETS: usize = 20;
 /// How many targets of bulk actions beyond those are kept in all, as hashes.
 const MAX_FURTHER: usize = 1_000_000;
 
+/// The filter value for actions that are still running.
+const RUNNING: &str = "running";
+
 /// How many failed items of a bulk action are kept with the reason.
 const MAX_FAILED: usize = 100;
-
-/// How many actions a page may have.
-const PAGE_LIMIT: usize = 500;
 
 /// An action and its outcome.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +52,10 @@ pub struct Entry {
     pub targets: Vec<String>,
     /// How many targets there are.
     pub count: u64,
+    /// The decision of a rule that it belongs to.
+    pub decision: Option<ActionId>,
+    /// How many actions this is: more than one where those of a decision are listed as one.
+    pub actions: u64,
     /// The reason given by the actor.
     pub reason: String,
     /// The state before.
@@ -67,73 +78,6 @@ pub struct Entry {
     pub not_done: Vec<(String, String)>,
 }
 
-/// A filter for actions. Fields that are not set match everything.
-#[derive(Clone, Debug, Default)]
-pub struct AuditQuery {
-    /// A text contained in the actor, a target, the reason, the detail or the id; case-insensitive.
-    pub text: Option<String>,
-    /// The action.
-    pub action: Option<String>,
-    /// The actor's name.
-    pub actor: Option<String>,
-    /// The interface used.
-    pub source: Option<String>,
-    /// The outcome; `running` for actions that have none yet.
-    pub outcome: Option<String>,
-    /// A target, as the trail names it.
-    pub target: Option<String>,
-    /// Only actions requested at that time or later.
-    pub since: Option<Timestamp>,
-    /// Only actions requested before that time.
-    pub until: Option<Timestamp>,
-    /// The order.
-    pub order: AuditOrder,
-    /// Only actions behind this one in the order.
-    pub after: Option<ActionId>,
-    /// The page size, 500 at most.
-    pub limit: usize,
-}
-
-/// In which order actions are listed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AuditOrder {
-    /// The last requested first.
-    #[default]
-    Newest,
-    /// The first requested first.
-    Oldest,
-}
-
-impl AuditOrder {
-    /// Every order.
-    pub const ALL: [Self; 2] = [Self::Newest, Self::Oldest];
-
-    /// Its name.
-    #[must_use]
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Newest => "newest",
-            Self::Oldest => "oldest",
-        }
-    }
-}
-
-/// A page of actions.
-#[derive(Clone, Debug, Default)]
-pub struct EntryPage {
-    /// The actions.
-    pub entries: Vec<Entry>,
-    /// How many actions match on all pages.
-    pub total: usize,
-    /// How many of them come before this page.
-    pub before: usize,
-    /// Whether more actions match behind this page.
-    pub has_more: bool,
-}
-
-/// The filter value for actions that are still running.
-pub(super) const RUNNING: &str = "running";
-
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     entries: RwLock<RecentActions>,
@@ -154,7 +98,7 @@ impl RecentActions {
     fn note(&mut self, id: ActionId, targets: impl Iterator<Item = String>) {
         let hashes = self.further.entry(id).or_default();
         let before = hashes.len();
-        hashes.extend(targets.map(|target| hashed(&target)));
+        targets.for_each(|target| hashes.extend(names(&target).map(hashed)));
         self.further_count += hashes.len() - before;
         if hashes.is_empty() {
             self.further.remove(&id);
@@ -162,11 +106,6 @@ impl RecentActions {
         while self.further_count > MAX_FURTHER && self.further.len() > 1 {
             self.further_count -= self.further.pop_first().map_or(0, |(_, hashes)| hashes.len());
         }
-    }
-
-    fn is_on(&self, entry: &Entry, target: &str) -> bool {
-        let is_further = |hashes: &Vec<u64>| hashes.contains(&hashed(target));
-        entry.targets.iter().any(|on| on == target) || self.further.get(&entry.id).is_some_and(is_further)
     }
 }
 
@@ -194,6 +133,7 @@ impl Recent {
                 before,
                 after,
                 operations,
+                decision,
                 ..
             } => {
                 if let Some(entry) = recent.by_id.get_mut(&id) {
@@ -215,6 +155,8 @@ impl Recent {
                     action,
                     targets: targets.by_ref().take(MAX_TARGETS).collect(),
                     count,
+                    decision,
+                    actions: 1,
                     reason,
                     before,
                     after,
@@ -271,53 +213,5 @@ impl Recent {
 
     pub(super) fn entry(&self, id: ActionId) -> Option<Entry> {
         self.entries.read().by_id.get(&id).cloned()
-    }
-
-    pub(super) fn find(&self, query: &AuditQuery) -> EntryPage {
-        let recent = self.entries.read();
-        let needle = query.text.as_deref().map(str::to_lowercase);
-        let mut page = EntryPage::default();
-        let by_time = recent.by_id.values();
-        let in_order: &mut dyn Iterator<Item = &Entry> = match query.order {
-            AuditOrder::Newest => &mut by_time.rev(),
-            AuditOrder::Oldest => &mut { by_time },
-        };
-        for entry in in_order.filter(|entry| query.wants(entry, needle.as_deref())) {
-            if query.target.as_deref().is_some_and(|target| !recent.is_on(entry, target)) {
-                continue;
-            }
-            page.total += 1;
-            let is_before = |after: ActionId| match query.order {
-                AuditOrder::Newest => entry.id >= after,
-                AuditOrder::Oldest => entry.id <= after,
-            };
-            if query.after.is_some_and(is_before) {
-                page.before += 1;
-                continue;
-            }
-            if page.entries.len() < query.limit.clamp(1, PAGE_LIMIT) {
-                page.entries.push(entry.clone());
-            } else {
-                page.has_more = true;
-            }
-        }
-        page
-    }
-}
-
-impl AuditQuery {
-    fn wants(&self, entry: &Entry, needle: Option<&str>) -> bool {
-        let is = |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|wanted| wanted == found);
-        let has = |needle: &str| {
-            let texts = [&entry.actor, &entry.reason].into_iter().chain(&entry.targets).chain(&entry.detail);
-            texts.into_iter().any(|text| text.to_lowercase().contains(needle)) || entry.id.to_string().contains(needle)
-        };
-        is(&self.action, &entry.action)
-            && is(&self.actor, &entry.actor)
-            && is(&self.source, &entry.source)
-            && is(&self.outcome, entry.outcome.as_deref().unwrap_or(RUNNING))
-            && self.since.is_none_or(|since| entry.at >= since)
-            && self.until.is_none_or(|until| entry.at < until)
-            && needle.is_none_or(has)
     }
 }

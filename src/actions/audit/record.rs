@@ -95,6 +95,9 @@ pub enum Record {
         /// The planned writes, in words; not in a bulk action.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         operations: Vec<String>,
+        /// Of a rule: the decision that it belongs to, which has records of its own.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        decision: Option<ActionId>,
     },
     /// Further items are about to be changed, or items of a list in a way that the request does not show: the jobs of a
     /// batch, or what a bulk repair writes and replaces. If the process ends before the outcome is recorded, this and
@@ -288,6 +291,7 @@ impl Record {
             force: false,
             with_jobs: false,
             operations: Vec::new(),
+            decision: None,
         }
     }
 
@@ -296,6 +300,15 @@ impl Record {
     pub fn on(mut self, all: Vec<String>) -> Self {
         if let Self::Requested { targets, count, .. } = &mut self {
             (*count, *targets) = (all.len() as u64, all);
+        }
+        self
+    }
+
+    /// The same, as a part of this decision of a rule.
+    #[must_use]
+    pub fn of_decision(mut self, id: ActionId) -> Self {
+        if let Self::Requested { decision, .. } = &mut self {
+            *decision = Some(id);
         }
         self
     }

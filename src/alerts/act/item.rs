@@ -42,7 +42,7 @@ impl Shared {
         let writes = [&active.lead.writes()[..], &active.writes(false)[..]].concat();
         // The data of a hold contains its time in whole seconds, by which it is identified.
         let at = if action.kind() == ActionKind::Hold { whole_second(now) } else { now };
-        match self.actions.execute_with_writes(&action, &actor, &reason, &writes, at).await {
+        match self.actions.execute_with_writes(&action, &actor, &reason, (active.decision.id, &writes), at).await {
             Ok(_) => {
                 active.written();
                 if active.decision.kind == DecisionKind::Undo {

@@ -35,7 +35,7 @@ type Sort = OneOf<AuditOrder>;
 #[into_params(parameter_in = Query)]
 #[serde(default)]
 pub(crate) struct AuditFilter {
-    /// With this text in actor, targets, reason, outcome or id, case-insensitive.
+    /// With this text in actor, targets, reason, outcome, id or decision, case-insensitive.
     #[param(inline)]
     pub(crate) text: Option<SearchFor>,
 
@@ -47,10 +47,15 @@ pub(crate) struct AuditFilter {
     #[param(inline)]
     pub(crate) action: Option<Action>,
 
-    /// On this target, as the trail names it: an id, or a kind and a name. Of bulk actions on more than twenty targets,
-    /// the last million targets are found.
+    /// On this target: an id, or the name of a collection, queue or lock, with or without its kind before a colon. A
+    /// batch stands for its jobs too, those that exist. Of bulk actions on more than twenty targets, the last million
+    /// targets are found.
     #[param(example = "jid0000000042")]
     pub(crate) target: Option<String>,
+
+    /// Of this decision of a rule, its actions one by one.
+    #[param(value_type = Option<String>, example = "01938f5e-6c2a-7c3b-9d6e-2f0d1c5b7a90")]
+    pub(crate) decision: Option<Text<ActionId>>,
 
     /// Requested at this time or later; UTC unless an offset is given.
     #[param(value_type = Option<String>, example = "2026-11-22T08:00Z")]
@@ -85,17 +90,23 @@ impl FromStr for Last {
 }
 
 impl AuditFilter {
-    /// The question to the audit trail.
+    /// The target, without white space around it.
+    pub(crate) fn target(&self) -> Option<&str> {
+        self.target.as_deref().map(str::trim).filter(|target| !target.is_empty())
+    }
+
+    /// The query of the audit trail. `with_it` are further targets for which the requested one stands.
     ///
     /// # Errors
     /// For a cursor of another list.
-    pub(crate) fn query(&self, page: &PageQuery) -> Result<AuditQuery, ViewError> {
-        let Self { text, actor, action, target, since, until, source, outcome, sort } = self;
+    pub(crate) fn query(&self, with_it: Vec<String>, page: &PageQuery) -> Result<AuditQuery, ViewError> {
+        let Self { text, actor, action, decision, since, until, source, outcome, sort, .. } = self;
         Ok(AuditQuery {
             text: text.as_ref().and_then(SearchFor::owned),
             actor: actor.clone(),
             action: action.map(|action| action.to_string()),
-            target: target.clone().filter(|target| !target.is_empty()),
+            targets: self.target().map(str::to_owned).into_iter().chain(with_it).collect(),
+            decision: decision.map(|Text(decision)| decision),
             since: since.map(|since| since.0.0),
             until: until.map(|until| until.0.0),
             source: source.map(|source| source.to_string()),

@@ -12,6 +12,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
+use crate::actions::audit::ActionId;
 use crate::mirror::failures::FailureKey;
 use crate::mirror::find::{SEARCH_LIMIT, SearchText, SearchTooLong};
 use crate::views::PrometheusDuration;
@@ -26,6 +27,8 @@ pub(crate) trait Written: FromStr<Err: Display> + Display {
 impl Written for PrometheusDuration {}
 
 impl Written for FailureKey {}
+
+impl Written for ActionId {}
 
 /// A parameter that takes such a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,25 +1,44 @@
 //! The audit trail.
 
 use axum::extract::State as FromState;
+use jiff::Timestamp;
 
 use super::Answer;
 use super::csv::{self, Csv};
+use crate::mirror::find::JobQuery;
 use crate::views::PageQuery;
-use crate::views::audit::{AuditFilter, AuditList};
+use crate::views::audit::{AuditFilter, AuditItem, AuditList};
 use crate::web::http::json::Json;
 use crate::web::http::params::Params;
 use crate::web::http::problem::Problem;
 use crate::web::state::State;
 
-/// The page that a filter asks for. A server that takes no actions has an empty trail.
+/// The page that a filter asks for, where a batch stands for its jobs too. A server that takes no actions has an empty
+/// trail.
 pub(in crate::web) fn list(state: &State, filter: &AuditFilter, page: &PageQuery) -> Result<AuditList, Problem> {
-    let query = filter.query(page)?;
+    let batch = filter.target().and_then(|target| target.parse().ok());
+    let query = JobQuery { batch, ..JobQuery::default() };
+    let jobs = batch.and_then(|_| state.shared.store.matching(&query, Timestamp::now()));
+    let jobs = jobs.into_iter().flatten().map(|(job, _)| job.to_string()).collect();
+    find(state, filter, jobs, page)
+}
+
+/// The last actions on a target itself.
+pub(in crate::web) fn on(state: &State, target: &str, limit: usize) -> Vec<AuditItem> {
+    let filter = AuditFilter { target: Some(target.to_owned()), ..AuditFilter::default() };
+    // A first page has no cursor that could be wrong.
+    find(state, &filter, Vec::new(), &PageQuery::first(limit)).map(|list| list.items).unwrap_or_default()
+}
+
+fn find(state: &State, filter: &AuditFilter, with_it: Vec<String>, page: &PageQuery) -> Result<AuditList, Problem> {
+    let query = filter.query(with_it, page)?;
     Ok(state.actions().map_or_else(|_| AuditList::default(), |actions| AuditList::new(actions.audit().find(&query))))
 }
 
 /// `GET /api/v1/audit`: recent actions and who requested them, by default the newest first, filtered and paged.
 ///
-/// The newest ten thousand actions are kept in memory; the audit file has all of them.
+/// The newest ten thousand actions are kept in memory; the audit file has all of them. The actions of one decision of a
+/// rule are one item.
 #[utoipa::path(get, path = "/audit", params(AuditFilter, PageQuery), responses((status = 200, body = AuditList)))]
 pub(super) async fn audit(
     FromState(state): FromState<State>,

@@ -6,14 +6,14 @@ use jiff::Timestamp;
 use super::action::state_name;
 use super::actions::{Outcome, action_title, named, outcome, took};
 use super::frame::{Frame, Section};
-use super::listing::{Choice, Head, ListRequest, Shown, choices_of};
+use super::listing::{Choice, Head, ListRequest, Shown, choices_of, with};
 use crate::actions::audit::AuditOrder;
 use crate::actions::{ActionKind, Source};
 use crate::views::PageQuery;
 use crate::views::audit::{AuditFilter, AuditItem};
 use crate::views::parameter::{Instant, Labelled as _, OneOf, Text};
 use crate::views::query::Parameters as _;
-use crate::views::show::{Count, Moment, brief, visible};
+use crate::views::show::{Count, Moment, brief, counted, visible};
 use crate::web::api;
 use crate::web::http::problem::Problem;
 use crate::web::http::query::address;
@@ -36,6 +36,8 @@ pub(super) struct AuditPage {
     sources: Vec<Choice>,
     outcomes: Vec<Choice>,
     sorts: Vec<Choice>,
+    /// Whether a filter is set that is folded away.
+    is_open: bool,
     /// The ends of the period that is asked for, as a form of a browser takes them; empty for none.
     since: String,
     until: String,
@@ -60,6 +62,8 @@ struct Row {
     rest: Vec<(String, String)>,
     /// How many there are beyond these; empty for none.
     beyond: String,
+    /// How many actions of a decision this is; empty for one action.
+    of_decision: String,
     actor: String,
     by: String,
     reason: String,
@@ -81,6 +85,7 @@ impl AuditPage {
             sources: choices_of(filter.source, Source::label),
             outcomes: choices_of(filter.outcome, |outcome| outcome.label().replace('_', " ")),
             sorts: choices_of(Some(filter.sort), sort_in_words),
+            is_open: AuditFilter { text: None, decision: None, ..filter.clone() }.is_filtered(),
             since: local_input(filter.since),
             until: local_input(filter.until),
             shown,
@@ -126,8 +131,16 @@ impl Row {
         let from = item.from.as_ref().map(|from| format!(" from {from}")).unwrap_or_default();
         let name = |label: &Option<String>, none: &str| label.as_deref().map_or_else(|| none.to_owned(), state_name);
         let is_change = item.before.is_some() || item.after.is_some();
+        let decision = item.decision.as_ref().filter(|_| item.actions > 1);
         Self {
-            href: format!("{root}actions/{}", item.id),
+            href: match decision {
+                Some(decision) => with(&format!("{root}audit"), "decision", decision),
+                None => format!("{root}actions/{}", item.id),
+            },
+            of_decision: match decision {
+                Some(_) => format!("{} of one decision of a rule", counted(item.actions, "action", "actions")),
+                None => String::new(),
+            },
             at: Moment::new(item.at, now),
             action: action_title(&item.action),
             outcome: outcome(&item.outcome),
@@ -145,7 +158,8 @@ impl Row {
                 String::new()
             },
             took: item.duration_seconds.map(|seconds| format!("in {}", took(seconds))).unwrap_or_default(),
-            id: item.id.clone(),
+            // What follows it on a live page is the same row.
+            id: decision.unwrap_or(&item.id).clone(),
         }
     }
 }

@@ -6,8 +6,7 @@ use jiff::Timestamp;
 
 use super::actions::{action_title, outcome};
 use crate::mirror::words;
-use crate::views::PageQuery;
-use crate::views::audit::{AuditFilter, AuditItem};
+use crate::views::audit::AuditItem;
 use crate::views::show::{Moment, brief, counted, visible};
 use crate::web::api;
 use crate::web::state::State;
@@ -78,7 +77,7 @@ pub(super) fn actions_on<'a>(
     let mut seen = HashSet::new();
     let mut events = Vec::new();
     for (target, subject) in targets {
-        for item in found(state, target).into_iter().filter(|item| seen.insert(item.id.clone())) {
+        for item in api::audit_on(state, target, ACTIONS).into_iter().filter(|item| seen.insert(item.id.clone())) {
             let event = requested(&item, root, now);
             events.push(match &subject {
                 Some(subject) if item.count <= 1 => Event::about(event, subject.clone()),
@@ -89,12 +88,6 @@ pub(super) fn actions_on<'a>(
     // Those of one second are put in this order.
     events.reverse();
     events
-}
-
-fn found(state: &State, target: &str) -> Vec<AuditItem> {
-    let filter = AuditFilter { target: Some(target.to_owned()), ..AuditFilter::default() };
-    // Without an audit trail there are no actions.
-    api::audit_list(state, &filter, &PageQuery::first(ACTIONS)).map(|list| list.items).unwrap_or_default()
 }
 
 fn requested(item: &AuditItem, root: &str, now: Timestamp) -> Dated {
