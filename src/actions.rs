@@ -43,7 +43,7 @@ pub use clock::{Clock, MeasureClock};
 pub use execution::{DoneItem, Execution, Outcome, Progress};
 pub use forecast::Skip;
 pub use kind::{ActionKind, UnknownAction};
-pub use lists::{BulkAction, Frozen, ListOf, MAX_ITEMS};
+pub use lists::{BulkAction, Frozen, ListOf, ListOrigin, MAX_ITEMS};
 pub use metrics::Metrics;
 pub use precondition::Precondition;
 pub use prepare::Prepared;

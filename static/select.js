@@ -9,7 +9,8 @@
   if (!list || !bar || !note) return;
 
   const label = document.getElementById('chosen');
-  const [some, all] = bar.elements.which;
+  const others = document.getElementById('others');
+  const [some, all, but] = bar.elements.which;
   const boxes = () => [...list.querySelectorAll('input[name=item]')];
   const selected = new Map(); // Id -> state, as it was last seen on the page.
   const stateOf = (box) => box.closest('tr').dataset.state;
@@ -46,8 +47,11 @@
     const away = selected.size - count;
     const text = `${selected.size} selected${away ? `, ${away} of them not on this page` : ''}`;
     if (label.textContent !== text) label.textContent = text;
-    offer(all.checked ? null : new Set(selected.values()));
-    bar.hidden = selected.size === 0 && !all.checked && !bar.querySelector('.wrong');
+    const left = `all matching but ${selected.size ? `the ${selected.size} selected` : 'the selected'}`;
+    if (others.textContent !== left) others.textContent = left;
+    const isWide = all.checked || but.checked;
+    offer(isWide ? null : new Set(selected.values()));
+    bar.hidden = selected.size === 0 && !isWide && !bar.querySelector('.wrong');
   }
 
   function say() {
@@ -58,7 +62,8 @@
     const changed = target.id === 'whole-page' ? boxes() : [target].filter((box) => box.name === 'item');
     if (!changed.length) return;
     changed.forEach((box) => (target.checked ? selected.set(box.value, stateOf(box)) : selected.delete(box.value)));
-    some.checked = true;
+    // Those that are left out are still being chosen.
+    if (!but.checked) some.checked = true;
     show();
     say();
   });

@@ -17,7 +17,7 @@ use super::audit::{ActionId, Finished, Record, TARGETS_PER_RECORD};
 use super::execute::ActionContext;
 use super::execution::{Execution, ItemChange, Key, Outcome};
 use super::kind::ActionKind;
-use super::lists::{BulkAction, Frozen, ListOf, MAX_ITEMS};
+use super::lists::{BulkAction, Frozen, ListOf, ListOrigin, MAX_ITEMS};
 use super::metrics::DONE;
 use super::prepare::priority_text;
 use super::reason::Reason;
@@ -52,22 +52,23 @@ impl Actions {
         actor: &Actor,
         now: Timestamp,
     ) -> Result<Arc<Frozen>, Refusal> {
-        self.freeze_from(String::new(), bulk, (of, items), actor, now)
+        self.freeze_from(ListOrigin::default(), bulk, (of, items), actor, now)
     }
 
-    /// The same with the query string of the list of jobs that it was made from, to lead back there.
+    /// The same with the list of jobs that it was made from, to lead back there. A job that was left out of it by name is
+    /// not an item.
     ///
     /// # Errors
     /// Likewise.
     pub fn freeze_from(
         &self,
-        query: String,
+        origin: ListOrigin,
         bulk: BulkAction,
         (of, items): (ListOf, Vec<(Target, Option<i32>)>),
         actor: &Actor,
         now: Timestamp,
     ) -> Result<Arc<Frozen>, Refusal> {
-        let mut named = HashSet::new();
+        let mut named: HashSet<_> = origin.left_out.iter().map(ToString::to_string).collect();
         // An item that is named twice is executed once.
         let items: Vec<_> = items.into_iter().filter(|(target, _)| named.insert(target.to_string())).collect();
         if items.is_empty() {
@@ -81,7 +82,7 @@ impl Actions {
         for (target, version) in &items {
             bulk.on(target, *version)?;
         }
-        let frozen = Frozen { id: ActionId::new(now), at: now, actor: actor.name.clone(), bulk, of, query, items };
+        let frozen = Frozen { id: ActionId::new(now), at: now, actor: actor.name.clone(), bulk, of, origin, items };
         let frozen = Arc::new(frozen);
         self.shared.lists.add(Arc::clone(&frozen));
         Ok(frozen)

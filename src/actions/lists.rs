@@ -84,6 +84,15 @@ impl ListOf {
     }
 }
 
+/// The list of jobs that a list was made from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListOrigin {
+    /// Its query string; empty for none.
+    pub query: String,
+    /// Those of its jobs that were left out by name.
+    pub left_out: Vec<Target>,
+}
+
 /// A frozen list, and the action on each item of it.
 #[derive(Clone, Debug)]
 pub struct Frozen {
@@ -97,8 +106,8 @@ pub struct Frozen {
     pub bulk: BulkAction,
     /// What the list contains.
     pub of: ListOf,
-    /// The query string of the list of jobs that it was made from; empty for none.
-    pub query: String,
+    /// Where it was made.
+    pub origin: ListOrigin,
     /// The items, each with the version of its status when the list was frozen.
     pub items: Vec<(Target, Option<i32>)>,
 }
@@ -144,8 +153,15 @@ mod tests {
         let freeze = |actor: &str, count: usize| {
             let id = ActionId::new(Timestamp::now());
             let items = vec![(Target::Batches, None); count];
-            let frozen =
-                Frozen { id, at: now, actor: actor.to_owned(), bulk, of: ListOf::Jobs, query: String::new(), items };
+            let frozen = Frozen {
+                id,
+                at: now,
+                actor: actor.to_owned(),
+                bulk,
+                of: ListOf::Jobs,
+                origin: ListOrigin::default(),
+                items,
+            };
             lists.add(Arc::new(frozen));
             id
         };

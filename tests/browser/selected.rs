@@ -55,6 +55,15 @@ async fn jobs_are_selected_on_a_live_page_acted_on_and_their_ids_copied() {
     browser.run("document.getElementById('whole-page').click()").await;
     assert_eq!(browser.run(BAR).await, Value::Null);
 
+    // All but some: those are ticked, and the choice stays while more are.
+    browser.run("document.querySelector('input[name=which][value=others]').click()").await;
+    browser.run(&format!("{}.click()", box_of(&first))).await;
+    let others =
+        "return [document.getElementById('others').textContent, document.querySelector('[value=others]').checked]";
+    assert_eq!(browser.run(others).await, json!(["all matching but the 1 selected", true]));
+    browser.run("document.querySelector('#bulk fieldset button').click()").await;
+    assert_eq!(browser.run(BAR).await, Value::Null);
+
     // Each id has a button that copies it, and more of them come with what is new; the keyboard reaches them.
     browser.tell("Browser.grantPermissions", json!({ "permissions": ["clipboardSanitizedWrite"] })).await;
     let copies = format!("button[aria-label='Copy {third}']");

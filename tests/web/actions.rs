@@ -206,6 +206,17 @@ async fn a_list_is_frozen_shown_and_carried_out_and_nothing_else_is_touched() {
     }
     assert_eq!(world.get(OPERATOR, &place).await.location, given.location, "a list that was requested leads there");
 
+    // All but the ticked ones: those are named, and are not touched.
+    let failed = async || world.get(OPERATOR, "/jobs?state=failed&limit=20").await;
+    eventually(LIMIT, "the mirror has the change", async || failed().await.text.contains("2 jobs match.")).await;
+    let failed = failed().await;
+    let others = with(&failed.form("./lists"), &[("action", "resume"), ("which", "others"), ("priority", "")]);
+    let none = world.post(OPERATOR, "/lists", &others, OWN).await;
+    assert!(none.code == 422 && none.text.contains("Select the jobs to leave out"), "{}", none.text);
+    let but = world.post(OPERATOR, "/lists", &with(&others, &[("item", "jid0000000004")]), OWN).await;
+    let asked = world.get(OPERATOR, &format!("/{}", but.location)).await.text;
+    assert!(asked.contains("Left out: jid0000000004.") && asked.contains("<h1>Resume 1 job?</h1>"), "{asked}");
+
     // Jobs that are ticked, and none.
     let jobs = world.get(OPERATOR, "/jobs?state=failed&limit=20").await;
     let bar = with(&jobs.form("./lists"), &[("action", "resume"), ("which", "chosen"), ("priority", "")]);

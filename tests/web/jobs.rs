@@ -217,7 +217,8 @@ async fn the_count_of_each_state_follows_all_other_filters() {
         ("?min_age=1d", &[]),
     ] {
         let html = world.html(&format!("/jobs{query}")).await;
-        let counted: Vec<_> = pills(&html).into_iter().filter_map(|(name, count)| Some((name, count?))).collect();
+        let counted = pills(&html).into_iter().map(|(name, count)| (name, count.expect("each has its count")));
+        let counted: Vec<_> = counted.filter(|(_, count)| *count > 0).collect();
         let expected: Vec<_> = expected.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
         assert_eq!(counted, expected, "{query}: {html}");
         assert_eq!(pills(&html).len(), 13, "all states are offered, those without a job too");

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::Answer;
 use crate::actions::audit::ActionId;
-use crate::actions::{ActionParameters, BulkAction, ListOf, Precondition, Role, Source};
+use crate::actions::{ActionParameters, BulkAction, ListOf, ListOrigin, Precondition, Role, Source};
 use crate::views::actions::{ActionView, FrozenList};
 use crate::web::actions::{
     ActionRequest, action_kind, find_action, job_state, no_action, plan, priority, reason, target,
@@ -89,6 +89,9 @@ pub(super) struct ListBody {
     /// All jobs that this query string of `/api/v1/jobs` finds now; not together with `items`.
     #[schema(example = "state=failed&collection=merritt_demo_content")]
     jobs: Option<String>,
+    /// Jobs to leave out of those that `jobs` finds.
+    #[serde(default)]
+    except: Vec<String>,
     /// The state to resume jobs in.
     to: Option<String>,
     /// The priority to set.
@@ -213,7 +216,12 @@ pub(super) async fn freeze(
         }
         (Some(_), false) => return Err(Problem::bad("Only one of “items” and “jobs” can be given.")),
     };
-    let frozen = state.actions()?.freeze(bulk, of, items, &actor, now)?;
+    if body.jobs.is_none() && !body.except.is_empty() {
+        return Err(Problem::bad("“except” leaves jobs out of those of “jobs”. Name the items that you want instead."));
+    }
+    let left_out = body.except.iter().map(|item| target(item)).collect::<Result<Vec<_>, _>>()?;
+    let origin = ListOrigin { left_out, ..ListOrigin::default() };
+    let frozen = state.actions()?.freeze_from(origin, bulk, (of, items), &actor, now)?;
     Ok((StatusCode::CREATED, Json(FrozenList::new(&frozen))).into_response())
 }
 

@@ -279,7 +279,7 @@ fn back(state: &State, action: &ActionView, on_href: &str, root: &str, now: Time
     }
     let id = action.id.as_ref().and_then(|id| id.parse().ok());
     let frozen = id.and_then(|id| state.actions().ok()?.frozen(id, now));
-    frozen.map(|frozen| bulk::back(root, &frozen.query)).unwrap_or_default()
+    frozen.map(|frozen| bulk::back(root, &frozen.origin.query)).unwrap_or_default()
 }
 
 /// How long something took.

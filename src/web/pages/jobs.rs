@@ -23,7 +23,7 @@ mod bar;
 pub(super) mod form;
 mod row;
 
-pub(super) use bar::{Attempt, Field};
+pub(super) use bar::{Attempt, Field, Which};
 
 use bar::Bar;
 

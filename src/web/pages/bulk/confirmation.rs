@@ -39,6 +39,8 @@ pub(super) struct ListPage {
     written_for: String,
     /// The list that it was made from.
     back: String,
+    /// Which jobs of that list were left out; empty for none.
+    left_out: String,
     count: String,
     sample: Vec<Item>,
     more: String,
@@ -80,7 +82,7 @@ impl ListPage {
     ) -> Result<Self, Problem> {
         let actions = state.actions()?;
         let frozen = actions.frozen(id, now).filter(|frozen| frozen.actor == actor.name).ok_or_else(gone)?;
-        let Frozen { bulk, items, of, at, query, .. } = &*frozen;
+        let Frozen { bulk, items, of, at, origin, .. } = &*frozen;
         let frame = Frame::new(&state.view(now), "../".to_owned(), Section::Audit);
         let mut why: Vec<_> = actions.forecast(&frozen).into_iter().map(|skip| skip.map(Why::Known)).collect();
         let (mut sample, mut written, mut unavailable) = (Vec::new(), None, None::<String>);
@@ -116,7 +118,7 @@ impl ListPage {
         let changed = if is_away { 0 } else { many - skipped };
         let noun = of.words(many);
         let all = format!("{} {noun}", Count(many as u64));
-        let left_out = many - sample.len();
+        let unnamed = many - sample.len();
         let (reason, refused) = match refused {
             Some((reason, problem)) => (reason, Some(visible(&problem.detail))),
             None => (String::new(), unavailable),
@@ -140,10 +142,11 @@ impl ListPage {
             skipped: groups.into_iter().map(|(why, count)| why.words(*bulk, count)).collect(),
             written: written.iter().map(|line| visible(line)).collect(),
             written_for: if many > 1 { written_for } else { String::new() },
-            back: super::back(&frame.root, query),
+            back: super::back(&frame.root, &origin.query),
+            left_out: left_out_in_words(&origin.left_out),
             count: all,
             sample,
-            more: if left_out > 0 { format!("and {} more", Count(left_out as u64)) } else { String::new() },
+            more: if unnamed > 0 { format!("and {} more", Count(unnamed as u64)) } else { String::new() },
             refused,
             reason,
             actor: visible(&actor.name),
@@ -151,6 +154,19 @@ impl ListPage {
             frame,
         })
     }
+}
+
+/// The jobs that were left out of a list, the first of them by name.
+fn left_out_in_words(targets: &[Target]) -> String {
+    if targets.is_empty() {
+        return String::new();
+    }
+    let mut names: Vec<_> = targets.iter().take(SAMPLE).map(ToString::to_string).collect();
+    let more = targets.len() - names.len();
+    if more > 0 {
+        names.push(format!("and {} more", Count(more as u64)));
+    }
+    format!("Left out: {}.", names.join(", "))
 }
 
 /// What is done to so many items, in the imperative.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::actions::{ActionKind, ActionParameters, Actor, BulkAction, Frozen, ListOf, MAX_ITEMS, Refusal, Target};
+use crate::actions::{
+    ActionKind, ActionParameters, Actor, BulkAction, Frozen, ListOf, ListOrigin, MAX_ITEMS, Refusal, Target,
+};
 use crate::views::jobs::JobFilter;
 use crate::views::page::Limit;
 use crate::views::query;
@@ -13,7 +15,7 @@ use crate::web::actions::{Versions, action_kind, job_state, priority, sentence, 
 use crate::web::http::params::pairs_of;
 use crate::web::http::problem::Problem;
 use crate::web::http::query::{Pairs, number, query_of, quoted};
-use crate::web::pages::jobs::{Attempt, Field};
+use crate::web::pages::jobs::{Attempt, Field, Which};
 use crate::web::pages::rows;
 use crate::web::state::State;
 use queuekeeper_queue::id::Priority;
@@ -23,7 +25,7 @@ use queuekeeper_queue::state::JobState;
 #[derive(Debug)]
 pub(super) struct FreezeForm {
     kind: ActionKind,
-    is_all: bool,
+    which: Which,
     items: Vec<String>,
     to: String,
     priority: String,
@@ -48,7 +50,7 @@ impl<T: Into<Problem>> From<T> for FreezeError {
 
 impl FreezeForm {
     pub(super) fn read(sent: Pairs) -> Result<Self, Problem> {
-        let (mut action, mut jobs, mut is_all) = (String::new(), String::new(), false);
+        let (mut action, mut jobs, mut which) = (String::new(), String::new(), Which::default());
         let (mut items, mut to, mut priority) = (Vec::new(), String::new(), String::new());
         for (name, value) in sent {
             match &*name {
@@ -57,7 +59,7 @@ impl FreezeForm {
                 "jobs" => jobs = value,
                 "to" => to = value,
                 "priority" => priority = value,
-                "which" => is_all = value == "all",
+                "which" => which = Which::ALL.into_iter().find(|which| which.value() == value).unwrap_or_default(),
                 _ => return Err(Problem::bad(format!("Unknown field “{}”.", quoted(&name)))),
             }
         }
@@ -66,7 +68,7 @@ impl FreezeForm {
         if page.limit.get() > rows::MOST {
             page.limit = Limit::default();
         }
-        Ok(Self { kind, is_all, items, to, priority, list: (filter, page) })
+        Ok(Self { kind, which, items, to, priority, list: (filter, page) })
     }
 
     /// Freezes the list that it names.
@@ -74,8 +76,11 @@ impl FreezeForm {
         let bulk = self.bulk()?;
         let (of, items) = self.items(state, now)?;
         let (filter, page) = &self.list;
-        let back = query_of(&[query::Parameters::pairs(filter), query::Parameters::pairs(page)].concat());
-        match state.actions()?.freeze_from(back, bulk, (of, items), actor, now) {
+        let origin = ListOrigin {
+            query: query_of(&[query::Parameters::pairs(filter), query::Parameters::pairs(page)].concat()),
+            left_out: if self.which == Which::Others { self.selected()? } else { Vec::new() },
+        };
+        match state.actions()?.freeze_from(origin, bulk, (of, items), actor, now) {
             Err(Refusal::Invalid(why)) => Err(FreezeError::Wrong(Field::Which, sentence(&why))),
             frozen => Ok(frozen?),
         }
@@ -83,8 +88,8 @@ impl FreezeForm {
 
     /// The same form to be shown again, with what is wrong with it.
     pub(super) fn attempt(self, wrong: (Field, String)) -> Attempt {
-        let Self { is_all, items, to, priority, .. } = self;
-        Attempt { items, is_all, to, priority, wrong }
+        let Self { which, items, to, priority, .. } = self;
+        Attempt { items, which, to, priority, wrong }
     }
 
     /// The action with its own parameter. Those of other actions are in the form, too, and are ignored.
@@ -111,14 +116,22 @@ impl FreezeForm {
         urgency.ok_or_else(|| wrong(&format!("“{}” is not a priority", quoted(&self.priority))))
     }
 
+    fn selected(&self) -> Result<Vec<Target>, FreezeError> {
+        Ok(self.items.iter().map(|item| target(item)).collect::<Result<Vec<_>, _>>()?)
+    }
+
     /// The jobs, with the versions of their statuses.
     fn items(&self, state: &State, now: Timestamp) -> Result<(ListOf, Versions), FreezeError> {
         let wrong = |why: &str| FreezeError::Wrong(Field::Which, why.to_owned());
-        if !self.is_all {
-            let targets = self.items.iter().map(|item| target(item)).collect::<Result<Vec<_>, _>>()?;
-            let is_none = targets.is_empty();
-            let none = || wrong("Select the jobs in the list, or choose all that match.");
-            return if is_none { Err(none()) } else { Ok((ListOf::ChosenJobs, state.seen_now(targets))) };
+        match self.which {
+            Which::Chosen if self.items.is_empty() => {
+                return Err(wrong("Select the jobs in the list, or choose all that match."));
+            }
+            Which::Others if self.items.is_empty() => {
+                return Err(wrong("Select the jobs to leave out, or choose all that match."));
+            }
+            Which::Chosen => return Ok((ListOf::ChosenJobs, state.seen_now(self.selected()?))),
+            Which::All | Which::Others => {}
         }
         let found = match state.source().matching(&self.list.0, MAX_ITEMS, now) {
             Err(ViewError::Parameter(too_many)) => {

@@ -18,8 +18,8 @@ pub(super) struct Bar {
     pub(super) count: String,
     /// The list: its filter, its order and its page.
     pub(super) query: String,
-    /// Whether all that match are chosen.
-    pub(super) is_all: bool,
+    /// Which jobs are chosen.
+    pub(super) which: Which,
     /// Selected jobs that are not on the page any more.
     pub(super) kept: Vec<String>,
     /// What is wrong with which jobs were chosen; empty for nothing.
@@ -45,11 +45,37 @@ pub(super) struct BarAction {
 pub(in crate::web::pages) struct Attempt {
     /// The items that were selected.
     pub(in crate::web::pages) items: Vec<String>,
-    pub(in crate::web::pages) is_all: bool,
+    pub(in crate::web::pages) which: Which,
     pub(in crate::web::pages) to: String,
     pub(in crate::web::pages) priority: String,
     /// The field that is wrong, and why, in a sentence.
     pub(in crate::web::pages) wrong: (Field, String),
+}
+
+/// Which jobs of a list an action is on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::web::pages) enum Which {
+    /// The selected ones.
+    #[default]
+    Chosen,
+    /// All that match.
+    All,
+    /// All that match but the selected ones.
+    Others,
+}
+
+impl Which {
+    /// Each of them.
+    pub(in crate::web::pages) const ALL: [Self; 3] = [Self::Chosen, Self::All, Self::Others];
+
+    /// Its value in the form.
+    pub(in crate::web::pages) fn value(self) -> &'static str {
+        match self {
+            Self::Chosen => "chosen",
+            Self::All => "all",
+            Self::Others => "others",
+        }
+    }
 }
 
 /// A field of the bar.
@@ -106,7 +132,7 @@ impl Bar {
             actions,
             count: Count(list.map_or(0, |list| list.total) as u64).to_string(),
             query: query_of(&[filter.pairs(), page.pairs()].concat()),
-            is_all: attempt.is_some_and(|attempt| attempt.is_all),
+            which: attempt.map(|attempt| attempt.which).unwrap_or_default(),
             kept: kept.cloned().collect(),
             which_wrong: wrong(Field::Which),
         })

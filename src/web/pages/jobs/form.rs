@@ -52,7 +52,7 @@ pub(super) struct Form {
 pub(super) struct Pill {
     pub(super) name: &'static str,
     pub(super) href: String,
-    /// Empty for none.
+    /// Empty before the first walk.
     pub(super) count: String,
     pub(super) is_chosen: bool,
 }
@@ -62,16 +62,16 @@ fn choice(value: &str, name: &str, is_chosen: bool) -> Choice {
 }
 
 fn pills((filter, page): &(JobFilter, PageQuery), counts: Option<&ByState<JobState, usize>>, base: &str) -> Vec<Pill> {
-    let pill = |name, count: usize, chosen: Vec<OneOf<Option<JobState>>>, is_chosen| {
+    let pill = |name, count: Option<usize>, chosen: Vec<OneOf<Option<JobState>>>, is_chosen| {
         let other = JobFilter { state: chosen, ..filter.clone() };
         Pill {
             name,
             href: address(base, other.pairs().iter().chain(&page.size().pairs())),
-            count: if count > 0 { Count(count as u64).to_string() } else { String::new() },
+            count: count.map(|count| Count(count as u64).to_string()).unwrap_or_default(),
             is_chosen,
         }
     };
-    let all = counts.map_or(0, |counts| counts.iter().map(|(_, count)| *count).sum());
+    let all = counts.map(|counts| counts.iter().map(|(_, count)| *count).sum());
     let of_state = |state| {
         let is_chosen = filter.state.contains(&OneOf(state));
         let mut chosen = filter.state.clone();
@@ -80,7 +80,7 @@ fn pills((filter, page): &(JobFilter, PageQuery), counts: Option<&ByState<JobSta
         } else {
             chosen.push(OneOf(state));
         }
-        let count = counts.map_or(0, |counts| *counts.get(state));
+        let count = counts.map(|counts| *counts.get(state));
         pill(state.map_or("Other", JobState::name), count, chosen, is_chosen)
     };
     let states = Option::<JobState>::all().into_iter().map(of_state);
