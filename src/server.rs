@@ -1,5 +1,7 @@
 //! Runs a server: starts its parts, connects them, and shuts them down.
 
+use std::net::SocketAddr;
+
 use anyhow::Context as _;
 use tokio::net::TcpListener;
 use tokio::signal::unix::Signal;
@@ -13,10 +15,12 @@ use crate::metrics::{self, queue, storage};
 use crate::mirror;
 use crate::prometheus::Prometheus;
 use crate::web;
+use host_names::HostNames;
 use queuekeeper_zookeeper::Sessions;
 use queuekeeper_zookeeper::connections::Connections;
 use queuekeeper_zookeeper::coordination::{Coordination, CoordinationError};
 
+mod host_names;
 mod tasks;
 
 /// Binds every address, all of them or none.
@@ -94,7 +98,13 @@ pub async fn serve_with(
     if config.mirror.session_addresses {
         let (book, zookeeper) = (writer.address_book(), config.zookeeper.clone());
         tasks.spawn("the addresses of sessions", |shutdown| async move {
-            book.run(async || addresses(zookeeper.connections().await), shutdown).await;
+            let names = HostNames::new();
+            let ask = async || {
+                let found = zookeeper.connections().await;
+                names.look_up(found.addresses.values().map(SocketAddr::ip)).await;
+                addresses(found, &names)
+            };
+            book.run(ask, shutdown).await;
             Ok(())
         });
     }
@@ -174,9 +184,9 @@ fn no_time(error: &CoordinationError) -> mirror::NoTime {
     }
 }
 
-/// The addresses of sessions, and in one line which servers did not tell theirs, and why; empty if all did.
-fn addresses(found: Connections) -> (mirror::Addresses, String) {
+/// The addresses of sessions with the names of their hosts, and in one line which servers did not tell theirs, and why; empty if all did.
+fn addresses(found: Connections, names: &HostNames) -> (mirror::Addresses, String) {
     let failures = found.failures.iter().map(|(host, why)| format!("{host}: {why}"));
-    let addresses = found.addresses.into_iter().map(|(session, address)| (session, address.to_string().into()));
+    let addresses = found.addresses.into_iter().map(|(session, address)| (session, names.named(address).into()));
     (addresses.collect(), failures.collect::<Vec<_>>().join("; "))
 }

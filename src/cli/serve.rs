@@ -68,8 +68,9 @@ pub struct ServeArgs {
     )]
     clock_interval: PrometheusDuration,
 
-    /// Show the address of the client next to each session. The ZooKeeper servers are asked for it every 10 s by the
-    /// command cons, which their 4lw.commands.whitelist must allow
+    /// Show the address of the client next to each session, and the name of its host where reverse DNS has one. The
+    /// addresses are read from the ZooKeeper servers every 10 s by the command cons, which their
+    /// 4lw.commands.whitelist must allow
     #[arg(long = "mirror.session-addresses", help_heading = "Mirror")]
     session_addresses: bool,
 

@@ -102,7 +102,7 @@ pub(crate) struct AccessItem {
     /// lock.
     pub(crate) session: Option<String>,
     /// From where the session is connected; null if unknown (see `--mirror.session-addresses`).
-    #[schema(example = "10.0.0.5:40834")]
+    #[schema(example = "10.0.0.5:40834 (worker1.example.org)")]
     pub(crate) address: Option<String>,
     /// The token that the requester polls with.
     pub(crate) token: String,

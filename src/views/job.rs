@@ -183,7 +183,7 @@ pub(crate) struct JobEvent {
     pub(crate) session: Option<Session>,
     /// From where the session is connected; absent if unknown (see `--mirror.session-addresses`).
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "10.0.0.5:40834")]
+    #[schema(example = "10.0.0.5:40834 (worker1.example.org)")]
     pub(crate) address: Option<String>,
     /// The priority before.
     #[serde(skip_serializing_if = "Option::is_none")]

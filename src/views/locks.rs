@@ -85,7 +85,7 @@ pub(crate) struct LockItem {
     /// belongs to no session, and for one that is not readable with these credentials.
     pub(crate) session: Option<String>,
     /// From where the session is connected; null if unknown (see `--mirror.session-addresses`).
-    #[schema(example = "10.0.0.5:40834")]
+    #[schema(example = "10.0.0.5:40834 (worker1.example.org)")]
     pub(crate) address: Option<String>,
     /// Whether it is persistent; null if it is not readable.
     pub(crate) persistent: Option<bool>,
@@ -130,7 +130,7 @@ pub(crate) struct SessionItem {
     /// Its id, in the notation of ZooKeeper's log; null for persistent locks, which belong to no session.
     pub(crate) session: Option<String>,
     /// From where it is connected; null if unknown (see `--mirror.session-addresses`).
-    #[schema(example = "10.0.0.5:40834")]
+    #[schema(example = "10.0.0.5:40834 (worker1.example.org)")]
     pub(crate) address: Option<String>,
     /// All the locks that it holds.
     pub(crate) locks: u64,
