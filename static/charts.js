@@ -2,8 +2,6 @@
 'use strict';
 (() => {
   const SVG = 'http://www.w3.org/2000/svg';
-  const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
-  const day = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' });
   const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 
   /** A length of time in one unit, as the server writes it. */
@@ -36,8 +34,9 @@
 
   function momentOf(plot, at) {
     const { from, step, points } = plot.dataset;
-    const instant = new Date(Number(from) + at * Number(step));
-    return (points * step > 20 * 3600e3 ? day : clock).format(instant);
+    // As the server writes it: UTC, 24 hours, and the day where there are several.
+    const instant = new Date(Number(from) + at * Number(step)).toISOString().slice(0, 16).replace('T', ' ');
+    return `${points * step > 20 * 3600e3 ? instant : instant.slice(11)} UTC`;
   }
 
   /** Shows a point of a chart; `null` for the latest. */

@@ -176,10 +176,8 @@
 
   /** By how much the server's clock is ahead of the reader's, in ms. */
   let ahead = 0;
-  const exactly = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' });
-  const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
-  const date = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric' });
-  const day = new Intl.DateTimeFormat(undefined, { weekday: 'short', hour: '2-digit', minute: '2-digit' });
+  /** An instant as the server writes it everywhere, so that a page shows one format: UTC, 24 hours. */
+  const exactly = (at) => `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`;
 
   /** A length of time in one unit, as the server writes it. */
   function ago(ms) {
@@ -195,28 +193,18 @@
   function tellTime(time, now) {
     const at = new Date(time.dateTime);
     if (Number.isNaN(at.getTime())) return;
-    let text = null;
-    if (time.dataset.form === 'clock') {
-      text = Math.abs(at - now) < 20 * 3600e3 ? clock.format(at) : day.format(at);
-    } else if (time.title) {
-      // What is not seen any more does not age.
-      const asOf = time.closest('[data-as-of]');
-      text = ago((asOf ? new Date(asOf.dataset.asOf) : now) - at);
-    } else {
-      text = exactly.format(at);
-    }
+    // What is not seen any more does not age.
+    const asOf = time.closest('[data-as-of]');
+    const text = ago((asOf ? new Date(asOf.dataset.asOf) : now) - at);
     if (time.textContent !== text) time.textContent = text;
-    const title = exactly.format(at);
-    if (time.title && time.title !== title) time.title = title;
+    const title = exactly(at);
+    if (time.title !== title) time.title = title;
   }
 
   function tellTimes(within) {
     const now = Date.now() + ahead;
-    within.querySelectorAll('time[datetime]').forEach((time) => tellTime(time, now));
-    within.querySelectorAll('text[data-at]').forEach((label) => {
-      const text = (label.dataset.form === 'day' ? date : clock).format(new Date(label.dataset.at));
-      if (label.textContent !== text) label.textContent = text;
-    });
+    // Those without a title are instants already.
+    within.querySelectorAll('time[datetime][title]').forEach((time) => tellTime(time, now));
   }
 
   // ---- The stream ----

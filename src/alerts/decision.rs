@@ -193,7 +193,8 @@ impl Decision {
             DecisionKind::Act => "firing",
             DecisionKind::Undo => "resolved; was firing",
         };
-        format!("alert {alert} ({fingerprint}), {what} since {starts_at:.0}; rule {}", self.rule)
+        let since = starts_at.strftime("%Y-%m-%d %H:%M:%S UTC");
+        format!("alert {alert} ({fingerprint}), {what} since {since}; rule {}", self.rule)
     }
 }
 

@@ -214,7 +214,7 @@ impl Decision {
         };
         let alert = &self.cause.alert;
         match (&self.list, self.not_before.filter(|at| *at > now)) {
-            (_, Some(at)) => format!("{what} {alert}: failed, retrying at {at:.0}"),
+            (_, Some(at)) => format!("{what} {alert}: failed, retrying at {}", at.strftime("%Y-%m-%d %H:%M:%S UTC")),
             (None, None) => format!("{what} {alert}: not started"),
             (Some(list), None) => {
                 let left = list.items.len();

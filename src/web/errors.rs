@@ -6,6 +6,7 @@ use axum::http::{Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use super::http::accept::wants_page;
 use super::http::problem::{HasMessage, Problem};
 use super::pages;
 use super::routes::API_ROOT;
@@ -14,11 +15,7 @@ use super::state::State;
 /// Gives every error a body that says what to do: a problem document below the API, a page for browsers, one line for
 /// all other clients.
 pub(super) async fn describe(FromState(state): FromState<State>, request: Request, next: Next) -> Response {
-    let wants_page = request
-        .headers()
-        .get_all(header::ACCEPT)
-        .iter()
-        .any(|accept| accept.to_str().is_ok_and(|accept| accept.contains("text/html")));
+    let wants_page = wants_page(request.headers());
     let path = request.uri().path().to_owned();
     let query = request.uri().query().filter(|_| request.method() == Method::GET).unwrap_or_default().to_owned();
     let mut response = next.run(request).await;

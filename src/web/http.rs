@@ -2,6 +2,7 @@
 //!
 //! It knows neither pages nor API, but for the addresses in [`super::routes`].
 
+pub(in crate::web) mod accept;
 pub(in crate::web) mod address;
 pub(in crate::web) mod auth;
 pub(in crate::web) mod connection;

@@ -49,7 +49,7 @@ fn a_full_queue_is_told_with_its_ages_and_what_needs_attention() {
     let html = page_of(figures::live(), Some(figures::full()), &recent);
     let text = text(&html);
     for told in [
-        "live , 2026-11-21 10:00:00 UTC",
+        "synced , 2026-11-21 10:00:00 UTC",
         "Pending 1,204 oldest 38 min",
         "Provisioning 311 5 waiting oldest 3.2 h",
         "Failed 41 oldest 27 h",
@@ -119,7 +119,7 @@ fn a_stale_image_and_a_missing_one_say_so_first() {
         let freshness = Freshness { problem: Some("there is no znode /x".to_owned()), stale_since, ..figures::live() };
         let rootless = text(&page(freshness, None));
         assert!(rootless.contains("The queue cannot be read There is no znode /x."), "{rootless}");
-        assert!(rootless.contains("no figures") && !rootless.contains("live ,"), "{rootless}");
+        assert!(rootless.contains("no figures") && !rootless.contains("synced ,"), "{rootless}");
         assert!(!rootless.contains(" old"), "{rootless}");
     }
 }

@@ -39,8 +39,28 @@ async fn a_text_leads_to_the_one_thing_that_it_names_else_to_all_that_contain_it
     for part in ["href=\"./jobs/jid0000000001\"", "href=\"./jobs/jid0000000002\"", "href=\"./jobs?text=manifest\""] {
         assert!(several.text.contains(part), "{part}: {}", several.text);
     }
+    // States are named as on the other pages.
+    assert!(several.text.contains("data-name=\"State\">Failed<"), "{}", several.text);
     // One kind of things with nothing of the others: `no space` is one job's message, `jid` is part of all ids.
     assert!(world.get(VIEWER, "/search?text=jid00").await.text.contains("<h2>3 jobs</h2>"));
+
+    // An action's id leads to its outcome.
+    let hold = json!({"action": "hold", "on": "collection:demo", "reason": "a full disk"});
+    let request = world.http.post(format!("{}/api/v1/actions", world.base)).basic_auth(OPERATOR, Some(OPERATOR));
+    let answer = request.header("content-type", "application/json").body(hold.to_string()).send().await.unwrap();
+    let held: serde_json::Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+    let id = held["id"].as_str().unwrap();
+    let found = world.get(VIEWER, &format!("/search?text={id}")).await;
+    assert_eq!((found.code, found.location), (303, format!("actions/{id}")), "{}", found.text);
+    // The trail is filtered by the name alone, and by a batch for its jobs.
+    let resume = json!({"action": "resume", "on": "jid0000000001", "reason": "there is room"});
+    let request = world.http.post(format!("{}/api/v1/actions", world.base)).basic_auth(OPERATOR, Some(OPERATOR));
+    request.header("content-type", "application/json").body(resume.to_string()).send().await.unwrap();
+    for (target, actions) in [("demo", &["hold"][..]), ("bid0000000007", &["resume"]), ("bid0000000008", &[])] {
+        let list = world.json(&format!("/api/v1/audit?target={target}")).await;
+        let found: Vec<_> = list["items"].as_array().unwrap().iter().map(|item| item["action"].clone()).collect();
+        assert_eq!(found, actions, "{target}: {list:#}");
+    }
 
     // What does not exist is found nowhere, and is not taken for a page that does not exist.
     for text in ["jid0000000099", "none", "%3Cscript%3Ealert(1)%3C/script%3E", "nothing%20of%20the%20kind"] {

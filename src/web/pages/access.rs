@@ -31,6 +31,8 @@ pub(super) struct AccessPage {
     states: Vec<Choice>,
     ages: Vec<Choice>,
     sorts: Vec<Choice>,
+    /// Whether a filter is set that is folded away.
+    is_open: bool,
     figures: Vec<QueueFigures>,
     /// `None` before the first walk.
     list: Option<List>,
@@ -122,6 +124,7 @@ impl AccessPage {
             states: choices_of(filter.state, |state| state.map_or("Other", AccessState::name)),
             ages: choices_of(filter.age, age_in_words),
             sorts: choices_of(Some(filter.sort), sort_in_words),
+            is_open: AccessFilter { text: None, ..asked.0.clone() }.is_filtered(),
             figures: AccessQueue::ALL.iter().filter_map(figures).collect(),
             list,
             filter: asked.0,

@@ -28,6 +28,8 @@ pub(super) struct BatchesPage {
     page: PageQuery,
     states: Vec<Choice>,
     sorts: Vec<Choice>,
+    /// Whether a filter is set that is folded away.
+    is_open: bool,
     collections: Vec<String>,
     /// Purges all that are done with, where the reader may.
     clean_up: Option<Button>,
@@ -131,6 +133,7 @@ impl BatchesPage {
         Ok(Self {
             states: choices_of(filter.state, named),
             sorts: choices_of(Some(filter.sort), sort_in_words),
+            is_open: BatchFilter { text: None, ..filter.clone() }.is_filtered(),
             collections: source.batch_collections(),
             clean_up: Buttons::new(&frame.root, role).on(ActionKind::CleanUp, &Target::Batches),
             list,

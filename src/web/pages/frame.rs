@@ -127,7 +127,7 @@ fn fresh(view: &View) -> Fresh {
     let (class, text) = if view.summary.is_none() {
         ("bad", "no figures".to_owned())
     } else if freshness.is_synced() {
-        ("good", "live".to_owned())
+        ("good", "synced".to_owned())
     } else {
         ("bad", format!("{} old", Ago(freshness.stale_for(view.now))))
     };
@@ -159,7 +159,11 @@ fn banner(view: &View) -> Option<Banner> {
             ("The queue has not been read yet".to_owned(), rest)
         }
     };
-    let retry = if connected { "" } else { " Retrying." };
+    let retry = if connected {
+        ""
+    } else {
+        " Retrying; check that its servers are running and reachable from this host, and check --zookeeper."
+    };
     Some(Banner { title, text: format!("{}{retry} {rest}", as_sentence(cause)) })
 }
 

@@ -31,6 +31,8 @@ pub(super) struct LocksPage {
     kinds: Vec<Choice>,
     ages: Vec<Choice>,
     sorts: Vec<Choice>,
+    /// Whether a filter is set: all of them are folded away.
+    is_open: bool,
     figures: Vec<Line>,
     /// Pauses what is not paused, where the reader may.
     pauses: Vec<Button>,
@@ -120,6 +122,7 @@ impl LocksPage {
             kinds: choices_of(filter.kind, name),
             ages: choices_of(filter.age, age_in_words),
             sorts: choices_of(Some(filter.sort), sort_in_words),
+            is_open: filter.is_filtered(),
             figures: LockKind::ALL.into_iter().filter_map(line).collect(),
             pauses: if role >= Role::Operator {
                 pauses(view.summary.as_ref(), Buttons::new(&frame.root, role))
@@ -142,9 +145,9 @@ fn pauses(summary: Option<&Summary>, buttons: Buttons<'_>) -> Vec<Button> {
     let open = open.filter(|queue| summary.is_none_or(|summary| summary.paused(*queue).is_none()));
     let named = |queue| {
         let text = match queue {
-            Queue::Ingest => "Pause ingest",
-            Queue::AccessSmall => "Pause accessSmall",
-            Queue::AccessLarge => "Pause accessLarge",
+            Queue::Ingest => "Pause the ingest queue",
+            Queue::AccessSmall => "Pause the small access queue",
+            Queue::AccessLarge => "Pause the large access queue",
         };
         Some(Button { text, ..buttons.on(ActionKind::Pause, &Target::Queue(queue))? })
     };

@@ -127,8 +127,14 @@ impl Content {
             as_of: stale_since.map(machine).unwrap_or_default(),
             verdict: Verdict::new(overview, now),
             pipeline: Pipeline::new(overview, as_of),
-            attention: overview.attention.iter().map(|item| Item::new(item, stale_since, now)).collect(),
-            acting: acting(recent),
+            // The banner above says why the figures are old.
+            attention: overview
+                .attention
+                .iter()
+                .filter(|item| item.kind != "unsynced")
+                .map(|item| Item::new(item, stale_since, now))
+                .collect(),
+            acting: acting(overview, recent),
             curves: curves::all(overview, recent, range, now),
             watched: (watched < Duration::from_mins(59)).then(|| crate::views::show::Ago(watched).to_string()),
             batches: Batches::new(overview, as_of),
@@ -137,9 +143,11 @@ impl Content {
     }
 }
 
-/// How many rules act on alerts; empty for none, and while they are paused, which is among what needs attention.
-fn acting(recent: &Recent) -> String {
-    let Some(status) = recent.automation.as_ref().filter(|status| status.paused.is_none()) else {
+/// How many rules act on alerts; empty for none, while they are paused, which is among what needs attention, and
+/// without a connection, when none can act.
+fn acting(overview: &overview::Overview, recent: &Recent) -> String {
+    let automation = recent.automation.as_ref().filter(|_| overview.status.connected);
+    let Some(status) = automation.filter(|status| status.paused.is_none()) else {
         return String::new();
     };
     let acting = |rule: &&RuleStatus| rule.is_enforced == Some(true) && rule.breaker.is_none();
@@ -167,15 +175,14 @@ impl Verdict {
     }
 }
 
-/// An instant without its day where a script does not say it in the reader's zone.
-fn clock(at: Timestamp) -> String {
-    at.strftime("%H:%M UTC").to_string()
+/// An instant to the minute, with its day where that may not be today's.
+fn clock(at: Timestamp, now: Timestamp) -> String {
+    let is_near = now.duration_since(at).unsigned_abs() < Duration::from_hours(20);
+    at.strftime(if is_near { "%H:%M UTC" } else { "%Y-%m-%d %H:%M UTC" }).to_string()
 }
 
 impl Item {
     fn new(item: &Attention, stale_since: Option<Timestamp>, now: Timestamp) -> Self {
-        // How long it is stale is known, and nothing else.
-        let stale_since = stale_since.filter(|_| item.kind != "unsynced");
         Self {
             class: match item.severity {
                 Severity::Bad => "bad",
@@ -186,7 +193,7 @@ impl Item {
             age: if item.is_oldest { "oldest" } else { "for" },
             since: item.since.map(|since| Moment::new(since, stale_since.unwrap_or(now))),
             as_of: stale_since.map(machine).unwrap_or_default(),
-            clock: item.since.filter(|_| item.kind == "stopped").map(clock).unwrap_or_default(),
+            clock: item.since.filter(|_| item.kind == "stopped").map(|at| clock(at, now)).unwrap_or_default(),
             text: item.text.clone(),
             remedy: item.remedy.clone(),
             page: item.page.clone(),

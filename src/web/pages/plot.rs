@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::mirror::words;
 use crate::views::charts::{Chart, Series, Unit};
-use crate::views::show::{Moment, machine};
+use crate::views::show::Moment;
 
 /// The height of the drawing, in units of its own; the page stretches it. Its width is the number of points.
 const HEIGHT: f64 = 100.0;
@@ -78,9 +78,6 @@ pub(super) struct XTick {
     pub(super) at: String,
     /// Which end of the text is there: `start`, `middle` or `end`.
     pub(super) anchor: &'static str,
-    pub(super) machine: String,
-    /// `clock` or `day`.
-    pub(super) form: &'static str,
     pub(super) text: String,
 }
 
@@ -280,7 +277,7 @@ fn times(from: Timestamp, step: Duration, points: usize) -> Vec<XTick> {
     let tick = |second: i64| {
         let at = (second as f64 - start) / length;
         let instant = Timestamp::from_second(second).unwrap_or(from);
-        let (form, text) = if every < DAY { ("clock", "%H:%M UTC") } else { ("day", "%b %-d") };
+        let text = if every < DAY { "%H:%M UTC" } else { "%b %-d" };
         XTick {
             at: format!("{:.2}", at * 100.0),
             anchor: match at {
@@ -288,8 +285,6 @@ fn times(from: Timestamp, step: Duration, points: usize) -> Vec<XTick> {
                 0.92.. => "end",
                 _ => "middle",
             },
-            machine: machine(instant),
-            form,
             text: instant.strftime(text).to_string(),
         }
     };

@@ -45,6 +45,8 @@ struct Known {
     /// Which process executes decisions, and when that was read.
     leads: String,
     paused: Option<Paused>,
+    /// Whether the state of the rules cannot be read, so that none of them acts and none can be paused.
+    is_unread: bool,
     rules: Vec<Shown>,
     /// Collections that are held by inactive rules.
     orphans: Vec<(String, String)>,
@@ -155,7 +157,10 @@ impl Known {
         let count = |mode: Mode| rules.iter().filter(|rule| rule.rule.mode == mode).count() as u64;
         let (enforced, dry) = (count(Mode::Enforce), count(Mode::DryRun));
         let is_paused = paused.is_some();
-        let mut parts = vec![if is_paused {
+        let is_unread = enforced > 0 && read.is_none();
+        let mut parts = vec![if is_unread {
+            counted(enforced, "rule cannot act now", "rules cannot act now")
+        } else if is_paused {
             counted(enforced, "rule would act, and is paused", "rules would act, and are paused")
         } else {
             counted(enforced, "rule acts", "rules act")
@@ -179,7 +184,8 @@ impl Known {
             let budget = counted(budget_left, "item", "items");
             format!("{who}; read {} ago. Budget left for all rules: {budget}.", fresh.ago)
         } else {
-            "Decisions cannot be read from ZooKeeper now, so no alerts are accepted.".to_owned()
+            "Decisions cannot be read from ZooKeeper now, so no alerts are accepted, and the rules cannot be paused."
+                .to_owned()
         };
         let calls = events.into_iter().filter(|events| events.rule.is_none()).take(5);
         Self {
@@ -198,7 +204,8 @@ impl Known {
                 })
                 .collect(),
             calls: calls.map(|events| Line::new(events, now)).collect(),
-            rules: rules.into_iter().map(|rule| Shown::new(rule, is_paused, root, now)).collect(),
+            is_unread,
+            rules: rules.into_iter().map(|rule| Shown::new(rule, (is_paused, is_unread), root, now)).collect(),
         }
     }
 }
@@ -209,7 +216,7 @@ fn unended(text: &str) -> String {
 }
 
 impl Shown {
-    fn new(overview: RuleOverview, is_paused: bool, root: &str, now: Timestamp) -> Self {
+    fn new(overview: RuleOverview, (is_paused, is_unread): (bool, bool), root: &str, now: Timestamp) -> Self {
         let RuleOverview { rule, breaker, budget_left, holds, waiting, left, last_action, unreadable, events } =
             overview;
         let more = left.len().saturating_sub(LEFT) as u64;
@@ -217,6 +224,7 @@ impl Shown {
             mode: match rule.mode {
                 Mode::Off => ("done", "off"),
                 Mode::DryRun => ("", "dry run"),
+                Mode::Enforce if is_unread => ("warn", "cannot act"),
                 Mode::Enforce if is_paused => ("warn", "paused"),
                 Mode::Enforce if breaker.is_some() || unreadable.is_some() => ("bad", "stopped"),
                 Mode::Enforce => ("work", "acts"),
@@ -312,21 +320,24 @@ mod tests {
     #[test]
     fn only_what_acts_is_said_to_act() {
         let now = Timestamp::UNIX_EPOCH;
-        let is = |rule: RuleOverview, is_paused| Shown::new(rule, is_paused, "./", now).mode.1;
+        let is = |rule: RuleOverview, is_paused| Shown::new(rule, (is_paused, false), "./", now).mode.1;
         assert_eq!(is(rule(Mode::Enforce), false), "acts");
         assert_eq!(is(rule(Mode::Enforce), true), "paused");
         assert_eq!(is(rule(Mode::DryRun), true), "dry run");
         let breaker = Breaker { since: now, why: "Too many.".to_owned() };
         let broken = || RuleOverview { breaker: Some(breaker.clone()), ..rule(Mode::Enforce) };
         assert_eq!(is(broken(), false), "stopped");
-        assert_eq!(Shown::new(broken(), false, "./", now).breaker.map(|(_, why)| why).as_deref(), Some("Too many"));
+        assert_eq!(
+            Shown::new(broken(), (false, false), "./", now).breaker.map(|(_, why)| why).as_deref(),
+            Some("Too many")
+        );
 
-        let overview = |paused| Overview {
+        let overview_as_of = |paused, read| Overview {
             rules: vec![rule(Mode::Enforce)],
             orphans: Vec::new(),
             paused,
             leads: true,
-            read: Some(now),
+            read,
             budget_left: 100,
             events: Vec::new(),
             foreign: Vec::new(),
@@ -334,9 +345,15 @@ mod tests {
             problem: None,
             is_audit_unwritable: false,
         };
+        let overview = |paused| overview_as_of(paused, Some(now));
         let pause = crate::alerts::Pause { who: "ops".to_owned(), why: "Maintenance.".to_owned(), since: now };
         let acting = Known::new(overview(None), "./", now);
-        assert_eq!(acting.events, "1 rule acts.");
+        assert_eq!((&*acting.events, acting.is_unread), ("1 rule acts.", false));
+        let unread = Known::new(overview_as_of(None, None), "./", now);
+        assert_eq!(
+            (&*unread.events, unread.is_unread, unread.rules[0].mode.1),
+            ("1 rule cannot act now.", true, "cannot act")
+        );
         let paused = Known::new(overview(Some(pause)), "./", now);
         assert_eq!(paused.events, "1 rule would act, and is paused.");
         assert!(

@@ -10,12 +10,14 @@ use super::action::see_other;
 use super::frame::Frame;
 use super::listing::SHORT;
 use super::render;
+use crate::actions::audit::{ActionId, AuditQuery};
 use crate::views::search::{Found, Matches, SearchQuery};
 use crate::views::show::{brief, counted};
 use crate::web::http::params::Params;
 use crate::web::http::problem::Problem;
 use crate::web::http::query::{address, pair};
-use crate::web::state::State;
+use crate::web::state::State as Server;
+use queuekeeper_queue::state::{AccessState, BatchState, JobState, State};
 
 /// The matches, ready to be rendered.
 #[derive(Debug, Template)]
@@ -46,12 +48,15 @@ struct Row {
 
 /// `GET /search`: redirects to the one thing that the text names, else lists what contains it.
 pub(super) async fn search(
-    FromState(state): FromState<State>,
+    FromState(state): FromState<Server>,
     Params(query): Params<SearchQuery>,
 ) -> Result<Response, Problem> {
     let now = Timestamp::now();
     // Without a text, the list of jobs is where one looks for something.
     let Some(text) = query.text.filter(|text| text.text().is_some()) else { return Ok(see_other("jobs".to_owned())) };
+    if let Some(address) = in_the_audit_trail(&state, &text.to_string()) {
+        return Ok(see_other(address));
+    }
     Ok(match state.source().search(&text, now)? {
         Found::Job(id) => see_other(format!("jobs/{id}")),
         Found::Batch(id) => see_other(format!("batches/{id}")),
@@ -66,6 +71,19 @@ pub(super) async fn search(
     })
 }
 
+/// The address of the action that a text names, or of the actions of the decision that it names. No id of something
+/// else is one of these.
+fn in_the_audit_trail(state: &Server, text: &str) -> Option<String> {
+    let id: ActionId = text.parse().ok()?;
+    let actions = state.actions().ok()?;
+    if actions.execution(id).is_some() || actions.audit().entry(id).is_some() {
+        return Some(format!("actions/{id}"));
+    }
+    let query = AuditQuery { decision: Some(id), limit: 1, ..AuditQuery::default() };
+    let is_decision = actions.audit().find(&query).total > 0;
+    is_decision.then(|| address("audit", &[pair("decision", id.to_string())]))
+}
+
 /// Where a request is shown: it has no page of its own.
 fn request_address(queue: &str, id: &str) -> String {
     address("access", &[pair("queue", queue), pair("text", id)])
@@ -78,19 +96,19 @@ impl SearchPage {
         let jobs = matches.jobs.items.iter().map(|job| Row {
             name: job.id.clone(),
             href: format!("{root}jobs/{}", job.id),
-            state: job.state.to_owned(),
+            state: named::<JobState>(job.state),
             text: first_of([&job.title, &job.filename, &job.ark]),
         });
         let batches = matches.batches.items.iter().map(|batch| Row {
             name: batch.id.clone(),
             href: format!("{root}batches/{}", batch.id),
-            state: batch.state.to_owned(),
+            state: named::<BatchState>(batch.state),
             text: first_of([&batch.title, &batch.filename, &batch.uuid]),
         });
         let requests = matches.requests.items.iter().map(|request| Row {
             name: request.id.clone(),
             href: format!("{root}{}", request_address(request.queue, &request.id)),
-            state: request.state.to_owned(),
+            state: named::<AccessState>(request.state),
             text: brief(&request.token, SHORT),
         });
         let kinds = [
@@ -114,6 +132,11 @@ impl SearchPage {
         }
         Self { text: brief(text, SHORT), kinds, frame }
     }
+}
+
+/// The name of a state of this label.
+fn named<S: State>(label: &str) -> String {
+    S::ALL.iter().find(|state| state.label() == label).map_or("Other", |state| state.name()).to_owned()
 }
 
 /// The first of these texts that is not empty, as far as there is room for it.

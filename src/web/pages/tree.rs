@@ -2,17 +2,20 @@
 
 use askama::Template;
 use axum::extract::{Path, State as FromState};
-use axum::http::{StatusCode, Uri};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 
+use super::action::tell;
 use super::frame::{Frame, Section, root_from};
 use super::{View, render};
 use crate::mirror::{Children, Node};
 use crate::views::Session;
 use crate::views::show::{Count, Moment, Shown, Size, shown, visible};
 use crate::web::api::tree::{TreeQuery, read};
+use crate::web::http::accept::wants_page;
 use crate::web::http::params::Params;
+use crate::web::http::problem::Problem;
 use crate::web::links;
 use crate::web::state::State;
 use queuekeeper_queue::path::{NodePath, Path as Znode};
@@ -24,8 +27,8 @@ const DATA_ROOM: usize = 40 << 10;
 const NAMES_ROOM: usize = 30 << 10;
 
 /// `GET /tree`: the root of the tree, which is the chroot.
-pub(super) async fn root(state: FromState<State>, uri: Uri, which: Params<TreeQuery>) -> Response {
-    tree(state, Path(String::new()), uri, which).await
+pub(super) async fn root(state: FromState<State>, uri: Uri, headers: HeaderMap, which: Params<TreeQuery>) -> Response {
+    tree(state, Path(String::new()), uri, headers, which).await
 }
 
 /// `GET /tree/{path}`: what is really there?
@@ -35,6 +38,7 @@ pub(super) async fn tree(
     FromState(state): FromState<State>,
     Path(path): Path<String>,
     uri: Uri,
+    headers: HeaderMap,
     Params(which): Params<TreeQuery>,
 ) -> Response {
     match read(&state, &path, &which).await {
@@ -42,8 +46,21 @@ pub(super) async fn tree(
             let page = Page::new(&state.view(Timestamp::now()), root_from(uri.path()), &node, &children, &which);
             render(StatusCode::OK, &page)
         }
+        // The header and the banner show since when ZooKeeper cannot be read.
+        Err(problem) if problem.status() == StatusCode::SERVICE_UNAVAILABLE && wants_page(&headers) => {
+            let frame = Frame::new(&state.view(Timestamp::now()), root_from(uri.path()), Section::Tree);
+            tell(problem.status(), &Unread { frame, problem: &problem })
+        }
         Err(problem) => problem.into_response(),
     }
+}
+
+/// What is shown in the place of a znode that cannot be read now.
+#[derive(Debug, Template)]
+#[template(path = "tree_unread.html")]
+struct Unread<'a> {
+    frame: Frame,
+    problem: &'a Problem,
 }
 
 #[derive(Debug, Template)]

@@ -3,12 +3,28 @@
 use std::time::Duration;
 
 use crate::alerts::{Remedy, Rule, Selector};
-use crate::config::PrometheusDuration;
 use crate::views::show::{counted, percent, visible};
 use queuekeeper_queue::state::State as _;
 
+/// A duration exactly as configured, in the units of the pages: `10 min`, `1 h 30 min`, `1 day`.
 fn span(duration: Duration) -> String {
-    PrometheusDuration::from(duration).to_string()
+    const UNITS: [([&str; 2], u128); 5] = [
+        (["day", "days"], 24 * 60 * 60 * 1000),
+        (["h", "h"], 60 * 60 * 1000),
+        (["min", "min"], 60 * 1000),
+        (["s", "s"], 1000),
+        (["ms", "ms"], 1),
+    ];
+    let mut millis = duration.as_millis();
+    let mut parts = Vec::new();
+    for ([one, many], unit) in UNITS {
+        let count = millis / unit;
+        millis %= unit;
+        if count > 0 {
+            parts.push(format!("{count} {}", if count == 1 { one } else { many }));
+        }
+    }
+    if parts.is_empty() { "0 s".to_owned() } else { parts.join(" ") }
 }
 
 /// When it looks at the queue.
@@ -72,4 +88,26 @@ pub(super) fn limits(rule: &Rule) -> String {
 
 fn states(select: &Selector) -> String {
     select.states.iter().map(|state| state.name()).collect::<Vec<_>>().join(" or ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_exact_and_in_the_units_of_the_pages() {
+        for (seconds, text) in [
+            (0, "0 s"),
+            (30, "30 s"),
+            (600, "10 min"),
+            (630, "10 min 30 s"),
+            (3_600, "1 h"),
+            (5_400, "1 h 30 min"),
+            (86_400, "1 day"),
+            (14 * 86_400, "14 days"),
+        ] {
+            assert_eq!(span(Duration::from_secs(seconds)), text);
+        }
+        assert_eq!(span(Duration::from_millis(250)), "250 ms");
+    }
 }
