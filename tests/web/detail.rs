@@ -171,9 +171,8 @@ async fn a_job_is_shown_whatever_it_holds() {
     let problem = world.refused("/tree/jobs", 503).await;
     assert!(problem["detail"].as_str().unwrap().contains("there is no connection to ZooKeeper"), "{problem}");
     // A browser gets a page with its banner, and since when.
-    let tree = world.http.get(format!("{}/tree/jobs", world.base)).header("accept", "text/html").send().await.unwrap();
-    assert_eq!(tree.status(), 503);
-    let tree = tree.text().await.unwrap();
+    let (status, _, tree) = world.get("/tree/jobs", "text/html").await;
+    assert_eq!(status, 503, "{tree}");
     for part in ["class=\"banner\"", "These figures are", "The znode /jobs cannot be read", "<span id=\"fresh\">"] {
         assert!(tree.contains(part), "{part}: {tree}");
     }
