@@ -23,6 +23,7 @@ mod forecast;
 mod kind;
 mod lists;
 mod metrics;
+mod parameters;
 mod precondition;
 mod prepare;
 mod reason;
@@ -31,13 +32,12 @@ mod runner;
 mod session;
 mod shared;
 mod spec;
+mod table;
 mod target;
 mod with_writes;
 
 pub use accept::{Accepted, Actions};
-pub use action::{
-    Action, ActionParameters, BatchAction, CollectionAction, JobAction, QueueAction, RequestAction, Requested,
-};
+pub use action::{Action, Requested};
 pub use actor::{Actor, Role, Source, UnknownRole};
 pub use clock::{Clock, MeasureClock};
 pub use execution::{DoneItem, Execution, Outcome, Progress};
@@ -45,16 +45,21 @@ pub use forecast::Skip;
 pub use kind::{ActionKind, UnknownAction};
 pub use lists::{BulkAction, Frozen, ListOf, ListOrigin, MAX_ITEMS};
 pub use metrics::Metrics;
+pub use parameters::ActionParameters;
 pub use precondition::Precondition;
 pub use prepare::Prepared;
 pub use reason::{NoReason, Reason};
 pub use refusal::Refusal;
 pub use runner::Runner;
 pub use spec::{ActionSpec, Applies, Parameter};
+pub use table::{
+    BatchAction, BatchesAction, CollectionAction, FaultAction, JobAction, LockAction, QueueAction, RequestAction,
+};
 pub use target::{Target, TargetKind, UnknownTarget};
 pub use with_writes::WithWritesError;
 
 // The words of the queue that an action is written in: its callers need know nothing else of the queue.
+pub use queuekeeper_queue::RepairKind;
 pub use queuekeeper_queue::fault::Fault;
 pub use queuekeeper_queue::id::JobId;
 pub use queuekeeper_queue::path::Path;

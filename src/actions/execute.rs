@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::action::{Action, ActionParameters};
+use super::action::Action;
 use super::actor::{Actor, Role, Source};
 use super::audit::{Finished, NotWritten, Record, TARGETS_PER_RECORD};
 use super::execution::{Execution, Outcome};
 use super::kind::ActionKind;
 use super::lists::BulkAction;
+use super::parameters::ActionParameters;
 use super::prepare::{ActionPlanner, NOT_PRESENT, Prepared, Step, batch_target, held_in, jobs_of};
 use super::reason::Reason;
 use super::refusal::Refusal;

@@ -7,9 +7,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
-use super::action::{Action, ActionParameters};
+use super::action::Action;
 use super::audit::ActionId;
 use super::kind::ActionKind;
+use super::parameters::ActionParameters;
 use super::refusal::Refusal;
 use super::target::Target;
 

@@ -10,6 +10,7 @@ use super::clock::Clock;
 use super::kind::ActionKind;
 use super::precondition::Precondition;
 use super::refusal::Refusal;
+use super::table::{BatchesAction, FaultAction, LockAction};
 use super::target::Target;
 use crate::mirror::Store;
 use crate::mirror::words::counted;
@@ -307,9 +308,13 @@ impl ActionPlanner<'_> {
             Requested::Collection(mnemonic, on_collection) => {
                 self.collection(action, needs, mnemonic, *on_collection).await
             }
-            Requested::BreakLock { lock, force } => self.break_lock(action, needs, lock, *force).await,
-            Requested::Repair { fault, item, force } => self.repair(action, needs, (*fault, item), *force).await,
-            Requested::CleanUp => self.clean_up(action, needs).await,
+            Requested::Lock(lock, LockAction::BreakLock { force }) => {
+                self.break_lock(action, needs, lock, *force).await
+            }
+            Requested::Fault(fault, item, FaultAction::Repair { force }) => {
+                self.repair(action, needs, (*fault, item), *force).await
+            }
+            Requested::Batches(BatchesAction::CleanUp) => self.clean_up(action, needs).await,
         }
     }
 }

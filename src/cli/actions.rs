@@ -3,7 +3,7 @@
 use super::act::ActArgs;
 use super::client::ClientArgs;
 use super::exit::CommandError;
-use crate::actions::{Action, Precondition, Requested};
+use crate::actions::{Action, LockAction, Precondition, Requested};
 use queuekeeper_queue::path::Path;
 
 /// Executes an action that needs nothing else read.
@@ -32,7 +32,8 @@ pub(super) async fn break_lock(client: &ClientArgs, act: &ActArgs, lock: Path, f
             // A lock that was created in its place belongs to another session.
             let precondition = found.map(|lock| Precondition { czxid: Some(lock.czxid), ..Precondition::default() });
             let store = if force || precondition.is_none() { None } else { Some(link.store(true).await?) };
-            let action = Action::from(Requested::BreakLock { lock: lock.clone(), force }).only_if(precondition);
+            let action =
+                Action::from(Requested::Lock(lock.clone(), LockAction::BreakLock { force })).only_if(precondition);
             act.with_session(link, store, client.output, async |session| session.action(action).await).await
         })
         .await

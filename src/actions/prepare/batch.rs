@@ -3,9 +3,10 @@
 use jiff::Timestamp;
 
 use super::{ActionPlanner, Prepared, Step, check_precondition};
-use crate::actions::action::{Action, BatchAction};
+use crate::actions::action::Action;
 use crate::actions::actor::Role;
 use crate::actions::refusal::Refusal;
+use crate::actions::table::BatchAction;
 use crate::actions::target::Target;
 use crate::mirror::Store;
 use crate::mirror::find::JobQuery;

@@ -1,9 +1,10 @@
 //! Actions on jobs.
 
 use super::{ActionPlanner, Prepared, Step, check_precondition};
-use crate::actions::action::{Action, JobAction};
+use crate::actions::action::Action;
 use crate::actions::actor::Role;
 use crate::actions::refusal::Refusal;
+use crate::actions::table::JobAction;
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::state::{BatchState, JobState, State as _};
@@ -31,9 +32,9 @@ impl ActionPlanner<'_> {
                     None => Err(error),
                 },
             },
-            JobAction::SetPriority(priority) => self.queue.plan_priority(target, priority).await,
-            JobAction::Resume(None) => self.plan_change(target, JobChange::resume()).await,
-            JobAction::Resume(Some(to)) => self.plan_change(target, JobChange::to(to).by_operator()).await,
+            JobAction::SetPriority { priority } => self.queue.plan_priority(target, priority).await,
+            JobAction::Resume { to: None } => self.plan_change(target, JobChange::resume()).await,
+            JobAction::Resume { to: Some(to) } => self.plan_change(target, JobChange::to(to).by_operator()).await,
             JobAction::Hold => self.plan_change(target, JobChange::to(JobState::Held)).await,
             JobAction::Release => self.plan_change(target, JobChange::to(JobState::Pending).by_operator()).await,
             JobAction::Fail => self.plan_change(target, JobChange::to(JobState::Failed)).await,
@@ -55,7 +56,7 @@ impl ActionPlanner<'_> {
         let warnings = warnings(requested, &plan);
         let prepared = Prepared::new(action, needs, Vec::new()).between(Some(plan.from), Some(plan.to)).warn(warnings);
         let prepared = prepared.with_state(Some(plan.from), Some(plan.version));
-        let is_priority = matches!(requested, JobAction::SetPriority(_));
+        let is_priority = matches!(requested, JobAction::SetPriority { .. });
         let priority = is_priority.then_some((plan.priority_before, plan.priority));
         Ok(Prepared { steps: vec![Step::Job(Box::new(plan))], priority, ..prepared })
     }
@@ -101,12 +102,12 @@ fn warnings(action: JobAction, plan: &JobPlan) -> Vec<String> {
     let mut warnings = Vec::new();
     let batch = plan.batch_state;
     match action {
-        JobAction::Resume(_) if matches!(batch, Some(BatchState::Failed)) => warnings.push(format!(
+        JobAction::Resume { .. } if matches!(batch, Some(BatchState::Failed)) => warnings.push(format!(
             "Its batch has failed and was reported as such: when the job completes, no report follows. Then request \
              “Report again” for {}.",
             plan.batch
         )),
-        JobAction::Resume(_) if batch.is_none_or(BatchState::is_final) => {
+        JobAction::Resume { .. } if batch.is_none_or(BatchState::is_final) => {
             warnings.push("Its batch is finished or gone: when the job completes, no report follows.".to_owned());
         }
         JobAction::Release if plan.hold.is_some() => warnings.push(
@@ -119,11 +120,11 @@ fn warnings(action: JobAction, plan: &JobPlan) -> Vec<String> {
              and failed jobs only."
                 .to_owned(),
         ),
-        JobAction::Resume(_)
+        JobAction::Resume { .. }
         | JobAction::Hold
         | JobAction::Release
         | JobAction::Fail
-        | JobAction::SetPriority(_)
+        | JobAction::SetPriority { .. }
         | JobAction::Delete
         | JobAction::Purge { .. } => {}
     }

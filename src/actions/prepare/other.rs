@@ -1,9 +1,10 @@
 //! Actions on access requests, queues, collections, locks and faults.
 
 use super::{ActionPlanner, Prepared, Step, check_precondition, jobs_of};
-use crate::actions::action::{Action, CollectionAction, QueueAction, RequestAction};
+use crate::actions::action::Action;
 use crate::actions::actor::Role;
 use crate::actions::refusal::Refusal;
+use crate::actions::table::{CollectionAction, QueueAction, RequestAction};
 use jiff::Timestamp;
 
 use crate::mirror::Store;

@@ -1,0 +1,364 @@
+//! The table of actions: one row for each action on each kind of target.
+//!
+//! A row is a variant of its target's enum, with its parameter, and its [`ActionSpec`]. The API, the command line, the
+//! buttons and forms of the pages, bulk actions, and the roles that actions require are derived from it. A new action is
+//! a row here, a kind in [`ActionKind`], and its planning in `prepare`.
+
+use super::actor::Role;
+use super::actor::Role::{Admin, Operator};
+use super::kind::ActionKind;
+use super::parameters::{ActionParameters, ReadParameter};
+use super::refusal::Refusal;
+use super::spec::{ActionSpec, Applies, Parameter};
+use super::target::{Target, TargetKind};
+use queuekeeper_queue::RepairKind;
+use queuekeeper_queue::id::Priority;
+use queuekeeper_queue::state::{AccessState, BatchState, JobState, State};
+
+/// An action on one kind of target.
+pub(super) trait TargetAction {
+    /// Its row.
+    fn spec(&self) -> &'static ActionSpec;
+
+    /// Its parameters.
+    fn parameters(&self) -> ActionParameters;
+}
+
+macro_rules! target_actions {
+    ($(#[$doc:meta])* $type:ident for $target:ident {
+        $( $(#[$kind_doc:meta])* $kind:ident $({ $field:ident: $field_type:ty => $parameter:expr })? [ $($spec:tt)* ] )+
+    }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $type {
+            $( $(#[$kind_doc])* $kind $({
+                #[doc = concat!("As [`ActionParameters::", stringify!($field), "`].")]
+                $field: $field_type,
+            })?, )+
+        }
+
+        impl $type {
+            /// The rows, in the order in which they are listed.
+            const ROWS: &'static [ActionSpec] =
+                &[$(ActionSpec { kind: ActionKind::$kind, takes: &[$($parameter)?], $($spec)* }),+];
+
+            /// The action of this kind with these parameters; `None` if the targets do not support it.
+            ///
+            /// # Errors
+            /// [`Refusal::Invalid`] if a parameter is missing, or is none of the action.
+            pub(super) fn read(kind: ActionKind, given: ActionParameters) -> Result<Option<Self>, Refusal> {
+                $(if kind == ActionKind::$kind {
+                    given.check(kind, TargetKind::$target, &[$(stringify!($field))?])?;
+                    return Ok(Some(Self::$kind $({ $field: given.$field.read(kind, stringify!($field))? })?));
+                })+
+                Ok(None)
+            }
+        }
+
+        impl TargetAction for $type {
+            fn spec(&self) -> &'static ActionSpec {
+                match self {
+                    $(Self::$kind { .. } => {
+                        const { &ActionSpec { kind: ActionKind::$kind, takes: &[$($parameter)?], $($spec)* } }
+                    })+
+                }
+            }
+
+            fn parameters(&self) -> ActionParameters {
+                match *self {
+                    $(Self::$kind $({ $field })? => ActionParameters {
+                        $($field: $field.into(),)?
+                        ..ActionParameters::default()
+                    },)+
+                }
+            }
+        }
+    };
+}
+
+/// Force for the purge of an item that cannot be loaded.
+const PURGE_LOCKED: Parameter = Parameter::Force("");
+
+target_actions! {
+    /// An action on a job.
+    JobAction for Job {
+        /// Resumes it in this state; `None` for the state after its last successful one.
+        Resume { to: Option<JobState> => Parameter::To } [
+            role: Operator,
+            summary: "Resume a failed job after its last successful state, or in the state that --to names",
+            effect: "It continues where it stopped, and its retry count rises by one.",
+            applies: Applies::ToJob(|state| state == JobState::Failed, "only a failed job can be resumed"),
+        ]
+        /// Holds it.
+        Hold [
+            role: Operator,
+            summary: "Hold a pending job",
+            effect: "No daemon takes it until it is released.",
+            applies: Applies::ToJob(|state| state == JobState::Pending, ""),
+        ]
+        /// Releases it.
+        Release [
+            role: Operator,
+            summary: "Release a held job",
+            effect: "It becomes pending again, and a daemon takes it when its turn comes.",
+            applies: Applies::ToJob(|state| state == JobState::Held, "only a held job can be released"),
+        ]
+        /// Fails it.
+        Fail [
+            role: Operator,
+            summary: "Fail a job that no daemon is working on",
+            effect: "It is set Failed with the reason as its message, and counts as failed in its batch.",
+            applies: Applies::ToJob(|state| state.may_become(JobState::Failed), ""),
+        ]
+        /// Sets its priority.
+        SetPriority { priority: Priority => Parameter::Priority } [
+            role: Operator,
+            summary: "Set the priority of a job: 0, the most urgent, to 99",
+            effect: "0 is the most urgent, 99 the least. Its position in the queue changes at once.",
+            applies: Applies::ToJob(|state| !state.is_final(), "it is no longer queued, so its priority has no effect"),
+        ]
+        /// Marks it Deleted.
+        Delete [
+            role: Admin,
+            summary: "Mark a failed or held job Deleted",
+            effect: "It is marked Deleted and will never be completed. This cannot be undone.",
+            applies: Applies::ToJob(|state| state.may_become(JobState::Deleted), ""),
+        ]
+        /// Removes its znodes. With `force`, also those of a job that cannot be loaded and is locked.
+        Purge { force: bool => PURGE_LOCKED } [
+            role: Admin,
+            summary: "Remove the znodes of a finished job",
+            effect: "Its znodes are removed with all their data. This cannot be undone.",
+            applies: Applies::ToJob(State::is_final, ""),
+        ]
+    }
+}
+
+target_actions! {
+    /// An action on a batch.
+    BatchAction for Batch {
+        /// Releases it.
+        Release { force: bool => Parameter::Force("Release it although its collection is held") } [
+            role: Operator,
+            summary: "Release a held batch",
+            effect: "It becomes pending again, and a daemon creates its jobs.",
+            applies: Applies::ToBatch(|state| state == BatchState::Held),
+        ]
+        /// Reports it again.
+        ReportAgain [
+            role: Operator,
+            summary: "Report a failed batch again",
+            effect: "A daemon reports to its depositor again which of its jobs completed and which failed.",
+            applies: Applies::ToBatch(|state| state == BatchState::Failed),
+        ]
+        /// Deletes it with its jobs.
+        Delete [
+            role: Admin,
+            summary: "Delete a failed or held batch with all its jobs",
+            effect: "All its jobs are deleted with it, and the znodes of all are removed. This cannot be undone.",
+            applies: Applies::ToBatch(|state| state.may_become(BatchState::Deleted)),
+        ]
+        /// Removes its znodes and those of its jobs.
+        Purge { force: bool => PURGE_LOCKED } [
+            role: Admin,
+            summary: "Remove the znodes of a finished batch and of its jobs",
+            effect: "Its znodes are removed with all their data. This cannot be undone.",
+            applies: Applies::ToBatch(State::is_final),
+        ]
+    }
+}
+
+target_actions! {
+    /// An action on an access request.
+    RequestAction for Request {
+        /// Moves it back to Pending.
+        Resume [
+            role: Operator,
+            summary: "Resume a failed access request",
+            effect: "It returns to Pending, and a daemon takes it again.",
+            applies: Applies::ToRequest(|state| state == AccessState::Failed),
+        ]
+        /// Marks it Deleted.
+        Delete [
+            role: Admin,
+            summary: "Mark an access request Deleted",
+            effect: "It is marked Deleted and will never be completed. This cannot be undone.",
+            applies: Applies::ToRequest(|state| state.may_become(AccessState::Deleted)),
+        ]
+        /// Removes its znodes.
+        Purge { force: bool => PURGE_LOCKED } [
+            role: Admin,
+            summary: "Remove the znodes of a finished access request",
+            effect: "Its znodes are removed with all their data. This cannot be undone.",
+            applies: Applies::ToRequest(State::is_final),
+        ]
+    }
+}
+
+target_actions! {
+    /// An action on a queue.
+    QueueAction for Queue {
+        /// Pauses it.
+        Pause [
+            role: Operator,
+            summary: "Pause the queue, so that the daemons take nothing from it",
+            effect: "No daemon takes items from it until it is unpaused. They finish what they are working on.",
+            applies: Applies::Always,
+        ]
+        /// Unpauses it.
+        Unpause [
+            role: Operator,
+            summary: "Unpause the queue",
+            effect: "The daemons take items from it again.",
+            applies: Applies::Always,
+        ]
+    }
+}
+
+target_actions! {
+    /// An action on a collection.
+    CollectionAction for Collection {
+        /// Holds it.
+        Hold [
+            role: Operator,
+            summary: "Hold the collection, so that its pending jobs become Held",
+            effect: "Its pending jobs become Held when a daemon reaches them, and stay so until they are released.",
+            applies: Applies::Always,
+        ]
+        /// Releases it.
+        Release { with_jobs: bool => Parameter::WithJobs } [
+            role: Operator,
+            summary: "Release the collection",
+            effect: "Its pending jobs are taken again. Held ones stay Held, unless they are released with it.",
+            applies: Applies::Always,
+        ]
+    }
+}
+
+target_actions! {
+    /// An action on a lock.
+    LockAction for Lock {
+        /// Breaks it.
+        BreakLock { force: bool => Parameter::Force("Break it although it is not a fault (only if no daemon is working under it)") } [
+            role: Admin,
+            summary: "Remove a lock that will not be released",
+            effect: "The lock is removed, and any daemon may take the item that it protects.",
+            applies: Applies::Always,
+        ]
+    }
+}
+
+target_actions! {
+    /// An action on a fault.
+    FaultAction for Fault {
+        /// Repairs it.
+        Repair { force: bool => Parameter::Force("Repair it although it is locked (only if no daemon is working on the item)") } [
+            role: Operator,
+            summary: "Repair the fault",
+            effect: "The missing or wrong znodes are written as the rest of the tree implies.",
+            applies: Applies::Always,
+        ]
+    }
+}
+
+target_actions! {
+    /// An action on all batches.
+    BatchesAction for Batches {
+        /// Purges those that are Completed or Deleted.
+        CleanUp [
+            role: Admin,
+            summary: "Purge every batch that is Completed or Deleted, with its jobs",
+            effect: "The znodes of every batch that is Completed or Deleted are removed, with those of its jobs. This cannot be \
+             undone.",
+            applies: Applies::Always,
+        ]
+    }
+}
+
+impl TargetKind {
+    /// The actions that are supported for targets of this kind.
+    #[must_use]
+    pub fn actions(self) -> &'static [ActionSpec] {
+        match self {
+            Self::Job => JobAction::ROWS,
+            Self::Batch => BatchAction::ROWS,
+            Self::Request => RequestAction::ROWS,
+            Self::Queue => QueueAction::ROWS,
+            Self::Collection => CollectionAction::ROWS,
+            Self::Lock => LockAction::ROWS,
+            Self::Fault => FaultAction::ROWS,
+            Self::Batches => BatchesAction::ROWS,
+        }
+    }
+}
+
+impl Target {
+    /// The actions that are supported for it, in any state.
+    pub fn actions(&self) -> impl Iterator<Item = &'static ActionSpec> {
+        self.kind().actions().iter()
+    }
+
+    /// The table row of an action on it; `None` if the action is not supported for it.
+    #[must_use]
+    pub fn spec(&self, kind: ActionKind) -> Option<&'static ActionSpec> {
+        self.actions().find(|spec| spec.kind == kind)
+    }
+
+    /// The role that an action on it requires; `None` if the action is not supported for it.
+    #[must_use]
+    pub fn role(&self, kind: ActionKind) -> Option<Role> {
+        self.spec(kind).map(|spec| self.role_for(spec))
+    }
+
+    /// The role that the action of a row requires on it.
+    pub(super) fn role_for(&self, spec: &ActionSpec) -> Role {
+        match self {
+            // Breaking a lock requires the same role, whether as a lock or as a fault.
+            Self::Fault(fault, _) if fault.repair_kind() == RepairKind::BreaksLock => Role::Admin,
+            _ => spec.role,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_action_is_supported_for_a_target_and_listed_once_for_each() {
+        let rows =
+            || TargetKind::ALL.into_iter().flat_map(|target| target.actions().iter().map(move |row| (target, row)));
+        for kind in ActionKind::ALL {
+            assert!(rows().any(|(_, row)| row.kind == kind), "{kind}");
+        }
+        for (target, row) in rows() {
+            let same = rows().filter(|(other, found)| *other == target && found.kind == row.kind).count();
+            assert_eq!(same, 1, "{target:?} {}", row.kind);
+            assert!(row.effect.ends_with('.') && !row.summary.ends_with('.'), "{target:?} {}", row.kind);
+            assert_eq!(row.kind.is_destructive(), row.role == Admin, "{target:?} {}", row.kind);
+        }
+    }
+    #[test]
+    fn the_readme_lists_the_actions_of_each_target() {
+        let readme = include_str!("../../README.md");
+        for target in TargetKind::ALL {
+            let name = match target {
+                TargetKind::Job => "a job",
+                TargetKind::Batch => "a batch",
+                TargetKind::Request => "an access request",
+                TargetKind::Queue => "a queue",
+                TargetKind::Collection => "a collection",
+                TargetKind::Lock => "a lock, such as that of a job",
+                TargetKind::Fault => "a fault",
+                TargetKind::Batches => "all finished batches",
+            };
+            let row = readme.lines().find_map(|line| line.strip_prefix(&format!("| {name} | "))).unwrap_or_default();
+            // What stands in brackets is said of the action before it.
+            let row: String =
+                row.trim_end_matches(" |").split('(').map(|text| text.rsplit(')').next().unwrap()).collect();
+            let listed: Vec<_> = row.split(',').map(str::trim).collect();
+            let titles: Vec<_> = target.actions().iter().map(|spec| spec.kind.title().to_lowercase()).collect();
+            assert_eq!(listed, titles, "{name}");
+        }
+    }
+}
