@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::payload::Alert;
-use crate::actions::{ActionKind, Fault, JobState, State as _};
+use crate::actions::{ActionKind, Fault, JobState, RepairKind, State as _};
 
 /// The mode of a rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -132,22 +132,20 @@ impl Remedy {
         }
     }
 
-    /// The faults that its selector may have.
+    /// Whether its selector may have this fault.
     #[must_use]
-    pub fn faults(self) -> &'static [Fault] {
+    pub fn may_select(self, fault: Fault) -> bool {
         match self {
-            Self::RepairFaults => &[
-                Fault::OrphanEntry,
-                Fault::StrayEntry,
-                Fault::DuplicateEntry,
-                Fault::MissingEntry,
-                Fault::DuplicateReference,
-                Fault::MissingReference,
-                Fault::PriorityOutOfRange,
-            ],
-            Self::BreakLocks => &[Fault::LeakedLock, Fault::LeakedStorageLock],
-            Self::HoldCollections | Self::ResumeJobs | Self::ReleaseJobs | Self::DeleteJobs | Self::PurgeJobs => &[],
+            Self::RepairFaults => fault.may_be_repaired_unattended(),
+            Self::BreakLocks => fault.repair_kind() == RepairKind::BreaksLock,
+            Self::HoldCollections | Self::ResumeJobs | Self::ReleaseJobs | Self::DeleteJobs | Self::PurgeJobs => false,
         }
+    }
+
+    /// The faults that its selector may have, in the order in which they are listed.
+    #[must_use]
+    pub fn faults(self) -> Vec<Fault> {
+        Fault::ALL.into_iter().filter(|fault| self.may_select(*fault)).collect()
     }
 }
 

@@ -214,7 +214,7 @@ fn selector(
     }
     match keys.faults {
         None if remedy.faults().is_empty() => {}
-        None if remedy == Remedy::BreakLocks => select.faults = remedy.faults().to_vec(),
+        None if remedy == Remedy::BreakLocks => select.faults = remedy.faults(),
         None => {
             return Err(at(
                 line,
@@ -226,7 +226,7 @@ fn selector(
         }
         Some(faults) => {
             for fault in faults {
-                let found = Fault::from_label(&fault.value).filter(|found| remedy.faults().contains(found));
+                let found = Fault::from_label(&fault.value).filter(|found| remedy.may_select(*found));
                 let known = || one_of("faults", remedy.faults().iter().map(|fault| fault.label()));
                 select.faults.push(found.ok_or_else(|| at(fault.referenced.line(), known()))?);
             }

@@ -13,6 +13,7 @@ macro_rules! faults {
         severity: $severity:ident,
         blocks: [$($blocks:ident),*],
         repair: $repair:expr,
+        is_unattended: $is_unattended:literal,
     } )+) => {
         /// A kind of fault.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,6 +34,7 @@ macro_rules! faults {
                             severity: Severity::$severity,
                             blocks: &[$(Blocks::$blocks),*],
                             repair: $repair,
+                            is_unattended: $is_unattended,
                         };
                         &SPEC
                     })+
@@ -51,6 +53,7 @@ struct FaultSpec {
     severity: Severity,
     blocks: &'static [Blocks],
     repair: RepairKind,
+    is_unattended: bool,
 }
 
 faults! {
@@ -63,6 +66,7 @@ faults! {
         severity: Error,
         blocks: [Head],
         repair: Writes,
+        is_unattended: true,
     }
     /// A queue entry whose job is gone.
     StrayEntry "stray_entry" {
@@ -72,6 +76,7 @@ faults! {
         severity: Warning,
         blocks: [],
         repair: Writes,
+        is_unattended: true,
     }
     /// More than one queue entry of a job.
     DuplicateEntry "duplicate_entry" {
@@ -81,6 +86,7 @@ faults! {
         severity: Error,
         blocks: [],
         repair: Writes,
+        is_unattended: true,
     }
     /// A job that is not final, without the queue entry for its state and priority.
     MissingEntry "missing_entry" {
@@ -90,6 +96,7 @@ faults! {
         severity: Error,
         blocks: [Job],
         repair: Writes,
+        is_unattended: true,
     }
     /// More than one reference to a job.
     DuplicateReference "duplicate_reference" {
@@ -99,6 +106,7 @@ faults! {
         severity: Error,
         blocks: [],
         repair: Writes,
+        is_unattended: true,
     }
     /// A job without its reference, a reference that its status contradicts, or one whose job is gone.
     MissingReference "missing_reference" {
@@ -109,6 +117,7 @@ faults! {
         severity: Error,
         blocks: [],
         repair: Writes,
+        is_unattended: true,
     }
     /// A job that the Java daemons cannot load.
     UnloadableJob "unloadable_job" {
@@ -122,6 +131,7 @@ faults! {
         severity: Error,
         blocks: [Job, Head],
         repair: Writes,
+        is_unattended: false,
     }
     /// A batch that the Java daemons cannot load.
     UnloadableBatch "unloadable_batch" {
@@ -133,6 +143,7 @@ faults! {
         severity: Error,
         blocks: [Batch, Head],
         repair: Writes,
+        is_unattended: false,
     }
     /// An access request that the Java daemons cannot load.
     UnloadableRequest "unloadable_request" {
@@ -143,6 +154,7 @@ faults! {
         severity: Error,
         blocks: [Request, Head],
         repair: Writes,
+        is_unattended: false,
     }
     /// A job, batch or request without any of its children.
     UnfinishedCreation "unfinished_creation" {
@@ -153,6 +165,7 @@ faults! {
         severity: Error,
         blocks: [Job, Batch, Request, Head],
         repair: Writes,
+        is_unattended: false,
     }
     /// A znode whose name the daemons cannot parse: no queue entry in a state's folder, or an id without ten digits.
     MalformedName "malformed_name" {
@@ -165,6 +178,7 @@ faults! {
         severity: Error,
         blocks: [Job, Batch],
         repair: Writes,
+        is_unattended: false,
     }
     /// A batch whose state and references contradict each other, or that no daemon takes.
     ContradictingBatch "contradicting_batch" {
@@ -175,6 +189,7 @@ faults! {
         severity: Error,
         blocks: [Batch],
         repair: Another("check its jobs, its references, and the daemon that takes batches"),
+        is_unattended: false,
     }
     /// A priority that does not have two digits.
     PriorityOutOfRange "priority_out_of_range" {
@@ -185,6 +200,7 @@ faults! {
         severity: Error,
         blocks: [Job, Head],
         repair: Writes,
+        is_unattended: true,
     }
     /// A lock that will not be released by itself.
     LeakedLock "leaked_lock" {
@@ -195,6 +211,7 @@ faults! {
         severity: Error,
         blocks: [Job, Batch, Request],
         repair: BreaksLock,
+        is_unattended: false,
     }
     /// The lock of an object that no job is storing.
     LeakedStorageLock "leaked_storage_lock" {
@@ -204,6 +221,7 @@ faults! {
         severity: Error,
         blocks: [],
         repair: BreaksLock,
+        is_unattended: false,
     }
     /// A deleted batch that looks as if its report were due.
     DeletedBatchBlocksReporting "deleted_batch_blocks_reporting" {
@@ -214,6 +232,7 @@ faults! {
         severity: Error,
         blocks: [Batch, Head],
         repair: Writes,
+        is_unattended: false,
     }
     /// A batch that will not be reported, or not be cleaned up.
     BatchWithoutEnd "batch_without_end" {
@@ -224,6 +243,7 @@ faults! {
         severity: Error,
         blocks: [Batch],
         repair: Writes,
+        is_unattended: false,
     }
     /// Jobs wait and no daemon takes any.
     NoDaemon "no_daemon" {
@@ -233,6 +253,7 @@ faults! {
         severity: Error,
         blocks: [State],
         repair: Another("start the daemons, or check their logs for the reason why they take no jobs"),
+        is_unattended: false,
     }
     /// A state that no job leaves.
     StuckState "stuck_state" {
@@ -242,6 +263,7 @@ faults! {
         severity: Error,
         blocks: [State],
         repair: Another("check the daemons for that state and what is at its head"),
+        is_unattended: false,
     }
     /// Pending jobs of a held collection, or held jobs of one that is not held.
     HeldCollectionBacklog "held_collection_backlog" {
@@ -252,6 +274,7 @@ faults! {
         severity: Warning,
         blocks: [],
         repair: Another("release the collection, or the Held jobs of one that is not held"),
+        is_unattended: false,
     }
     /// A pause or hold of more than a day.
     ForgottenPause "forgotten_pause" {
@@ -261,6 +284,7 @@ faults! {
         severity: Warning,
         blocks: [],
         repair: Another("unpause the queue, or release the collection"),
+        is_unattended: false,
     }
     /// A batch UUID that leads to no batch, or a batch that its UUID does not lead to.
     DanglingUuid "dangling_uuid" {
@@ -270,6 +294,7 @@ faults! {
         severity: Warning,
         blocks: [],
         repair: Writes,
+        is_unattended: false,
     }
     /// A folder of nearly as many children as a Java client can list.
     FolderNearLimit "folder_near_limit" {
@@ -279,6 +304,7 @@ faults! {
         severity: Warning,
         blocks: [],
         repair: Another("purge finished items"),
+        is_unattended: false,
     }
     /// A failed job that was resumed as often as makes sense.
     RetriesExhausted "retries_exhausted" {
@@ -288,6 +314,7 @@ faults! {
         severity: Error,
         blocks: [Job],
         repair: Another("resume the job once its cause is fixed, or delete it"),
+        is_unattended: false,
     }
 }
 
@@ -342,7 +369,14 @@ impl Fault {
         self.spec().repair
     }
 
-    /// The same for one item that shows it: the right values follow for some items, and never for others.
+    /// Whether a program may repair it without a person who looks at the item: the repair only creates or removes an entry
+    /// or a reference, and all that it writes follows from the job's own znodes.
+    #[must_use]
+    pub fn may_be_repaired_unattended(self) -> bool {
+        self.spec().is_unattended
+    }
+
+    /// The same as [`Fault::repair_kind`] for one item that shows it: the right values follow for some items, and never for others.
     #[must_use]
     pub fn repair_kind_of(self, item: &Path) -> RepairKind {
         match (self, item) {

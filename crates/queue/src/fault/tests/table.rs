@@ -63,3 +63,13 @@ fn some_faults_are_repaired_for_some_items_only() {
     let lock = Path::parse("/jobs/jid0000000042/lock");
     assert_eq!(Fault::LeakedLock.repair_kind_of(&lock), BreaksLock);
 }
+
+#[test]
+fn only_a_repair_that_writes_is_made_unattended() {
+    for fault in Fault::ALL.into_iter().filter(|fault| fault.may_be_repaired_unattended()) {
+        assert_eq!(fault.repair_kind(), Writes, "{fault}");
+    }
+    let found = [Fault::OrphanEntry, Fault::UnloadableJob, Fault::LeakedLock, Fault::BatchWithoutEnd]
+        .map(Fault::may_be_repaired_unattended);
+    assert_eq!(found, [true, false, false, false]);
+}
