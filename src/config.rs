@@ -24,6 +24,8 @@ pub use file::{
     TokenLineError, Tokens, expiry,
 };
 pub use source::FileError;
+#[cfg(test)]
+pub(crate) use telemetry_path::RESERVED;
 pub use telemetry_path::{TelemetryPath, TelemetryPathError};
 pub use web_file::{Users, Validity, WebFile};
 
@@ -124,7 +126,7 @@ pub struct Mirror {
     pub drift_interval: Option<Duration>,
     /// The interval at which the servers' clock is measured by a write to `/queuekeeper/clock`; `None` for never.
     pub clock_interval: Option<Duration>,
-    /// Whether the servers are asked from where their clients are connected.
+    /// Whether the servers are queried for the addresses of their clients.
     pub session_addresses: bool,
     /// The maximum size of outstanding responses while the tree is read, in bytes.
     pub read_budget_bytes: u64,

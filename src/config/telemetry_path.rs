@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The first segments of paths that the pages and the API use.
-const RESERVED: [&str; 21] = [
+/// The first segments of paths that the pages and the API use; a test compares them with the routes.
+pub(crate) const RESERVED: [&str; 21] = [
     "-",
     "access",
     "api",

@@ -7,6 +7,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
 use utoipa::OpenApi;
+use utoipa::openapi::tag::Tag;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -51,49 +52,81 @@ pub(super) use audit::{list as audit_list, on as audit_on};
 )]
 struct Document;
 
+/// The parts of the API, by the first segment of their paths, and their tags.
+#[derive(Default)]
+struct Parts {
+    tags: Vec<Tag>,
+    api: OpenApiRouter<State>,
+}
+
+impl Parts {
+    /// Adds the routes of a part, and what it is about.
+    fn part(mut self, means: &str, routes: OpenApiRouter<State>) -> Self {
+        self.tags.extend(routes.get_openapi().paths.paths.keys().next().map(|path| document::tag(path, means)));
+        Self { tags: self.tags, api: self.api.merge(routes) }
+    }
+}
+
 /// The description (OpenAPI 3.1), and the routes that it describes.
 pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<Route>, axum::Router<State>) {
-    let api = OpenApiRouter::new()
-        .routes(routes!(status::status))
-        .routes(routes!(identity::identity))
-        .routes(routes!(jobs::jobs))
-        .routes(routes!(jobs::jobs_csv))
-        .routes(routes!(failures::failures))
-        .routes(routes!(failures::failures_csv))
-        .routes(routes!(job::job))
-        .routes(routes!(job::diagnosis))
-        .routes(routes!(tree::tree_root))
-        .routes(routes!(tree::tree))
-        .routes(routes!(overview::overview))
-        .routes(routes!(overview::history))
-        .routes(routes!(batches::batches))
-        .routes(routes!(batches::batches_csv))
-        .routes(routes!(batches::batch))
-        .routes(routes!(access::access))
-        .routes(routes!(access::access_csv))
-        .routes(routes!(locks::locks))
-        .routes(routes!(locks::locks_csv))
-        .routes(routes!(faults::faults))
-        .routes(routes!(faults::faults_csv))
-        .routes(routes!(audit::audit))
-        .routes(routes!(audit::audit_csv))
-        .routes(routes!(actions::action))
-        .routes(routes!(actions::action_by_id))
-        .routes(routes!(actions::cancel))
-        .routes(routes!(actions::freeze))
-        .routes(routes!(actions::execute))
-        .routes(routes!(rules::rules))
-        .routes(routes!(rules::reset))
-        .routes(routes!(rules::pause))
-        .routes(routes!(rules::unpause))
-        .merge(alerts::router());
-    let (router, mut document) = OpenApiRouter::with_openapi(Document::openapi()).nest(PREFIX, api).split_for_parts();
+    let routes = OpenApiRouter::<State>::new;
+    let parts = Parts::default()
+        .part("Whether the figures are current", routes().routes(routes!(status::status)))
+        .part("The caller", routes().routes(routes!(identity::identity)))
+        .part("Whether the queue flows", routes().routes(routes!(overview::overview)))
+        .part("The last hours", routes().routes(routes!(overview::history)))
+        .part(
+            "Jobs, in lists and one by one",
+            routes()
+                .routes(routes!(jobs::jobs))
+                .routes(routes!(jobs::jobs_csv))
+                .routes(routes!(job::job))
+                .routes(routes!(job::diagnosis)),
+        )
+        .part(
+            "Failed jobs, in groups of one cause",
+            routes().routes(routes!(failures::failures)).routes(routes!(failures::failures_csv)),
+        )
+        .part(
+            "Batches, in lists and one by one",
+            routes()
+                .routes(routes!(batches::batches))
+                .routes(routes!(batches::batches_csv))
+                .routes(routes!(batches::batch)),
+        )
+        .part("Access requests", routes().routes(routes!(access::access)).routes(routes!(access::access_csv)))
+        .part("Locks and their holders", routes().routes(routes!(locks::locks)).routes(routes!(locks::locks_csv)))
+        .part(
+            "Faults: what is broken in the tree",
+            routes().routes(routes!(faults::faults)).routes(routes!(faults::faults_csv)),
+        )
+        .part(
+            "Actions and their outcome",
+            routes()
+                .routes(routes!(actions::action))
+                .routes(routes!(actions::action_by_id))
+                .routes(routes!(actions::cancel)),
+        )
+        .part("Actions on many jobs", routes().routes(routes!(actions::freeze)).routes(routes!(actions::execute)))
+        .part("The audit trail", routes().routes(routes!(audit::audit)).routes(routes!(audit::audit_csv)))
+        .part("Alertmanager's webhook", alerts::router())
+        .part(
+            "Rules that act on alerts",
+            routes()
+                .routes(routes!(rules::rules))
+                .routes(routes!(rules::reset))
+                .routes(routes!(rules::pause))
+                .routes(routes!(rules::unpause)),
+        )
+        .part("Any znode", routes().routes(routes!(tree::tree_root)).routes(routes!(tree::tree)));
+    let (router, mut document) =
+        OpenApiRouter::with_openapi(Document::openapi()).nest(PREFIX, parts.api).split_for_parts();
     let paths = document.paths.paths.iter();
     let routes = paths.map(|(path, item)| Route { pattern: path.clone(), is_read: item.get.is_some() }).collect();
     // OpenAPI has no syntax for the router's catch-all parameters.
     let paths = std::mem::take(&mut document.paths.paths);
     document.paths.paths = paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
-    document::complete(&mut document);
+    document::complete(&mut document, parts.tags);
     (document, routes, router)
 }
 

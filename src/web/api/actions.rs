@@ -6,10 +6,11 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde::Deserialize;
 use utoipa::ToSchema;
+use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 use super::Answer;
 use crate::actions::audit::ActionId;
-use crate::actions::{ActionParameters, BulkAction, ListOf, ListOrigin, Precondition, Role, Source};
+use crate::actions::{ActionKind, ActionParameters, BulkAction, ListOf, ListOrigin, Precondition, Role, Source};
 use crate::views::actions::{ActionView, FrozenList};
 use crate::web::actions::{
     ActionRequest, action_kind, find_action, job_state, no_action, plan, priority, reason, target,
@@ -30,9 +31,8 @@ const LONGEST_KEY: usize = 200;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ActionBody {
-    /// Which action: `resume`, `hold`, `release`, `fail`, `set_priority`, `report_again`, `delete`, `purge`,
-    /// `clean_up`, `break_lock`, `pause`, `unpause` or `repair`.
-    #[schema(example = "resume")]
+    /// Which action.
+    #[schema(schema_with = action_names)]
     action: String,
     /// Its target: `jid0000000042`, `bid0000000042`, `small/qid0000000042`, `queue:ingest`, `collection:MNEMONIC`,
     /// `lock:PATH`, `fault:NAME:PATH` or `batches`.
@@ -81,7 +81,7 @@ pub(super) struct PreconditionBody {
 #[serde(deny_unknown_fields)]
 pub(super) struct ListBody {
     /// Which action on each item.
-    #[schema(example = "resume")]
+    #[schema(schema_with = action_names)]
     action: String,
     /// The items, each as `on` of an action; not together with `jobs`.
     #[serde(default)]
@@ -271,6 +271,12 @@ impl ActionBody {
             precondition: precondition.transpose()?,
         })
     }
+}
+
+/// The names of the actions.
+fn action_names() -> Object {
+    let names = ActionKind::ALL.map(ActionKind::label);
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names)).examples(["resume"]).build()
 }
 
 fn key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {

@@ -4,7 +4,7 @@
 use utoipa::openapi::path::{Operation, ParameterIn};
 use utoipa::openapi::schema::Schema;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::tag::TagBuilder;
+use utoipa::openapi::tag::{Tag, TagBuilder};
 use utoipa::openapi::{Content, OpenApi, Ref, RefOr, Response, ResponseBuilder, Server};
 
 use super::{PREFIX, csv};
@@ -100,28 +100,13 @@ const COMMON: [Common; 9] = [
     },
 ];
 
-/// The parts of the API, by the first segment of their paths.
-const TAGS: [(&str, &str); 16] = [
-    ("status", "Whether the figures are current"),
-    ("identity", "The caller"),
-    ("overview", "Whether the queue flows"),
-    ("history", "The last hours"),
-    ("jobs", "Jobs, in lists and one by one"),
-    ("failures", "Failed jobs, in groups of one cause"),
-    ("batches", "Batches, in lists and one by one"),
-    ("access", "Access requests"),
-    ("locks", "Locks and their holders"),
-    ("faults", "Faults: what is broken in the tree"),
-    ("actions", "Actions and their outcome"),
-    ("lists", "Actions on many jobs"),
-    ("audit", "The audit trail"),
-    ("alerts", "Alertmanager's webhook"),
-    ("rules", "Rules that act on alerts"),
-    ("tree", "Any znode"),
-];
+/// The tag of a part of the API, from any of its paths.
+pub(super) fn tag(path: &str, means: &str) -> Tag {
+    TagBuilder::new().name(part_of(path)).description(Some(means)).build()
+}
 
 /// Completes the description.
-pub(super) fn complete(document: &mut OpenApi) {
+pub(super) fn complete(document: &mut OpenApi, tags: Vec<Tag>) {
     // Relative to the document itself, which a proxy may serve below any prefix.
     document.servers = Some(vec![Server::new("../..")]);
     document.info.description.get_or_insert_default().extend([" ", csv::FORMAT]);
@@ -135,7 +120,7 @@ pub(super) fn complete(document: &mut OpenApi) {
     // The server's configuration decides whether a login is required.
     let by = SecurityRequirement::new::<_, _, &str>;
     document.security = Some(vec![SecurityRequirement::default(), by("basic", []), by("bearer", [])]);
-    let mut used = Vec::new();
+    document.tags = Some(tags);
     for (path, item) in &mut document.paths.paths {
         let part = part_of(path);
         let is_csv = path.ends_with(csv::ENDING);
@@ -145,13 +130,9 @@ pub(super) fn complete(document: &mut OpenApi) {
                 if is_csv {
                     operation.description = Some(csv::DESCRIPTION.to_owned());
                 }
-                used.push(part.to_owned());
             }
         }
     }
-    let tags = TAGS.into_iter().filter(|(tag, _)| used.iter().any(|part| part == tag));
-    let tags = tags.map(|(name, means)| TagBuilder::new().name(name).description(Some(means)).build());
-    document.tags = Some(tags.collect());
 }
 
 /// The part of the API that a path belongs to: its first segment, without the ending of a format.
@@ -202,7 +183,7 @@ mod tests {
         let mut parts: Vec<_> = document.paths.paths.keys().map(|path| part_of(path)).collect();
         parts.sort_unstable();
         parts.dedup();
-        let mut tags = TAGS.map(|(tag, _)| tag);
+        let mut tags: Vec<_> = document.tags.iter().flatten().map(|tag| &*tag.name).collect();
         tags.sort_unstable();
         assert_eq!(parts, tags);
     }
