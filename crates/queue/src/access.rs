@@ -3,11 +3,12 @@
 use jiff::Timestamp;
 use zookeeper_client::Stat;
 
-use super::batch::{ItemChange, ItemChanged, check_status, check_version, readable_state};
+use super::batch::{check_status, check_version, readable_state};
 use super::error::Error;
 use super::handle::{Found, Queue, Read, instant};
 use super::id::RequestId;
-use super::lock::{ChangeAttempt, ChangeTarget, Lock, PendingChange, Unlocked};
+use super::item::{ItemChange, ItemChanged, ItemUpdate, LockedItem, PendingUpdate};
+use super::lock::{ChangeTarget, Lock, Unlocked};
 use super::path::{AccessQueue, Path, RequestNode};
 use super::record::{self, Decoded, ItemStatus, Token};
 use super::state::AccessState;
@@ -40,14 +41,7 @@ pub struct LockedRequest {
     pub version: i32,
     /// Its lock.
     pub lock: Lock,
-    pub(super) pending: PendingChange<RequestUpdate, ItemChanged<AccessState>>,
-}
-
-/// A change of a request that is held, for comparison: the same change with another token is another.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct RequestUpdate {
-    change: ItemChange<AccessState>,
-    token: Option<Vec<u8>>,
+    pub(super) pending: PendingUpdate<AccessState, Vec<u8>>,
 }
 
 /// Which request a change is meant for: made from its queue and id, the request in whatever state it is; from a
@@ -159,6 +153,36 @@ impl Request {
     }
 }
 
+impl LockedItem for LockedRequest {
+    type State = AccessState;
+    type Written = Vec<u8>;
+
+    fn pending(&self) -> &PendingUpdate<AccessState, Vec<u8>> {
+        &self.pending
+    }
+
+    fn lock(&self) -> &Lock {
+        &self.lock
+    }
+
+    fn status(&self) -> Path {
+        self.request.path(RequestNode::Status)
+    }
+
+    async fn plan(
+        &self,
+        queue: &Queue,
+        update: &ItemUpdate<AccessState, Vec<u8>>,
+        now: Timestamp,
+    ) -> Result<(Transaction, ItemChanged<AccessState>), Error> {
+        queue.plan_request_change(self, &update.change, update.written.as_deref(), now).await
+    }
+
+    fn entered(&mut self, changed: ItemChanged<AccessState>) {
+        (self.state, self.version) = (changed.to, changed.version);
+    }
+}
+
 impl Queue {
     /// Reads an access request, in one round trip.
     ///
@@ -231,10 +255,7 @@ impl Queue {
         change: &ItemChange<AccessState>,
         now: Timestamp,
     ) -> Result<ItemChanged<AccessState>, Error> {
-        let changed = self.change_under_request(locked, change, (None, now), false).await?;
-        locked.pending.clear();
-        (locked.state, locked.version) = (changed.to, changed.version);
-        Ok(changed)
+        self.step_item(locked, change, now).await
     }
 
     /// Changes the state of a request that we hold, and its token where one is given, and releases it, in one `multi`.
@@ -249,24 +270,7 @@ impl Queue {
         token: Option<&[u8]>,
         now: Timestamp,
     ) -> Result<ItemChanged<AccessState>, Error> {
-        self.change_under_request(locked, change, (token, now), true).await
-    }
-
-    async fn change_under_request(
-        &self,
-        locked: &LockedRequest,
-        change: &ItemChange<AccessState>,
-        (token, now): (Option<&[u8]>, Timestamp),
-        releases: bool,
-    ) -> Result<ItemChanged<AccessState>, Error> {
-        let update = RequestUpdate { change: change.clone(), token: token.map(<[u8]>::to_vec) };
-        if let Some((changed, _)) = self.outcome_of(&locked.pending, &update, releases).await? {
-            return Ok(changed);
-        }
-        let (transaction, done) = self.plan_request_change(locked, change, token, now).await?;
-        let attempt = ChangeAttempt { change: update, releases, done };
-        let status = locked.request.path(RequestNode::Status);
-        self.commit_attempt((&locked.pending, &locked.lock), attempt, &status, &transaction).await.map(|_| done)
+        self.finish_item(locked, change.clone(), token.map(<[u8]>::to_vec), now).await
     }
 
     /// Releases a request that we hold, unchanged, as [`Queue::unlock_job`] does a job.

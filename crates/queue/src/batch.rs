@@ -6,7 +6,8 @@ use zookeeper_client::Stat;
 use super::error::{ConflictKind, Error};
 use super::handle::{Found, Queue, Read, instant};
 use super::id::{BatchId, JobId};
-use super::lock::{ChangeTarget, Lock, PendingChange};
+use super::item::PendingUpdate;
+use super::lock::{ChangeTarget, Lock};
 use super::path::{BatchNode, Path};
 use super::record::{self, Decoded, ItemStatus, Malformed, Submission};
 use super::state::{BatchState, Outcome, State};
@@ -16,8 +17,6 @@ mod change;
 mod plan;
 mod report;
 
-use change::BatchUpdate;
-pub use change::{ItemChange, ItemChanged};
 pub use plan::BatchPlan;
 pub use report::BatchReport;
 
@@ -49,7 +48,7 @@ pub struct LockedBatch {
     pub version: i32,
     /// Its lock.
     pub lock: Lock,
-    pub(super) pending: PendingChange<BatchUpdate, ItemChanged<BatchState>>,
+    pub(super) pending: PendingUpdate<BatchState, BatchReport>,
 }
 
 /// Which batch a change is meant for: made from a [`BatchId`], the batch in whatever state it is; from a [`Batch`],

@@ -59,7 +59,7 @@ fn a_change_applies_only_to_what_its_caller_saw() {
     let lock = locked().lock().unwrap();
     let held = ConflictKind::Locked { session: None, since: lock.since };
     assert_eq!(bare.check(&locked()), Err(Error::conflict(lock.path.clone(), held)));
-    let pending = PendingChange::default();
+    let pending = PendingUpdate::default();
     let ours = LockedRequest { request: locked(), state: AccessState::Failed, version: 3, lock: lock.clone(), pending };
     let ours = RequestTarget::from(&ours);
     assert_eq!((ours.check(&locked()), ours.held(), ours.lock_path()), (Ok(()), Some(&lock), lock.path.clone()));

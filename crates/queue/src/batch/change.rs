@@ -5,77 +5,45 @@ use jiff::Timestamp;
 use super::{Batch, BatchReport, BatchTarget, LockedBatch};
 use crate::error::Error;
 use crate::handle::Queue;
-use crate::lock::{ChangeAttempt, ChangeTarget, Lock, Unlocked};
+use crate::item::{ItemChange, ItemChanged, ItemUpdate, LockedItem, PendingUpdate};
+use crate::lock::{ChangeTarget, Lock, Unlocked};
 use crate::path::{BatchNode, Path};
 use crate::record;
-use crate::state::{BatchState, State};
+use crate::state::BatchState;
 use crate::transaction::Transaction;
 
-/// A change of a batch's or an access request's state.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ItemChange<S> {
-    /// `None` for the next state on the success path.
-    pub(crate) to: Option<S>,
-    pub(crate) message: String,
-    pub(crate) operator: bool,
-}
+impl LockedItem for LockedBatch {
+    type State = BatchState;
+    type Written = BatchReport;
 
-impl<S: State> ItemChange<S> {
-    /// To the next state on the success path.
-    #[must_use]
-    pub fn success() -> Self {
-        Self { to: None, message: String::new(), operator: false }
+    fn pending(&self) -> &PendingUpdate<BatchState, BatchReport> {
+        &self.pending
     }
 
-    /// To a named state.
-    #[must_use]
-    pub fn to(state: S) -> Self {
-        Self { to: Some(state), message: String::new(), operator: false }
+    fn lock(&self) -> &Lock {
+        &self.lock
     }
 
-    /// Says so in the status.
-    #[must_use]
-    pub fn with_message(mut self, message: impl Into<String>) -> Self {
-        self.message = message.into();
-        self
+    fn status(&self) -> Path {
+        Path::BatchNode(self.batch.id, BatchNode::Status)
     }
 
-    /// Allows what only an operator may request.
-    #[must_use]
-    pub fn by_operator(mut self) -> Self {
-        self.operator = true;
-        self
-    }
-
-    pub(crate) fn target(&self, item: &Path, from: S) -> Result<S, Error> {
-        let to = self.to.or(from.success());
-        let operator_may = to.is_some_and(|to| from.is_admin(to));
-        match to {
-            Some(to) if from.may_become(to) && (self.operator || !operator_may) => Ok(to),
-            to => {
-                let to = to.map_or_else(|| "the next state".to_owned(), |to| to.to_string());
-                Err(Error::Transition { item: item.clone(), from: from.to_string(), to, operator_may })
-            }
+    async fn plan(
+        &self,
+        queue: &Queue,
+        update: &ItemUpdate<BatchState, BatchReport>,
+        now: Timestamp,
+    ) -> Result<(Transaction, ItemChanged<BatchState>), Error> {
+        let (mut transaction, changed) = queue.plan_batch_change(self, &update.change, now).await?;
+        if let Some(report) = &update.written {
+            self.batch.set_report(&mut transaction, report, now);
         }
+        Ok((transaction, changed))
     }
-}
 
-/// A change of a batch that is held, for comparison: the same change with another report is another.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct BatchUpdate {
-    pub(super) change: ItemChange<BatchState>,
-    pub(super) report: Option<BatchReport>,
-}
-
-/// A change of a batch's or an access request's state that was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ItemChanged<S> {
-    /// The state that it left.
-    pub from: S,
-    /// The state that it entered.
-    pub to: S,
-    /// The version of its status.
-    pub version: i32,
+    fn entered(&mut self, changed: ItemChanged<BatchState>) {
+        (self.state, self.version) = (changed.to, changed.version);
+    }
 }
 
 impl Queue {
@@ -125,10 +93,7 @@ impl Queue {
         change: &ItemChange<BatchState>,
         now: Timestamp,
     ) -> Result<ItemChanged<BatchState>, Error> {
-        let changed = self.change_under_batch(locked, change, now, false).await?;
-        locked.pending.clear();
-        (locked.state, locked.version) = (changed.to, changed.version);
-        Ok(changed)
+        self.step_item(locked, change, now).await
     }
 
     /// Changes the state of a batch that we hold and releases it, in the same `multi`. What an error leaves, and what
@@ -142,34 +107,7 @@ impl Queue {
         change: &ItemChange<BatchState>,
         now: Timestamp,
     ) -> Result<ItemChanged<BatchState>, Error> {
-        self.change_under_batch(locked, change, now, true).await
-    }
-
-    async fn change_under_batch(
-        &self,
-        locked: &LockedBatch,
-        change: &ItemChange<BatchState>,
-        now: Timestamp,
-        releases: bool,
-    ) -> Result<ItemChanged<BatchState>, Error> {
-        let update = BatchUpdate { change: change.clone(), report: None };
-        if let Some((changed, _)) = self.outcome_of(&locked.pending, &update, releases).await? {
-            return Ok(changed);
-        }
-        let (transaction, changed) = self.plan_batch_change(locked, change, now).await?;
-        self.commit_under_batch(locked, update, (&transaction, changed), releases).await
-    }
-
-    pub(super) async fn commit_under_batch(
-        &self,
-        locked: &LockedBatch,
-        change: BatchUpdate,
-        (transaction, done): (&Transaction, ItemChanged<BatchState>),
-        releases: bool,
-    ) -> Result<ItemChanged<BatchState>, Error> {
-        let attempt = ChangeAttempt { change, releases, done };
-        let status = Path::BatchNode(locked.batch.id, BatchNode::Status);
-        self.commit_attempt((&locked.pending, &locked.lock), attempt, &status, transaction).await.map(|_| done)
+        self.finish_item(locked, change.clone(), None, now).await
     }
 
     /// Releases a batch that we hold, unchanged, as [`Queue::unlock_job`] does a job.

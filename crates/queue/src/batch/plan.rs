@@ -2,10 +2,11 @@
 
 use jiff::Timestamp;
 
-use super::{Batch, BatchTarget, ItemChange};
+use super::{Batch, BatchTarget};
 use crate::error::Error;
 use crate::handle::Queue;
 use crate::id::BatchId;
+use crate::item::ItemChange;
 use crate::lock::Pause;
 use crate::path::Path;
 use crate::state::{BatchState, Outcome};

@@ -2,10 +2,11 @@
 
 use jiff::Timestamp;
 
-use super::{Batch, BatchUpdate, ItemChange, ItemChanged, LockedBatch};
+use super::{Batch, LockedBatch};
 use crate::error::Error;
 use crate::handle::{Found, Queue, Read};
 use crate::id::{BatchId, JobId};
+use crate::item::{ItemChange, ItemChanged};
 use crate::lock::ChangeTarget as _;
 use crate::path::{BatchNode, Path};
 use crate::record;
@@ -106,13 +107,7 @@ impl Queue {
             return Err(Error::Invalid { path: Path::Batch(locked.batch.id), reason });
         }
         let change = ItemChange::to(report.verdict()).with_message(message);
-        let update = BatchUpdate { change, report: Some(report.clone()) };
-        if let Some((changed, _)) = self.outcome_of(&locked.pending, &update, true).await? {
-            return Ok(changed);
-        }
-        let (mut transaction, changed) = self.plan_batch_change(locked, &update.change, now).await?;
-        locked.batch.set_report(&mut transaction, report, now);
-        self.commit_under_batch(locked, update, (&transaction, changed), true).await
+        self.finish_item(locked, change, Some(report.clone()), now).await
     }
 
     /// Writes the `status-report` of a batch that we hold, and changes nothing else.

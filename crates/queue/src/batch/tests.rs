@@ -1,7 +1,7 @@
 //! A batch by its znodes, and the transaction of a change of its state.
 
-use super::change::ItemChange;
 use super::*;
+use crate::item::ItemChange;
 use crate::testing::{batch, stat};
 use crate::transaction::Transaction;
 
@@ -100,7 +100,7 @@ fn a_change_applies_only_to_what_its_caller_saw() {
         state: BatchState::Failed,
         version: 3,
         lock: lock.clone(),
-        pending: PendingChange::default(),
+        pending: PendingUpdate::default(),
     };
     let target = BatchTarget::from(&ours);
     assert_eq!((target.held(), target.lock_path(), target.version), (Some(&lock), lock.path.clone(), Some(3)));
