@@ -43,6 +43,7 @@ mod catalogue;
 mod daemon;
 mod details;
 mod dice;
+mod duty;
 mod fate;
 mod fill;
 mod findings;
@@ -219,8 +220,8 @@ async fn filled(world: &World, shutdown: &CancellationToken) -> Result<Option<Sc
 async fn simulate(world: &Arc<World>, scenario: Scenario, end: &CancellationToken) -> Result<(), Error> {
     let mut daemons = JoinSet::new();
     let mut crew = Crew { world, end, daemons: &mut daemons };
-    for (state, size) in jobs::CREWS {
-        crew.hire(jobs::JobDaemon::new(world, state, size));
+    for duty in &duty::DUTIES {
+        crew.hire(jobs::JobDaemon::new(world, duty));
     }
     crew.hire(batches::Acquirer { world: Arc::clone(world) });
     crew.hire(batches::Reporter { world: Arc::clone(world) });

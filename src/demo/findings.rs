@@ -1,7 +1,6 @@
 //! What the work on an object finds, and the values that it leaves in the znodes of the job.
 
 use queuekeeper_queue::JobValue;
-use queuekeeper_queue::state::JobState;
 
 /// The results of the work on an object.
 #[derive(Clone, Copy, Debug)]
@@ -13,33 +12,36 @@ pub(super) struct Findings<'a> {
     pub(super) creator: &'a str,
 }
 
-/// The values in a job's znodes once it has completed a state.
-pub(super) fn results(state: JobState, found: &Findings<'_>) -> Vec<JobValue> {
-    let Findings { bytes, ark, local_ids, title, creator } = *found;
+/// No values.
+pub(super) fn nothing(_: &Findings<'_>) -> Vec<JobValue> {
+    Vec::new()
+}
+
+/// The working storage that the job needs.
+pub(super) fn space(found: &Findings<'_>) -> Vec<JobValue> {
+    vec![JobValue::SpaceNeeded((found.bytes > 0).then_some(found.bytes))]
+}
+
+/// The identifiers and the metadata of the object.
+pub(super) fn identity(found: &Findings<'_>) -> Vec<JobValue> {
+    let Findings { ark, local_ids, title, creator, .. } = *found;
+    vec![
+        JobValue::Identifiers { ark: ark.to_owned(), local_ids: local_ids.to_vec() },
+        JobValue::Metadata {
+            who: creator.to_owned(),
+            what: title.to_owned(),
+            when: "(:unas)".to_owned(),
+            location: ark.to_owned(),
+        },
+    ]
+}
+
+/// Where the object is stored, and what the inventory records.
+pub(super) fn stored(found: &Findings<'_>) -> Vec<JobValue> {
+    let ark = found.ark;
     let manifest_url = format!("https://store.example.org/manifest/9501/{}", ark.replace(":/", "%3A%2F"));
-    match state {
-        JobState::Estimating => vec![JobValue::SpaceNeeded((bytes > 0).then_some(bytes))],
-        JobState::Processing => vec![
-            JobValue::Identifiers { ark: ark.to_owned(), local_ids: local_ids.to_vec() },
-            JobValue::Metadata {
-                who: creator.to_owned(),
-                what: title.to_owned(),
-                when: "(:unas)".to_owned(),
-                location: ark.to_owned(),
-            },
-        ],
-        JobState::Storing => vec![
-            JobValue::Store { manifest_url: manifest_url.clone(), mode: format!("add/9501/{ark}"), delete: None },
-            JobValue::Inventory { manifest_url, mode: format!("add/9501/{ark}") },
-        ],
-        JobState::Pending
-        | JobState::Provisioning
-        | JobState::Downloading
-        | JobState::Recording
-        | JobState::Notify
-        | JobState::Completed
-        | JobState::Failed
-        | JobState::Held
-        | JobState::Deleted => Vec::new(),
-    }
+    vec![
+        JobValue::Store { manifest_url: manifest_url.clone(), mode: format!("add/9501/{ark}"), delete: None },
+        JobValue::Inventory { manifest_url, mode: format!("add/9501/{ark}") },
+    ]
 }

@@ -13,23 +13,11 @@ use super::catalogue::FILMS;
 use super::daemon::Daemon;
 use super::details::Details;
 use super::dice::Dice;
+use super::duty::{Duty, WorkDuration};
 use super::shift::Shift;
-use super::world::{PROVISIONING_POOL, World};
-use queuekeeper_queue::state::{JobState, State as _};
+use super::world::World;
+use queuekeeper_queue::state::State as _;
 use queuekeeper_queue::{Error, JobPoll, Queue};
-
-/// The states that daemons work on, and how many jobs each works on concurrently.
-pub(super) const CREWS: [(JobState, usize); 8] = [
-    // One only: it determines the rate at which jobs start.
-    (JobState::Pending, 1),
-    (JobState::Estimating, 2),
-    (JobState::Provisioning, PROVISIONING_POOL),
-    (JobState::Downloading, 6),
-    (JobState::Processing, 4),
-    (JobState::Storing, 4),
-    (JobState::Recording, 2),
-    (JobState::Notify, 2),
-];
 
 /// An object of this size takes twice the time of a small one, one of five times this size six times.
 const SLOW_BYTES: f64 = 100.0 * (1u64 << 30) as f64;
@@ -41,15 +29,14 @@ const SLOW_BYTES_WITH_ALERTS: f64 = 50.0 * (1u64 << 30) as f64;
 #[derive(Debug)]
 pub(super) struct JobDaemon {
     world: Arc<World>,
-    state: JobState,
-    crew: usize,
+    duty: &'static Duty,
     dice: Dice,
 }
 
 impl JobDaemon {
-    pub(super) fn new(world: &Arc<World>, state: JobState, crew: usize) -> Self {
-        let dice = Dice::new(world.seed, ("daemon", state.label()));
-        Self { world: Arc::clone(world), state, crew, dice }
+    pub(super) fn new(world: &Arc<World>, duty: &'static Duty) -> Self {
+        let dice = Dice::new(world.seed, ("daemon", duty.state.label()));
+        Self { world: Arc::clone(world), duty, dice }
     }
 
     /// The duration of the work on a job.
@@ -62,38 +49,30 @@ impl JobDaemon {
             spread = 0.95 + 0.1 * (spread - 0.4) / 1.2;
             slow_bytes = SLOW_BYTES_WITH_ALERTS;
         }
-        match self.state {
-            JobState::Pending => pace.between_jobs().mul_f64(spread),
-            JobState::Provisioning => pace.time(0.5),
-            JobState::Downloading | JobState::Processing | JobState::Storing => {
-                pace.work(self.crew).mul_f64(spread * (1.0 + bytes as f64 / slow_bytes))
-            }
-            JobState::Estimating
-            | JobState::Recording
-            | JobState::Notify
-            | JobState::Completed
-            | JobState::Failed
-            | JobState::Held
-            | JobState::Deleted => pace.work(self.crew).mul_f64(spread),
+        match self.duty.duration {
+            WorkDuration::Arrivals => pace.between_jobs().mul_f64(spread),
+            WorkDuration::Short => pace.time(0.5),
+            WorkDuration::Size => pace.work(self.duty.crew).mul_f64(spread * (1.0 + bytes as f64 / slow_bytes)),
+            WorkDuration::Crew => pace.work(self.duty.crew).mul_f64(spread),
         }
     }
 }
 
 impl Daemon for JobDaemon {
     fn name(&self) -> &'static str {
-        self.state.label()
+        self.duty.state.label()
     }
 
     async fn work(&mut self, queue: Queue) -> Result<Infallible, Error> {
         let mut at_work = FuturesUnordered::new();
         let mut list: Option<(JobPoll, Instant)> = None;
         loop {
-            while at_work.len() < self.crew {
+            while at_work.len() < self.duty.crew {
                 // A list is soon outdated: more urgent jobs arrive, and a pause must be noticed.
                 let fresh = list.take().filter(|(_, since)| since.elapsed() < self.world.pace.poll());
                 let (mut poll, since) = match fresh {
                     Some(fresh) => fresh,
-                    None => (queue.poll_jobs(self.state).await?, Instant::now()),
+                    None => (queue.poll_jobs(self.duty.state).await?, Instant::now()),
                 };
                 let Some(job) = poll.next(Timestamp::now()).await? else {
                     for passed in &poll.skipped {
@@ -103,7 +82,8 @@ impl Daemon for JobDaemon {
                 };
                 let details = Details::of(self.world.seed, &job.job);
                 let time = self.time(details.bytes);
-                let shift = Shift { world: Arc::clone(&self.world), queue: queue.clone(), job, details, time };
+                let (world, duty) = (Arc::clone(&self.world), self.duty);
+                let shift = Shift { world, duty, queue: queue.clone(), job, details, time };
                 at_work.push(shift.work());
                 list = Some((poll, since));
             }

@@ -3,8 +3,9 @@
 use jiff::Timestamp;
 
 use super::dice::Dice;
+use super::duty::results;
 use super::fate::{self, Subject};
-use super::findings::{Findings, results};
+use super::findings::Findings;
 use super::world::World;
 use queuekeeper_queue::id::{BatchId, JobId, Priority};
 use queuekeeper_queue::path::{JobNode, Path};

@@ -8,8 +8,8 @@ use tokio::time::sleep;
 
 use super::daemon::unless_lost;
 use super::details::Details;
+use super::duty::{Duty, NeededSpace, RequiredLock};
 use super::fate;
-use super::findings::results;
 use super::world::World;
 use queuekeeper_queue::path::LockFolder;
 use queuekeeper_queue::state::JobState;
@@ -19,6 +19,7 @@ use queuekeeper_queue::{Error, JobChange, Lock, LockedJob, Queue};
 #[derive(Debug)]
 pub(super) struct Shift {
     pub(super) world: Arc<World>,
+    pub(super) duty: &'static Duty,
     pub(super) queue: Queue,
     pub(super) job: LockedJob,
     pub(super) details: Details,
@@ -65,22 +66,14 @@ impl Shift {
     async fn lock_object(&self) -> Result<Option<Lock>, Error> {
         loop {
             let Details { ark, local_ids, owner, .. } = &self.details;
-            let locked = match self.job.state {
-                JobState::Processing => match local_ids.first() {
+            let locked = match self.duty.lock {
+                RequiredLock::LocalId => match local_ids.first() {
                     Some(local_id) => self.queue.lock_local_id(local_id, owner).await,
                     None => return Ok(None),
                 },
-                JobState::Storing => self.queue.lock_object(LockFolder::Storage, ark).await,
-                JobState::Recording => self.queue.lock_object(LockFolder::Inventory, ark).await,
-                JobState::Pending
-                | JobState::Estimating
-                | JobState::Provisioning
-                | JobState::Downloading
-                | JobState::Notify
-                | JobState::Completed
-                | JobState::Failed
-                | JobState::Held
-                | JobState::Deleted => return Ok(None),
+                RequiredLock::Storage => self.queue.lock_object(LockFolder::Storage, ark).await,
+                RequiredLock::Inventory => self.queue.lock_object(LockFolder::Inventory, ark).await,
+                RequiredLock::No => return Ok(None),
             };
             match locked {
                 Err(Error::Conflict(_)) => sleep(self.world.pace.time(1.0)).await,
@@ -92,8 +85,8 @@ impl Shift {
     /// Waits for the duration of the work, and takes space.
     async fn work_through(&self) {
         let (world, Details { job, bytes, .. }) = (&self.world, &self.details);
-        match self.job.state {
-            JobState::Provisioning => {
+        match self.duty.space {
+            NeededSpace::Waits => {
                 sleep(self.time).await;
                 if world.volume.try_take(*job, *bytes) {
                     return;
@@ -104,27 +97,18 @@ impl Shift {
                     sleep(world.pace.time(3.0)).await;
                 }
             }
-            JobState::Downloading
-            | JobState::Processing
-            | JobState::Storing
-            | JobState::Recording
-            | JobState::Notify => {
+            NeededSpace::Has => {
                 // A user may have resumed the job in this state, past Provisioning.
                 world.volume.take(*job, *bytes);
                 sleep(self.time).await;
             }
-            JobState::Pending
-            | JobState::Estimating
-            | JobState::Completed
-            | JobState::Failed
-            | JobState::Held
-            | JobState::Deleted => sleep(self.time).await,
+            NeededSpace::No => sleep(self.time).await,
         }
     }
 
     /// Writes the results of the work; `false` if others changed the job in the meantime.
     async fn record_results(&self) -> Result<bool, Error> {
-        let values = results(self.job.state, &self.details.found());
+        let values = (self.duty.results)(&self.details.found());
         if values.is_empty() {
             return Ok(true);
         }

@@ -106,7 +106,7 @@ impl Volume {
     }
 
     fn measure(&self, used: &Used) {
-        self.measured.tell(used.space());
+        self.measured.report(used.space());
     }
 }
 

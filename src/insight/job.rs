@@ -12,7 +12,7 @@ use crate::mirror::words::{ago, between, count, counted, length, session, size, 
 use crate::mirror::{BatchContext, Holding, JobSituation, QueuePosition, StateSituation, Volume};
 use queuekeeper_queue::fault::{Fault, Provisioning};
 use queuekeeper_queue::path::Path;
-use queuekeeper_queue::state::{BatchState, JobState, State};
+use queuekeeper_queue::state::{BatchState, JobPhase, JobState, State};
 
 /// Says why a job is not moving, or that it is. `volume` is the working storage; `None` where it cannot be seen.
 #[must_use]
@@ -20,13 +20,13 @@ pub fn diagnose_job(job: &JobSituation, volume: Option<&Volume>, now: Timestamp)
     let mut causes = Vec::new();
     let (stopping, others): (Vec<_>, Vec<_>) = job.faults.iter().partition(|found| found.fault.stops_item());
     let is_leaked = stopping.iter().any(|found| found.fault == Fault::LeakedLock);
-    match job.state {
-        Some(JobState::Completed | JobState::Deleted) => causes.push(done(job, now)),
-        Some(JobState::Failed) => {
+    match job.state.map(|state| (state, state.phase())) {
+        Some((_, JobPhase::Completed | JobPhase::Deleted)) => causes.push(done(job, now)),
+        Some((_, JobPhase::Failed)) => {
             causes.push(failed(job, now));
             causes.extend(stopping.iter().map(|found| of_fault(job, found, now)));
         }
-        Some(JobState::Held) => {
+        Some((_, JobPhase::Held)) => {
             causes.push(held(job, now));
             causes.extend(stopping.iter().map(|found| of_fault(job, found, now)));
         }
@@ -34,16 +34,7 @@ pub fn diagnose_job(job: &JobSituation, volume: Option<&Volume>, now: Timestamp)
             causes.push(unknown(job));
             causes.extend(stopping.iter().map(|found| of_fault(job, found, now)));
         }
-        Some(
-            state @ (JobState::Pending
-            | JobState::Estimating
-            | JobState::Provisioning
-            | JobState::Downloading
-            | JobState::Processing
-            | JobState::Storing
-            | JobState::Recording
-            | JobState::Notify),
-        ) => {
+        Some((state, JobPhase::Underway)) => {
             causes.extend(stopping.iter().map(|found| of_fault(job, found, now)));
             match &job.lock {
                 Some(lock) if !is_leaked => causes.push(locked(job, state, lock, volume, now)),

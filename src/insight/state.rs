@@ -8,7 +8,7 @@ use crate::mirror::words::{ago, between, count, counted, percent, size};
 use crate::mirror::{StateSituation, Volume};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::path::Path;
-use queuekeeper_queue::state::{JobState, State};
+use queuekeeper_queue::state::{JobPhase, State};
 
 /// A shorter time says nothing of a state: its first job has just come.
 const LEAST: SignedDuration = SignedDuration::from_secs(1);
@@ -109,22 +109,15 @@ fn flowing(state: &StateSituation, now: Timestamp) -> Cause {
 fn at_rest(state: &StateSituation) -> Diagnosis {
     let jobs = counted(state.jobs, "job is", "jobs are");
     let name = state.state;
-    let (kind, verdict, sentence) = match name {
-        JobState::Completed | JobState::Deleted => {
+    let (kind, verdict, sentence) = match name.phase() {
+        JobPhase::Completed | JobPhase::Deleted => {
             (CauseKind::Done, Verdict::Done, format!("{jobs} {}.", name.label()))
         }
-        JobState::Failed | JobState::Held => {
+        JobPhase::Failed | JobPhase::Held => {
             let need = if state.jobs == 1 { "needs" } else { "need" };
             (CauseKind::WaitsForOperator, Verdict::Stopped, format!("{jobs} {} and {need} an operator.", name.label()))
         }
-        JobState::Pending
-        | JobState::Estimating
-        | JobState::Provisioning
-        | JobState::Downloading
-        | JobState::Processing
-        | JobState::Storing
-        | JobState::Recording
-        | JobState::Notify => (CauseKind::Flowing, Verdict::Moving, format!("{jobs} in {name}.")),
+        JobPhase::Underway => (CauseKind::Flowing, Verdict::Moving, format!("{jobs} in {name}.")),
     };
     let mut causes = vec![Cause::new(kind, sentence.clone()).since(state.oldest)];
     causes.extend(state.faults.iter().map(Cause::of_fault));

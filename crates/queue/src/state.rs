@@ -7,6 +7,18 @@
 use std::fmt;
 use std::time::Duration;
 
+/// How long items may be in a state by default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DefaultLimits {
+    /// How long one may be locked.
+    pub locked: Duration,
+    /// How long the oldest may be in the state while none leaves it.
+    pub stuck: Duration,
+}
+
+const HOUR: Duration = Duration::from_hours(1);
+const DAY: Duration = Duration::from_hours(24);
+
 /// What the state machines of jobs, batches and access requests have in common.
 pub trait State: Copy + Eq + Ord + fmt::Debug + fmt::Display + Send + Sync + 'static {
     /// Every state, in the order in which people read them: the success path first where there is one.
@@ -26,6 +38,9 @@ pub trait State: Copy + Eq + Ord + fmt::Debug + fmt::Display + Send + Sync + 'st
 
     /// The next state on the success path, if the item is on it.
     fn success(self) -> Option<Self>;
+
+    /// How long an item may be in the state by default; `None` for a state without limits of its own.
+    fn default_limits(self) -> Option<DefaultLimits>;
 
     /// Whether daemons work on items of this state: those of the success path, but not of its end. Items of the others
     /// wait for an operator, or for nothing.
@@ -84,7 +99,8 @@ pub trait State: Copy + Eq + Ord + fmt::Debug + fmt::Display + Send + Sync + 'st
 macro_rules! state_machine {
     (
         $(#[$doc:meta])* $type:ident,
-        $( $(#[$state_doc:meta])* $state:ident $label:literal $(-> $success:ident)?, normal [$($next:ident),*], admin [$($admin:ident),*]; )+
+        $( $(#[$state_doc:meta])* $state:ident $label:literal $(-> $success:ident)?, normal [$($next:ident),*], admin [$($admin:ident),*]
+            $(, locked $locked:expr, stuck $stuck:expr)?; )+
     ) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -115,6 +131,13 @@ macro_rules! state_machine {
                 path.first().copied()
             }
 
+            fn default_limits(self) -> Option<DefaultLimits> {
+                let limits: &[DefaultLimits] = match self {
+                    $(Self::$state => &[$(DefaultLimits { locked: $locked, stuck: $stuck })?]),+
+                };
+                limits.first().copied()
+            }
+
             // The enum's own order is that of ALL, which makes the index a cast.
             fn index(self) -> usize {
                 self as usize
@@ -133,21 +156,29 @@ state_machine! {
     /// The states of a job.
     JobState,
     /// Submitted; no daemon has taken it yet.
-    Pending "pending" -> Estimating, normal [Held, Failed], admin [];
+    Pending "pending" -> Estimating, normal [Held, Failed], admin [],
+        locked Duration::from_mins(10), stuck HOUR;
     /// Its space is being estimated.
-    Estimating "estimating" -> Provisioning, normal [Failed], admin [];
+    Estimating "estimating" -> Provisioning, normal [Failed], admin [],
+        locked HOUR, stuck HOUR;
     /// It waits for working storage.
-    Provisioning "provisioning" -> Downloading, normal [Failed], admin [];
+    Provisioning "provisioning" -> Downloading, normal [Failed], admin [],
+        locked Duration::from_hours(48), stuck Duration::from_hours(6);
     /// Its content is being fetched.
-    Downloading "downloading" -> Processing, normal [Failed], admin [];
+    Downloading "downloading" -> Processing, normal [Failed], admin [],
+        locked DAY, stuck DAY;
     /// Its content is being checked and described.
-    Processing "processing" -> Storing, normal [Failed], admin [];
+    Processing "processing" -> Storing, normal [Failed], admin [],
+        locked DAY, stuck DAY;
     /// The storage service is storing it.
-    Storing "storing" -> Recording, normal [Failed], admin [];
+    Storing "storing" -> Recording, normal [Failed], admin [],
+        locked DAY, stuck DAY;
     /// The inventory records it.
-    Recording "recording" -> Notify, normal [Failed], admin [];
+    Recording "recording" -> Notify, normal [Failed], admin [],
+        locked Duration::from_hours(2), stuck Duration::from_hours(2);
     /// Its callback is called, and its space freed.
-    Notify "notify" -> Completed, normal [Failed], admin [];
+    Notify "notify" -> Completed, normal [Failed], admin [],
+        locked HOUR, stuck HOUR;
     /// Done.
     Completed "completed", normal [], admin [];
     /// Stopped by an error; an operator resumes or deletes it.
@@ -201,30 +232,13 @@ impl JobState {
     /// where a job stays locked while it waits for space, for two days.
     #[must_use]
     pub fn default_lock_limit(self) -> Duration {
-        self.default_limits().0
+        self.default_limits().map_or(DAY, |limits| limits.locked)
     }
 
     /// How long the oldest job may be in the state by default while none leaves it.
     #[must_use]
     pub fn default_stuck_limit(self) -> Duration {
-        self.default_limits().1
-    }
-
-    fn default_limits(self) -> (Duration, Duration) {
-        let (minutes, hours) = (Duration::from_mins, Duration::from_hours);
-        match self {
-            Self::Pending => (minutes(10), hours(1)),
-            Self::Estimating | Self::Notify => (hours(1), hours(1)),
-            Self::Provisioning => (hours(48), hours(6)),
-            Self::Recording => (hours(2), hours(2)),
-            Self::Downloading
-            | Self::Processing
-            | Self::Storing
-            | Self::Completed
-            | Self::Failed
-            | Self::Held
-            | Self::Deleted => (hours(24), hours(24)),
-        }
+        self.default_limits().map_or(DAY, |limits| limits.stuck)
     }
 
     /// In which state a failed job failed, by its last successful one: where it resumes, but that a job which failed
@@ -248,26 +262,55 @@ impl JobState {
     /// Deleted leaves it as it was.
     #[must_use]
     pub fn is_success_before(self, to: JobState) -> bool {
-        let aside = |state| matches!(state, Self::Failed | Self::Held | Self::Deleted);
-        !aside(self) && !aside(to)
+        let is_on_path = |state: Self| matches!(state.phase(), JobPhase::Underway | JobPhase::Completed);
+        is_on_path(self) && is_on_path(to)
+    }
+
+    /// What the state means for the job, for what does not depend on how far it has come.
+    #[must_use]
+    pub fn phase(self) -> JobPhase {
+        let found = JobPhase::ALL.into_iter().find(|phase| phase.state() == Some(self));
+        found.unwrap_or(JobPhase::Underway)
     }
 
     /// The folder below `/batches/BID/states` in which a job of this state is referenced.
     #[must_use]
     pub fn outcome(self) -> Outcome {
+        match self.phase() {
+            JobPhase::Failed => Outcome::Failed,
+            JobPhase::Completed => Outcome::Completed,
+            JobPhase::Deleted => Outcome::Deleted,
+            JobPhase::Underway | JobPhase::Held => Outcome::Processing,
+        }
+    }
+}
+
+/// What the state of a job means for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobPhase {
+    /// Daemons work on it: it is on the success path, and not at its end.
+    Underway,
+    /// It is done.
+    Completed,
+    /// It was stopped by an error.
+    Failed,
+    /// It is kept back.
+    Held,
+    /// It was given up.
+    Deleted,
+}
+
+impl JobPhase {
+    const ALL: [Self; 5] = [Self::Underway, Self::Completed, Self::Failed, Self::Held, Self::Deleted];
+
+    /// The only state with this meaning; `None` where there are several.
+    fn state(self) -> Option<JobState> {
         match self {
-            Self::Failed => Outcome::Failed,
-            Self::Completed => Outcome::Completed,
-            Self::Deleted => Outcome::Deleted,
-            Self::Pending
-            | Self::Estimating
-            | Self::Provisioning
-            | Self::Downloading
-            | Self::Processing
-            | Self::Storing
-            | Self::Recording
-            | Self::Notify
-            | Self::Held => Outcome::Processing,
+            Self::Underway => None,
+            Self::Completed => Some(JobState::Completed),
+            Self::Failed => Some(JobState::Failed),
+            Self::Held => Some(JobState::Held),
+            Self::Deleted => Some(JobState::Deleted),
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::mirror::read::Found;
 use crate::mirror::text::{TextId, Texts};
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::{EntryName, JobNode, StateFolder};
-use queuekeeper_queue::state::{JobState, Outcome};
+use queuekeeper_queue::state::{JobPhase, JobState, Outcome};
 
 /// Every job, its entries and references, and the figures over them.
 #[derive(Debug, Default)]
@@ -141,7 +141,7 @@ impl Jobs {
         let at = row as usize;
         let bit = node.map_or(Nodes::SELF, |node| node as u8);
         let had = self.rest[at].nodes.has(bit);
-        // Where the job was is asked before its status is noted as there: without one it was nowhere.
+        // Where the job was is looked up before its status is noted as there: without one it was nowhere.
         let was = self.at(row).observation();
         let before = self.counted(row);
         let beside = CountedBy::of(self.at(row));
@@ -163,22 +163,13 @@ impl Jobs {
 
     /// What became of a job between an earlier sight of it and what its row shows now.
     pub(super) fn change(&self, was: Observation<JobState>, row: Row<'_>) -> Change {
-        Change::of_job(was, row.observation(), |state, lived| match state {
-            JobState::Completed => {
+        Change::of_job(was, row.observation(), |state, lived| match state.phase() {
+            JobPhase::Completed => {
                 Some(JobEnd::Completed { lived, space_needed_bytes: row.standing.space_needed_bytes })
             }
-            JobState::Failed if row.standing.is_by_operator => Some(JobEnd::Failed(FailureCause::Operator)),
-            JobState::Failed => Some(JobEnd::Failed(FailureCause::of(&pattern(&self.texts.str(row.message))))),
-            JobState::Pending
-            | JobState::Held
-            | JobState::Estimating
-            | JobState::Provisioning
-            | JobState::Downloading
-            | JobState::Processing
-            | JobState::Storing
-            | JobState::Recording
-            | JobState::Notify
-            | JobState::Deleted => None,
+            JobPhase::Failed if row.standing.is_by_operator => Some(JobEnd::Failed(FailureCause::Operator)),
+            JobPhase::Failed => Some(JobEnd::Failed(FailureCause::of(&pattern(&self.texts.str(row.message))))),
+            JobPhase::Underway | JobPhase::Held | JobPhase::Deleted => None,
         })
     }
 

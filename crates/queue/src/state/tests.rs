@@ -97,6 +97,18 @@ fn daemons_work_on_the_success_path_only_and_each_of_its_states_has_limits() {
 }
 
 #[test]
+fn a_job_is_underway_where_daemons_work_on_it_and_nowhere_else() {
+    for state in JobState::ALL {
+        let is_underway = state.phase() == JobPhase::Underway;
+        assert_eq!(
+            (is_underway, state.default_limits().is_some()),
+            (state.is_worked_on(), state.is_worked_on()),
+            "{state}"
+        );
+    }
+}
+
+#[test]
 fn a_job_has_failed_in_the_state_after_its_last_success_and_in_notify_behind_that() {
     use JobState as S;
     for (last, expected) in [
