@@ -1,4 +1,4 @@
-//! Tells the crate which revision and compiler it was built from, as `queuekeeper_build_info` and `--version` say it, and
+//! Passes the revision and the compiler to the crate, as `queuekeeper_build_info` and `--version` say it, and
 //! what is in `dashboards/`, which the binary carries with it.
 
 use std::fmt::Write as _;

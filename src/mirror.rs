@@ -1,6 +1,6 @@
 //! The in-memory image of the queue and its read models; one writer, many readers.
 //!
-//! [`run`] sets one recursive watch on the tree, walks it once, and then reads just what events tell of. Readers hold a
+//! [`run`] sets one recursive watch on the tree, walks it once, and then reads only what events name. Readers hold a
 //! [`Store`] and see the image as it is: finished, at once, and with a [`Freshness`] that does not hide how old it is.
 
 mod addresses;

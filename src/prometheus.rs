@@ -24,7 +24,7 @@ const AT_ONCE: usize = 8;
 /// How long an answer is given again.
 const FRESH: Duration = Duration::from_secs(30);
 
-/// How much of an answer that was not understood is told, in characters.
+/// How much of an answer that was not understood is shown, in characters.
 const QUOTED: usize = 200;
 
 /// A Prometheus server that scrapes this one, and how its series of this queue are found.
@@ -55,7 +55,7 @@ pub enum NoAnswer {
     /// It cannot be reached, or does not answer in time.
     #[error("Prometheus at {url} does not answer: {why}")]
     Unreachable {
-        /// Where it was asked.
+        /// Where it was requested.
         url: String,
         /// What went wrong.
         why: String,
@@ -63,7 +63,7 @@ pub enum NoAnswer {
     /// It refuses the question, or answers something else.
     #[error("Prometheus at {url} answers {why}")]
     Refused {
-        /// Where it was asked.
+        /// Where it was requested.
         url: String,
         /// What it says.
         why: String,

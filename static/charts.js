@@ -74,7 +74,7 @@
     return Math.min(plot.dataset.points - 1, Math.max(0, at));
   }
 
-  /** A slider over the chart, which nobody sees: the arrow keys move it, and a screen reader reads its values. */
+  /** An invisible slider over the chart: the arrow keys move it, and a screen reader reads its values. */
   function prepare(plot) {
     if (plot.querySelector('input')) return;
     const { figure } = partsOf(plot);

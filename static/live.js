@@ -216,7 +216,7 @@
   let heard = 0;
   let timer = 0;
 
-  function tell(state, text) {
+  function showState(state, text) {
     page.dataset.live = state;
     if (note.textContent !== text) note.textContent = text;
   }
@@ -226,7 +226,7 @@
     beat(data) {
       ahead = Date.parse(data.now) - Date.now();
       tries = 0;
-      tell('on', '');
+      showState('on', '');
       behind.textContent = data.behind_seconds === null ? '' : `, ${Math.max(0.1, data.behind_seconds).toFixed(1)} s behind`;
     },
   };
@@ -278,13 +278,13 @@
       if (error.status === 503 || error.status === 429) {
         pause = error.retry || 30;
         const why = error.status === 503 ? 'the server is busy' : 'too many live pages of this user or address are open; close some';
-        tell('off', `not live: ${why}. Shown again every ${pause} s`);
+        showState('off', `not live: ${why}. Shown again every ${pause} s`);
         reread().catch(() => {});
       } else if (error.status >= 400 && error.status < 500) {
-        tell('off', 'not live: reload the page');
+        showState('off', 'not live: reload the page');
         return;
       } else {
-        tell('off', 'not live: reconnecting');
+        showState('off', 'not live: reconnecting');
       }
       timer = setTimeout(connect, pause * 1000);
     }
@@ -318,7 +318,7 @@
     catchUp();
     if (open && performance.now() - heard > DEAD) {
       disconnect();
-      tell('off', 'not live: reconnecting');
+      showState('off', 'not live: reconnecting');
       connect();
     }
   }, 1000);

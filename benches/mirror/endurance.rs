@@ -144,7 +144,7 @@ async fn at_rest(server: &ActionServer, committed: u64) -> anyhow::Result<Look> 
     }
 }
 
-/// Changes a job that nobody else does once a second, and sees how long it takes until the API says so.
+/// Changes a job that no other client changes once a second, and sees how long it takes until the API says so.
 struct Probe {
     task: AbortOnDropHandle<anyhow::Result<()>>,
     taken: UnboundedReceiver<Duration>,

@@ -98,7 +98,7 @@ async fn main() -> anyhow::Result<()> {
             bulk::run(&sizes, durable).await?;
         }
     }
-    // Only where it is asked for: it takes its time.
+    // Only where it is requested: it takes its time.
     if names.iter().any(|name| name == "endurance") {
         endurance::run(largest(&sizes), minutes).await?;
     }

@@ -1,4 +1,4 @@
-//! Memory a job, and the peak while two images are there. What full histories add is told by [`crate::histories`].
+//! Memory a job, and the peak while two images are there. What full histories add is measured by [`crate::histories`].
 
 use std::time::Duration;
 

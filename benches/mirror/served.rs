@@ -12,7 +12,7 @@ pub(crate) struct Served {
     reader: Reader,
 }
 
-/// Somebody who reads what it serves, with connections of their own.
+/// A client that reads what it serves, with connections of its own.
 pub(crate) struct Reader {
     base: String,
     http: reqwest::Client,
@@ -34,7 +34,7 @@ impl Reader {
         Ok((code, sent))
     }
 
-    /// Status and length as it is sent to somebody who reads gzip, and whether it is packed: what is short is not.
+    /// Status and length as it is sent to a client that accepts gzip, and whether it is packed: what is short is not.
     pub(crate) async fn packed(&self, path: &str, accept: &str) -> anyhow::Result<(u16, usize, bool)> {
         let request = self.http.get(format!("{}{path}", self.base)).header("accept", accept);
         let response = request.header("accept-encoding", "gzip").send().await?;

@@ -1,4 +1,4 @@
-//! A server that takes actions, and somebody who gives them over HTTP.
+//! A server that takes actions, and a client that requests them over HTTP.
 
 use std::time::{Duration, Instant};
 
@@ -40,7 +40,7 @@ impl ActionServer {
         Ok(Self { served, token, directory })
     }
 
-    /// Somebody who gives it actions.
+    /// A client that requests actions.
     pub(crate) fn client(&self) -> Client {
         Client { reader: self.served.reader(), token: self.token.reveal().to_owned() }
     }

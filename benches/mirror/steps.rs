@@ -13,7 +13,7 @@ const IN_FLIGHT: usize = 32;
 /// How many of a hundred jobs fail, with those that [`fill`](crate::fill::fill) wrote so.
 const FAILED_PERCENT: usize = 5;
 
-/// Why the program is told to do something: its steps are to write as many bytes as these.
+/// The reason that is passed to the program with an action: its steps are to write as many bytes as these.
 pub(crate) const REASON: &str = "storage node is back";
 
 /// A step from one state to another: the name of the one that is entered, and the folders and references of both.

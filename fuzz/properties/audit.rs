@@ -4,10 +4,10 @@ use queuekeeper::actions::audit::{Audit, AuditQuery, Destination, Rotation};
 
 use super::board::{self, Board};
 
-/// Reads the bytes as such a file, and looks at what is told of it.
+/// Reads the bytes as such a file, and checks what is reported.
 ///
 /// # Panics
-/// When it tells of more actions than there are lines, finds what was not asked for, or the server fails.
+/// When it reports more actions than there are lines, finds what was not requested, or the server fails.
 pub fn check(data: &[u8]) {
     let opened = Audit::open(Destination::File(board::file("trail", data), Rotation::default()));
     let (audit, _writer) = opened.expect("whatever stands in it, the trail goes on");

@@ -161,12 +161,12 @@ impl Board {
         Self { mirrored, alerts, router: web::router(state), runtime, admin, alertmanager }
     }
 
-    /// Asks for a page, as somebody who may do everything. An address that no program could send is not asked for.
+    /// Asks for a page, as an admin. An address that no program could send is not requested.
     pub fn get(&self, address: &str) -> Option<Answer> {
         self.ask(Request::get(address).header(header::HOST, "localhost"), Body::empty())
     }
 
-    /// Sends JSON, as somebody who may do everything, or as Alertmanager.
+    /// Sends JSON, as an admin, or as Alertmanager.
     pub fn post(&self, address: &str, body: &[u8], is_alertmanager: bool) -> Option<Answer> {
         let authorization = if is_alertmanager { &self.alertmanager } else { &self.admin };
         let request = Request::post(address)
@@ -218,7 +218,7 @@ impl Board {
         if kind.starts_with("text/html") {
             let at = body.find(MARKUP);
             let around = at.map(|at| body[at..].chars().take(80).collect::<String>());
-            assert_eq!(around, None, "the answer to {what} has markup of somebody else");
+            assert_eq!(around, None, "the answer to {what} has foreign markup");
         }
         let answer = Answer { status, body };
         if kind.contains("json") {
@@ -228,7 +228,7 @@ impl Board {
     }
 }
 
-/// Whether a status says that we failed, rather than whoever asked or ZooKeeper, to which there is no connection.
+/// Whether a status says that we failed, rather than the client or ZooKeeper, to which there is no connection.
 fn is_failure(status: StatusCode) -> bool {
     status == StatusCode::INTERNAL_SERVER_ERROR || status == StatusCode::GATEWAY_TIMEOUT
 }

@@ -28,9 +28,9 @@ pub fn check(data: &[u8]) {
         }
     };
     assert!(matches!(file.read_again(), Ok(None)), "nothing has changed");
-    assert!(file.users() == 0 || file.check_users(None).is_err(), "nobody has a role who cannot come in");
+    assert!(file.users() == 0 || file.check_users(None).is_err(), "no user has a role who cannot log in");
     assert!(file.tokens().len() <= 1_000, "tokens are bounded");
-    assert_eq!(file.role("somebody who is not in it"), Role::Viewer, "who is not named may look");
+    assert_eq!(file.role("a user who is not in it"), Role::Viewer, "a user who is not named may read");
     let rules = file.rules();
     assert!(rules.rules.len() <= 100, "rules are bounded");
     for rule in &rules.rules {

@@ -63,7 +63,10 @@ pub fn check(data: &[u8]) {
             "api/v1/actions",
         ] {
             let Some(answer) = board.get(&format!("/{item}/{escaped}")) else { return };
-            assert!(answer.body.len() < 200_000 || answer.status.is_success(), "what is missing is told at length");
+            assert!(
+                answer.body.len() < 200_000 || answer.status.is_success(),
+                "the answer for something missing is too long"
+            );
         }
     });
 }

@@ -129,12 +129,12 @@ fn alike<T: std::fmt::Debug>(path: &Path, old: Option<&T>, new: Option<&T>) {
     assert_eq!(old.is_some(), new.is_some(), "{path}: {old:?} became {new:?}");
 }
 
-/// Checks that a text of somebody's stands nowhere. Short ones may stand in what is written instead, and so may those that
+/// Checks that a text of a user is nowhere in it. Short ones may stand in what is written instead, and so may those that
 /// look like a hash: a fuzzer sees the hashes of other texts, and takes them for texts.
 fn hidden(path: &Path, text: &str, shown: &[u8]) {
-    let tells = |c: char| c.is_alphabetic() && !c.is_ascii_hexdigit() && c != 'x';
-    let is_telling = text.len() >= 8 && text.chars().any(tells) && !is_of_the_queue(text);
-    let is_there = is_telling && shown.windows(text.len()).any(|found| found == text.as_bytes());
+    let identifies = |c: char| c.is_alphabetic() && !c.is_ascii_hexdigit() && c != 'x';
+    let is_identifying = text.len() >= 8 && text.chars().any(identifies) && !is_of_the_queue(text);
+    let is_there = is_identifying && shown.windows(text.len()).any(|found| found == text.as_bytes());
     assert!(!is_there, "{path}: {text:?} stands in {}", String::from_utf8_lossy(shown));
 }
 

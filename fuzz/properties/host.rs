@@ -23,7 +23,7 @@ pub fn check(data: &[u8]) {
         let expected =
             if is_ours { &[StatusCode::OK][..] } else { &[StatusCode::BAD_REQUEST, StatusCode::MISDIRECTED_REQUEST] };
         assert!(expected.contains(&answer.status), "{host:?} was answered with {}: {}", answer.status, answer.body);
-        assert!(answer.body.len() < 2_000, "what is refused is not told at length");
+        assert!(answer.body.len() < 2_000, "a refusal is short");
         let request = Request::post("/api/v1/actions")
             .header(header::HOST, "localhost")
             .header(header::ORIGIN, &origin)

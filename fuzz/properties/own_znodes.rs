@@ -8,7 +8,7 @@ use queuekeeper_zookeeper::coordination::{ForeignNode, ForeignReason, Node, Snap
 
 use super::board;
 
-/// Puts the bytes into each of them, and looks at what is told of it.
+/// Puts the bytes into each of them, and checks what is reported.
 ///
 /// # Panics
 /// When what is read is not written as what reads as the same, when the rules' overview is not bounded, or when the server
@@ -44,7 +44,7 @@ pub fn check(data: &[u8]) {
         let now: Timestamp = "2026-03-02T18:17:05Z".parse().expect("this is an instant");
         see(&board.alerts, snapshot, now);
         let overview = board.alerts.overview(now);
-        assert_eq!(overview.rules.len(), 4, "every rule is told of");
+        assert_eq!(overview.rules.len(), 4, "every rule is shown");
         for rule in &overview.rules {
             assert!(rule.events.len() <= 20, "the events of a rule are bounded");
         }

@@ -35,7 +35,7 @@ pub fn check(data: &[u8]) {
             let Some(answer) = board.get(&format!("{list}?{query}")) else { return };
             let status = answer.status.as_u16();
             assert!(matches!(status, 200 | 400 | 404), "{list}?{query} was answered with {status}: {}", answer.body);
-            // What is refused is told with what would be taken, and not at length.
+            // A refusal names what is accepted, and is short.
             assert!(status == 200 || answer.body.len() < 20_000, "{status} with {} bytes", answer.body.len());
             if let Some(shown) = board.get(&format!("{page}?{query}")) {
                 let taken = |status: u16| status == 200 || status == 404;
@@ -55,7 +55,7 @@ pub fn check(data: &[u8]) {
     });
 }
 
-/// Follows a list from the page that was asked for to its last, and counts its items.
+/// Follows a list from the page that was requested to its last, and counts its items.
 fn follow(board: &Board, list: &str, query: &str, first: Answer) {
     let (_, _, name) = LISTS.iter().find(|(known, ..)| *known == list).expect("it is one of them");
     let mut seen = BTreeSet::new();
@@ -66,7 +66,7 @@ fn follow(board: &Board, list: &str, query: &str, first: Answer) {
         for item in items {
             // The same id may stand in two queues, and a path have several faults.
             let key = (item["queue"].to_string(), item["fault"].to_string(), item[*name].to_string());
-            assert!(seen.insert(key), "{list}?{query} tells twice of {item}");
+            assert!(seen.insert(key), "{list}?{query} lists {item} twice");
         }
         let Some(next) = page["next"].as_str() else { return };
         let kept: Vec<_> = query.split('&').filter(|pair| !pair.starts_with("cursor=")).collect();

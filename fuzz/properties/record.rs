@@ -79,7 +79,7 @@ fn is_object(data: &[u8]) -> bool {
     is_text && data.starts_with(b"{") && serde_json::from_slice::<serde::de::IgnoredAny>(data).is_ok()
 }
 
-/// Checks that texts are no longer than what they are read from, and that what is wrong is told in one short line.
+/// Checks that texts are no longer than what they are read from, and that an error is one short line.
 fn fits<T: Debug>(data: &[u8], texts: &[&Cow<'_, str>], decoded: &Decoded<T>) {
     let length: usize = texts.iter().map(|text| text.len()).sum();
     // Numbers may get longer, as 1e15 does.
@@ -112,7 +112,7 @@ fn says(object: Option<&Map<String, Value>>, key: &str, text: &str) {
         Some(Value::Number(number)) if !number.is_f64() => number.to_string(),
         _ => return,
     };
-    // Of a key that stands twice nobody can be sure.
+    // The value of a key that occurs twice is not certain.
     assert!(text == other || text.is_empty(), "{key} is {other:?} and was read as {text:?}");
 }
 
@@ -135,7 +135,11 @@ fn plain(data: &[u8]) {
         }
     }
     let is_beyond = number.is_some_and(|number| i32::try_from(number).is_ok() && !(0..=99).contains(&number));
-    assert_eq!(is_priority_out_of_range(data), is_beyond, "what the daemons read and is none is told");
+    assert_eq!(
+        is_priority_out_of_range(data),
+        is_beyond,
+        "what the daemons read as a priority and is none is reported"
+    );
     match space_needed(data) {
         Ok(bytes) => {
             let read = bytes.map_or(0, i128::from);

@@ -1,4 +1,4 @@
-//! What must hold of every text that is told to somebody.
+//! What must hold of every text that is shown to a user.
 
 /// Whether a character is one that a log, a page or a terminal should never get from outside: control characters but the
 /// end of a line, and the marks that turn the direction of what follows them.

@@ -1,4 +1,4 @@
-//! Whole trees: what the mirror makes of them, and what is told of that.
+//! Whole trees: what the mirror makes of them, and what is shown.
 
 use std::collections::BTreeSet;
 

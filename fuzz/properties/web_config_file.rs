@@ -14,7 +14,7 @@ pub fn check(data: &[u8]) {
         Err(error) => {
             shown::error(&error, 4_000);
             let text = error.to_string();
-            // Keys are told by their names, values never.
+            // Keys are named in errors, values never.
             let is_shown = text.contains("$2y$10$QO") && !text.contains("the key");
             assert!(!is_shown, "an error shows a hash: {text}");
             return;
@@ -26,5 +26,5 @@ pub fn check(data: &[u8]) {
     if let Some(value) = file.strict_transport_security() {
         assert!(value.to_str().is_ok_and(|text| !text.contains(['\r', '\n'])), "it is the value of a header");
     }
-    assert!(file.users().hash("a:b").is_none(), "nobody has a name that no browser can send");
+    assert!(file.users().hash("a:b").is_none(), "no user has a name that no browser can send");
 }

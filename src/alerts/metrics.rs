@@ -70,41 +70,39 @@ impl Metrics {
             "Unix time at which the rule last acted",
             metrics.last_action.clone(),
         );
-        registry.register(
-            "queuekeeper_alert_rule_breaker_open",
-            "Whether the breaker of the rule is open, which stops the rule until it is reset",
-            metrics.breaker_open.clone(),
-        );
-        registry.register(
-            "queuekeeper_alert_rule_budget_left",
-            "Number of items that the budget of the rule allows now",
-            metrics.budget_left.clone(),
-        );
-        registry.register(
-            "queuekeeper_alert_rule_holds",
-            "Number of collections held by the rule",
-            metrics.holds.clone(),
-        );
-        registry.register(
-            "queuekeeper_alert_decisions_pending",
-            "Number of accepted decisions of all processes that are not finished",
-            metrics.pending.clone(),
-        );
-        registry.register(
-            "queuekeeper_alert_actions_paused",
-            "Whether automatic actions are paused",
-            metrics.paused.clone(),
-        );
-        registry.register(
-            "queuekeeper_alert_actions_leader",
-            "Whether this process is the leader for automatic actions",
-            metrics.leader.clone(),
-        );
-        registry.register(
-            "queuekeeper_alert_foreign_znodes",
-            "Number of unexpected znodes below /queuekeeper",
-            metrics.foreign.clone(),
-        );
+        let of_rules = [
+            (
+                "queuekeeper_alert_rule_breaker_open",
+                "Whether the breaker of the rule is open, which stops the rule until it is reset",
+                &metrics.breaker_open,
+            ),
+            (
+                "queuekeeper_alert_rule_budget_left",
+                "Number of items that the budget of the rule allows now",
+                &metrics.budget_left,
+            ),
+            ("queuekeeper_alert_rule_holds", "Number of collections held by the rule", &metrics.holds),
+        ];
+        for (name, help, family) in of_rules {
+            registry.register(name, help, family.clone());
+        }
+        let of_all = [
+            (
+                "queuekeeper_alert_decisions_pending",
+                "Number of accepted decisions of all processes that are not finished",
+                &metrics.pending,
+            ),
+            ("queuekeeper_alert_actions_paused", "Whether automatic actions are paused", &metrics.paused),
+            (
+                "queuekeeper_alert_actions_leader",
+                "Whether this process is the leader for automatic actions",
+                &metrics.leader,
+            ),
+            ("queuekeeper_alert_foreign_znodes", "Number of unexpected znodes below /queuekeeper", &metrics.foreign),
+        ];
+        for (name, help, gauge) in of_all {
+            registry.register(name, help, gauge.clone());
+        }
         metrics
     }
 

@@ -24,7 +24,7 @@ pub(super) fn is_worked_on(state: JobState) -> bool {
     state.is_worked_on()
 }
 
-/// The ingest queue is paused. `what` says what that means for the item asked about.
+/// The ingest queue is paused. `what` says what that means for the item.
 pub(super) fn paused(pause: &Pause, now: Timestamp, what: &str) -> Cause {
     let sentence = match pause.since {
         Some(since) => format!("The ingest queue has been paused for {}.", ago(since, now)),

@@ -120,7 +120,7 @@ fn pause() -> Pause {
 }
 
 /// What is said: the verdict, the headline, and each cause with its evidence.
-fn told(diagnosis: &Diagnosis) -> Vec<String> {
+fn lines(diagnosis: &Diagnosis) -> Vec<String> {
     let causes = diagnosis.causes.iter().map(|cause| {
         let evidence = if cause.evidence.is_empty() { String::new() } else { format!(" | {}", cause.evidence) };
         format!("{}: {}{evidence}", cause.kind.label(), cause.sentence)
@@ -129,7 +129,7 @@ fn told(diagnosis: &Diagnosis) -> Vec<String> {
 }
 
 fn of_job(job: &JobSituation) -> Vec<String> {
-    told(&diagnose_job(job, Some(&volume()), now()))
+    lines(&diagnose_job(job, Some(&volume()), now()))
 }
 
 const BEHIND: &str = "behind_others: 41 jobs are ahead of it: 30 of higher priority and 11 earlier ones. | At about 120 jobs \
@@ -227,7 +227,7 @@ fn a_job_in_provisioning_knows_how_full_storage_would_be_with_it() {
              other locks.",
         ]
     );
-    let unseen = told(&diagnose_job(&waiting, None, now()));
+    let unseen = lines(&diagnose_job(&waiting, None, now()));
     assert_eq!(
         unseen[..2],
         [
@@ -256,7 +256,7 @@ fn a_full_pool_looks_at_nobody_else() {
     job.in_state.as_mut().unwrap().pools = vec![pool(0x1f, 5), pool(0x2f, 4)];
     let diagnosis = diagnose_job(&job, Some(&kept_back), now());
     assert_eq!(
-        told(&diagnosis)[..2],
+        lines(&diagnosis)[..2],
         [
             "stopped: It is waiting for a daemon, and the daemons are waiting for working storage.",
             "pool_full: One daemon takes no more jobs: its pool is full of jobs that wait for working storage. | Session 0x1f has held 5 of them for 55 min. It keeps a job while that job would bring storage above the limit, so it takes none of the other 98 jobs. 85 TiB of 100 TiB used.",
@@ -267,7 +267,7 @@ fn a_full_pool_looks_at_nobody_else() {
     job.in_state.as_mut().unwrap().pools = vec![pool(0x1f, 4)];
     assert_eq!(diagnose_job(&job, Some(&kept_back), now()).verdict, Verdict::Waiting);
     job.space_needed_bytes = 24 << 30;
-    let first = told(&diagnose_job(&job, Some(&kept_back), now()));
+    let first = lines(&diagnose_job(&job, Some(&kept_back), now()));
     assert_eq!(first[0], "stopped: It is waiting for working storage, and no daemon has taken it yet.");
     assert!(
         first[1].starts_with("waiting_for_space: With its 24 GiB, working storage would be 85 % full"),
@@ -302,11 +302,11 @@ fn a_bad_entry_at_the_head_starves_the_state_but_is_not_said_of_itself() {
     let state = own.in_state.as_mut().unwrap();
     (state.head, state.flow.last_left) = (Some(head(Fault::UnloadableJob, JOB)), None);
     own.faults = vec![fault(Fault::UnloadableJob, Path::JobNode(JOB, JobNode::Status))];
-    let told = of_job(&own);
-    assert_eq!(told[0], "stopped: No daemon can load it.");
+    let lines = of_job(&own);
+    assert_eq!(lines[0], "stopped: No daemon can load it.");
     assert!(
-        told[1].starts_with("unloadable_job: ") && !told.iter().any(|line| line.contains("head_blocked")),
-        "{told:?}"
+        lines[1].starts_with("unloadable_job: ") && !lines.iter().any(|line| line.contains("head_blocked")),
+        "{lines:?}"
     );
 }
 
@@ -349,17 +349,17 @@ fn faults_of_the_job_itself_come_before_its_turn_and_harmless_ones_after() {
         fault(Fault::PriorityOutOfRange, entry),
         fault(Fault::MissingEntry, Path::Job(JOB)),
     ];
-    let told = of_job(&job);
-    assert_eq!(told[0], "stopped: Its priority makes it unreadable to the daemons.");
-    assert!(told[1].starts_with("priority_out_of_range: Priority 104 makes its entry unreadable to the daemons. | "));
-    let kinds: Vec<_> = told[1..].iter().map(|line| line.split(':').next().unwrap()).collect();
+    let lines = of_job(&job);
+    assert_eq!(lines[0], "stopped: Its priority makes it unreadable to the daemons.");
+    assert!(lines[1].starts_with("priority_out_of_range: Priority 104 makes its entry unreadable to the daemons. | "));
+    let kinds: Vec<_> = lines[1..].iter().map(|line| line.split(':').next().unwrap()).collect();
     assert_eq!(kinds, ["priority_out_of_range", "missing_entry", "behind_others", "missing_reference"]);
     let remedies: Vec<_> = diagnose_job(&job, None, now()).causes.iter().map(|cause| cause.remedy.is_some()).collect();
     assert_eq!(remedies, [true, true, false, true]);
 }
 
 #[test]
-fn batches_and_states_that_nobody_knows_are_told() {
+fn batches_and_states_that_nobody_knows_are_lines() {
     let mut odd = job(JobState::Estimating);
     (odd.state, odd.in_state, odd.odd_status) = (None, None, "Tele\nporting".into());
     assert_eq!(

@@ -1,6 +1,6 @@
 //! Working storage: how full the volume is that the daemons work on.
 //!
-//! Such a volume is often on NFS, and asking a file system whose server is gone blocks for minutes. So it is asked
+//! Such a volume is often on NFS, and reading the usage of a file system whose server is gone blocks for minutes. So it is read
 //! from time to time on a thread of its own, and a scrape exports the last answer while that is not too old.
 
 use std::fmt;
@@ -19,7 +19,7 @@ mod past;
 
 use past::Past;
 
-/// How often the file system is asked.
+/// How often the file system is read.
 const PERIOD: Duration = Duration::from_secs(15);
 
 /// After this time an answer says nothing any more.
@@ -28,14 +28,14 @@ const STALE_AFTER: Duration = Duration::from_mins(1);
 /// The volume and what is known of it; clones share it.
 #[derive(Clone, Debug)]
 pub struct Storage {
-    /// `None` where its owner sets how full it is, and no file system is asked.
+    /// `None` where its owner sets how full it is, and no file system is read.
     path: Option<Arc<Path>>,
     threshold: f64,
     latest: Arc<Mutex<Option<(Instant, Space)>>>,
     past: Arc<Mutex<Past>>,
-    /// Why it could not be asked the last time.
+    /// Why it could not be read the last time.
     failure: Arc<Mutex<Option<String>>>,
-    /// When it was first to be asked.
+    /// When it was first to be read.
     made: Instant,
 }
 
@@ -70,7 +70,7 @@ impl Space {
     /// How full the volume is that holds `path`. A file system that is dead may take for ever.
     ///
     /// # Errors
-    /// When it cannot be asked.
+    /// When it cannot be read.
     pub fn of(path: &Path) -> std::io::Result<Self> {
         let found = rustix::fs::statvfs(path)?;
         Ok(Self {
@@ -94,13 +94,13 @@ impl Storage {
         }
     }
 
-    /// A volume that is on no file system, such as a simulated one: how full it is, is what [`Self::tell`] said last.
+    /// A volume that is on no file system, such as a simulated one: its usage is the last one passed to [`Self::report`].
     #[must_use]
     pub fn reported(threshold: f64) -> Self {
         Self { path: None, ..Self::new(PathBuf::new(), threshold) }
     }
 
-    /// The volume that holds `path`, asked once: for a process that ends before the answer is old. A file system that
+    /// The volume that holds `path`, read once: for a process that ends before the answer is old. A file system that
     /// is dead may take for ever.
     #[must_use]
     pub fn measured(path: PathBuf, threshold: f64) -> Self {
@@ -113,8 +113,8 @@ impl Storage {
         storage
     }
 
-    /// Says how full a volume made by [`Self::reported`] is; it holds until something else is said.
-    pub fn tell(&self, space: Space) {
+    /// Sets the usage of a volume made by [`Self::reported`], until it is set again.
+    pub fn report(&self, space: Space) {
         self.learn(space);
     }
 
@@ -128,7 +128,7 @@ impl Storage {
     #[must_use]
     pub fn used(&self, from: Timestamp, step: Duration, steps: usize) -> Vec<Option<f64>> {
         let (past, now) = (self.past.lock(), Timestamp::now());
-        // What a file system does not say again is not known any more; what was told holds.
+        // What a file system does not say again is not known any more; what was reported by hand stays.
         past.used(from, step, steps, if self.path.is_none() { None } else { Some(STALE_AFTER) }, now)
     }
 
@@ -244,7 +244,7 @@ mod tests {
         let storage = Storage::reported(0.8);
         assert_eq!(storage.space(), None);
         let space = Space { size_bytes: 100, free_bytes: 40 };
-        storage.tell(space);
+        storage.report(space);
         tokio::time::advance(STALE_AFTER * 10).await;
         assert_eq!(storage.space(), Some(space));
     }

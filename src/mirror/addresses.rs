@@ -1,4 +1,4 @@
-//! From where the sessions are connected, where the servers tell.
+//! From where the sessions are connected, where the servers report it.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tracing::{info, warn};
 
 use super::store::{Addresses, Store, Writer};
 
-/// How often the servers are asked: a daemon that has just started is named soon enough by its session.
+/// How often the servers are queried: a daemon that has just started is named soon enough by its session.
 const PERIOD: Duration = Duration::from_secs(10);
 
 /// Asks the servers for the addresses of their clients from time to time.
@@ -48,7 +48,7 @@ impl AddressBook {
             self.store.learn_addresses(addresses);
             if problem != logged {
                 if problem.is_empty() {
-                    info!("all servers tell the addresses of sessions again");
+                    info!("all servers report the addresses of sessions again");
                 } else {
                     warn!(%problem, "not all addresses of sessions are known; the others are shown by their ids alone");
                 }
@@ -65,20 +65,20 @@ mod tests {
     #[test]
     fn the_address_of_a_session_outlives_it_and_their_number_is_bounded() {
         let store = Writer::new().store();
-        let told = |sessions: std::ops::Range<i64>, host: &str| -> Addresses {
+        let learned = |sessions: std::ops::Range<i64>, host: &str| -> Addresses {
             sessions.map(|session| (session, format!("{host}:{session}").into())).collect()
         };
         let address = |session| store.address(session).map(|address| address.to_string());
         let changes = store.changes();
-        store.learn_addresses(told(1..3, "a"));
-        store.learn_addresses(told(2..3, "b"));
+        store.learn_addresses(learned(1..3, "a"));
+        store.learn_addresses(learned(2..3, "b"));
         assert_eq!([1, 2, 3].map(address), [Some("a:1".to_owned()), Some("b:2".to_owned()), None]);
         assert!(changes.has_changed().unwrap());
         let seen = *changes.borrow();
-        store.learn_addresses(told(2..3, "b"));
+        store.learn_addresses(learned(2..3, "b"));
         store.learn_addresses(Addresses::new());
         assert_eq!((*changes.borrow(), address(1).as_deref()), (seen, Some("a:1")), "nothing is new");
-        store.learn_addresses(told(10..10_010, "c"));
+        store.learn_addresses(learned(10..10_010, "c"));
         assert_eq!([1, 2, 10].map(|session| address(session).is_some()), [false, false, true]);
     }
 }

@@ -275,9 +275,9 @@ mod tests {
             clock.saw(9_000_000, moment(10, 9_000_003));
             assert_eq!(clock.offset(moment(20, 9_000_013)), Offset(0));
             // Nothing has been seen since.
-            let told = OffsetAt::new(clock.offset(moment(20, 9_000_013)), moment(20, 9_000_013));
-            assert_eq!(told.offset(moment(30, 9_000_023)), Offset(0));
-            assert_eq!(told.offset(moment(30, 9_000_023 + set_by)), Offset(-set_by));
+            let known = OffsetAt::new(clock.offset(moment(20, 9_000_013)), moment(20, 9_000_013));
+            assert_eq!(known.offset(moment(30, 9_000_023)), Offset(0));
+            assert_eq!(known.offset(moment(30, 9_000_023 + set_by)), Offset(-set_by));
             let offset = clock.offset(moment(30, 9_000_023 + set_by));
             assert_eq!(offset, Offset(-3 - set_by));
             assert_eq!(offset.to_server(at(9_000_023 + set_by)), 9_000_020);
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn rounding_makes_no_offset() {
         for us in 0..2_000 {
-            // A change in the very millisecond in which it is seen, and asked for at any part of another.
+            // A change in the very millisecond in which it is seen, and read at any part of another.
             let at = |us: i64| Moment {
                 own: Timestamp::from_microsecond(1_000_000_700 + us).unwrap(),
                 elapsed: Duration::from_micros(u64::try_from(5_900 + us).unwrap()),

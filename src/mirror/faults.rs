@@ -70,7 +70,7 @@ pub(super) struct Suspicion {
     lasting_ms: i64,
     pub(super) since_ms: i64,
     pub(super) due_ms: i64,
-    /// Whether it was there at the first sight, and `since_ms` is only what the znodes tell whose stats are known.
+    /// Whether it was there at the first sight, and `since_ms` is only what those znodes show whose stats are known.
     is_undated: bool,
 }
 

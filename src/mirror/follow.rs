@@ -51,7 +51,7 @@ pub(super) struct Follower {
     pub(super) chroot: String,
     /// The unknown states that the log has named, while they are there.
     pub(super) unknown_states: Vec<Arc<str>>,
-    /// What the changes up to now tell of the size of the next ones.
+    /// The expected size of the next changes, from those up to now.
     pub(super) estimates: Estimates,
     /// When changes were last read.
     pub(super) looked: Option<Instant>,
@@ -302,7 +302,7 @@ impl Follower {
     }
 
     /// Reads what was closed to us and is not any more. Its values may be old: the sizes of those that were just
-    /// written tell nothing of theirs.
+    /// written show nothing of theirs.
     async fn read_opened(&mut self, client: &Client, watch: &mut Watch, opened: Vec<Path>) -> Result<u32, Interrupted> {
         let mut reader = Reader::for_changes(client, self.writer.read_budget(), Estimates::default(), None);
         for path in opened {

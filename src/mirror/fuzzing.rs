@@ -70,7 +70,7 @@ impl Mirrored {
         });
     }
 
-    /// Shows the same, but as watch events tell of them, the last one first.
+    /// Shows the same, but in the order of watch events, the last one first.
     pub fn hear(&self, znodes: &[Znode]) {
         self.start();
         let reads = znodes.iter().enumerate().rev().map(|(at, znode)| (Path::parse(&znode.path), znode.found(at)));

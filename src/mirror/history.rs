@@ -94,7 +94,7 @@ impl Record {
         self.batches.sample(batches, now);
     }
 
-    /// Takes note of when a job last left each state, as far as the jobs of an image tell; in milliseconds by the
+    /// Takes note of when a job last left each state, as far as the jobs of an image show it; in milliseconds by the
     /// servers' clock.
     pub(super) fn infer_left(&mut self, left_ms: &ByState<JobState, Option<i64>>) {
         for (state, left_ms) in left_ms.iter() {

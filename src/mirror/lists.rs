@@ -1,4 +1,4 @@
-//! What can be asked of the lists of batches, access requests, locks and faults, and what they are made of.
+//! What can be selected from the lists of batches, access requests, locks and faults, and what they are made of.
 
 use std::sync::Arc;
 
@@ -118,7 +118,7 @@ orders! {
     }
 }
 
-/// Which batches are asked for: those that fit everything that is given.
+/// Which batches are listed: those that fit everything that is given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BatchFilter {
     /// In this state; `Some(None)` for those in none that we know.
@@ -140,7 +140,7 @@ pub struct BatchDetail {
     pub jobs: ByState<JobState, u32>,
 }
 
-/// Which access requests are asked for: those that fit everything that is given.
+/// Which access requests are listed: those that fit everything that is given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestFilter {
     /// Of this queue.
@@ -153,7 +153,7 @@ pub struct RequestFilter {
     pub text: Option<String>,
 }
 
-/// Which locks are asked for: those that fit everything that is given; and in what order.
+/// Which locks are listed: those that fit everything that is given; and in what order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockFilter {
     /// Of this kind.

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 pub use super::cursor::InvalidCursor;
 use super::find::PAGE_LIMIT;
 
-/// Which part of a list is asked for.
+/// Which part of a list is requested.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
     /// Where to begin; `None` for the first page.
@@ -43,7 +43,7 @@ pub enum ListError {
 /// A part of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<T> {
-    /// The items, in the list's order; at most as many as were asked for, and [`PAGE_LIMIT`].
+    /// The items, in the list's order; at most as many as were requested, and [`PAGE_LIMIT`].
     pub items: Vec<T>,
     /// How many items the whole list has.
     pub total: u64,

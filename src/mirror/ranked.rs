@@ -1,7 +1,7 @@
 //! An ordered set that knows the position of each item.
 //!
 //! The items lie sorted in blocks of some hundreds; a position is the sum of the blocks before it. A tree would have to
-//! be walked item by item to tell one.
+//! be walked item by item to find one.
 
 /// A block is split when it grows beyond this.
 const FULL: usize = if cfg!(test) { 8 } else { 512 };

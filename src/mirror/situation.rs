@@ -80,7 +80,7 @@ pub enum Hold {
 pub struct Holding {
     /// The session that holds it; 0 for a persistent lock.
     pub session: i64,
-    /// From where the session is connected; `None` where the servers do not tell.
+    /// From where the session is connected; `None` where the servers do not report it.
     pub address: Option<Arc<str>>,
     /// Since when.
     pub since: Timestamp,
@@ -99,7 +99,7 @@ pub struct QueuePosition {
     pub earlier: u64,
     /// Of both, those that a daemon holds already.
     pub locked: u64,
-    /// Of both, those of held collections, as far as the first thousand of the state tell. Only Pending jobs have any.
+    /// Of both, those of held collections, as far as the first thousand of the state show it. Only Pending jobs have any.
     pub held_ahead: u64,
 }
 
@@ -123,7 +123,7 @@ pub struct BatchContext {
 pub struct Pool {
     /// Its session; 0 for persistent locks.
     pub session: i64,
-    /// From where the session is connected; `None` where the servers do not tell.
+    /// From where the session is connected; `None` where the servers do not report it.
     pub address: Option<Arc<str>>,
     /// How many jobs it holds that the threshold keeps back.
     pub jobs: u64,
@@ -249,7 +249,7 @@ pub struct BatchSituation {
     pub lock: Option<Holding>,
     /// Of the jobs referenced as not done, those that are Held.
     pub held: u64,
-    /// What holds these, some of it; empty where that was not asked for.
+    /// What holds these, some of it; empty where that was not requested.
     pub holds: Vec<Hold>,
     /// The other states that jobs of it are in, each with how many.
     pub states: Vec<(Arc<StateSituation>, u64)>,

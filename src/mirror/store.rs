@@ -44,7 +44,7 @@ struct Shared {
     /// `None` before the first walk.
     image: RwLock<Option<Image>>,
     freshness: RwLock<Freshness>,
-    /// What readers last asked about space, for the writer to prepare; see [`Image::set_marks`].
+    /// What readers last requested about space, for the writer to prepare; see [`Image::set_marks`].
     space: AtomicI64,
     clock: RwLock<ClockState>,
     first_time: watch::Sender<FirstTime>,
@@ -84,21 +84,21 @@ impl Store {
     }
 
     /// From where a session is connected, or was before it ended, as address and port; `None` where the servers do not
-    /// tell.
+    /// report it.
     #[must_use]
     pub fn address(&self, session: i64) -> Option<Arc<str>> {
         self.shared.addresses.read().get(&session).cloned()
     }
 
-    /// Learns addresses. Those of other sessions are kept: what these did is still told of them.
-    pub(super) fn learn_addresses(&self, told: Addresses) {
+    /// Learns addresses. Those of other sessions are kept: what these did is still shown with them.
+    pub(super) fn learn_addresses(&self, addresses: Addresses) {
         let mut known = self.shared.addresses.write();
-        if told.iter().all(|(session, address)| known.get(session) == Some(address)) {
+        if addresses.iter().all(|(session, address)| known.get(session) == Some(address)) {
             return;
         }
-        known.extend(told.iter().map(|(session, address)| (*session, Arc::clone(address))));
+        known.extend(addresses.iter().map(|(session, address)| (*session, Arc::clone(address))));
         if known.len() > MOST_ADDRESSES {
-            *known = told;
+            *known = addresses;
         }
         drop(known);
         self.shared.has_changed();
@@ -195,7 +195,9 @@ impl Store {
     /// goes.
     #[must_use]
     pub fn find_jobs(&self, query: &JobQuery, now: Timestamp) -> Option<Page<Job>> {
-        self.find(query, now, |image, matches, asked, now_ms| image.find_jobs(query, matches, asked, now_ms))
+        self.find(query, now, |image, matches, fault_query, now_ms| {
+            image.find_jobs(query, matches, fault_query, now_ms)
+        })
     }
 
     /// The same, and how many jobs of each state there are by all filters but that of the state, of the same moment.
@@ -205,9 +207,9 @@ impl Store {
         query: &JobQuery,
         now: Timestamp,
     ) -> Option<(Page<Job>, ByState<JobState, usize>)> {
-        self.find(query, now, |image, matches, asked, now_ms| {
-            let page = image.find_jobs(query, matches, asked, now_ms);
-            (page, image.count_by_state(query, matches, asked, now_ms))
+        self.find(query, now, |image, matches, fault_query, now_ms| {
+            let page = image.find_jobs(query, matches, fault_query, now_ms);
+            (page, image.count_by_state(query, matches, fault_query, now_ms))
         })
     }
 
@@ -215,7 +217,7 @@ impl Store {
     /// for a job that has none. The query's order, cursor and limit do not matter. `None` before the first walk.
     #[must_use]
     pub fn matching(&self, query: &JobQuery, now: Timestamp) -> Option<Vec<(JobId, i32)>> {
-        self.find(query, now, |image, matches, asked, now_ms| image.matching(query, matches, asked, now_ms))
+        self.find(query, now, |image, matches, fault_query, now_ms| image.matching(query, matches, fault_query, now_ms))
     }
 
     /// Searches for a query's text, and then takes from the image what was found.
@@ -225,9 +227,9 @@ impl Store {
         now: Timestamp,
         take: impl FnOnce(&Image, Option<&TextMatches>, FaultQuery<'_>, i64) -> T,
     ) -> Option<T> {
-        self.ask(now, None, |image, asked| {
+        self.ask(now, None, |image, fault_query| {
             let matches = query.text.as_ref().map(|text| image.search(text));
-            take(image, matches.as_ref(), asked, asked.offset.to_server(now))
+            take(image, matches.as_ref(), fault_query, fault_query.offset.to_server(now))
         })
     }
 
@@ -296,13 +298,13 @@ impl Store {
     /// the first walk. `now` and `space` as for [`Store::summary`].
     #[must_use]
     pub fn faults(&self, fault: Fault, limit: usize, now: Timestamp, space: Option<i64>) -> Option<Vec<FoundFault>> {
-        self.ask(now, space, |image, asked| image.faults(fault, limit, asked))
+        self.ask(now, space, |image, fault_query| image.faults(fault, limit, fault_query))
     }
 
     /// The faults that one item shows: a job, batch, request, lock, UUID or folder, by its own path.
     #[must_use]
     pub fn faults_of(&self, item: &Path, now: Timestamp, space: Option<i64>) -> Option<Vec<FoundFault>> {
-        self.ask(now, space, |image, asked| image.faults_of(item, asked))
+        self.ask(now, space, |image, fault_query| image.faults_of(item, fault_query))
     }
 
     /// The limits after which something counts as a fault.
@@ -331,8 +333,8 @@ impl Store {
         [stale_since, behind_since].into_iter().flatten().fold(now, Timestamp::min)
     }
 
-    /// Takes note of how we stand with ZooKeeper. This is the connection's word, not the image's, so the writer need
-    /// not be asked.
+    /// Takes note of how we stand with ZooKeeper. This is the connection's word, not the image's, so the writer is
+    /// not involved.
     pub(super) fn set_connection(&self, session: Option<String>, problem: Option<String>, now: Timestamp) {
         let mut freshness = self.shared.freshness.write();
         if session.is_none() {

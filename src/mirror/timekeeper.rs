@@ -1,4 +1,4 @@
-//! Asking for the servers' time, where the tree is too quiet to tell it.
+//! Requests of the servers' time, where the tree is too quiet to show it.
 //!
 //! ZooKeeper has no request for the time, but it dates every write. The mirror writes nothing; the caller gives
 //! it the instant of a write that is made for this purpose alone.
@@ -25,7 +25,7 @@ pub enum NoTime {
     /// No server answers at the moment.
     #[error("{0}")]
     Unanswered(String),
-    /// The write that would tell it is refused.
+    /// The write that would show it is refused.
     #[error("{0}")]
     Refused(String),
 }
@@ -63,7 +63,7 @@ impl Timekeeper {
     {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // When it was last asked, in which session of the mirror's, and with what success.
+        // When it was last requested, in which session of the mirror's, and with what success.
         let mut last: Option<(Moment, Option<String>, bool)> = None;
         let mut logged = None;
         loop {

@@ -24,7 +24,7 @@ pub(super) struct Walk {
     pub(super) image: Image,
     /// How long it took.
     pub(super) duration: Duration,
-    /// How many znodes were asked for.
+    /// How many znodes were requested.
     pub(super) reads: u64,
     /// How many znodes our credentials do not allow us to read, and the first of them.
     pub(super) denied: Option<(u64, Path)>,
@@ -95,7 +95,7 @@ fn take(image: &mut Image, answer: Answer, waiting: &mut Waiting, mut later: Opt
             }
             image.apply(path, &found);
             for (path, found) in children {
-                // What has been asked for along with its parent is there only as far as it was found.
+                // What has been requested along with its parent is there only as far as it was found.
                 if found.is_present() {
                     look_below(&path, &found, 0, waiting);
                     if matches!(found, Found::Denied) {
@@ -174,7 +174,7 @@ fn ask(path: Path, image: &mut Image, waiting: &mut Waiting) {
         Path::Entry(..) | Path::Reference(..) | Path::Unexpected(_) => {
             image.apply(path, &Found::Listed);
         }
-        // A child that was asked for along with its item is not asked for again; if it was not there then, its
+        // A child that was requested along with its item is not requested again; if it was not there then, its
         // creation is an event to come.
         Path::JobNode(_, node) if USUAL_JOB_NODES.contains(&node) => {}
         Path::BatchNode(_, node) if USUAL_BATCH_NODES.contains(&node) => {}

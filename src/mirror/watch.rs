@@ -46,7 +46,7 @@ pub(super) struct Watch {
     watcher: PersistentWatcher,
     events: Counter,
     dirty: HashSet<Path>,
-    /// Everything that events reported since it was asked for; see [`Watch::keep_touched`].
+    /// Everything that events reported since it was requested; see [`Watch::keep_touched`].
     touched: Option<HashSet<Path>>,
     pub(super) last_event: Option<Timestamp>,
 }

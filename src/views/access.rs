@@ -143,7 +143,7 @@ impl AccessItem {
 }
 
 impl AccessList {
-    /// `address` gives from where a session is connected, where the servers tell.
+    /// `address` gives from where a session is connected, where the servers report it.
     fn new(page: Page<Request>, address: impl Fn(i64) -> Option<String>) -> Self {
         let Page { items, total, before, next } = page;
         let next = next.map(|next| next.to_string());

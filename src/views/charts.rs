@@ -16,7 +16,7 @@ use queuekeeper_queue::state::{JobState, State};
 /// To what the last instant of a question to Prometheus is rounded down, in seconds.
 const ALIGNED: i64 = 15;
 
-/// No figure of a queue is larger; what another program tells may be.
+/// No figure of a queue is larger; a figure from another program may be.
 const MOST: f64 = 1e15;
 
 /// What a chart shows.

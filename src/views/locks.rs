@@ -187,7 +187,7 @@ fn guarded(lock: &Path) -> String {
 }
 
 impl LockList {
-    /// `address` gives from where a session is connected, where the servers tell.
+    /// `address` gives from where a session is connected, where the servers report it.
     pub(crate) fn new(
         summary: &Summary,
         sessions: (Vec<SessionLocks>, usize),

@@ -47,7 +47,7 @@ impl Source<'_> {
         Some(Volume { size_bytes, free_bytes, threshold, left_bytes: space.left_below(threshold) })
     }
 
-    /// From where a session is connected, where the servers tell.
+    /// From where a session is connected, where the servers report it.
     pub(crate) fn address(&self, session: i64) -> Option<String> {
         self.store.address(session).map(|address| address.to_string())
     }

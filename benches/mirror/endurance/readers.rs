@@ -39,7 +39,7 @@ const LISTS: [&str; 9] = [
     "/api/v1/jobs/jid0000000043",
 ];
 
-/// How long somebody looks at a page before loading it again, in seconds.
+/// How long a user views a page before loading it again, in seconds.
 const STAYS: std::ops::Range<u64> = 20..60;
 
 /// How long a program waits between two requests, in milliseconds.

@@ -1,7 +1,8 @@
 //! From where the sessions of a server's clients are connected.
 //!
-//! ZooKeeper tells it by the four-letter command `cons`, where `4lw.commands.whitelist` allows that. A server knows only
-//! its own connections, so each is asked. Session ids are no secret to who may ask: they are those of ephemeral znodes.
+//! ZooKeeper reports it by the four-letter command `cons`, where `4lw.commands.whitelist` allows that. A server knows only
+//! its own connections, so each is queried. Session ids are no secret to a client that may do so: they are those of ephemeral
+//! znodes.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,16 +16,16 @@ use super::tls::Tls;
 /// The longest answer that is read, in bytes: a connection takes some 200.
 const MOST_ANSWER: u64 = 16 << 20;
 
-/// Where the sessions are connected from, as far as the servers tell.
+/// Where the sessions are connected from, as far as the servers report it.
 #[derive(Clone, Debug, Default)]
 pub struct Connections {
     /// The address of the client of each session.
     pub addresses: HashMap<i64, SocketAddr>,
-    /// The servers that told nothing or not all, and why.
+    /// The servers that reported none or not all, and why.
     pub failures: Vec<(Host, NoConnections)>,
 }
 
-/// Why a server tells no connections, or not all of them.
+/// Why a server reports no connections, or not all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoConnections {
     /// The command is not allowed there.

@@ -96,7 +96,7 @@ def shared_quantile(share, histogram, window, *matchers, by=()):
 
 
 def events(by, counter):
-    """How many of something happened since the last point of the curve, to be asked every minute at least. Unlike increase()
+    """How many of something happened since the last point of the curve, to be queried every minute at least. Unlike increase()
     it extrapolates nothing, and no two bars count the same. A counter that began anew counts from 0, and so does a series
     that was not there before, if its queuekeeper was."""
     before = f"last_over_time({counter}[5m] offset $__interval)"

@@ -5,7 +5,7 @@ use crate::mirror::Rates;
 
 #[test]
 fn a_state_tells_the_same_for_all_of_its_jobs() {
-    let of = |state: &StateSituation| told(&diagnose_state(state, Some(&volume()), now()));
+    let of = |state: &StateSituation| lines(&diagnose_state(state, Some(&volume()), now()));
     assert_eq!(
         of(&state(JobState::Storing)),
         [
@@ -72,7 +72,7 @@ fn batch(of: BatchState, references: [Option<u32>; 4]) -> BatchSituation {
 
 #[test]
 fn a_batch_tells_how_far_it_is() {
-    let of = |batch: &BatchSituation| told(&diagnose_batch(batch, Some(&volume()), now()));
+    let of = |batch: &BatchSituation| lines(&diagnose_batch(batch, Some(&volume()), now()));
     let mut counts = [Some(0); 4];
     counts[Outcome::Processing as usize] = Some(1_391);
     counts[Outcome::Completed as usize] = Some(6_120);
@@ -133,7 +133,7 @@ fn a_batch_tells_how_far_it_is() {
 
 #[test]
 fn a_batch_whose_jobs_stand_is_not_moving_and_has_no_time_to_end_in() {
-    let of = |batch: &BatchSituation| told(&diagnose_batch(batch, Some(&volume()), now()));
+    let of = |batch: &BatchSituation| lines(&diagnose_batch(batch, Some(&volume()), now()));
     let mut counts = [Some(0); 4];
     counts[Outcome::Processing as usize] = Some(3);
     counts[Outcome::Completed as usize] = Some(60);

@@ -101,7 +101,7 @@ mod tests {
         let expected = [Some(0.9), Some(0.9), Some(0.3), Some(0.3), Some(0.3), None, None, None, None, None];
         assert_eq!(holding[..10], expected);
         assert_eq!(holding[10..], [Some(0.4), None], "nothing is known of what comes");
-        assert_eq!(used(40, 3, None), [Some(0.3), Some(0.3), Some(0.3)], "what was told holds");
+        assert_eq!(used(40, 3, None), [Some(0.3), Some(0.3), Some(0.3)], "what was reported stays");
         assert_eq!(used(-40, 2, None), [None, None]);
     }
 

@@ -1,4 +1,4 @@
-//! Why jobs fail, as far as their messages tell.
+//! Why jobs fail, as far as their messages show it.
 //!
 //! The messages are free text of the daemons and of the libraries that they use. Each class of causes has words, and
 //! the first class of the table that has a word of the message is taken: what a word says of the trouble itself, such as

@@ -58,7 +58,7 @@ pub struct Rates {
     /// In the longer time, or since this process began to look.
     pub longer: Pace,
     /// In the last one or two minutes, where that is known: what begins to go again after a stall goes faster than the
-    /// others tell.
+    /// others show.
     pub latest: Pace,
 }
 
@@ -98,7 +98,7 @@ impl Rates {
         times.try_fold((first, first), |(least, most), time| time.map(|time| (least.min(time), most.max(time))))
     }
 
-    /// The rates by which one may tell what comes.
+    /// The rates for a forecast.
     fn telling(self) -> impl Iterator<Item = Pace> {
         let recent = Some(self.recent).filter(|recent| recent.count > 0 || self.is_still());
         let latest = Some(self.latest).filter(|latest| latest.count as f64 >= Self::ENOUGH);

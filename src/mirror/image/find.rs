@@ -1,6 +1,6 @@
-//! Finding jobs, in the cheapest of three ways. What is asked for by state alone lies in order already; a few jobs that
+//! Finding jobs, in the cheapest of three ways. What is requested by state alone lies in order already; a few jobs that
 //! something else leads to are looked at one by one; else each filter reads its column, in blocks that stay in the
-//! processor's cache. What the figures tell to be nowhere, or everywhere, is not looked for.
+//! processor's cache. What is in no job or in every job, by the figures, is not searched for.
 
 use super::Image;
 use super::columns::{Columns, Kinds};
@@ -73,12 +73,12 @@ fn group_bit(is_second: bool, direction: Direction) -> u128 {
     if is_second == (direction == Direction::Ascending) { SECOND } else { 0 }
 }
 
-/// The states that are asked for, in two groups: those of unfinished jobs, and those of finished ones, whose places come
+/// The states that are requested, in two groups: those of unfinished jobs, and those of finished ones, whose places come
 /// behind.
-fn groups(asked: &[Option<JobState>], direction: Direction) -> impl Iterator<Item = (u128, Vec<Option<JobState>>)> {
+fn groups(states: &[Option<JobState>], direction: Direction) -> impl Iterator<Item = (u128, Vec<Option<JobState>>)> {
     let all = JobState::ALL.iter().copied().map(Some).chain([None]);
-    let asked = all.filter(|state| asked.is_empty() || asked.contains(state));
-    let (finished, unfinished): (Vec<_>, Vec<_>) = asked.partition(|state| is_final(*state));
+    let wanted = all.filter(|state| states.is_empty() || states.contains(state));
+    let (finished, unfinished): (Vec<_>, Vec<_>) = wanted.partition(|state| is_final(*state));
     let groups = [(group_bit(false, direction), unfinished), (group_bit(true, direction), finished)];
     groups.into_iter().filter(|(_, states)| !states.is_empty())
 }
@@ -90,19 +90,19 @@ impl Image {
         TextMatches { own: self.jobs.columns.text.search(needle), shared: self.jobs.texts.search(needle) }
     }
 
-    /// The page that a query asks for. `matches` says where its text was found; `asked` is by whose clock faults count,
+    /// The page that a query asks for. `matches` says where its text was found; `fault_query` is by whose clock faults count,
     /// and `now_ms` the present by the servers' clock.
     pub(in crate::mirror) fn find_jobs(
         &self,
         query: &JobQuery,
         matches: Option<&TextMatches>,
-        asked: FaultQuery<'_>,
+        fault_query: FaultQuery<'_>,
         now_ms: i64,
     ) -> Page<Job> {
         let cursor = query.cursor.filter(|cursor| cursor.is_of(query.sort, query.direction));
         let mut selection =
             Selection::new(query.limit.clamp(1, PAGE_LIMIT), cursor.map(|cursor| (cursor.is_back, cursor.at)));
-        let filter = self.filter(query, matches, asked, now_ms);
+        let filter = self.filter(query, matches, fault_query, now_ms);
         let is_by_instant = matches!(query.sort, JobSort::Unfinished | JobSort::Entered);
         let is_in_order = is_by_instant && filter.as_ref().is_some_and(Filter::is_by_state);
         if let Some(mut filter) = filter {
@@ -153,7 +153,7 @@ impl Image {
         let row = |at: u32| if is_in_order { self.jobs.find(JobId::new(at)) } else { Some(at) };
         let rows = selected.rows.iter().filter_map(|at| row(*at));
         Page {
-            items: rows.map(|row| self.view(self.jobs.at(row), asked.offset)).collect(),
+            items: rows.map(|row| self.view(self.jobs.at(row), fault_query.offset)).collect(),
             total: selected.total,
             before: selected.before,
             previous: selected.previous.map(|at| text((true, at))),
@@ -167,12 +167,12 @@ impl Image {
         &self,
         query: &JobQuery,
         matches: Option<&TextMatches>,
-        asked: FaultQuery<'_>,
+        fault_query: FaultQuery<'_>,
         now_ms: i64,
     ) -> Vec<(JobId, i32)> {
         let columns = &self.jobs.columns;
         let mut selection = Selection::new(columns.len(), None);
-        if let Some(filter) = self.filter(query, matches, asked, now_ms) {
+        if let Some(filter) = self.filter(query, matches, fault_query, now_ms) {
             let numbers = &columns.number;
             let by_id = Order { values: &vec![(); columns.len()], numbers, group: 0, is_turned: false };
             filter.find(columns, by_id, &mut selection);
@@ -181,7 +181,7 @@ impl Image {
         rows.into_iter().map(|row| (self.jobs.at(row).id(), self.jobs.at(row).status_version())).collect()
     }
 
-    /// The jobs in each state that is asked for, by the instant of entering it: the unlocked ones, the locked ones, or
+    /// The jobs in each state that is requested, by the instant of entering it: the unlocked ones, the locked ones, or
     /// both.
     fn entered(&self, query: &JobQuery) -> impl Iterator<Item = (Option<JobState>, [Option<&Bands<5>>; 2])> {
         let states = self.jobs.figures.states.iter();
@@ -198,7 +198,7 @@ impl Image {
         &self,
         query: &JobQuery,
         text: Option<&'a TextMatches>,
-        asked: FaultQuery<'_>,
+        fault_query: FaultQuery<'_>,
         now_ms: i64,
     ) -> Option<Filter<'a>> {
         let collection = match query.collection.as_deref() {
@@ -241,7 +241,7 @@ impl Image {
             lists.push(self.jobs.failures.rows(group)?.iter().map(|(_, row)| *row).collect());
         }
         if let Some(fault) = query.fault {
-            let jobs = self.faults.suspects.items(fault, asked.now_ms).filter_map(|(item, _)| match item {
+            let jobs = self.faults.suspects.items(fault, fault_query.now_ms).filter_map(|(item, _)| match item {
                 Path::Job(job) => self.jobs.find(*job),
                 _ => None,
             });

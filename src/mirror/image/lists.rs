@@ -1,4 +1,4 @@
-//! The lists of the image that are asked for in pages.
+//! The lists of the image that are requested in pages.
 
 use std::ops::RangeInclusive;
 

@@ -29,7 +29,7 @@ struct Held {
     kind: LockKind,
     /// `None` for a lock that is there, but not readable.
     stat: Option<LockStat>,
-    /// Tells apart locks that were created in the same millisecond.
+    /// Distinguishes locks that were created in the same millisecond.
     number: u32,
 }
 

@@ -1,6 +1,6 @@
 //! The queue entries of a state in the order of work, with the position of each.
 //!
-//! "How many are ahead of it?" is asked for every job that waits. Counting would cost more the longer the queue is.
+//! "How many are ahead of it?" is computed for every job that waits. Counting would cost more the longer the queue is.
 
 use crate::mirror::ranked::Ranked;
 use crate::mirror::summary::ByState;
@@ -8,7 +8,7 @@ use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::{EntryName, StateFolder};
 use queuekeeper_queue::state::JobState;
 
-/// Below the bits of a key that sort entries as their names are those that tell one faulty entry from another.
+/// Below the bits of a key that sort entries as their names are those that distinguish faulty entries.
 const TIE_BITS: u32 = 24;
 
 /// Every queue entry in the folder of a state that we know, by state.

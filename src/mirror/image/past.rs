@@ -26,7 +26,7 @@ const RECORDS: usize = 8;
 const CHUNK: usize = 64;
 
 /// No session, or one for which there is no room: the last number of thirteen bits.
-const NOBODY: u16 = (1 << SESSION_BITS) - 1;
+const NO_SESSION: u16 = (1 << SESSION_BITS) - 1;
 
 /// How many bits of a record say which session it was; the others of sixteen say what was seen.
 const SESSION_BITS: u32 = 13;
@@ -73,7 +73,7 @@ struct Record {
     /// State or priority, before and after.
     before: u8,
     after: u8,
-    /// Its place in the table of sessions, or [`NOBODY`].
+    /// Its place in the table of sessions, or [`NO_SESSION`].
     session: u16,
 }
 
@@ -101,7 +101,7 @@ impl From<Record> for Packed {
 impl From<Packed> for Record {
     fn from(Packed { at_s, before, after, kind_and_session }: Packed) -> Self {
         let kind = Kind::ALL[usize::from(kind_and_session >> SESSION_BITS)];
-        Self { at_s, kind, before, after, session: kind_and_session & NOBODY }
+        Self { at_s, kind, before, after, session: kind_and_session & NO_SESSION }
     }
 }
 
@@ -202,7 +202,13 @@ impl Past {
             job.step(before, after, now_ms, said().as_deref());
         }
         if let Some((from, to)) = priorities {
-            job.push(Record { at_s: seconds(now_ms), kind: Kind::Priority, before: from, after: to, session: NOBODY });
+            job.push(Record {
+                at_s: seconds(now_ms),
+                kind: Kind::Priority,
+                before: from,
+                after: to,
+                session: NO_SESSION,
+            });
         }
         if let Some((session, _)) = released {
             job.release(session, now_ms);
@@ -297,7 +303,7 @@ impl RecordedJob<'_> {
             kind: if is_resumed { Kind::Resumed } else { Kind::State },
             before: state_code(before.seen),
             after: state_code(after.seen),
-            session: NOBODY,
+            session: NO_SESSION,
         };
         if let Some(last) = self.slot.last().filter(|last| last.kind == Kind::Released && last.at_s >= record.at_s) {
             record.session = last.session;

@@ -51,10 +51,10 @@ impl Image {
         &self,
         id: JobId,
         flow: &Flow,
-        asked: FaultQuery<'_>,
+        fault_query: FaultQuery<'_>,
     ) -> Option<JobSituation> {
         let row = self.jobs.get(id)?;
-        let (state, offset) = (row.standing.state, asked.offset);
+        let (state, offset) = (row.standing.state, fault_query.offset);
         let texts = &self.jobs.texts;
         let collection = texts.get(row.standing.collection);
         Some(JobSituation {
@@ -70,11 +70,11 @@ impl Image {
             hold: self.hold(&collection, offset),
             collection,
             lock: row.lock.as_deref().map(|lock| self.holding(lock, &Path::JobNode(id, JobNode::Lock), offset)),
-            usual_lock: asked.limits.job_lock.get(state),
+            usual_lock: fault_query.limits.job_lock.get(state),
             place: state.and_then(|state| self.place(row, state)),
             batch: row.batch.map(|batch| self.batch_context(batch, offset)),
-            faults: self.faults_of(&Path::Job(id), asked),
-            in_state: state.map(|state| self.state_situation(state, flow, asked)),
+            faults: self.faults_of(&Path::Job(id), fault_query),
+            in_state: state.map(|state| self.state_situation(state, flow, fault_query)),
         })
     }
 
@@ -88,9 +88,9 @@ impl Image {
         &self,
         state: JobState,
         flow: &Flow,
-        asked: FaultQuery<'_>,
+        fault_query: FaultQuery<'_>,
     ) -> StateSituation {
-        let offset = asked.offset;
+        let offset = fault_query.offset;
         let figures = self.jobs.figures.states.get(Some(state));
         let [unlocked, locked] = &figures.entered;
         let oldest = [unlocked, locked].into_iter().filter_map(crate::mirror::bands::Bands::first).min();
@@ -107,22 +107,22 @@ impl Image {
             oldest: oldest.and_then(|at| own(at, offset)),
             flow: *flow.states.get(Some(state)),
             taken: self.taken_ms(state).map(|at| offset.to_own(at)),
-            head: self.head(state, asked),
-            pools: if is_provisioning { self.pools(asked) } else { Vec::new() },
+            head: self.head(state, fault_query),
+            pools: if is_provisioning { self.pools(fault_query) } else { Vec::new() },
             backlog: if state == JobState::Pending { self.backlog() } else { None },
             space_needed_bytes: if is_provisioning { space_needed() } else { 0 },
             pause: self.pause(&Path::QueueLock(Queue::Ingest), offset),
-            faults: self.faults_of(&Path::StateFolder(state.into()), asked),
-            usual: asked.limits.stuck.get(Some(state)),
+            faults: self.faults_of(&Path::StateFolder(state.into()), fault_query),
+            usual: fault_query.limits.stuck.get(Some(state)),
         }
     }
 
     /// What is known of the states in which daemons work on jobs, where there are any.
-    pub(in crate::mirror) fn worked_on(&self, flow: &Flow, asked: FaultQuery<'_>) -> WorkedOn {
+    pub(in crate::mirror) fn worked_on(&self, flow: &Flow, fault_query: FaultQuery<'_>) -> WorkedOn {
         let mut states = WorkedOn::default();
         for (state, situation) in states.iter_mut() {
             let state = state.filter(|state| state.is_worked_on());
-            *situation = state.map(|state| Arc::new(self.state_situation(state, flow, asked)));
+            *situation = state.map(|state| Arc::new(self.state_situation(state, flow, fault_query)));
         }
         states
     }
@@ -133,7 +133,7 @@ impl Image {
         id: BatchId,
         rates: Option<Rates>,
         states: &WorkedOn,
-        asked: FaultQuery<'_>,
+        fault_query: FaultQuery<'_>,
     ) -> Option<BatchSituation> {
         let entry = self.batches.get(id).filter(|entry| !entry.item.nodes.is_empty())?;
         let item = &entry.item;
@@ -144,17 +144,17 @@ impl Image {
             id,
             state: item.state,
             odd_status: item.odd_status.clone(),
-            entered: own(item.entered_ms, asked.offset),
+            entered: own(item.entered_ms, fault_query.offset),
             message: item.message.clone(),
             is_acquired: self.is_acquired(id),
             references: std::array::from_fn(|outcome| entry.folders[outcome].then_some(entry.references[outcome])),
-            lock: item.lock.map(|lock| self.holding(&lock, &Path::BatchNode(id, BatchNode::Lock), asked.offset)),
+            lock: item.lock.map(|lock| self.holding(&lock, &Path::BatchNode(id, BatchNode::Lock), fault_query.offset)),
             held: u64::from(*jobs.get(Some(JobState::Held))),
             holds: Vec::new(),
             states: worked_on.collect(),
             rates,
-            pause: self.pause(&Path::QueueLock(Queue::Ingest), asked.offset),
-            faults: self.faults_of(&Path::Batch(id), asked),
+            pause: self.pause(&Path::QueueLock(Queue::Ingest), fault_query.offset),
+            faults: self.faults_of(&Path::Batch(id), fault_query),
         })
     }
 
@@ -276,11 +276,11 @@ impl Image {
     }
 
     /// The entry that a daemon of a state tries first, where it ends the poll.
-    fn head(&self, state: JobState, asked: FaultQuery<'_>) -> Option<Head> {
+    fn head(&self, state: JobState, fault_query: FaultQuery<'_>) -> Option<Head> {
         let folder = StateFolder::from(state);
         let row = self.first_to_take(state)?;
         let first = row.id();
-        let faults = self.faults_of(&Path::Job(first), asked);
+        let faults = self.faults_of(&Path::Job(first), fault_query);
         let found = faults.into_iter().find(|found| blocks(found.fault, row, state))?;
         let entry = self.jobs.entries(first).find(|(of, _)| *of == folder)?.1;
         Some(Head {
@@ -293,8 +293,8 @@ impl Image {
     }
 
     /// The sessions that hold jobs in Provisioning which the threshold keeps back, those with the most first.
-    fn pools(&self, asked: FaultQuery<'_>) -> Vec<Pool> {
-        let Some(space) = asked.space else { return Vec::new() };
+    fn pools(&self, fault_query: FaultQuery<'_>) -> Vec<Pool> {
+        let Some(space) = fault_query.space else { return Vec::new() };
         let mut pools: Vec<Pool> = Vec::new();
         let locked = self.jobs.figures.states.get(Some(JobState::Provisioning)).locked.iter().take(LOCKED);
         for row in locked.map(|(_, row)| self.jobs.at(*row)) {
@@ -302,7 +302,7 @@ impl Image {
             let Some(lock) = row.lock.as_deref().filter(|_| needed > space) else { continue };
             // They come by the instant of locking, so the first one of a session is the oldest.
             let at = pools.iter().position(|pool| pool.session == lock.session).unwrap_or_else(|| {
-                let since = asked.offset.to_own(lock.created_ms);
+                let since = fault_query.offset.to_own(lock.created_ms);
                 pools.push(Pool { session: lock.session, address: None, jobs: 0, items: Vec::new(), since });
                 pools.len() - 1
             });

@@ -108,7 +108,7 @@ impl Image {
         Sample { figures, batches }
     }
 
-    /// When a job last left each state, as far as the jobs themselves tell; in milliseconds by the servers' clock.
+    /// When a job last left each state, as far as the jobs themselves show it; in milliseconds by the servers' clock.
     pub(in crate::mirror) fn inferred_left(&self) -> ByState<JobState, Option<i64>> {
         let mut left = ByState::default();
         for state in JobState::ALL.iter().copied() {
@@ -255,7 +255,7 @@ fn few_locks(created_ms: impl Iterator<Item = i64>, marks: [i64; 5], clocks: Clo
     lock_figures(&locks, marks, clocks)
 }
 
-/// What it takes to tell an instant of the servers' clock by ours.
+/// What is needed to convert an instant of our clock to the servers'.
 #[derive(Clone, Copy)]
 struct Clocks {
     offset: Offset,

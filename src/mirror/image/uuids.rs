@@ -98,7 +98,7 @@ impl Uuids {
         self.entries.keys().map(|uuid| &**uuid)
     }
 
-    /// The entries that lead to what is named so. There are few, and hardly ever one is asked for.
+    /// The entries that lead to what is named so. There are few, and hardly ever one is requested.
     pub(super) fn to_misnamed(&self, name: &str) -> impl Iterator<Item = &str> {
         let leads_there =
             move |leads: &Leads| matches!(leads, Leads::Misnamed(to) if !name.is_empty() && **to == *name);

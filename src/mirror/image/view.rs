@@ -145,7 +145,7 @@ pub struct Lock {
     pub stat: Option<LockStat>,
 }
 
-/// What decides whether an action on a job is refused: less than a [`Job`], because it is asked of very many at once.
+/// What decides whether an action on a job is refused: less than a [`Job`], because it is read of very many at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobStanding {
     /// Its state; `None` where its status does not show it.

@@ -1,4 +1,4 @@
-//! What is kept beside the image because it was seen and the tree does not tell: the way of each job and batch, and when a
+//! What is kept beside the image because it was seen and is not in the tree: the way of each job and batch, and when a
 //! daemon last took a job of each state.
 
 use std::borrow::Cow;
@@ -61,7 +61,7 @@ impl Image {
     /// Takes note of what a read found at a job's znode (`None`) or one of its children, and remembers what it said.
     pub(super) fn apply_to_job(&mut self, job: JobId, node: Option<JobNode>, found: &Found) -> Change {
         let row = self.jobs.find(job);
-        // With its last znode a job is gone, whichever that is; else most znodes tell nothing worth remembering.
+        // With its last znode a job is gone, whichever that is; else most znodes show nothing worth remembering.
         let is_telling = match node {
             None | Some(JobNode::Status | JobNode::Lock | JobNode::Priority) => true,
             Some(_) => !found.is_present(),

@@ -1,4 +1,4 @@
-//! Kinds of reads. Those of one kind wait together, and the answers to some tell how large the others will be.
+//! Kinds of reads. Those of one kind wait together, and the answers to some show how large the others will be.
 
 use queuekeeper_queue::path::{BatchNode, JobNode, Path, RequestNode};
 

@@ -1,4 +1,4 @@
-//! What is asked of the tree, and the answers.
+//! What is requested of the tree, and the answers.
 
 use std::fmt::Write as _;
 
@@ -20,7 +20,7 @@ pub(in crate::mirror) enum Found {
         /// Its stat.
         stat: Stat,
     },
-    /// There is one: its parent lists it, or it lists its own children, and that is all that is asked of it.
+    /// There is one: its parent lists it, or it lists its own children, and that is all that is requested of it.
     Listed,
     /// There may be one, but our credentials do not allow us to read it.
     Denied,
@@ -212,7 +212,7 @@ impl Answer {
     }
 }
 
-/// What was found at each path that was asked for by itself.
+/// What was found at each path that was requested by itself.
 pub(in crate::mirror) fn nodes(answers: Vec<Answer>) -> Vec<(Path, Found)> {
     let node = |answer| match answer {
         Answer::Node(path, found) | Answer::Item(path, found, _) => Some((path, found)),

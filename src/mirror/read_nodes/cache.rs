@@ -66,7 +66,7 @@ impl Recent {
         (now.duration_since(*at) < FRESH).then(|| Arc::clone(item))
     }
 
-    /// Keeps what was asked for at an instant.
+    /// Keeps what was requested at an instant.
     pub(super) fn put(&mut self, path: &NodePath, item: Arc<Item>, at: Instant) {
         self.items.retain(|_, (then, _)| at.duration_since(*then) < FRESH);
         if self.items.len() < ITEMS {

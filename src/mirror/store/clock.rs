@@ -14,11 +14,11 @@ pub(super) struct ClockState {
     published: OffsetAt,
     /// By which clock of ours all instants are that the store keeps.
     dated: Option<Moment>,
-    /// Why the time could not be asked for, as long as it cannot.
+    /// Why the time could not be requested, as long as it cannot.
     problem: Option<String>,
 }
 
-/// Whether the servers' time is being asked for.
+/// Whether the servers' time is being requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum FirstTime {
     /// No: nothing asks for it, or it is known.
@@ -85,7 +85,7 @@ impl Writer {
         self.shared.first_time.send_replace(FirstTime::Awaited);
     }
 
-    /// Waits until the servers' time is known, if it is being asked for.
+    /// Waits until the servers' time is known, if it is being requested.
     pub(in crate::mirror) async fn first_time(&self) {
         /// A connection that takes longer may never come.
         const LIMIT: std::time::Duration = std::time::Duration::from_secs(2);
@@ -146,7 +146,7 @@ impl Store {
         self.shared.first_time.send_replace(FirstTime::Over);
     }
 
-    /// Takes note that the servers' time cannot be asked for.
+    /// Takes note that the servers' time cannot be requested.
     pub(in crate::mirror) fn not_measured(&self, problem: String) {
         self.shared.clock.write().problem = Some(problem);
         self.shared.first_time.send_replace(FirstTime::Over);

@@ -116,7 +116,7 @@ impl Store {
     /// longer than it takes. `None` before the first walk.
     #[must_use]
     pub fn unconfirmed(&self, now: Timestamp) -> Option<Vec<(Fault, u64, Duration)>> {
-        self.ask(now, None, |image, asked| image.unconfirmed(asked.now_ms))
+        self.ask(now, None, |image, fault_query| image.unconfirmed(fault_query.now_ms))
     }
 
     /// The znodes that hold garbage, are not readable, or have an unexpected name: the first hundred.
@@ -154,7 +154,7 @@ impl Store {
         now: Timestamp,
         space: Option<i64>,
     ) -> Result<Page<FoundFault>, ListError> {
-        let page = self.ask(now, space, |image, asked| image.fault_page(fault, order, part, asked));
+        let page = self.ask(now, space, |image, fault_query| image.fault_page(fault, order, part, fault_query));
         Ok(page.ok_or(ListError::NoImage)??)
     }
 }

@@ -63,6 +63,6 @@ pub(super) fn whole<L: List + 'static>(
         };
         std::future::ready(next.map(read))
     });
-    // A body may be asked again after its end, which a stream of this kind does not take.
+    // A body may be polled again after its end, which a stream of this kind does not take.
     Ok(Csv(Body::from_stream(stream::iter([Ok(begin)]).chain(rest).fuse())))
 }

@@ -30,7 +30,7 @@ pub(super) async fn rules(FromState(state): FromState<State>) -> Answer<RulesVie
     Ok(Json(RulesView::new(state.alerts()?.overview(now))))
 }
 
-/// `POST /api/v1/rules/{rule}/reset`: closes the breaker of a rule.
+/// `POST /api/v1/rules/{rule}/reset`: resets the breaker of a rule.
 #[utoipa::path(
     post, path = "/rules/{rule}/reset",
     params(("rule" = String, Path, description = "The rule's name", example = "make-room")),

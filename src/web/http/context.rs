@@ -44,7 +44,7 @@ impl HttpContext {
         }
     }
 
-    /// Cancelled when the server is asked to stop. Responses that do not complete by themselves watch it and end then:
+    /// Cancelled when the server shuts down. Responses that do not complete by themselves watch it and end then:
     /// the others have a second.
     pub(in crate::web) fn shutdown(&self) -> &CancellationToken {
         &self.shutdown

@@ -109,7 +109,7 @@ pub(super) async fn ask(
         Ok(_) | Err(Refusal::Conflict { .. }) => StatusCode::OK,
         Err(refusal) => Problem::from(refusal.clone()).status(),
     };
-    Ok(tell(status, &ActionPage::new(&state, &form, &action, &actor, planned, None, now)))
+    Ok(with_status(status, &ActionPage::new(&state, &form, &action, &actor, planned, None, now)))
 }
 
 /// `POST /action`: executes an action, and redirects to its outcome.
@@ -132,7 +132,7 @@ pub(super) async fn give(
     action.precondition = None;
     let planned = actions.plan(&action, &actor, form.reason(), now).await;
     let status = Problem::from(refusal.clone()).status();
-    Ok(tell(status, &ActionPage::new(&state, &form, &action, &actor, planned, Some(refusal), now)))
+    Ok(with_status(status, &ActionPage::new(&state, &form, &action, &actor, planned, Some(refusal), now)))
 }
 
 /// Redirects a browser after a form, to an address relative to that of the form: a proxy may serve us below any prefix.
@@ -141,7 +141,7 @@ pub(super) fn see_other(location: String) -> Response {
 }
 
 /// A page with an error status, which shows the reason itself.
-pub(super) fn tell(status: StatusCode, page: &impl Template) -> Response {
+pub(super) fn with_status(status: StatusCode, page: &impl Template) -> Response {
     let mut response = render(status, page);
     if response.status() == status {
         response.extensions_mut().insert(HasMessage);
@@ -166,9 +166,9 @@ struct ActionPage {
     is_destructive: bool,
     refused: Option<RefusalNotice>,
     plan: Option<Plan>,
-    /// Where a job may be resumed; empty where that is not asked for.
+    /// Where a job may be resumed; empty where that is not requested.
     states: Vec<Choice>,
-    /// Empty where it is not asked for.
+    /// Empty where it is not requested.
     priority: String,
     /// What force does; empty where nothing is to be forced.
     force: &'static str,

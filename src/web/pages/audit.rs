@@ -38,7 +38,7 @@ pub(super) struct AuditPage {
     sorts: Vec<Choice>,
     /// Whether a filter is set that is folded away.
     is_open: bool,
-    /// The ends of the period that is asked for, as a form of a browser takes them; empty for none.
+    /// The ends of the period that is requested, as a form of a browser takes them; empty for none.
     since: String,
     until: String,
     shown: Shown,

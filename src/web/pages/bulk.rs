@@ -6,7 +6,7 @@ use axum::response::Response;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::action::{see_other, tell};
+use super::action::{see_other, with_status};
 use super::jobs::JobsPage;
 use super::render;
 use crate::actions::{Reason, Refusal, Role, Source};
@@ -39,7 +39,7 @@ pub(super) async fn freeze(
             let asked = form.list.clone();
             let attempt = form.attempt((field, why));
             let page = JobsPage::new(&state, &asked, state.rights(&who), Some(&attempt), now)?;
-            Ok(tell(StatusCode::UNPROCESSABLE_ENTITY, &page))
+            Ok(with_status(StatusCode::UNPROCESSABLE_ENTITY, &page))
         }
     }
 }
@@ -88,7 +88,7 @@ pub(super) async fn execute(
     let problem = Problem::from(refusal);
     let status = problem.status();
     let page = ListPage::new(&state, id, &actor, Some((reason, problem.clone())), now).await.map_err(|_| problem)?;
-    Ok(tell(status, &page))
+    Ok(with_status(status, &page))
 }
 
 fn gone() -> Problem {

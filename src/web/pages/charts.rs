@@ -30,7 +30,7 @@ struct ChartsPage {
     /// Where all charts are, where this is one of them; empty where it is all.
     up: String,
     ranges: Vec<Choice>,
-    /// Whether it is as it was when it was asked for: what Prometheus told changes slowly.
+    /// Whether it has not changed since it was requested: data from Prometheus changes slowly.
     is_still: bool,
     /// Why there are no longer ranges; empty where there are.
     more: &'static str,

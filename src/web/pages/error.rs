@@ -1,4 +1,4 @@
-//! The page of an error: what is wrong, and how to go on without losing what was asked for.
+//! The page of an error: what is wrong, and how to go on without losing what was requested.
 
 use askama::Template;
 use axum::response::Response;

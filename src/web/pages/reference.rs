@@ -1,4 +1,4 @@
-//! The description of the API, as two pages: what may be asked, and what requests and answers carry.
+//! The description of the API, as two pages: what may be requested, and what requests and answers carry.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use super::View;
 use super::frame::{Frame, Section};
 use crate::web::api;
 
-/// The page of what may be asked, ready to be rendered.
+/// The page of what may be requested, ready to be rendered.
 #[derive(Debug, Template)]
 #[template(path = "api.html")]
 pub(super) struct ApiPage {

@@ -102,7 +102,7 @@ pub(super) async fn show(FromState(state): FromState<State>, who: Identity) -> R
     render(StatusCode::OK, &RulesPage::new(&state, &who, "./", String::new(), Timestamp::now()))
 }
 
-/// `POST /rules/change`: pauses or unpauses all automatic action, or closes a breaker.
+/// `POST /rules/change`: pauses or unpauses all automatic action, or resets a breaker.
 pub(super) async fn change(
     FromState(state): FromState<State>,
     who: Identity,

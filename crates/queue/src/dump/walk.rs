@@ -8,7 +8,7 @@
 //! Half of the queries of a request are chosen from the window at random, and the others in order, so that the front
 //! moves. All in order, the first large values after many small ones would be under way before one of them is answered.
 //! Two of three queries have been chosen at random before the front reaches them: what is large among those answered
-//! tells how many may be read in order.
+//! shows how many may be read in order.
 
 use std::collections::{HashMap, VecDeque};
 use std::vec::IntoIter;
@@ -30,7 +30,7 @@ const WINDOW: usize = 2048;
 /// How many reads a request has at most.
 const READS_A_REQUEST: usize = 128;
 
-/// How many answers tell how large the next ones are. The window moves on: what comes into it need not be like what was
+/// How many answers the size of the next ones is estimated from. The window moves on: what comes into it need not be like what was
 /// in it some windows ago, and a large value among so many makes the next requests small.
 const REMEMBERED: f64 = 256.0;
 

@@ -223,16 +223,16 @@ fn a_state_is_stuck_when_nothing_leaves_it_and_without_daemon_when_nothing_is_ta
     assert_eq!(of(JobState::Storing, facts), [stuck(ENTERED, ENTERED + day)]);
     let left = StateFacts { left_ms: ENTERED + 7, ..facts };
     assert_eq!(of(JobState::Storing, left), [stuck(ENTERED + 7, ENTERED + 7 + day)]);
-    let nobody = |seen: &str, mark: i64| {
+    let without_daemon = |seen: &str, mark: i64| {
         let mark = mark.cast_unsigned();
         format!(
             "no_daemon seen, {seen} at the earliest lasting 301000 mark {mark}: /jobs/states/storing /jobs/jid0000000001"
         )
     };
     let free = StateFacts { locked: 0, ..facts };
-    assert_eq!(of(JobState::Storing, free)[1..], [nobody("2000000", i64::MIN)]);
+    assert_eq!(of(JobState::Storing, free)[1..], [without_daemon("2000000", i64::MIN)]);
     let taken = StateFacts { taken_ms: ENTERED + 9, left_ms: ENTERED + 7, ..free };
-    assert_eq!(of(JobState::Storing, taken)[1..], [nobody("2000009", ENTERED + 9)]);
+    assert_eq!(of(JobState::Storing, taken)[1..], [without_daemon("2000009", ENTERED + 9)]);
     assert_eq!(of(JobState::Storing, StateFacts { is_head_blocked: true, ..free }).len(), 1);
     assert_eq!(of(JobState::Storing, StateFacts { is_paused: true, ..free }), [""; 0]);
     assert_eq!(of(JobState::Storing, StateFacts { oldest_ms: None, ..free }), [""; 0]);

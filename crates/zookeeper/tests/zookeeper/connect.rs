@@ -117,7 +117,7 @@ async fn a_session_is_found_at_the_address_of_its_client_or_it_is_said_why_not()
     let address = found.addresses[&client.session_id().0];
     assert!(address.ip().is_loopback() && address.port() > 0, "{address}");
 
-    // A server that does not allow it, and one that is not there, tell nothing; the others are asked all the same.
+    // A server that does not allow it, and one that is not there, report nothing; the others are queried all the same.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let refusing = listener.local_addr().unwrap();
     let gone = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();

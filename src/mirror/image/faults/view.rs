@@ -41,17 +41,17 @@ impl Image {
     }
 
     /// The items that show a fault, those first that count for the longest time, at most `limit` of them.
-    pub(in crate::mirror) fn faults(&self, fault: Fault, limit: usize, asked: FaultQuery<'_>) -> Vec<FoundFault> {
-        let items = self.faults.suspects.items(fault, asked.now_ms);
-        items.filter_map(|(item, suspicion)| self.found(item, suspicion, asked)).take(limit).collect()
+    pub(in crate::mirror) fn faults(&self, fault: Fault, limit: usize, fault_query: FaultQuery<'_>) -> Vec<FoundFault> {
+        let items = self.faults.suspects.items(fault, fault_query.now_ms);
+        items.filter_map(|(item, suspicion)| self.found(item, suspicion, fault_query)).take(limit).collect()
     }
 
     /// The faults that one item shows.
-    pub(in crate::mirror) fn faults_of(&self, item: &Path, asked: FaultQuery<'_>) -> Vec<FoundFault> {
+    pub(in crate::mirror) fn faults_of(&self, item: &Path, fault_query: FaultQuery<'_>) -> Vec<FoundFault> {
         let mut suspicions = self.faults.suspects.of(item).to_vec();
-        suspicions.retain(|suspicion| suspicion.due_ms <= asked.now_ms);
+        suspicions.retain(|suspicion| suspicion.due_ms <= fault_query.now_ms);
         suspicions.dedup_by_key(|suspicion| suspicion.fault);
-        suspicions.iter().filter_map(|suspicion| self.found(item, suspicion, asked)).collect()
+        suspicions.iter().filter_map(|suspicion| self.found(item, suspicion, fault_query)).collect()
     }
 
     /// A fault that an item shows.
@@ -59,19 +59,19 @@ impl Image {
         &self,
         item: &Path,
         fault: Fault,
-        asked: FaultQuery<'_>,
+        fault_query: FaultQuery<'_>,
     ) -> Option<FoundFault> {
         let suspicion = self.faults.suspects.of(item).iter().find(|suspicion| suspicion.fault == fault)?;
-        self.found(item, suspicion, asked)
+        self.found(item, suspicion, fault_query)
     }
 
     /// The fault as the item shows it now; `None` if it has just been repaired and the item is not evaluated again yet.
-    fn found(&self, item: &Path, suspicion: &Suspicion, asked: FaultQuery<'_>) -> Option<FoundFault> {
+    fn found(&self, item: &Path, suspicion: &Suspicion, fault_query: FaultQuery<'_>) -> Option<FoundFault> {
         let (mut how, mut fix) = (None, None);
         let mut nodes: Vec<Path> = Vec::new();
         let own = self.faults.suspects.of(item);
-        self.findings(&self.faults, item, asked.limits, &mut |finding| {
-            let is_due = |own: &Suspicion| own.is_of(&finding) && own.counts(&finding, asked.now_ms);
+        self.findings(&self.faults, item, fault_query.limits, &mut |finding| {
+            let is_due = |own: &Suspicion| own.is_of(&finding) && own.counts(&finding, fault_query.now_ms);
             if finding.fault == suspicion.fault && own.iter().any(is_due) {
                 if how.is_none() {
                     (how, fix) = (Some(finding.how), finding.fix);
@@ -84,10 +84,10 @@ impl Image {
         let (mut how, mut remedy) = (how?, fix.unwrap_or_else(|| suspicion.fault.remedy()));
         let is_provisioning = *item == Path::StateFolder(StateFolder::Known(JobState::Provisioning));
         if is_provisioning && suspicion.fault == Fault::StuckState {
-            let cause = Provisioning::cause(self.locked_in_provisioning(), asked.space);
+            let cause = Provisioning::cause(self.locked_in_provisioning(), fault_query.space);
             (how, remedy) = (cause.how(), cause.remedy());
         }
-        let since = asked.offset.to_own(suspicion.since_ms);
+        let since = fault_query.offset.to_own(suspicion.since_ms);
         let effect = suspicion.fault.effect();
         Some(FoundFault { fault: suspicion.fault, item: item.clone(), since, how, effect, remedy, nodes })
     }

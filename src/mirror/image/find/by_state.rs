@@ -1,4 +1,4 @@
-//! How many jobs of each state pass all other filters: what a reader would find who asked for that state instead.
+//! How many jobs of each state pass all other filters: what a request of that state instead would find.
 
 use super::{Filter, Image, TextMatches};
 use crate::mirror::find::JobQuery;
@@ -14,12 +14,12 @@ impl Image {
         &self,
         query: &JobQuery,
         matches: Option<&TextMatches>,
-        asked: FaultQuery<'_>,
+        fault_query: FaultQuery<'_>,
         now_ms: i64,
     ) -> ByState<JobState, usize> {
         let mut counts = ByState::default();
         let query = JobQuery { states: Vec::new(), ..query.clone() };
-        let Some(filter) = self.filter(&query, matches, asked, now_ms) else { return counts };
+        let Some(filter) = self.filter(&query, matches, fault_query, now_ms) else { return counts };
         let columns = &self.jobs.columns;
         if filter.is_by_state() {
             for (state, sets) in self.entered(&query) {

@@ -21,7 +21,7 @@ impl Filter<'_> {
     }
 
     /// Counts the jobs that pass, and puts those before a selection that may be on its page, with their numbers in
-    /// place of their rows. The sets have all the jobs of the states that are asked for, each with what its places have
+    /// place of their rows. The sets have all the jobs of the states that are requested, each with what its places have
     /// above the instant.
     pub(super) fn take_in_order<'a>(
         &self,

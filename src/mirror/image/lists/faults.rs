@@ -38,18 +38,18 @@ impl Image {
         fault: Option<Fault>,
         order: FaultOrder,
         part: &Part,
-        asked: FaultQuery<'_>,
+        fault_query: FaultQuery<'_>,
     ) -> Result<Page<FoundFault>, InvalidCursor> {
         let after: Option<Key> = part.key(&name(order))?;
         let mut picker = Picker::new(after.clone(), part.size);
         let (mut total, mut skipped) = (0, 0);
         let suspects = &self.faults.suspects;
         for kind in Fault::ALL.into_iter().filter(|kind| fault.is_none_or(|wanted| wanted == *kind)) {
-            let of_kind = suspects.count(kind, asked.now_ms).0;
+            let of_kind = suspects.count(kind, fault_query.now_ms).0;
             total += of_kind;
             if order != FaultOrder::Kind {
                 // What is due lies in the order of its kind alone, so that all are looked at.
-                for (item, suspicion) in suspects.items(kind, asked.now_ms) {
+                for (item, suspicion) in suspects.items(kind, fault_query.now_ms) {
                     picker.offer(key(kind, item, suspicion, order));
                 }
                 continue;
@@ -66,7 +66,7 @@ impl Image {
                 }
                 Some(_) | None => i64::MIN,
             };
-            for (item, suspicion) in suspects.due(kind, from..=asked.now_ms) {
+            for (item, suspicion) in suspects.due(kind, from..=fault_query.now_ms) {
                 let is_behind = |limit: &Key| (number(kind), suspicion.due_ms) > (limit.0, limit.1);
                 if picker.limit().is_some_and(is_behind) {
                     break;
@@ -74,7 +74,7 @@ impl Image {
                 picker.offer(key(kind, item, suspicion, order));
             }
         }
-        let found = |(_, _, kind, PathKey(item)): &Key| self.fault_of(item, Fault::ALL[*kind], asked);
+        let found = |(_, _, kind, PathKey(item)): &Key| self.fault_of(item, Fault::ALL[*kind], fault_query);
         Ok(picker.of(total, skipped).page(&name(order), found).flatten())
     }
 }

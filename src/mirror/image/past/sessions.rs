@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 
-use super::NOBODY;
+use super::NO_SESSION;
 
 /// The sessions that records name, each kept once and for as long as one does.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +16,7 @@ impl Sessions {
     /// The place of a session, for one more record.
     pub(super) fn take(&mut self, session: i64) -> u16 {
         if session == 0 {
-            return NOBODY;
+            return NO_SESSION;
         }
         if let Some(at) = self.by_session.get(&session) {
             self.slots[usize::from(*at)].1 += 1;
@@ -25,11 +25,11 @@ impl Sessions {
         let at = match self.free.pop() {
             Some(at) => at,
             None => match u16::try_from(self.slots.len()) {
-                Ok(at) if at != NOBODY => {
+                Ok(at) if at != NO_SESSION => {
                     self.slots.push((0, 0));
                     at
                 }
-                Ok(_) | Err(_) => return NOBODY,
+                Ok(_) | Err(_) => return NO_SESSION,
             },
         };
         self.slots[usize::from(at)] = (session, 1);
@@ -39,7 +39,7 @@ impl Sessions {
 
     /// One more record has a session that is here.
     pub(super) fn keep(&mut self, at: u16) {
-        if at != NOBODY {
+        if at != NO_SESSION {
             self.slots[usize::from(at)].1 += 1;
         }
     }
@@ -59,11 +59,11 @@ impl Sessions {
     }
 
     pub(super) fn get(&self, at: u16) -> Option<i64> {
-        self.slots.get(usize::from(at)).map(|(session, _)| *session).filter(|_| at != NOBODY)
+        self.slots.get(usize::from(at)).map(|(session, _)| *session).filter(|_| at != NO_SESSION)
     }
 
     pub(super) fn release(&mut self, at: u16) {
-        if at == NOBODY {
+        if at == NO_SESSION {
             return;
         }
         let (session, uses) = &mut self.slots[usize::from(at)];

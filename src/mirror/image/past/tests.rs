@@ -8,11 +8,11 @@ fn glance(state: JobState, entered_ms: i64, lock: Option<(i64, i64)>) -> JobSnap
     JobSnapshot { seen: ObservedState::In(state), entered_ms, retries: 0, priority: Some(5), lock }
 }
 
-fn told(past: &Past) -> Vec<String> {
-    told_of(past, ROW)
+fn lines(past: &Past) -> Vec<String> {
+    lines_of(past, ROW)
 }
 
-fn told_of(past: &Past, row: u32) -> Vec<String> {
+fn lines_of(past: &Past, row: u32) -> Vec<String> {
     let events = past.of(row, Offset::default()).into_iter();
     events.map(|event| format!("{} {:?}", event.at.as_second(), event.what)).collect()
 }
@@ -34,32 +34,32 @@ fn a_step_of_a_daemon_is_one_record_however_it_was_read() {
     let expected = ["9 Moved { from: Some(Pending), to: Some(Estimating), session: Some(77), is_resumed: false }"];
     let in_order =
         [(before, 0), (glance(Pending, 1_000, lock), 5_000), (glance(Estimating, 9_000, lock), 9_000), (after, 9_500)];
-    assert_eq!(told(&seen(&in_order)), expected);
+    assert_eq!(lines(&seen(&in_order)), expected);
     let lock_first = [(before, 0), (glance(Pending, 1_000, lock), 5_000), (before, 9_500), (after, 9_500)];
-    assert_eq!(told(&seen(&lock_first)), expected);
+    assert_eq!(lines(&seen(&lock_first)), expected);
     // The next step of the same session, whose lock is read in the same way.
     let next = glance(Estimating, 9_000, Some((77, 12_000)));
     let failed = glance(JobState::Failed, 20_000, None);
     let again = [&lock_first[..], &[(next, 12_000), (after, 20_100), (failed, 20_100)]].concat();
     let second = "20 Moved { from: Some(Estimating), to: Some(Failed), session: Some(77), is_resumed: false }";
-    assert_eq!(told(&seen(&again)), [expected[0], second]);
+    assert_eq!(lines(&seen(&again)), [expected[0], second]);
     let at_once = [(before, 0), (after, 9_500)];
-    assert_eq!(told(&seen(&at_once)), [expected[0].replace("Some(77)", "None")]);
+    assert_eq!(lines(&seen(&at_once)), [expected[0].replace("Some(77)", "None")]);
 }
 
 #[test]
-fn a_look_without_a_step_is_told_as_it_was() {
+fn a_look_without_a_step_is_lines_as_it_was() {
     let pending = |lock| glance(JobState::Pending, 1_000, lock);
     let past = seen(&[(pending(None), 0), (pending(Some((77, 5_000))), 5_100), (pending(None), 8_000)]);
-    assert_eq!(told(&past), ["5 Locked { session: Some(77) }", "8 Released { session: Some(77) }"]);
+    assert_eq!(lines(&past), ["5 Locked { session: Some(77) }", "8 Released { session: Some(77) }"]);
 }
 
 #[test]
-fn a_resumed_job_and_a_new_priority_are_told() {
+fn a_resumed_job_and_a_new_priority_are_lines() {
     let failed = glance(JobState::Failed, 1_000, None);
     let resumed = JobSnapshot { retries: 1, priority: Some(40), ..glance(JobState::Pending, 3_000, None) };
     assert_eq!(
-        told(&seen(&[(failed, 0), (resumed, 4_000)])),
+        lines(&seen(&[(failed, 0), (resumed, 4_000)])),
         [
             "3 Moved { from: Some(Failed), to: Some(Pending), session: None, is_resumed: true }",
             "4 Priority { from: 5, to: 40 }"
@@ -84,11 +84,11 @@ fn records_are_bounded_and_go_with_the_job_and_sessions_with_their_last_record()
     }
     assert_eq!(past.sessions.by_session.len(), 0);
     past.note(ROW, (glance(JobState::Pending, 0, None), glance(JobState::Held, 2_000, None)), 0, || None);
-    assert_eq!(told(&past).len(), 1);
+    assert_eq!(lines(&past).len(), 1);
 }
 
 #[test]
-fn what_a_new_image_takes_over_is_told_as_before_and_the_sessions_of_the_rest_are_forgotten() {
+fn what_a_new_image_takes_over_is_lines_as_before_and_the_sessions_of_the_rest_are_forgotten() {
     let held = |session| glance(JobState::Pending, 0, Some((session, 1_000)));
     let mut old = Past::default();
     for (row, session) in [(0, 70), (1, 71), (900, 72)] {
@@ -103,11 +103,11 @@ fn what_a_new_image_takes_over_is_told_as_before_and_the_sessions_of_the_rest_ar
     new.take_over(8, &old, 1);
     new.forget(8);
     new.settle(&old);
-    assert_eq!(told(&new), told_of(&old, 900));
-    assert_eq!(told(&new), ["1 Locked { session: Some(72) }"]);
+    assert_eq!(lines(&new), lines_of(&old, 900));
+    assert_eq!(lines(&new), ["1 Locked { session: Some(72) }"]);
     assert_eq!(new.sessions.by_session.keys().collect::<Vec<_>>(), [&72]);
     new.forget(ROW);
-    assert_eq!((told(&new).len(), new.sessions.by_session.len()), (0, 0));
+    assert_eq!((lines(&new).len(), new.sessions.by_session.len()), (0, 0));
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn a_sample_has_the_jobs_of_each_state_and_the_age_of_the_oldest() {
         ("/jobs/jid0000000003/status", pending, 90_000),
         // Longer ago than there are seconds.
         ("/jobs/jid0000000004/status", failed, -9_000_000_000_000_000),
-        // Nobody knows since when.
+        // Since when is not known.
         ("/jobs/jid0000000005/status", None, 0),
         ("/batches/bid0000000001/status", Some(r#"{"status":"Processing"}"#), 50_000),
         ("/batches/bid0000000002/status", Some(r#"{"status":"Completed"}"#), 50_000),

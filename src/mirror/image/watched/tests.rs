@@ -65,7 +65,7 @@ fn waiting_ends_with_the_lock_of_the_step_in_whichever_order_its_writes_were_rea
 }
 
 #[test]
-fn how_a_job_ended_is_told_with_it() {
+fn how_a_job_ended_is_lines_with_it() {
     let end = |text: &str, version| {
         let Change::Job { end, .. } = last(vec![(60, status(text, version, 61))]) else { panic!("no step") };
         end
@@ -105,26 +105,26 @@ fn the_changes_of_a_batch_are_remembered_with_who_held_it_and_go_with_it() {
     read(&mut image, 9, lock, &Found::Nothing);
     read(&mut image, 9, status, &node(1, 9, r#"{"status":"Processing"}"#));
     read(&mut image, 40, status, &node(2, 40, by_operator));
-    let told = |image: &Image| {
-        let tell = |event: BatchEvent| {
+    let lines = |image: &Image| {
+        let line = |event: BatchEvent| {
             let BatchEvent { at, is_new, from, to, session, note } = event;
             format!("{} {is_new} {from:?} {to:?} {session:x?} {}", at.as_second(), note.as_deref().unwrap_or("-"))
         };
-        image.batch_past(BATCH, Offset::default()).into_iter().map(tell).collect::<Vec<_>>()
+        image.batch_past(BATCH, Offset::default()).into_iter().map(line).collect::<Vec<_>>()
     };
     let expected = [
         "1 true None Some(Pending) None -",
         "9 false Some(Pending) Some(Processing) Some(1f) -",
         "40 false Some(Processing) Some(Held) None By anna with queuekeeper: disk",
     ];
-    assert_eq!(told(&image), expected);
+    assert_eq!(lines(&image), expected);
 
     // Of the transaction that acquires it, the lock may be read last; a lock of later has not made the step.
     for (locked_at, by) in [(41, "None"), (42, "Some(1f)")] {
         read(&mut image, 42, status, &node(3, 42, r#"{"status":"Processing"}"#));
         read(&mut image, 42, lock, &node(0, locked_at, ""));
         let last = format!("42 false Some(Held) Some(Processing) {by} -");
-        assert_eq!(told(&image).last(), Some(&last));
+        assert_eq!(lines(&image).last(), Some(&last));
         read(&mut image, 43, lock, &Found::Nothing);
         image.watched.batches.pop(BATCH);
         read(&mut image, 40, status, &node(2, 40, by_operator));
@@ -136,17 +136,17 @@ fn the_changes_of_a_batch_are_remembered_with_who_held_it_and_go_with_it() {
     read(&mut walked, 50, None, &node(0, 1, ""));
     read(&mut walked, 50, status, &node(3, 45, r#"{"status":"Completed"}"#));
     walked.inherit(Some(&image), 50_000);
-    assert_eq!(told(&walked)[..3], expected);
-    assert_eq!(told(&walked)[3..], ["45 false Some(Held) Some(Completed) None -"]);
+    assert_eq!(lines(&walked)[..3], expected);
+    assert_eq!(lines(&walked)[3..], ["45 false Some(Held) Some(Completed) None -"]);
 
     // No more than eight, and none of a batch that is gone.
     for step in 0..20 {
         let state = if step % 2 == 0 { "Held" } else { "Pending" };
         read(&mut walked, 60 + step, status, &node(4, 60 + step, &format!(r#"{{"status":"{state}"}}"#)));
     }
-    assert_eq!(told(&walked).len(), 8);
+    assert_eq!(lines(&walked).len(), 8);
     for node in [status, None] {
         read(&mut walked, 90, node, &Found::Nothing);
     }
-    assert!(told(&walked).is_empty());
+    assert!(lines(&walked).is_empty());
 }

@@ -134,7 +134,7 @@ fn of_rule(rule: &RuleStatus, is_paused: bool) -> Vec<Attention> {
     if let Some(breaker) = &rule.breaker {
         items.push(Attention {
             since: Some(breaker.since),
-            remedy: "Find out why so many actions were triggered, then close the breaker on the rules page.".to_owned(),
+            remedy: "Find out why so many actions were triggered, then reset the breaker on the rules page.".to_owned(),
             ..of_rules(
                 "breaker_open",
                 Severity::Bad,

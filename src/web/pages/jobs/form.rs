@@ -26,7 +26,7 @@ const AGES: [&str; 7] = ["1m", "10m", "1h", "6h", "1d", "7d", "30d"];
 #[derive(Debug)]
 pub(super) struct Form {
     pub(super) text: String,
-    /// The states that are asked for: the form keeps them.
+    /// The states that are requested: the form keeps them.
     pub(super) states: Vec<&'static str>,
     /// Links that ask for one more state, or one less.
     pub(super) pills: Vec<Pill>,
@@ -164,7 +164,7 @@ fn direction_name(direction: Direction) -> &'static str {
     }
 }
 
-/// An age in the words of the pages; one of several units as it was asked for.
+/// An age in the words of the pages; one of several units as it was requested.
 fn spelled(age: &str) -> String {
     let digits = age.trim_end_matches(|unit: char| unit.is_ascii_alphabetic());
     let unit = match (&age[digits.len()..], digits) {

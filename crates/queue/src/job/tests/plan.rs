@@ -87,10 +87,10 @@ fn a_hold_is_looked_for_where_a_change_may_lead_to_pending() {
 fn a_target_says_what_its_caller_knows() {
     let bare = JobTarget::from(ID);
     assert!(bare.id == ID && bare.location().is_none() && bare.version.is_none() && bare.collection.is_none());
-    let told = JobTarget::new(ID).at_version(9).located_in(BatchId::new(8), priority(4)).in_collection("ucb_open");
+    let located = JobTarget::new(ID).at_version(9).located_in(BatchId::new(8), priority(4)).in_collection("ucb_open");
     let entry = EntryName { priority: 4, job: ID };
-    assert_eq!(told.location(), Some(JobLocation { batch: BatchId::new(8), old: entry, new: entry }));
-    assert_eq!((told.version, told.collection.as_deref()), (Some(9), Some("ucb_open")));
+    assert_eq!(located.location(), Some(JobLocation { batch: BatchId::new(8), old: entry, new: entry }));
+    assert_eq!((located.version, located.collection.as_deref()), (Some(9), Some("ucb_open")));
     let seen = JobTarget::from(&job(&NODES));
     let entry = EntryName { priority: 5, job: ID };
     assert_eq!(seen.location(), Some(JobLocation { batch: BatchId::new(7), old: entry, new: entry }));
