@@ -240,7 +240,7 @@ pub(super) const CASES: &[Case] = &[
     ),
     (Fault::DanglingUuid, "/batch-uuids/u9", &[Make("/batch-uuids/u9", "bid0000000077")], &[]),
     (Fault::DanglingUuid, "/batches/bid0000000000", &[Delete("/batch-uuids/uuid-0")], &[]),
-    (Fault::DanglingUuid, "/batches/bid0000000000", &[Set("/batch-uuids/uuid-0", "unknown")], &[]),
+    (Fault::DanglingUuid, "/batches/bid0000000000", &[Set("/batch-uuids/uuid-0", "nobody")], &[]),
     (Fault::LeakedLock, "/jobs/jid0000000004", &[MakeEphemeral("/jobs/jid0000000004/lock")], &[]),
     (Fault::LeakedLock, JOB, &[Make("/jobs/jid0000000001/lock", "")], &[]),
     (Fault::LeakedLock, "/batches/bid0000000001", &[MakeEphemeral("/batches/bid0000000001/lock")], &[]),
