@@ -92,16 +92,23 @@ fn sh(script: &str) -> Option<Duration> {
 
 /// Puts and gets, beside `cp` with `sha256sum` and beside rclone.
 async fn transfer(settings: &Settings) {
-    let top = tempfile::Builder::new().prefix("bench-").tempdir_in(std::env::var_os("BENCH_DIR").map_or(std::env::temp_dir(), PathBuf::from)).unwrap();
+    let top = tempfile::Builder::new()
+        .prefix("bench-")
+        .tempdir_in(std::env::var_os("BENCH_DIR").map_or(std::env::temp_dir(), PathBuf::from))
+        .unwrap();
     let source = top.path().join("source");
     fill(&source, settings);
     let files = paths(&source);
     let from = source.display();
-    println!("{} files of {} bytes, {TRANSFERS} at once; seconds, and ours over theirs (less is better)", settings.files, settings.size);
+    println!(
+        "{} files of {} bytes, {TRANSFERS} at once; seconds, and ours over theirs (less is better)",
+        settings.files, settings.size
+    );
     for round in 0..settings.rounds {
         let place = top.path().join(format!("store-{round}"));
         fs::create_dir(&place).unwrap();
-        let store: Arc<dyn Store> = Arc::new(DirectoryStore::open("bench".parse().unwrap(), place.clone()).await.unwrap());
+        let store: Arc<dyn Store> =
+            Arc::new(DirectoryStore::open("bench".parse().unwrap(), place.clone()).await.unwrap());
         let space: SpaceName = "space".parse().unwrap();
         store.create_space(&space).await.unwrap();
         let began = Instant::now();
@@ -190,7 +197,9 @@ async fn list(files: usize) {
         let count = store.list(&space, b"", None).try_fold(0_usize, async |count, _| Ok(count + 1)).await.unwrap();
         assert_eq!(count, files);
         let ours = began.elapsed();
-        let find = sh(&format!("find {} -type f -printf '%P %s %T@\\n' | LC_ALL=C sort", top.path().join(name).display())).unwrap();
+        let find =
+            sh(&format!("find {} -type f -printf '%P %s %T@\\n' | LC_ALL=C sort", top.path().join(name).display()))
+                .unwrap();
         println!(
             "{name}: {count} items in {:.1} s ({:.2} of find | sort), peak memory {} MB (before: {before} MB)",
             ours.as_secs_f64(),
