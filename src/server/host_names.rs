@@ -81,7 +81,7 @@ impl HostNames {
     }
 }
 
-/// A name as it may be shown: whoever has the address chose it. A resolver that knows none returns the address.
+/// A name as it may be shown: the owner of the address chose it. A resolver that knows none returns the address.
 fn host_name(name: &str, address: IpAddr) -> Option<Box<str>> {
     let name = name.trim_end_matches('.');
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');

@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 
-use super::action::tell;
+use super::action::with_status;
 use super::frame::{Frame, Section, root_from};
 use super::{View, render};
 use crate::mirror::{Children, Node};
@@ -49,7 +49,7 @@ pub(super) async fn tree(
         // The header and the banner show since when ZooKeeper cannot be read.
         Err(problem) if problem.status() == StatusCode::SERVICE_UNAVAILABLE && wants_page(&headers) => {
             let frame = Frame::new(&state.view(Timestamp::now()), root_from(uri.path()), Section::Tree);
-            tell(problem.status(), &Unread { frame, problem: &problem })
+            with_status(problem.status(), &Unread { frame, problem: &problem })
         }
         Err(problem) => problem.into_response(),
     }
