@@ -25,6 +25,7 @@ async fn json_of(address: &str) -> Value {
     serde_json::from_str(&text(address).await).unwrap_or_default()
 }
 
+#[expect(clippy::too_many_lines, reason = "one story, from its beginning to its end")]
 #[tokio::test(flavor = "multi_thread")]
 async fn timelines_name_the_session_its_address_the_operator_and_the_reason() {
     let zookeeper = PrivateServer::start(Options::default()).await.unwrap();

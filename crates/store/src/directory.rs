@@ -34,6 +34,7 @@ mod names;
 mod probe;
 mod read;
 mod record;
+mod segments;
 mod tree;
 mod write;
 

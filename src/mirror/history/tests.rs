@@ -81,7 +81,7 @@ fn a_hold_of_many_jobs_is_no_throughput_of_their_state() {
     let failed = job(ObservedState::In(JobState::Pending), ObservedState::In(JobState::Failed));
     let gone = job(ObservedState::In(JobState::Pending), ObservedState::Nowhere);
     let taken = job(ObservedState::In(JobState::Pending), ObservedState::In(JobState::Provisioning));
-    record.note([held; 500].into_iter().chain([failed, gone, taken]), at(60));
+    record.note(vec![held; 500].into_iter().chain([failed, gone, taken]), at(60));
     record.sample(sample(0), at(60));
     let flow = flow(&record);
     let of = |state| flow.states.get(Some(state));

@@ -3,14 +3,12 @@
 use std::cmp::Ordering;
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry};
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use extsort::{ExternalSorter, Sortable};
-use tempfile::TempDir;
-
 use super::names::{CONTINUED, SELF, decode};
+use super::segments::{Segments, Writing};
 use crate::error::ErrorKind;
 
 /// How many names are sorted in memory; more are written to files and merged.
@@ -47,38 +45,20 @@ impl Ord for Name {
     }
 }
 
-impl Sortable for Name {
-    fn encode<W: Write>(&self, to: &mut W) -> io::Result<()> {
-        for bytes in [&self.part, &self.path] {
-            to.write_all(&u32::try_from(bytes.len()).map_err(io::Error::other)?.to_le_bytes())?;
-            to.write_all(bytes)?;
-        }
-        Ok(())
-    }
-
-    fn decode<R: Read>(from: &mut R) -> io::Result<Self> {
-        let mut next = || {
-            let mut length = [0; 4];
-            from.read_exact(&mut length)?;
-            let mut bytes = vec![0; u32::from_le_bytes(length) as usize];
-            from.read_exact(&mut bytes)?;
-            io::Result::Ok(bytes)
-        };
-        Ok(Self { part: next()?, path: next()? })
-    }
-}
-
-/// Names in order. What does not fit into memory lies in files, which go with this.
-pub(super) struct Names {
-    sorted: Box<dyn Iterator<Item = io::Result<Name>> + Send>,
-    _files: Option<TempDir>,
+/// Names in order. Those that do not fit into memory lie in a file, which goes with this.
+pub(super) enum Names {
+    Few(std::vec::IntoIter<Name>),
+    Many(Segments),
 }
 
 impl Iterator for Names {
     type Item = io::Result<Name>;
 
     fn next(&mut self) -> Option<io::Result<Name>> {
-        self.sorted.next()
+        match self {
+            Self::Few(names) => names.next().map(Ok),
+            Self::Many(segments) => segments.next(),
+        }
     }
 }
 
@@ -89,33 +69,31 @@ pub(super) fn read(
     is_wanted: &dyn Fn(&Name) -> bool,
 ) -> Result<Option<Names>, ErrorKind> {
     let mut few = Vec::new();
-    let mut many = None;
+    let mut segments: Option<Writing> = None;
     let mut push = |name: Name| {
         if !is_wanted(&name) {
             return Ok(());
         }
         few.push(name);
-        if few.len() > SEGMENT {
-            if many.is_none() {
-                let files = TempDir::new_in(temporary)?;
-                let sorter = ExternalSorter::new().with_segment_size(SEGMENT).with_sort_dir(files.path().to_owned());
-                many = Some((sorter.pushed::<Name>(), files));
-            }
-            if let Some((sorter, _)) = &mut many {
-                sorter.push_iter(few.drain(..))?;
-            }
+        if few.len() == SEGMENT {
+            let writing = match segments.take() {
+                Some(writing) => writing,
+                None => Writing::new(temporary)?,
+            };
+            segments = Some(writing.add(&mut few)?);
         }
         Ok(())
     };
     if !each(directory, &Pieces::default(), &mut push)? {
         return Ok(None);
     }
-    let Some((mut sorter, files)) = many else {
-        few.sort_unstable();
-        return Ok(Some(Names { sorted: Box::new(few.into_iter().map(Ok)), _files: None }));
-    };
-    sorter.push_iter(few)?;
-    Ok(Some(Names { sorted: Box::new(sorter.done()?), _files: Some(files) }))
+    Ok(Some(match segments {
+        None => {
+            few.sort_unstable();
+            Names::Few(few.into_iter())
+        }
+        Some(writing) => Names::Many(writing.add(&mut few)?.read()?),
+    }))
 }
 
 /// The pieces of a name that are continued, and the path that they make.
