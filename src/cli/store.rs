@@ -42,7 +42,7 @@ enum StoreCommand {
 struct ConfigArgs {
     /// The file with the stores and the catalogue
     #[arg(long = "config.file", value_name = "FILE")]
-    file: PathBuf,
+    config_file: PathBuf,
 }
 
 impl StoreArgs {

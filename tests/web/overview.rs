@@ -335,9 +335,9 @@ fn nothing_is_said_to_be_quiet_that_is_not_followed_or_not_measured() {
         (
             stale,
             recent.clone(),
-            "There is no connection to ZooKeeper for 1 min The connection to ZooKeeper is lost. Everything",
+            "These figures are 1 min old The connection to ZooKeeper is lost. Retrying; check that its servers are running",
         ),
-        (reading, recent.clone(), "The figures are stale for 1 min Everything below is as of that time"),
+        (reading, recent.clone(), "These figures are 1 min old Connected to ZooKeeper; the tree is being read."),
         (
             figures::live(),
             Recent { storage_problem: problem, ..recent },

@@ -25,7 +25,7 @@ pub(super) struct Writable {
 impl ConfigArgs {
     /// Reads the configuration.
     pub(super) fn stores(&self) -> Result<Stores, UsageError> {
-        let file = ConfigFile::read(&self.file).map_err(|error| UsageError::flag("--config.file", error))?;
+        let file = ConfigFile::read(&self.config_file).map_err(|error| UsageError::flag("--config.file", error))?;
         Ok(Stores { file })
     }
 }

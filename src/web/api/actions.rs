@@ -31,7 +31,6 @@ const LONGEST_KEY: usize = 200;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ActionBody {
-    /// Which action.
     #[schema(schema_with = action_names)]
     action: String,
     /// Its target: `jid0000000042`, `bid0000000042`, `small/qid0000000042`, `queue:ingest`, `collection:MNEMONIC`,
@@ -80,7 +79,6 @@ pub(super) struct PreconditionBody {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListBody {
-    /// Which action on each item.
     #[schema(schema_with = action_names)]
     action: String,
     /// The items, each as `on` of an action; not together with `jobs`.
@@ -276,7 +274,8 @@ impl ActionBody {
 /// The names of the actions.
 fn action_names() -> Object {
     let names = ActionKind::ALL.map(ActionKind::label);
-    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names)).examples(["resume"]).build()
+    let object = ObjectBuilder::new().schema_type(Type::String).description(Some("Which action."));
+    object.enum_values(Some(names)).examples(["resume"]).build()
 }
 
 fn key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
