@@ -35,8 +35,7 @@ async fn a_change_appears_on_an_open_page_and_moves_nothing_under_the_reader() {
     let link = format!("a[href$='jobs/{first}']");
     eventually(LIMIT, "the page shows the job", async || is_there(&browser, &link).await).await;
     eventually(LIMIT, "the page is live", async || {
-        let fresh = browser.run("return document.getElementById('fresh').textContent").await;
-        fresh.as_str().is_some_and(|fresh| fresh.contains("live"))
+        browser.run("return document.documentElement.dataset.live").await == Value::String("on".to_owned())
     })
     .await;
     browser.run(&format!("document.querySelector(\"{link}\").focus()")).await;
