@@ -137,7 +137,7 @@ async fn json_output_is_the_same_as_in_the_api() {
         is_same(&ours.out, list["items"].as_array().unwrap());
     }
     let audit = reqwest::get(format!("http://{}/api/v1/audit.csv", server.address)).await.unwrap();
-    assert!(audit.text().await.unwrap().starts_with("id,at,actor,role,source,"));
+    assert!(audit.text().await.unwrap().starts_with("id,decision,actions,at,actor,role,source,"));
     let refused = reqwest::get(format!("http://{}/api/v1/jobs.csv?limit=5", server.address)).await.unwrap();
     assert_eq!(refused.status(), 400, "a part of a list would look like the whole");
 }
