@@ -275,7 +275,7 @@ impl ActionBody {
 fn action_names() -> Object {
     let names = ActionKind::ALL.map(ActionKind::label);
     let object = ObjectBuilder::new().schema_type(Type::String).description(Some("Which action."));
-    object.enum_values(Some(names)).example(Some("resume".into())).build()
+    object.enum_values(Some(names)).examples(["resume"]).build()
 }
 
 fn key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {

@@ -243,7 +243,7 @@ impl Body {
         let schema = &schemas[name];
         // What has to be there, with the example that is given of it.
         let needed = elements(&schema["required"]).filter_map(Value::as_str);
-        let needed = needed.map(|field| (field.to_owned(), schema["properties"][field]["example"].clone()));
+        let needed = needed.map(|field| (field.to_owned(), example(&schema["properties"][field]).clone()));
         let example = Value::Object(needed.filter(|(_, example)| !example.is_null()).collect());
         Some(Self { schema: name.to_owned(), example: example.to_string() })
     }
@@ -255,7 +255,7 @@ impl Parameter {
         let allowed = [&schema["enum"], &schema["items"]["enum"]];
         let allowed: Vec<_> = allowed.into_iter().flat_map(elements).map(text).collect();
         let example =
-            [&parameter["example"], &schema["example"], &schema["default"]].into_iter().find(|value| !value.is_null());
+            [example(parameter), example(schema), &schema["default"]].into_iter().find(|value| !value.is_null());
         Self {
             name: text(&parameter["name"]),
             is_needed: parameter["required"].as_bool().unwrap_or(false),
@@ -290,7 +290,7 @@ impl Schema {
             name: name.clone(),
             kind: Kind::new(field),
             description: words(&described(field)),
-            example: text(&field["example"]),
+            example: text(example(field)),
         };
         let fields = properties(schema, schemas).into_iter().map(field).collect();
         Self { name: name.to_owned(), description: text(&schema["description"]), fields }
@@ -340,6 +340,11 @@ fn described(field: &Value) -> String {
     let choices = elements(&field["oneOf"]);
     let said = std::iter::once(field).chain(choices).map(|part| text(&part["description"]));
     said.into_iter().find(|said| !said.is_empty()).unwrap_or_default()
+}
+
+/// The example of a field or parameter: the first one, where there are several.
+fn example(described: &Value) -> &Value {
+    if described["example"].is_null() { &described["examples"][0] } else { &described["example"] }
 }
 
 #[cfg(test)]
