@@ -260,9 +260,11 @@ fn that_no_daemon_takes_jobs_comes_first_and_says_whether_others_are_worked_on()
         // The queue is paused, too, and jobs have failed: what stops all of it stands before both.
         let (_, attention) = text.split_once("Needs attention").unwrap();
         assert!(attention.trim_start().starts_with(title), "{attention}");
-        for told in
-            ["No daemon has taken a job from Pending for 8 min.", "from Storing for 8 min.", Fault::NoDaemon.remedy()]
-        {
+        for told in [
+            "No daemon has taken a job from Pending for 8 min.",
+            "The same holds for the other state.",
+            Fault::NoDaemon.remedy(),
+        ] {
             assert!(attention.contains(told), "{told:?} is not in: {attention}");
         }
         assert_eq!(text.matches("No daemon takes jobs").count(), 1, "one line for all states: {text}");

@@ -92,10 +92,10 @@ async fn reserve_in(session: &mut Session, request: &Request) -> Result<Option<R
         for id in &ids {
             let sql = "INSERT INTO local_ids (owner, local_id, ark, job) VALUES ($1, $2, $3, $4)
                 ON CONFLICT DO NOTHING";
-            session.run(sql, values![&request.owner, id, ark, request.job]).await?;
-        }
-        if known_ark(session, &request.owner, &ids).await?.is_some_and(|known| known != *ark) {
-            return Ok(None);
+            let written = session.run(sql, values![&request.owner, id, ark, request.job]).await?;
+            if written == 0 && ark_of(session, &request.owner, id).await?.is_some_and(|other| other != *ark) {
+                return Ok(None);
+            }
         }
     }
     Ok(Some(reserved))
@@ -108,13 +108,18 @@ async fn take(session: &mut Session, request: &Request) -> Result<bool, Error> {
     Ok(session.run(sql, values![&request.candidate, request.job, &request.owner]).await? > 0)
 }
 
+/// The ARK of a local id, if it has one.
+async fn ark_of(session: &mut Session, owner: &str, id: &str) -> Result<Option<String>, Error> {
+    let sql = "SELECT ark FROM local_ids WHERE owner = $1 AND local_id = $2";
+    let row = session.row(sql, values![owner, id]).await?;
+    row.map(|row| session.decode(row.get(0))).transpose()
+}
+
 /// The ARK that those of the local ids have that are known.
 async fn known_ark(session: &mut Session, owner: &str, ids: &[String]) -> Result<Option<String>, Error> {
     let mut known: Option<(&String, String)> = None;
     for id in ids {
-        let sql = "SELECT ark FROM local_ids WHERE owner = $1 AND local_id = $2";
-        let Some(row) = session.row(sql, values![owner, id]).await? else { continue };
-        let ark: String = session.decode(row.get(0))?;
+        let Some(ark) = ark_of(session, owner, id).await? else { continue };
         match &known {
             Some((first, other)) if *other != ark => {
                 let text = format!("local id {first:?} belongs to {other}, and local id {id:?} to {ark}");
