@@ -207,7 +207,7 @@ fn described_body(document: &Value, schema: &Value) -> String {
     let mut body = json!({});
     for (name, property) in schema["properties"].as_object().unwrap() {
         let is_required = schema["required"].as_array().is_some_and(|all| all.iter().any(|required| required == name));
-        if let Some(example) = property.get("example") {
+        if let Some(example) = property.get("example").or_else(|| property.get("examples")?.get(0)) {
             body[name] = example.clone();
         } else {
             assert!(!is_required, "{reference} has no example of {name}");
