@@ -4,8 +4,8 @@
 //! ordered maps of keys to versions, whose content are files in one directory. Keys are held in memory, content is not.
 //! Nothing outlives the server.
 //!
-//! Each request passes: [`connection`] (HTTP, TLS, bodies that break off in [`tamper`]), the library, [`access`] (counts
-//! it in [`log`], finds the faults that meet it in [`fault`]), the operation in [`backend`], and back. Changes are made in
+//! Each request passes: `connection` (HTTP, TLS, bodies that break off in `tamper`), the library, `access` (counts
+//! it in `log`, finds the faults that meet it in `fault`), the operation in `backend`, and back. Changes are made in
 //! one place, `Backend::commit`, at once and whole.
 
 mod access;
