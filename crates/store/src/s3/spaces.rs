@@ -57,7 +57,7 @@ impl Inner {
                 for name in folders.chain(keys) {
                     let name = decode(name, is_encoded);
                     let name = name.strip_prefix(prefix.as_bytes()).and_then(|name| std::str::from_utf8(name).ok());
-                    // A folder whose name no space can have is somebody else's.
+                    // A folder whose name no space can have belongs to something else.
                     spaces.extend(name.and_then(|name| name.strip_suffix('/').unwrap_or(name).parse().ok()));
                 }
                 if page.is_truncated() != Some(true) {
@@ -160,7 +160,7 @@ impl Inner {
                 Ok(_) => true,
                 Err(failure) if failure.code == "BucketAlreadyOwnedByYou" => failure.may_be_done,
                 Err(failure) if failure.code == "BucketAlreadyExists" => {
-                    return Err(ErrorKind::Refused(format!("the bucket {name} is somebody else's; correct url")));
+                    return Err(ErrorKind::Refused(format!("the bucket {name} belongs to another account; correct url")));
                 }
                 Err(failure) => return Err(failure.kind(true)),
             }
