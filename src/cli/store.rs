@@ -13,6 +13,7 @@ mod path;
 mod put;
 mod report;
 mod verify;
+mod write;
 
 /// List, read, write, copy, delete and verify content in the stores of --config.file
 ///

@@ -1,15 +1,13 @@
 //! `queuekeeper store cp`: copies an item, within a store or to another one.
 
 use clap::Args;
-use queuekeeper_store::store::{Condition, Content, Put};
-use queuekeeper_store::{Algorithm, ErrorKind};
+use queuekeeper_store::store::{Content, Put};
 
 use super::ConfigArgs;
 use super::open::failed;
 use super::path::{ItemPath, StorePath};
-use super::report::ItemReport;
-use crate::cli::exit::{CommandError, REFUSED};
-use crate::cli::output::{OutputArgs, Transfer, without_csv};
+use super::write::WriteArgs;
+use crate::cli::output::{OutputArgs, without_csv};
 use crate::cli::prompt::Interrupts;
 
 /// Copy an item with its properties, within a store or to another one
@@ -30,13 +28,8 @@ pub(super) struct CopyArgs {
     #[command(flatten)]
     output: OutputArgs,
 
-    /// Write over an item that exists
-    #[arg(long)]
-    replace: bool,
-
-    /// Make the space if there is none
-    #[arg(long = "create-space")]
-    create_space: bool,
+    #[command(flatten)]
+    write: WriteArgs,
 
     #[command(flatten)]
     config: ConfigArgs,
@@ -47,45 +40,24 @@ impl CopyArgs {
         let stores = self.config.stores()?;
         let writable = stores.write(&self.to.store).await?;
         let interrupts = Interrupts::listen()?;
-        if self.create_space {
-            writable.store.create_space(&self.to.item.space).await.map_err(|error| failed(&error))?;
-        }
-        let condition = if self.replace { Condition::None } else { Condition::IfAbsent };
+        self.write.prepare(&self.to, &writable).await?;
         let written = if self.from.store == self.to.store {
-            writable.store.copy(&self.from.item, None, &self.to.item, &condition).await
+            writable.store.copy(&self.from.item, None, &self.to.item, &self.write.condition()).await
         } else {
             let source = stores.read(&self.from.store).await?;
-            let Content { properties, chunks } =
-                source.get(&self.from.item, None, None).await.map_err(|error| failed(&error))?;
+            let got = source.get(&self.from.item, None, None).await.map_err(|error| failed(&error))?;
+            let Content { properties, chunks } = got;
             let put = Put {
                 size: Some(properties.size),
                 expected: properties.checksums,
-                compute: vec![Algorithm::Sha256, Algorithm::Sha512],
-                condition,
                 user: properties.user,
                 ..Put::default()
             };
-            let abort = put.abort.clone();
-            let transfer = Transfer::start(&format!("copying {}", self.from), Some(properties.size));
-            let writing = writable.store.put(&self.to.item, transfer.watch(chunks), put);
-            tokio::pin!(writing);
-            tokio::select! {
-                written = &mut writing => written,
-                () = interrupts.wait() => {
-                    abort.cancel();
-                    writing.await
-                }
-            }
+            let what = format!("copying {}", self.from);
+            self.write.send((&writable, &interrupts), (&what, &self.to), chunks, put).await
         };
         interrupts.close().await;
         writable.close().await;
-        let written = written.map_err(|error| match error.kind {
-            ErrorKind::Precondition if !self.replace => {
-                CommandError::new(REFUSED, format!("{} exists; --replace writes over it", self.to))
-            }
-            _ => failed(&error),
-        })?;
-        let report = ItemReport::written(&self.to, &written);
-        self.output.show(&report, |screen| report.show(screen))
+        self.write.report(self.output, &self.to, written)
     }
 }

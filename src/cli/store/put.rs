@@ -5,16 +5,15 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::Args;
 use futures::StreamExt as _;
-use queuekeeper_store::store::{Chunks, Condition, Put, UserProperties};
-use queuekeeper_store::{Algorithm, Digest, ErrorKind};
+use queuekeeper_store::Digest;
+use queuekeeper_store::store::{Chunks, Put, UserProperties};
 use tokio::fs::File;
 use tokio_util::io::ReaderStream;
 
 use super::ConfigArgs;
-use super::open::failed;
 use super::path::{ItemPath, StorePath};
-use super::report::ItemReport;
-use crate::cli::output::{OutputArgs, Transfer, without_csv};
+use super::write::WriteArgs;
+use crate::cli::output::{OutputArgs, without_csv};
 use crate::cli::prompt::Interrupts;
 
 /// How much is read at a time, in bytes.
@@ -37,13 +36,8 @@ pub(super) struct PutArgs {
     #[command(flatten)]
     output: OutputArgs,
 
-    /// Write over an item that exists
-    #[arg(long)]
-    replace: bool,
-
-    /// Make the space if there is none
-    #[arg(long = "create-space")]
-    create_space: bool,
+    #[command(flatten)]
+    write: WriteArgs,
 
     /// A digest that the content must have, such as sha256:9f86d081...; may be repeated
     #[arg(long = "digest", value_name = "ALGORITHM:HEX", value_parser = digest)]
@@ -69,42 +63,18 @@ impl PutArgs {
         let stores = self.config.stores()?;
         let writable = stores.write(&self.to.store).await?;
         let interrupts = Interrupts::listen()?;
-        if self.create_space {
-            writable.store.create_space(&self.to.item.space).await.map_err(|error| failed(&error))?;
-        }
+        self.write.prepare(&self.to, &writable).await?;
         let put = Put {
             size,
             expected: self.digests.iter().cloned().collect(),
-            compute: vec![Algorithm::Sha256, Algorithm::Sha512],
-            condition: if self.replace { Condition::None } else { Condition::IfAbsent },
             user: UserProperties { content_type: self.content_type.clone(), ..UserProperties::default() },
             ..Put::default()
         };
-        let abort = put.abort.clone();
-        let transfer = Transfer::start(&format!("writing {}", self.to), size);
-        let written = {
-            let writing = writable.store.put(&self.to.item, transfer.watch(chunks), put);
-            tokio::pin!(writing);
-            tokio::select! {
-                written = &mut writing => written,
-                () = interrupts.wait() => {
-                    abort.cancel();
-                    writing.await
-                }
-            }
-        };
-        drop(transfer);
+        let what = format!("writing {}", self.to);
+        let written = self.write.send((&writable, &interrupts), (&what, &self.to), chunks, put).await;
         interrupts.close().await;
         writable.close().await;
-        let written = written.map_err(|error| match error.kind {
-            ErrorKind::Precondition if !self.replace => crate::cli::exit::CommandError::new(
-                crate::cli::exit::REFUSED,
-                format!("{} exists; --replace writes over it", self.to),
-            ),
-            _ => failed(&error),
-        })?;
-        let report = ItemReport::written(&self.to, &written);
-        self.output.show(&report, |screen| report.show(screen))
+        self.write.report(self.output, &self.to, written)
     }
 }
 

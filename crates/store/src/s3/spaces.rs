@@ -160,7 +160,9 @@ impl Inner {
                 Ok(_) => true,
                 Err(failure) if failure.code == "BucketAlreadyOwnedByYou" => failure.may_be_done,
                 Err(failure) if failure.code == "BucketAlreadyExists" => {
-                    return Err(ErrorKind::Refused(format!("the bucket {name} belongs to another account; correct url")));
+                    return Err(ErrorKind::Refused(format!(
+                        "the bucket {name} belongs to another account; correct url"
+                    )));
                 }
                 Err(failure) => return Err(failure.kind(true)),
             }

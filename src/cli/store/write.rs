@@ -1,0 +1,78 @@
+//! What `put` and `cp` share: conditions, the way of content into a store, and what is shown of it.
+
+use clap::Args;
+use queuekeeper_store::store::{Chunks, Condition, Put, Written};
+use queuekeeper_store::{Algorithm, Error, ErrorKind};
+
+use super::open::{Writable, failed};
+use super::path::ItemPath;
+use super::report::ItemReport;
+use crate::cli::exit::{CommandError, REFUSED};
+use crate::cli::output::{OutputArgs, Transfer};
+use crate::cli::prompt::Interrupts;
+
+/// What may be there already, and what may be made.
+#[derive(Clone, Debug, Args)]
+pub(super) struct WriteArgs {
+    /// Write over an item that exists
+    #[arg(long)]
+    replace: bool,
+
+    /// Make the space if there is none
+    #[arg(long = "create-space")]
+    create_space: bool,
+}
+
+impl WriteArgs {
+    /// What must hold of the item.
+    pub(super) fn condition(&self) -> Condition {
+        if self.replace { Condition::None } else { Condition::IfAbsent }
+    }
+
+    /// Makes the space, if that is requested.
+    pub(super) async fn prepare(&self, to: &ItemPath, writable: &Writable) -> Result<(), CommandError> {
+        if self.create_space {
+            writable.store.create_space(&to.item.space).await.map_err(|error| failed(&error))?;
+        }
+        Ok(())
+    }
+
+    /// Writes content with the digests that are shown of it. A signal ends it, and nothing appears.
+    pub(super) async fn send(
+        &self,
+        (writable, interrupts): (&Writable, &Interrupts),
+        (what, to): (&str, &ItemPath),
+        content: Chunks,
+        put: Put,
+    ) -> Result<Written, Error> {
+        let put = Put { condition: self.condition(), compute: vec![Algorithm::Sha256, Algorithm::Sha512], ..put };
+        let abort = put.abort.clone();
+        let transfer = Transfer::start(what, put.size);
+        let writing = writable.store.put(&to.item, transfer.watch(content), put);
+        tokio::pin!(writing);
+        tokio::select! {
+            written = &mut writing => written,
+            () = interrupts.wait() => {
+                abort.cancel();
+                writing.await
+            }
+        }
+    }
+
+    /// Shows what was written, or why not.
+    pub(super) fn report(
+        &self,
+        output: OutputArgs,
+        to: &ItemPath,
+        written: Result<Written, Error>,
+    ) -> anyhow::Result<()> {
+        let written = written.map_err(|error| match error.kind {
+            ErrorKind::Precondition if !self.replace => {
+                CommandError::new(REFUSED, format!("{to} exists; --replace writes over it"))
+            }
+            _ => failed(&error),
+        })?;
+        let report = ItemReport::written(to, &written);
+        output.show(&report, |screen| report.show(screen))
+    }
+}
