@@ -92,13 +92,14 @@ fn assemble(config: &config::Web) -> (Router<State>, Vec<Route>) {
 }
 
 /// The routes that serve bytes embedded in the binary, which do not depend on the queue.
-const EMBEDDED: [&str; 9] = [
+const EMBEDDED: [&str; 10] = [
     assets::ROUTE,
     icons::ROUTE,
     dashboards::ROUTE,
     routes::API_DOCUMENT,
     "/api",
     "/api/bodies",
+    "/api/bodies/{name}",
     "/dashboards",
     "/runbook",
     HEALTHY,

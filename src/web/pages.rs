@@ -102,7 +102,8 @@ pub(super) fn followed() -> Vec<(&'static str, MethodRouter<State>)> {
         ("/audit", list(get(list_audit))),
         ("/actions/{id}", get(actions::show)),
         ("/api", get(show_api)),
-        ("/api/bodies", get(show_bodies)),
+        ("/api/bodies", get(list_bodies)),
+        ("/api/bodies/{name}", get(show_body)),
         ("/dashboards", get(show_dashboards)),
         ("/runbook", get(show_runbook)),
     ]
@@ -204,14 +205,21 @@ async fn list_audit(
     Ok(render(StatusCode::OK, &audit::AuditPage::new(&state, asked, Timestamp::now())?))
 }
 
-/// `GET /api`: what programs may ask.
+/// `GET /api`: the operations of the API.
 async fn show_api(FromState(state): FromState<State>) -> Response {
     render(StatusCode::OK, &reference::ApiPage::new(&state.view(Timestamp::now())))
 }
 
-/// `GET /api/bodies`: what requests and answers carry.
-async fn show_bodies(FromState(state): FromState<State>) -> Response {
+/// `GET /api/bodies`: the bodies of requests and responses.
+async fn list_bodies(FromState(state): FromState<State>) -> Response {
     render(StatusCode::OK, &reference::BodiesPage::new(&state.view(Timestamp::now())))
+}
+
+/// `GET /api/bodies/{name}`: the fields of one body.
+async fn show_body(FromState(state): FromState<State>, FromPath(name): FromPath<String>) -> Result<Response, Problem> {
+    let page = reference::BodyPage::new(&state.view(Timestamp::now()), &name);
+    let page = page.ok_or_else(|| Problem::missing("There is no such body; /api/bodies lists them."))?;
+    Ok(render(StatusCode::OK, &page))
 }
 
 /// `GET /dashboards`: what there is for the programs around this one.

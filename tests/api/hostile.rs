@@ -137,6 +137,7 @@ async fn lists_show_what_is_there_as_text_whatever_it_is() {
         "/faults?fault=unloadable_batch",
         "/api",
         "/api/bodies",
+        "/api/bodies/Overview",
         "/batches?text=%3Cimg",
         "/batches?state=other",
         "/access?sort=largest&queue=small",

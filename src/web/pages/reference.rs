@@ -1,4 +1,4 @@
-//! The description of the API, as two pages: what may be requested, and what requests and answers carry.
+//! The description of the API as pages: the operations, the list of bodies, and each body.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use super::View;
 use super::frame::{Frame, Section};
 use crate::web::api;
 
-/// The page of what may be requested, ready to be rendered.
+/// The page of the operations, ready to be rendered.
 #[derive(Debug, Template)]
 #[template(path = "api.html")]
 pub(super) struct ApiPage {
@@ -24,7 +24,7 @@ impl ApiPage {
     }
 }
 
-/// The page of what requests and answers carry, ready to be rendered.
+/// The list of the bodies of requests and responses, ready to be rendered.
 #[derive(Debug, Template)]
 #[template(path = "bodies.html")]
 pub(super) struct BodiesPage {
@@ -35,6 +35,22 @@ pub(super) struct BodiesPage {
 impl BodiesPage {
     pub(super) fn new(view: &View) -> Self {
         Self { frame: Frame::new(view, "../".to_owned(), Section::Api), reference: &REFERENCE }
+    }
+}
+
+/// The page of one body, ready to be rendered. Each has a page of its own: one for all would grow with the API.
+#[derive(Debug, Template)]
+#[template(path = "body.html")]
+pub(super) struct BodyPage {
+    frame: Frame,
+    schema: &'static Schema,
+}
+
+impl BodyPage {
+    /// The page of the body of this name; `None` where the document has no such body.
+    pub(super) fn new(view: &View, name: &str) -> Option<Self> {
+        let schema = REFERENCE.schemas.iter().find(|schema| schema.name == name)?;
+        Some(Self { frame: Frame::new(view, "../../".to_owned(), Section::Api), schema })
     }
 }
 
