@@ -109,7 +109,7 @@ fn holds(batch: &BatchSituation) -> String {
     said.collect()
 }
 
-/// What stops the states that its jobs wait in, the most decisive of each.
+/// What stops the states that its jobs wait in or have still to pass, the most decisive of each, with how many are in it.
 fn obstacles_of<'a>(
     batch: &'a BatchSituation,
     volume: Option<&'a Volume>,
@@ -125,12 +125,15 @@ fn obstacles_of<'a>(
 fn stopped_jobs(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp) -> Vec<Cause> {
     let stopped = obstacles_of(batch, volume, now).map(|(state, jobs, why)| Cause {
         kind: CauseKind::JobsStopped,
-        sentence: format!(
-            "{} in {}: {}",
-            counted(jobs, "of its jobs is waiting", "of its jobs are waiting"),
-            state.state,
-            why.sentence
-        ),
+        sentence: match jobs {
+            0 => format!("Its jobs have still to pass {}: {}", state.state, why.sentence),
+            jobs => format!(
+                "{} in {}: {}",
+                counted(jobs, "of its jobs is waiting", "of its jobs are waiting"),
+                state.state,
+                why.sentence
+            ),
+        },
         items: vec![Path::StateFolder(state.state.into())],
         more: 0,
         ..why
@@ -141,7 +144,9 @@ fn stopped_jobs(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp)
 /// When it ends.
 pub(super) fn forecast(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp) -> Forecast {
     let left = batch.references[Outcome::Processing as usize].unwrap_or(0);
-    let stopped = obstacles_of(batch, volume, now).next().map(|(state, jobs, _)| (state.state, jobs));
+    // Where jobs of it wait says more than where they will.
+    let stopped = obstacles_of(batch, volume, now).map(|(state, jobs, _)| (state.state, jobs));
+    let stopped = stopped.min_by_key(|(_, jobs)| *jobs == 0);
     Forecast::of(left.into(), batch.held, stopped, batch.pause.is_some(), batch.rates)
 }
 

@@ -17,7 +17,7 @@ pub enum Forecast {
     Paused,
     /// Not before an operator releases so many of its jobs, which are Held.
     Held(u64),
-    /// Not before a state flows again in which so many of its jobs wait.
+    /// Not before a state flows again in which so many of its jobs wait; 0 where they have only still to pass it.
     Stopped(JobState, u64),
     /// None of its jobs has ended in the last minutes, though some would have at the rate of the last hour.
     Still,
@@ -28,8 +28,8 @@ pub enum Forecast {
 }
 
 impl Forecast {
-    /// Says when a batch ends of which `left` jobs are left to do. `stopped` are the states in which some of these wait
-    /// and which nothing leaves.
+    /// Says when a batch ends of which `left` jobs are left to do. `stopped` is a state that nothing leaves and that some
+    /// of these have still to leave, with how many are in it.
     #[must_use]
     pub fn of(left: u64, held: u64, stopped: Option<(JobState, u64)>, is_paused: bool, rates: Option<Rates>) -> Self {
         let rates = rates.unwrap_or_default();
@@ -72,10 +72,11 @@ impl Forecast {
             Self::Paused => "the ingest queue is paused".to_owned(),
             Self::Held(1) => "1 job is Held".to_owned(),
             Self::Held(jobs) => format!("{} jobs are Held", count(jobs)),
+            Self::Stopped(state, 0) => format!("its jobs have still to pass {state}, which is stopped"),
             Self::Stopped(state, 1) => format!("1 job waits in {state}, which is stopped"),
             Self::Stopped(state, jobs) => format!("{} jobs wait in {state}, which is stopped", count(jobs)),
             Self::Still => "no job has finished recently".to_owned(),
-            Self::Stale => "the figures are not current".to_owned(),
+            Self::Stale => "–".to_owned(),
             Self::Unknown => "not enough data yet".to_owned(),
         }
     }
@@ -107,6 +108,10 @@ mod tests {
         assert_eq!(
             of(0, Some((JobState::Storing, 2)), false, rates(5, 60)),
             "2 jobs wait in Storing, which is stopped"
+        );
+        assert_eq!(
+            of(0, Some((JobState::Storing, 0)), false, rates(5, 60)),
+            "its jobs have still to pass Storing, which is stopped"
         );
         assert_eq!(of(3, None, true, rates(5, 60)), "the ingest queue is paused");
         assert_eq!(Forecast::of(0, 0, None, true, None), Forecast::NothingLeft);

@@ -251,7 +251,7 @@ pub struct BatchSituation {
     pub held: u64,
     /// What holds these, some of it; empty where that was not requested.
     pub holds: Vec<Hold>,
-    /// The other states that jobs of it are in, each with how many.
+    /// The states that jobs of it are in or have still to pass, along the success path, each with how many are in it.
     pub states: Vec<(Arc<StateSituation>, u64)>,
     /// How fast its jobs end.
     pub rates: Option<Rates>,

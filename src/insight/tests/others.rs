@@ -89,7 +89,7 @@ fn a_batch_tells_how_far_it_is() {
     let promised = |is_stale| ask::promised(&running, Some(volume()), is_stale, now());
     assert!(matches!(promised(false), Forecast::Ends(..)));
     assert_eq!(promised(true), Forecast::Stale, "nothing is promised from figures that are not current");
-    assert_eq!((Forecast::Stale.times(), &*Forecast::Stale.phrase()), (None, "the figures are not current"));
+    assert_eq!((Forecast::Stale.times(), &*Forecast::Stale.phrase()), (None, "–"));
     let still = BatchSituation {
         rates: Some(Rates { recent: Pace::default(), longer: pace(0), latest: Pace::default() }),
         ..running.clone()
@@ -165,8 +165,18 @@ fn a_batch_whose_jobs_stand_is_not_moving_and_has_no_time_to_end_in() {
              jobs is locked.",
         ]
     );
-    let partly = BatchSituation { states: vec![(blocked.into(), 1), (state(JobState::Notify).into(), 2)], ..moving };
+    let partly = BatchSituation {
+        states: vec![(blocked.clone().into(), 1), (state(JobState::Notify).into(), 2)],
+        ..moving.clone()
+    };
     assert_eq!(of(&partly)[0], "moving: It is moving.");
     assert_eq!(of(&partly)[1], "jobs_to_do: 3 of its 63 jobs have not finished. | 60 completed, 0 failed.");
     assert!(of(&partly)[2].starts_with("jobs_stopped: 1 of its jobs is waiting in Storing: "));
+    // None waits in the state that is stopped, and yet all have to pass it.
+    let states = vec![(state(JobState::Downloading).into(), 3), (blocked.into(), 0)];
+    let ahead = BatchSituation { states, ..moving };
+    assert_eq!(of(&ahead)[1], "jobs_to_do: 3 of its 63 jobs have not finished. | 60 completed, 0 failed.");
+    assert!(of(&ahead)[2].starts_with("jobs_stopped: Its jobs have still to pass Storing: No daemon has taken a job"));
+    let ends = ask::promised(&ahead, Some(volume()), false, now());
+    assert_eq!(ends, Forecast::Stopped(JobState::Storing, 0));
 }

@@ -1,5 +1,6 @@
 //! What of the image a diagnosis is made from.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -7,6 +8,7 @@ use jiff::Timestamp;
 use super::failures::Failed;
 use super::faults::FaultQuery;
 use super::row::{LockStat, Row};
+
 use super::view::own;
 use super::{Image, order};
 use crate::mirror::bands::Bands;
@@ -18,6 +20,7 @@ use crate::mirror::situation::{
     StateSituation,
 };
 use crate::mirror::summary::{ByState, LockKind};
+use crate::mirror::text::TextId;
 use queuekeeper_queue::fault::{Blocks, Fault};
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::{BatchNode, EntryName, JobNode, LockFolder, Path, Queue, StateFolder};
@@ -138,8 +141,10 @@ impl Image {
         let entry = self.batches.get(id).filter(|entry| !entry.item.nodes.is_empty())?;
         let item = &entry.item;
         let jobs = self.jobs.beside.of(id);
-        let worked_on = jobs.iter().filter(|(_, jobs)| **jobs > 0);
-        let worked_on = worked_on.filter_map(|(state, jobs)| Some((states.get(state).clone()?, u64::from(*jobs))));
+        let first = jobs.iter().find(|(state, jobs)| **jobs > 0 && state.is_some_and(|state| state.is_worked_on()));
+        let passed = std::iter::successors(first.and_then(|(state, _)| state), |state| state.success());
+        let passed =
+            passed.filter_map(|state| Some((states.get(Some(state)).clone()?, u64::from(*jobs.get(Some(state))))));
         Some(BatchSituation {
             id,
             state: item.state,
@@ -151,7 +156,7 @@ impl Image {
             lock: item.lock.map(|lock| self.holding(&lock, &Path::BatchNode(id, BatchNode::Lock), fault_query.offset)),
             held: u64::from(*jobs.get(Some(JobState::Held))),
             holds: Vec::new(),
-            states: worked_on.collect(),
+            states: passed.collect(),
             rates,
             pause: self.pause(&Path::QueueLock(Queue::Ingest), fault_query.offset),
             faults: self.faults_of(&Path::Batch(id), fault_query),
@@ -220,6 +225,18 @@ impl Image {
             return None;
         }
         self.pause(&Path::NamedLock(LockFolder::Collections, collection.into()), offset)
+    }
+
+    /// The held collections that these jobs belong to, each with how many of them; those of most jobs first.
+    pub(in crate::mirror) fn held_collections_of(&self, jobs: &[JobId]) -> Vec<(Arc<str>, u64)> {
+        let mut counts = BTreeMap::<TextId, u64>::new();
+        for row in jobs.iter().filter_map(|job| self.jobs.get(*job)) {
+            *counts.entry(row.standing.collection).or_default() += 1;
+        }
+        let named = counts.into_iter().map(|(collection, jobs)| (self.jobs.texts.get(collection), jobs));
+        let mut held: Vec<_> = named.filter(|(name, _)| self.hold(name, Offset::default()).is_some()).collect();
+        held.sort_by_key(|(_, jobs)| std::cmp::Reverse(*jobs));
+        held
     }
 
     /// How many other failed jobs failed behind the same state with the same message, numbers and names in it aside.

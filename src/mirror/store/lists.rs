@@ -1,5 +1,6 @@
 //! The lists that readers ask for in pages.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -7,7 +8,7 @@ use jiff::Timestamp;
 use super::Store;
 use crate::mirror::failures::FailureGroup;
 use crate::mirror::faults::FoundFault;
-use crate::mirror::image::{JobStanding, NAMED, Request};
+use crate::mirror::image::{Image, JobStanding, NAMED, Request};
 use crate::mirror::lists::{
     BatchDetail, BatchFilter, BatchOrder, CollectionBatches, FailureOrder, FaultOrder, ListedLock, LockFilter,
     RequestFilter, RequestOrder, SessionLocks,
@@ -44,6 +45,13 @@ impl Store {
                 .extend(self.read(|image, _| some.iter().map(|job| image.job_standing(*job)).collect::<Vec<_>>())?);
         }
         Some(standings)
+    }
+
+    /// The held collections that these jobs belong to, each with how many of them; those of most jobs first.
+    #[must_use]
+    pub fn held_collections_of(&self, jobs: &[JobId]) -> Vec<(Arc<str>, u64)> {
+        let count = |image: &Image, _| image.held_collections_of(jobs);
+        self.read(count).unwrap_or_default()
     }
 
     /// One batch; `None` for one that is not there, and before the first walk.

@@ -7,12 +7,13 @@ use jiff::Timestamp;
 
 use super::gone;
 use crate::actions::audit::ActionId;
-use crate::actions::{Actor, BulkAction, Frozen, Prepared, Refusal, Skip, Target, TargetKind};
-use crate::views::show::{Count, Moment, visible};
+use crate::actions::{ActionKind, Actor, BulkAction, Frozen, ListOf, Prepared, Refusal, Skip, Target, TargetKind};
+use crate::views::show::{Count, Moment, brief, counted, visible};
 use crate::web::http::problem::Problem;
 use crate::web::pages::about::About;
 use crate::web::pages::action::{state_name, target_in_words};
 use crate::web::pages::frame::{Frame, Section};
+use crate::web::pages::listing::SHORT;
 use crate::web::state::State;
 use queuekeeper_queue::state::{JobState, State as _};
 
@@ -34,6 +35,8 @@ pub(super) struct ListPage {
     skipping: String,
     /// Why, in groups.
     skipped: Vec<String>,
+    /// The collections that keep jobs from staying released, each in a sentence with a link to its lock.
+    still_held: Vec<(String, String)>,
     /// What is written for the first item that is changed; empty where none of the sample is.
     written: Vec<String>,
     written_for: String,
@@ -83,7 +86,7 @@ impl ListPage {
         let actions = state.actions()?;
         let frozen = actions.frozen(id, now).filter(|frozen| frozen.actor == actor.name).ok_or_else(gone)?;
         let Frozen { bulk, items, of, at, origin, .. } = &*frozen;
-        let frame = Frame::new(&state.view(now), "../".to_owned(), Section::Audit);
+        let frame = Frame::new(&state.view(now), "../".to_owned(), section(*of));
         let mut why: Vec<_> = actions.forecast(&frozen).into_iter().map(|skip| skip.map(Why::Known)).collect();
         let (mut sample, mut written, mut unavailable) = (Vec::new(), None, None::<String>);
         // Those that are changed come first.
@@ -140,6 +143,7 @@ impl ListPage {
                 (skipped, _) => format!("{} of them will be skipped", Count(skipped as u64)),
             },
             skipped: groups.into_iter().map(|(why, count)| why.words(*bulk, count)).collect(),
+            still_held: if changed > 0 { still_held(state, &frozen, &frame.root) } else { Vec::new() },
             written: written.iter().map(|line| visible(line)).collect(),
             written_for: if many > 1 { written_for } else { String::new() },
             back: super::back(&frame.root, &origin.query),
@@ -154,6 +158,37 @@ impl ListPage {
             frame,
         })
     }
+}
+
+/// The part of the page that a list was made in.
+fn section(of: ListOf) -> Section {
+    match of {
+        ListOf::Jobs | ListOf::ChosenJobs => Section::Jobs,
+        ListOf::Faults => Section::Faults,
+        ListOf::ChosenItems => Section::Audit,
+    }
+}
+
+/// The held collections whose jobs a list releases, each in a sentence, with the page of its lock.
+fn still_held(state: &State, frozen: &Frozen, root: &str) -> Vec<(String, String)> {
+    if frozen.bulk.kind != ActionKind::Release {
+        return Vec::new();
+    }
+    let job = |target: &Target| if let Target::Job(id) = target { Some(*id) } else { None };
+    let jobs: Vec<_> = frozen.items.iter().filter_map(|(target, _)| job(target)).collect();
+    let held = state.shared.store.held_collections_of(&jobs);
+    let shown = held.iter().take(SAMPLE).map(|(collection, jobs)| {
+        let name = brief(collection, SHORT);
+        let (jobs, them) = (counted(*jobs, "job belongs", "jobs belong"), if *jobs == 1 { "it" } else { "them" });
+        let why = format!("{jobs} to the collection {name}, which is still held: a daemon will hold {them} again.");
+        (why, format!("{root}locks?kind=collection"))
+    });
+    let mut shown: Vec<_> = shown.collect();
+    if held.len() > SAMPLE {
+        let more = counted((held.len() - SAMPLE) as u64, "more collection is", "more collections are");
+        shown.push((format!("{more} still held."), format!("{root}locks?kind=collection")));
+    }
+    shown
 }
 
 /// The jobs that were left out of a list, the first of them by name.
@@ -247,7 +282,7 @@ impl Item {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::actions::{ActionKind, ActionParameters};
+    use crate::actions::ActionParameters;
     use queuekeeper_queue::id::Priority;
 
     #[test]
