@@ -45,7 +45,7 @@ orders! {
         Newest "newest",
         /// First created first.
         Oldest "oldest",
-        /// Longest in their state first.
+        /// Unfinished ones first, the longest in their state on top.
         Waiting "waiting",
         /// Last changed first.
         Changed "changed",
@@ -61,7 +61,7 @@ orders! {
 orders! {
     /// In what order access requests are listed.
     RequestOrder {
-        /// Longest in their state first.
+        /// Unfinished ones first, the longest in their state on top.
         #[default]
         Waiting "waiting",
         /// Last changed first.

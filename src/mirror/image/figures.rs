@@ -170,7 +170,7 @@ impl Figures {
 }
 
 /// Whether a job in this state is done with. One in an unknown state is not.
-pub(super) fn is_final(state: Option<JobState>) -> bool {
+pub(super) fn is_final<S: State>(state: Option<S>) -> bool {
     state.is_some_and(State::is_final)
 }
 

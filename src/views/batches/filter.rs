@@ -41,7 +41,7 @@ pub(crate) struct BatchFilter {
     #[param(inline)]
     pub(crate) text: Option<SearchFor>,
 
-    /// The sort order; `waiting` lists those first that have been in their state longest.
+    /// The sort order; `waiting` lists unfinished ones first, the longest in their state on top.
     #[arg(long, value_name = "ORDER", default_value_t)]
     #[param(inline)]
     pub(crate) sort: Sort,

@@ -153,7 +153,7 @@ fn heads((filter, page): &(AccessFilter, PageQuery), root: &str) -> Vec<Head> {
 
 fn sort_in_words(order: RequestOrder) -> &'static str {
     match order {
-        RequestOrder::Waiting => "longest in its state first",
+        RequestOrder::Waiting => "unfinished first, longest in their state on top",
         RequestOrder::Changed => "last changed first",
         RequestOrder::Newest => "last created first",
         RequestOrder::Oldest => "first created first",

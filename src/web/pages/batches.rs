@@ -164,7 +164,7 @@ fn sort_in_words(order: BatchOrder) -> &'static str {
     match order {
         BatchOrder::Newest => "last created first",
         BatchOrder::Oldest => "first created first",
-        BatchOrder::Waiting => "longest in its state first",
+        BatchOrder::Waiting => "unfinished first, longest in their state on top",
         BatchOrder::Changed => "last changed first",
         BatchOrder::Jobs => "most jobs first",
         BatchOrder::Failed => "most failed jobs first",

@@ -4,6 +4,7 @@ use super::has_digits;
 use crate::mirror::clock::Offset;
 use crate::mirror::image::Image;
 use crate::mirror::image::batches::Entry;
+use crate::mirror::image::figures::is_final;
 use crate::mirror::image::view::own;
 use crate::mirror::lists::{BatchDetail, BatchFilter, BatchOrder, CollectionBatches};
 use crate::mirror::page::{InvalidCursor, Page, Part, Picker};
@@ -68,8 +69,9 @@ fn has_text(batch: BatchId, entry: &Entry, folded: &str) -> bool {
     entry.folded.contains(folded) || has_digits(BatchId::PREFIX, batch.number(), folded)
 }
 
-/// What batches are ordered by: a number, and a text where it is alike.
-type Rank = (i64, String);
+/// Whether it comes behind all others for which this is false, and what it is ordered by then: a number, and a text where
+/// that is alike.
+type Rank = (bool, i64, String);
 
 /// The rank of a batch, the smallest first.
 fn rank(batch: BatchId, entry: &Entry, order: BatchOrder) -> Rank {
@@ -82,8 +84,8 @@ fn rank(batch: BatchId, entry: &Entry, order: BatchOrder) -> Rank {
         BatchOrder::Jobs => -Outcome::ALL.into_iter().map(references).sum::<i64>(),
         BatchOrder::Failed => -references(Outcome::Failed),
         BatchOrder::Collection => {
-            return (entry.collection.is_empty().into(), entry.collection.to_string());
+            return (entry.collection.is_empty(), 0, entry.collection.to_string());
         }
     };
-    (number, String::new())
+    (order == BatchOrder::Waiting && is_final(entry.item.state), number, String::new())
 }

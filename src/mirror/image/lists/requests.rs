@@ -4,6 +4,7 @@ use jiff::Timestamp;
 
 use super::{began, has_digits};
 use crate::mirror::clock::Offset;
+use crate::mirror::image::figures::is_final;
 use crate::mirror::image::requests::Entry;
 use crate::mirror::image::{Image, Request};
 use crate::mirror::lists::{RequestFilter, RequestOrder};
@@ -21,7 +22,7 @@ impl Image {
         now: Timestamp,
         offset: Offset,
     ) -> Result<Page<Request>, InvalidCursor> {
-        let mut picker = Picker::<(i64, usize, u32)>::new(part.key(order.label())?, part.size);
+        let mut picker = Picker::<(Rank, usize, u32)>::new(part.key(order.label())?, part.size);
         let folded = filter.text.as_ref().map(|text| text.to_lowercase());
         let began = began(filter.age, now, offset);
         for (at, queue) in AccessQueue::ALL.iter().enumerate() {
@@ -38,7 +39,7 @@ impl Image {
                 }
             }
         }
-        let request = |(_, queue, number): &(i64, usize, u32)| {
+        let request = |(_, queue, number): &(Rank, usize, u32)| {
             let (queue, id) = (AccessQueue::ALL[*queue], RequestId::new(*number));
             self.access.queue(queue).get(id).map(|entry| Self::request_view(queue, id, entry, offset))
         };
@@ -50,15 +51,18 @@ fn has_text(request: RequestId, entry: &Entry, folded: &str) -> bool {
     entry.token.to_lowercase().contains(folded) || has_digits(RequestId::PREFIX, request.number(), folded)
 }
 
-/// What requests are ordered by, smallest first.
-fn rank(request: RequestId, entry: &Entry, order: RequestOrder) -> i64 {
+/// Whether it comes behind all others for which this is false, and what it is ordered by then, smallest first.
+type Rank = (bool, i64);
+
+fn rank(request: RequestId, entry: &Entry, order: RequestOrder) -> Rank {
     let bytes = i64::try_from(entry.requested_bytes).unwrap_or(i64::MAX);
-    match order {
+    let number = match order {
         RequestOrder::Waiting => entry.item.entered_ms,
         RequestOrder::Changed => entry.item.entered_ms.saturating_neg(),
         RequestOrder::Newest => -i64::from(request.number()),
         RequestOrder::Oldest => i64::from(request.number()),
         RequestOrder::Largest => -bytes,
         RequestOrder::Smallest => bytes,
-    }
+    };
+    (order == RequestOrder::Waiting && is_final(entry.item.state), number)
 }

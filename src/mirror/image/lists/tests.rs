@@ -17,7 +17,7 @@ use crate::mirror::summary::{AGE_BOUNDS, LockKind};
 use queuekeeper_queue::fault::{Fault, Limits};
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::path::AccessQueue;
-use queuekeeper_queue::state::{AccessState, BatchState};
+use queuekeeper_queue::state::{AccessState, BatchState, State as _};
 
 /// By the servers' clock, in milliseconds.
 const NOW_MS: i64 = 500_000_000;
@@ -152,11 +152,12 @@ proptest! {
         });
         // Without an instant a batch is taken for the youngest.
         let entered = |batch: &crate::mirror::Batch| batch.entered.unwrap_or(Timestamp::MAX);
+        let is_done = |batch: &crate::mirror::Batch| batch.state.is_some_and(|state| state.is_final());
         let jobs = |batch: &crate::mirror::Batch| batch.references.iter().flatten().sum::<u32>();
         plain.sort_by(|a, b| match order {
             BatchOrder::Newest => b.id.cmp(&a.id),
             BatchOrder::Oldest => a.id.cmp(&b.id),
-            BatchOrder::Waiting => entered(a).cmp(&entered(b)),
+            BatchOrder::Waiting => (is_done(a), entered(a)).cmp(&(is_done(b), entered(b))),
             BatchOrder::Changed => entered(b).cmp(&entered(a)),
             BatchOrder::Jobs => jobs(b).cmp(&jobs(a)),
             BatchOrder::Failed => b.references[1].unwrap_or(0).cmp(&a.references[1].unwrap_or(0)),
@@ -211,8 +212,9 @@ proptest! {
                 && text.is_none_or(|text| fields.iter().any(|field| field.contains(&text.to_lowercase())))
         });
         let entered = |request: &crate::mirror::Request| request.entered.unwrap_or(Timestamp::MAX);
+        let is_done = |request: &crate::mirror::Request| request.state.is_some_and(|state| state.is_final());
         plain.sort_by(|a, b| match order {
-            RequestOrder::Waiting => entered(a).cmp(&entered(b)),
+            RequestOrder::Waiting => (is_done(a), entered(a)).cmp(&(is_done(b), entered(b))),
             RequestOrder::Changed => entered(b).cmp(&entered(a)),
             RequestOrder::Newest => b.id.cmp(&a.id),
             RequestOrder::Oldest => a.id.cmp(&b.id),
