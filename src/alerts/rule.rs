@@ -256,8 +256,13 @@ impl Rule {
     /// The actor's name in audit records, status messages and holds.
     #[must_use]
     pub fn actor(&self) -> String {
-        format!("rule {}", self.name)
+        actor_of(&self.name)
     }
+}
+
+/// The actor's name of the rule of this name.
+pub(super) fn actor_of(rule: &str) -> String {
+    format!("rule {rule}")
 }
 
 /// All rules.

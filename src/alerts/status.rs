@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::memory::{Breaker, Hold, Memory, memory_of};
 use super::overview::{Overview, Pause, RuleOverview, decisions, orphans, waiting};
-use super::rule::{Mode, Rule, Rules};
+use super::rule::{Mode, Rule, Rules, actor_of};
 use queuekeeper_zookeeper::coordination::Snapshot;
 
 /// The state of automatic actions.
@@ -71,6 +71,17 @@ impl From<RuleOverview> for RuleStatus {
 }
 
 impl RulesStatus {
+    /// Whether a rule holds a collection, whose lock names `who` as its holder.
+    #[must_use]
+    pub fn hold(&self, collection: &str, who: &str) -> bool {
+        let rules = self.rules.iter().map(|rule| (&rule.name, &rule.holds));
+        let orphans = self.orphans.iter().map(|(name, holds)| (name, holds));
+        rules.chain(orphans).any(|(name, holds)| {
+            // An operator may have released it since, and hold it now.
+            who == actor_of(name) && holds.iter().any(|hold| hold.collection == collection)
+        })
+    }
+
     /// The state in our own znodes. `rules` are the configured ones, `None` if unknown; `own_time` converts a time of
     /// the servers to our own clock.
     #[must_use]

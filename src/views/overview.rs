@@ -29,6 +29,9 @@ pub(crate) use batches::BatchInWork;
 pub(crate) use states::StateFigures;
 pub(crate) use verdict::{Health, Verdict, VerdictKind, rounded};
 
+/// How many held collections are shown.
+const SHOWN_HELD: usize = 10;
+
 /// What the overview shows besides the [`Summary`]: rates, and a limited number of single items. Its size does not
 /// depend on the size of the queue.
 #[derive(Clone, Debug, Default)]
@@ -47,7 +50,7 @@ pub struct Recent {
     pub stopped: Vec<Stopped>,
     /// The queues that are paused.
     pub pauses: Vec<(Queue, Pause)>,
-    /// The collections that are held, those held longest first, at most ten.
+    /// The collections that are held, those held longest first, at most 500.
     pub held: Vec<(String, Pause)>,
     /// The largest groups of failed jobs.
     pub failures: Vec<FailureGroup>,
@@ -235,10 +238,10 @@ impl Overview {
                 threshold_ratio: threshold,
             }),
             verdict: verdict::verdict(&status, summary, &states, recent, now),
-            attention: attention::all(&status, summary, recent),
+            attention: attention::all(&status, summary, recent, now),
             queues: queues(summary, &recent.pauses),
             collections_held: summary.collections_held,
-            held: recent.held.iter().map(|(name, pause)| HeldCollection::new(name, pause)).collect(),
+            held: recent.held.iter().take(SHOWN_HELD).map(|(name, pause)| HeldCollection::new(name, pause)).collect(),
             batches_in_work: batches::in_work(recent, now),
             batches_in_work_count: recent.batches_in_work as u64,
             batch_states: items(&summary.batches, |_| true),

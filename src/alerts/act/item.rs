@@ -32,9 +32,8 @@ impl Shared {
             return self.stop(active, now).await;
         }
         let (actor, reason) = (active.actor(), active.decision.reason());
-        let reason = Reason::new(&reason).unwrap_or_else(|_| {
-            Reason::new(&format!("rule {}", active.rule.name)).expect("a rule's name is short and not empty")
-        });
+        let reason = Reason::new(&reason)
+            .unwrap_or_else(|_| Reason::new(&active.rule.actor()).expect("a rule's name is short and not empty"));
         let (before, memory, shared_budget) =
             (active.decision.clone(), active.memory.clone(), active.shared_budget.clone());
         active.done(&item, now);

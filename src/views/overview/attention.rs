@@ -67,7 +67,7 @@ pub(crate) struct Attention {
 }
 
 /// Everything that needs attention, the most urgent first.
-pub(super) fn all(status: &Status, summary: &Summary, recent: &Recent) -> Vec<Attention> {
+pub(super) fn all(status: &Status, summary: &Summary, recent: &Recent, now: Timestamp) -> Vec<Attention> {
     let mut items: Vec<_> = unsynced(status).into_iter().collect();
     items.extend(states::no_daemon(summary, recent));
     items.extend(recent.pauses.iter().map(paused));
@@ -77,9 +77,9 @@ pub(super) fn all(status: &Status, summary: &Summary, recent: &Recent) -> Vec<At
     // Before the failed jobs: a fault may stop a whole state or all reports, a failed job stops no other.
     items.extend(faults(summary, !recent.stopped.is_empty()));
     items.extend(failures::groups(summary, recent));
-    items.extend(recent.automation.as_ref().map(automation::items).unwrap_or_default());
+    items.extend(recent.automation.as_ref().map(|rules| automation::items(rules, now)).unwrap_or_default());
     items.extend(automation::foreign(&recent.foreign));
-    items.extend(held::all(summary, &recent.held));
+    items.extend(held::all(summary, &held::by_operators(summary, recent)));
     items.extend(oddities(summary));
     items.extend(recent.storage_problem.as_deref().map(unmeasured));
     items.extend(clock(status));

@@ -19,8 +19,8 @@ use queuekeeper_queue::state::{JobState, State as _};
 /// The maximum number of batches in progress that the overview shows.
 const SHOWN_BATCHES: usize = 10;
 
-/// How many held collections it names.
-const SHOWN_HELD: usize = 10;
+/// How many held collections are read, to tell those of rules from those of operators.
+const READ_HELD: usize = 500;
 
 /// How many groups of failures it shows one by one.
 const SHOWN_FAILURES: usize = 3;
@@ -64,7 +64,7 @@ impl Source<'_> {
     fn held(&self, now: Timestamp) -> Vec<(String, Pause)> {
         let filter = LockFilter { kind: Some(LockKind::Collection), ..LockFilter::default() };
         // It fails before the first walk alone: no cursor is sent.
-        let locks = self.store.lock_list(filter, &Part { after: None, size: SHOWN_HELD }, now);
+        let locks = self.store.lock_list(filter, &Part { after: None, size: READ_HELD }, now);
         let locks = locks.map(|page| page.items).unwrap_or_default();
         let held = locks.into_iter().filter_map(|lock| match lock.path {
             Path::NamedLock(LockFolder::Collections, name) => Some((name.to_string(), lock.pause?)),

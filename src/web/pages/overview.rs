@@ -175,10 +175,10 @@ impl Verdict {
     }
 }
 
-/// An instant to the minute, with its day where that may not be today's.
+/// An instant to the second, with its day where that may not be today's.
 fn clock(at: Timestamp, now: Timestamp) -> String {
     let is_near = now.duration_since(at).unsigned_abs() < Duration::from_hours(20);
-    at.strftime(if is_near { "%H:%M UTC" } else { "%Y-%m-%d %H:%M UTC" }).to_string()
+    at.strftime(if is_near { "%H:%M:%S UTC" } else { "%Y-%m-%d %H:%M:%S UTC" }).to_string()
 }
 
 impl Item {

@@ -1,5 +1,7 @@
 //! Rules that act on alerts: what they are executing, and what stops them.
 
+use jiff::{SignedDuration, Timestamp};
+
 use super::{Attention, Severity, item};
 use crate::alerts::{Foreign, RuleStatus, RulesStatus};
 use crate::views::show::{as_sentence, brief, counted};
@@ -8,11 +10,14 @@ use crate::views::show::{as_sentence, brief, counted};
 /// characters.
 const LONG: usize = 160;
 
+/// A decision that is executed within this time needs no attention.
+const BRIEF: SignedDuration = SignedDuration::from_secs(10);
+
 /// How many items are named of those that a rule has given up on.
 const NAMED: usize = 3;
 
 /// The state of automatic actions, and what they wait for.
-pub(super) fn items(overview: &RulesStatus) -> Vec<Attention> {
+pub(super) fn items(overview: &RulesStatus, now: Timestamp) -> Vec<Attention> {
     let mut items = Vec::new();
     if let Some(pause) = &overview.paused {
         let by = if pause.who.is_empty() {
@@ -59,7 +64,7 @@ pub(super) fn items(overview: &RulesStatus) -> Vec<Attention> {
         });
     }
     let is_paused = overview.paused.is_some();
-    overview.rules.iter().for_each(|rule| items.extend(of_rule(rule, is_paused)));
+    overview.rules.iter().for_each(|rule| items.extend(of_rule(rule, is_paused, now)));
     for (rule, holds) in &overview.orphans {
         let held: Vec<_> = holds.iter().map(|hold| brief(&hold.collection, LONG)).collect();
         items.push(Attention {
@@ -127,7 +132,7 @@ fn unended(text: &str) -> String {
 }
 
 /// The state of one rule.
-fn of_rule(rule: &RuleStatus, is_paused: bool) -> Vec<Attention> {
+fn of_rule(rule: &RuleStatus, is_paused: bool, now: Timestamp) -> Vec<Attention> {
     let mut items = Vec::new();
     // Without the configuration it is the name of a znode, which may be any text.
     let name = brief(&rule.name, LONG);
@@ -174,7 +179,8 @@ fn of_rule(rule: &RuleStatus, is_paused: bool) -> Vec<Attention> {
             )
         });
     }
-    if let Some((words, since)) = rule.waiting.first() {
+    let lasts = |since: Timestamp| is_paused || now.duration_since(since) >= BRIEF;
+    if let Some((words, since)) = rule.waiting.iter().find(|(_, since)| lasts(*since)) {
         items.push(Attention {
             since: Some(*since),
             remedy: if is_paused {

@@ -2,81 +2,89 @@
 
 use super::{Attention, Severity, item};
 use crate::mirror::{Pause, Summary};
+use crate::views::overview::Recent;
 use crate::views::show::{Count, brief, counted};
 use queuekeeper_queue::state::JobState;
 
+/// The collections that operators hold.
+#[derive(Debug, Default)]
+pub(super) struct Holds {
+    /// How many.
+    count: u64,
+    /// Those held longest, each with who holds it, and why.
+    named: Vec<(String, Pause)>,
+}
+
+/// The collections that operators hold: the entry of a rule names those that it holds, and when it releases them.
+pub(super) fn by_operators(summary: &Summary, recent: &Recent) -> Holds {
+    let is_of_rule =
+        |(name, pause): &&(String, Pause)| recent.automation.as_ref().is_some_and(|rules| rules.hold(name, &pause.who));
+    let (of_rules, named): (Vec<_>, Vec<_>) = recent.held.iter().partition(is_of_rule);
+    Holds {
+        count: summary.collections_held.saturating_sub(of_rules.len() as u64),
+        named: named.into_iter().cloned().collect(),
+    }
+}
+
 /// Held collections, Held jobs that no hold explains, and jobs that an operator holds: each is released in its own way.
-///
-/// `named` are the collections held longest, each with who holds it, and why.
-pub(super) fn all(summary: &Summary, named: &[(String, Pause)]) -> impl Iterator<Item = Attention> {
+pub(super) fn all(summary: &Summary, holds: &Holds) -> impl Iterator<Item = Attention> + use<> {
     let held = summary.jobs.get(Some(JobState::Held));
     let left_over = held.count.saturating_sub(summary.held_with_collection).saturating_sub(held.by_operator);
-    [collections(summary, named), left_over_jobs(left_over), by_operator(held.by_operator)].into_iter().flatten()
+    [collections(summary, holds), left_over_jobs(left_over), by_operator(held.by_operator)].into_iter().flatten()
 }
 
 /// How many held collections are named.
 const NAMED: usize = 3;
 
-/// The maximum length of a shown mnemonic, which is the name of a znode, in characters.
+/// The maximum length of a shown mnemonic, which is the name of a znode, and of a shown reason, in characters.
 const MNEMONIC_CHARS: usize = 64;
+const REASON_CHARS: usize = 100;
 
-/// Who holds the collections, and why, where their locks say so; with a space behind it.
-fn holders(collections: u64, named: &[(String, Pause)]) -> String {
-    if let ([(_, pause)], 1) = (named, collections) {
-        return pause.requested();
+/// Who holds one collection, and why; the names of several, whose holders the locks and the table of holds show. With a
+/// space behind it.
+fn holders(holds: &Holds) -> String {
+    if let ([(_, pause)], 1) = (&*holds.named, holds.count) {
+        return Pause { why: brief(&pause.why, REASON_CHARS).into(), ..pause.clone() }.requested();
     }
-    let mut all: Vec<_> = named
-        .iter()
-        .take(NAMED)
-        .map(|(name, pause)| {
-            let requested = pause.requested();
-            let mut by = requested.trim_end_matches(['.', ' ']).chars();
-            // It begins a sentence there.
-            let by: String = by.next().map(|first| first.to_ascii_lowercase()).into_iter().chain(by).collect();
-            let name = brief(name, MNEMONIC_CHARS);
-            if by.is_empty() { name } else { format!("{name} {by}") }
-        })
-        .collect();
-    let more = collections.saturating_sub(all.len() as u64);
+    let mut all: Vec<_> = holds.named.iter().take(NAMED).map(|(name, _)| brief(name, MNEMONIC_CHARS)).collect();
     if all.is_empty() {
         return String::new();
     }
-    if more > 0 {
-        all.push(format!("and {} more", Count(more)));
-    }
-    format!("{}. ", all.join("; "))
+    let more = holds.count.saturating_sub(all.len() as u64);
+    all.extend((more > 0).then(|| format!("{} more", Count(more))));
+    let last = all.pop().unwrap_or_default();
+    if all.is_empty() { format!("{last}. ") } else { format!("{} and {last}. ", all.join(", ")) }
 }
 
-fn collections(summary: &Summary, named: &[(String, Pause)]) -> Option<Attention> {
-    let collections = summary.collections_held;
-    if collections == 0 {
-        return None;
-    }
-    let (what, theirs, them) =
-        if collections == 1 { ("the collection", "its", "it") } else { ("the collections", "their", "them") };
+fn collections(summary: &Summary, holds: &Holds) -> Option<Attention> {
+    let (what, theirs, them) = match holds.count {
+        0 => return None,
+        1 => ("the collection", "its", "it"),
+        _ => ("the collections", "their", "them"),
+    };
+    // Which hold a Held job belongs to is known of its collection alone, and not counted for each.
+    let with = if holds.count == summary.collections_held { them } else { "held collections" };
     let text = match summary.held_with_collection {
-        0 => {
-            format!("No job is Held with {them} yet. Pending jobs become Held one by one as daemons reach them.")
-        }
-        1 => format!("1 job is Held with {them}, and stays so until it is released."),
-        jobs => format!("{} jobs are Held with {them}, and stay so until they are released.", Count(jobs)),
+        0 => "No job is Held yet: a Pending job becomes Held when a daemon reaches it.".to_owned(),
+        1 => format!("1 job is Held with {with}."),
+        jobs => format!("{} jobs are Held with {with}.", Count(jobs)),
     };
     let remedy = match summary.held_with_collection {
         0 => format!("Release {what}."),
         1 => format!("Release {what}, and then {theirs} Held job."),
         _ => format!("Release {what}, and then {theirs} Held jobs."),
     };
-    let title = match named {
-        [(name, _)] if collections == 1 => format!("The collection {} is held", brief(name, MNEMONIC_CHARS)),
-        _ => format!("{} held", counted(collections, "collection is", "collections are")),
+    let title = match &*holds.named {
+        [(name, _)] if holds.count == 1 => format!("The collection {} is held", brief(name, MNEMONIC_CHARS)),
+        _ => format!("{} held", counted(holds.count, "collection is", "collections are")),
     };
     Some(Attention {
-        since: named.first().and_then(|(_, pause)| pause.since),
-        is_oldest: collections > 1,
+        since: holds.named.first().and_then(|(_, pause)| pause.since),
+        is_oldest: holds.count > 1,
         remedy,
-        page: Some("locks".to_owned()),
+        page: Some("locks?kind=collection".to_owned()),
         link: "Show locks",
-        ..item("held", Severity::Warn, title, format!("{}{text}", holders(collections, named)))
+        ..item("held", Severity::Warn, title, format!("{}{text}", holders(holds)))
     })
 }
 
@@ -126,32 +134,46 @@ mod tests {
         Pause { since: None, who: who.into(), why: why.into() }
     }
 
+    fn holds(count: u64, named: &[(&str, &str, &str)]) -> Holds {
+        let named = named.iter().map(|(name, who, why)| ((*name).to_owned(), pause(who, why)));
+        Holds { count, named: named.collect() }
+    }
+
     #[test]
-    fn held_collections_are_named_with_who_holds_them_and_why() {
-        let text = |collections, named: &[(String, Pause)]| {
-            let summary = Summary { collections_held: collections, ..Summary::default() };
-            let item = super::all(&summary, named).next().unwrap();
+    fn one_collection_is_shown_with_who_holds_it_and_why_and_several_with_their_names() {
+        let text = |holds: &Holds, all: u64, jobs: u64| {
+            let summary = Summary { collections_held: all, held_with_collection: jobs, ..Summary::default() };
+            let item = super::all(&summary, holds).next().unwrap();
             format!("{}: {}", item.title, item.text)
         };
-        let one = [("cdl_a".to_owned(), pause("anna", "the store is full."))];
         assert_eq!(
-            text(1, &one),
-            "The collection cdl_a is held: By “anna”, because of “the store is full”. No job is Held with it yet. \
-             Pending jobs become Held one by one as daemons reach them."
+            text(&holds(1, &[("cdl_a", "anna", "the store is full.")]), 1, 0),
+            "The collection cdl_a is held: By “anna”, because of “the store is full”. No job is Held yet: a Pending job \
+             becomes Held when a daemon reaches it."
         );
-        let named = ["a", "b", "c", "d"].map(|name| (name.to_owned(), pause(if name == "b" { "" } else { "bo" }, "")));
-        let many = text(5, &named);
-        assert!(many.starts_with("5 collections are held: a by “bo”; b; c by “bo”; and 2 more. No job"), "{many}");
-        // What its lock says is hostile: it turns no text around.
-        let odd = text(1, &[("x\u{202e}y".to_owned(), pause("\u{202e}", ""))]);
-        assert!(!odd.contains('\u{202e}'), "{odd}");
+        let named = [("a", "bo", "x"), ("b", "", ""), ("c", "bo", "y"), ("d", "bo", "")];
+        assert_eq!(
+            text(&holds(5, &named), 5, 2),
+            "5 collections are held: a, b, c and 2 more. 2 jobs are Held with them."
+        );
+        assert_eq!(text(&holds(2, &named[..2]), 2, 1), "2 collections are held: a and b. 1 job is Held with them.");
+        assert_eq!(
+            text(&holds(2, &named[..2]), 3, 4),
+            "2 collections are held: a and b. 4 jobs are Held with held collections.",
+            "a rule holds the third"
+        );
+        assert_eq!(text(&holds(501, &[]), 501, 1), "501 collections are held: 1 job is Held with them.");
+        // What a lock says is hostile: it turns no text around, and does not fill the page.
+        let odd = text(&holds(1, &[("x\u{202e}y", "\u{202e}", &"w".repeat(500))]), 1, 0);
+        assert!(!odd.contains('\u{202e}') && odd.chars().count() < 300, "{odd}");
     }
 
     fn titles(collections: u64, with: u64, by_operator: u64, all: u64) -> Vec<String> {
         let mut summary = Summary { collections_held: collections, held_with_collection: with, ..Summary::default() };
         let held = summary.jobs.get_mut(Some(JobState::Held));
         (held.count, held.by_operator) = (all, by_operator);
-        super::all(&summary, &[]).map(|item| format!("{}: {}", item.title, item.remedy)).collect()
+        let items = super::all(&summary, &holds(collections, &[]));
+        items.map(|item| format!("{}: {}", item.title, item.remedy)).collect()
     }
 
     #[test]
