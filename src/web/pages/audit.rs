@@ -76,7 +76,7 @@ impl AuditPage {
         let frame = Frame::new(&state.view(now), "./".to_owned(), Section::Audit);
         let list = api::audit_list(state, &asked.0, &asked.1)?;
         let counts = [list.total, list.before, list.items.len()].map(|count| count as u64);
-        let of = ListRequest::new("audit", ["action", "actions"], &asked);
+        let of = ListRequest::new("audit", ["entry", "entries"], &asked);
         let shown = Shown::new(of, &frame.root, counts, list.next.as_deref());
         let heads = heads(&asked, &frame.root);
         let (filter, page) = asked;
@@ -103,8 +103,7 @@ fn heads((filter, page): &(AuditFilter, PageQuery), root: &str) -> Vec<Head> {
         let other = AuditFilter { sort: OneOf(sort), ..filter.clone() };
         address(&format!("{root}audit"), &[other.pairs(), page.size().pairs()].concat())
     };
-    // The column shows how long ago.
-    let orders = [(AuditOrder::Newest, true), (AuditOrder::Oldest, false)];
+    let orders = [(AuditOrder::Newest, false), (AuditOrder::Oldest, true)];
     vec![
         Head::plain("Action, target", ""),
         Head::by(("When", "num"), &orders, filter.sort.0, href),

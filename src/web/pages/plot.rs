@@ -12,6 +12,9 @@ use crate::views::show::Moment;
 /// The height of the drawing, in units of its own; the page stretches it. Its width is the number of points.
 const HEIGHT: f64 = 100.0;
 
+/// The height of a text in the smallest chart, in the same units.
+const TEXT_HEIGHT: f64 = 21.0;
+
 /// How many labels an axis has at most.
 const TICKS: f64 = 5.0;
 
@@ -114,6 +117,11 @@ impl Plot {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "there are few")]
         let ticks = (top / step).round() as u32;
         let y = |value: f64| format!("{:.1}", (1.0 - value / domain) * HEIGHT);
+        // A text stands above its line. The line of the limit would go through it.
+        let is_clear = |value: f64| {
+            chart.limit.is_none_or(|limit| limit <= value || (limit - value) / domain * HEIGHT > TEXT_HEIGHT)
+        };
+        let text_of = |value: f64| if is_clear(value) { shown(unit, value) } else { String::new() };
         Some(Self {
             text: text(chart, unit),
             unit: match unit {
@@ -128,7 +136,7 @@ impl Plot {
             lines,
             ys: (1..=ticks)
                 .map(|tick| f64::from(tick) * step)
-                .map(|value| YTick { at: y(value), text: shown(unit, value) })
+                .map(|value| YTick { at: y(value), text: text_of(value) })
                 .collect(),
             xs: times(chart.from, chart.step, points),
             limit: chart.limit.map(|limit| (y(limit), format!("limit {}", shown(unit, limit)))),
