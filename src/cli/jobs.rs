@@ -5,8 +5,7 @@ use jiff::Timestamp;
 
 use super::UsageError;
 use super::act::ActArgs;
-
-use super::client::{ClientArgs, Link};
+use super::client::{ClientArgs, Link, job_id};
 use super::exit::CommandError;
 use super::output::{Column, OutputArgs, Screen, Table};
 use super::paging::Paging;
@@ -17,6 +16,7 @@ use crate::mirror::Store;
 use crate::views::PageQuery;
 use crate::views::jobs::{JobFilter, JobItem, JobList};
 use crate::views::query::Parameters as _;
+use queuekeeper_queue::id::JobId;
 
 /// The number of example jobs shown before a bulk action.
 const SAMPLE: usize = 10;
@@ -34,6 +34,10 @@ pub(super) struct JobsArgs {
 
     #[command(flatten)]
     filter: JobFilter,
+
+    /// Leave out this job, of those that an action is executed on; may be repeated.
+    #[arg(long, value_name = "JOB", value_parser = job_id, requires = "action", help_heading = "Acting")]
+    except: Vec<JobId>,
 
     #[command(flatten)]
     paging: Paging,
@@ -81,16 +85,17 @@ impl JobsArgs {
         if !self.filter.is_filtered() && !self.paging.is_all() {
             return Err(UsageError("set a filter, or --all for all jobs".to_owned()).into());
         }
-        change_jobs(&self.client, &self.act, bulk, &self.filter).await
+        change_jobs(&self.client, &self.act, bulk, &self.filter, &self.except).await
     }
 }
 
-/// Executes an action on each job that a query finds.
-pub(super) async fn change_jobs(
+/// Executes an action on each job that a query finds, but for those left out.
+async fn change_jobs(
     client: &ClientArgs,
     act: &ActArgs,
     bulk: BulkAction,
     filter: &JobFilter,
+    except: &[JobId],
 ) -> anyhow::Result<()> {
     act.check(client.output)?;
     client
@@ -99,7 +104,7 @@ pub(super) async fn change_jobs(
                 link.measure_or_refuse(", or choose the jobs without --fault and --min-age").await?;
             }
             let store = link.store(filter.fault.is_some()).await?;
-            change_found(link, store, act, client.output, bulk, filter).await
+            change_found(link, store, act, client.output, bulk, (filter, except)).await
         })
         .await
 }
@@ -111,12 +116,19 @@ async fn change_found(
     act: &ActArgs,
     output: OutputArgs,
     bulk: BulkAction,
-    filter: &JobFilter,
+    (filter, except): (&JobFilter, &[JobId]),
 ) -> anyhow::Result<()> {
     let (source, now) = (link.source(&store), Timestamp::now());
     let found = source.matching(filter, MAX_ITEMS, now).map_err(CommandError::from)?;
-    let items = found.into_iter().map(|(id, version)| (Target::Job(id), Some(version))).collect();
-    let sample = source.jobs(filter, &PageQuery::first(SAMPLE), now).map_err(CommandError::from)?;
+    if let Some(other) = except.iter().find(|id| !found.iter().any(|(found, _)| found == *id)) {
+        return Err(UsageError::flag("--except", format!("{other} does not match the filter")).into());
+    }
+    let found = found.into_iter().filter(|(id, _)| !except.contains(id));
+    let items = found.map(|(id, version)| (Target::Job(id), Some(version))).collect();
+    let mut sample = source.jobs(filter, &PageQuery::first(SAMPLE + except.len()), now).map_err(CommandError::from)?;
+    let is_left = |job: &JobItem| !except.iter().any(|id| id.to_string() == job.id);
+    sample.items.retain(is_left);
+    sample.items.truncate(SAMPLE);
     act.with_session(link, Some(store), output, async |session| {
         session.each(bulk, ListOf::Jobs, items, |screen| show(&sample, screen)).await
     })

@@ -145,8 +145,8 @@ fn stopped_jobs(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp)
 pub(super) fn forecast(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp) -> Forecast {
     let left = batch.references[Outcome::Processing as usize].unwrap_or(0);
     // Where jobs of it wait says more than where they will.
-    let stopped = obstacles_of(batch, volume, now).map(|(state, jobs, _)| (state.state, jobs));
-    let stopped = stopped.min_by_key(|(_, jobs)| *jobs == 0);
+    let stopped = obstacles_of(batch, volume, now).min_by_key(|(_, jobs, _)| *jobs == 0);
+    let stopped = stopped.map(|(state, ..)| state.state);
     Forecast::of(left.into(), batch.held, stopped, batch.pause.is_some(), batch.rates)
 }
 

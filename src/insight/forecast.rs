@@ -17,8 +17,8 @@ pub enum Forecast {
     Paused,
     /// Not before an operator releases so many of its jobs, which are Held.
     Held(u64),
-    /// Not before a state flows again in which so many of its jobs wait; 0 where they have only still to pass it.
-    Stopped(JobState, u64),
+    /// Not before this state flows again, in which jobs of it wait, or which they have still to pass.
+    Stopped(JobState),
     /// None of its jobs has ended in the last minutes, though some would have at the rate of the last hour.
     Still,
     /// The figures are not current: nothing is known of what jobs do now.
@@ -29,16 +29,16 @@ pub enum Forecast {
 
 impl Forecast {
     /// Says when a batch ends of which `left` jobs are left to do. `stopped` is a state that nothing leaves and that some
-    /// of these have still to leave, with how many are in it.
+    /// of these have still to leave.
     #[must_use]
-    pub fn of(left: u64, held: u64, stopped: Option<(JobState, u64)>, is_paused: bool, rates: Option<Rates>) -> Self {
+    pub fn of(left: u64, held: u64, stopped: Option<JobState>, is_paused: bool, rates: Option<Rates>) -> Self {
         let rates = rates.unwrap_or_default();
         match (left, stopped) {
             (0, _) => Self::NothingLeft,
             (_, _) if is_paused => Self::Paused,
             // A held job keeps its batch open however fast the others end.
             (_, _) if held > 0 => Self::Held(held),
-            (_, Some((state, jobs))) => Self::Stopped(state, jobs),
+            (_, Some(state)) => Self::Stopped(state),
             (left, None) => match (rates.time_for(left), rates.per_hour()) {
                 (Some((soonest, latest)), _) => Self::Ends(soonest, latest),
                 (None, Some(_)) => Self::Still,
@@ -55,7 +55,7 @@ impl Forecast {
             Self::NothingLeft
             | Self::Paused
             | Self::Held(_)
-            | Self::Stopped(..)
+            | Self::Stopped(_)
             | Self::Still
             | Self::Stale
             | Self::Unknown => None,
@@ -69,13 +69,11 @@ impl Forecast {
         match self {
             Self::NothingLeft => String::new(),
             Self::Ends(soonest, latest) => format!("in {}", span(soonest, latest)),
-            Self::Paused => "the ingest queue is paused".to_owned(),
+            Self::Paused => "ingest queue paused".to_owned(),
             Self::Held(1) => "1 job is Held".to_owned(),
             Self::Held(jobs) => format!("{} jobs are Held", count(jobs)),
-            Self::Stopped(state, 0) => format!("its jobs have still to pass {state}, which is stopped"),
-            Self::Stopped(state, 1) => format!("1 job waits in {state}, which is stopped"),
-            Self::Stopped(state, jobs) => format!("{} jobs wait in {state}, which is stopped", count(jobs)),
-            Self::Still => "no job has finished recently".to_owned(),
+            Self::Stopped(state) => format!("{state} is stopped"),
+            Self::Still => "none finished recently".to_owned(),
             Self::Stale => "–".to_owned(),
             Self::Unknown => "not enough data yet".to_owned(),
         }
@@ -100,20 +98,13 @@ mod tests {
         assert_eq!(of(0, None, false, rates(1, 60)), "in 1.0 to 5.0 h");
         let again = Rates { latest: Pace { count: 20, over: Duration::from_mins(1) }, ..rates(5, 60) };
         assert_eq!(of(0, None, false, again), "in 3 min to 1.0 h", "it goes on after a stall");
-        assert_eq!(of(0, None, false, rates(0, 60)), "no job has finished recently");
+        assert_eq!(of(0, None, false, rates(0, 60)), "none finished recently");
         assert_eq!(of(0, None, false, rates(0, 12)), "in about 5.0 h", "at this rate a pause is no stall");
         assert_eq!(Forecast::of(60, 0, None, false, None), Forecast::Unknown);
         assert_eq!(of(1, None, false, rates(5, 60)), "1 job is Held");
-        assert_eq!(of(3, Some((JobState::Storing, 2)), false, rates(5, 60)), "3 jobs are Held");
-        assert_eq!(
-            of(0, Some((JobState::Storing, 2)), false, rates(5, 60)),
-            "2 jobs wait in Storing, which is stopped"
-        );
-        assert_eq!(
-            of(0, Some((JobState::Storing, 0)), false, rates(5, 60)),
-            "its jobs have still to pass Storing, which is stopped"
-        );
-        assert_eq!(of(3, None, true, rates(5, 60)), "the ingest queue is paused");
+        assert_eq!(of(3, Some(JobState::Storing), false, rates(5, 60)), "3 jobs are Held");
+        assert_eq!(of(0, Some(JobState::Storing), false, rates(5, 60)), "Storing is stopped");
+        assert_eq!(of(3, None, true, rates(5, 60)), "ingest queue paused");
         assert_eq!(Forecast::of(0, 0, None, true, None), Forecast::NothingLeft);
     }
 }

@@ -51,6 +51,7 @@ async fn a_change_appears_on_an_open_page_and_moves_nothing_under_the_reader() {
     assert_eq!(browser.run("return document.activeElement.getBoundingClientRect().top").await, place);
     assert_eq!(browser.complaints().await, [""; 0]);
 
+    stillness(&browser, &served).await;
     keyboard(&browser, &served).await;
     shortcuts(&browser, &served).await;
     theme(&browser, &served).await;
@@ -60,6 +61,46 @@ async fn a_change_appears_on_an_open_page_and_moves_nothing_under_the_reader() {
 
 async fn is_there(browser: &Browser, selector: &str) -> bool {
     browser.run(&format!("return document.querySelector(\"{selector}\") !== null")).await == Value::Bool(true)
+}
+
+/// What comes and goes on the overview moves nothing below it. Words in a line may make room for each other, which the
+/// browser counts as a small layout shift.
+async fn stillness(browser: &Browser, served: &Served) {
+    let shifts = async || browser.run("return window.shifts").await.as_f64().unwrap();
+    browser.page.goto(&format!("{}/", served.base)).await.unwrap();
+    eventually(LIMIT, "the overview is live", async || {
+        browser.run("return document.documentElement.dataset.live").await == Value::String("on".to_owned())
+    })
+    .await;
+    browser
+        .run(
+            "window.shifts = 0;
+             window.moved = [];
+             new PerformanceObserver(list => list.getEntries().forEach(entry => {
+                 window.shifts += entry.value;
+                 entry.sources.forEach(({ node }) => window.moved.push(node && (node.outerHTML || node.textContent)));
+             })).observe({ type: 'layout-shift' });",
+        )
+        .await;
+    let places = "return ['pipeline', 'attention', 'curves', 'batches', 'details']
+        .map(id => document.getElementById(id).getBoundingClientRect().top).join()";
+    let before = browser.run(places).await;
+    served.create("/locks/collections/uc_first").await;
+    served.create("/locks/queue/ingest").await;
+    let shown = "return document.querySelectorAll('#attention article').length >= 2";
+    eventually(LIMIT, "what is stopped needs attention", async || browser.run(shown).await == Value::Bool(true)).await;
+    // It is measured when the page is painted.
+    let painted = "return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))";
+    browser.run(painted).await;
+    let moved = shifts().await;
+    let what = browser.run("return window.moved.join('; ')").await;
+    assert_eq!(browser.run(places).await, before);
+    assert!(moved < 0.01, "what appeared moved the rest by {moved}: {what}");
+    // A page whose parts move is seen to do so.
+    browser.run("document.querySelector('main').style.paddingTop = '200px'").await;
+    eventually(LIMIT, "a shift is measured", async || shifts().await > 0.01).await;
+    served.remove("/locks/queue/ingest").await;
+    served.remove("/locks/collections/uc_first").await;
 }
 
 /// Everything that can be clicked or filled in is reached by the Tab key alone, and shows it.

@@ -83,10 +83,15 @@ impl Served {
         Queue::new(connect(&self.zookeeper.connect_string()).await)
     }
 
-    /// The same with a znode that no daemon would create.
+    /// The same with one empty znode, and those above it.
     pub(crate) async fn create(&self, path: &str) {
         let client = connect(&self.zookeeper.connect_string()).await;
-        client.create(path, b"", &CreateMode::Persistent.with_acls(Acls::anyone_all())).await.unwrap();
+        client.mkdir(path, &CreateMode::Persistent.with_acls(Acls::anyone_all())).await.unwrap();
+    }
+
+    /// Removes a znode.
+    pub(crate) async fn remove(&self, path: &str) {
+        connect(&self.zookeeper.connect_string()).await.delete(path, None).await.unwrap();
     }
 
     async fn is_ready(&self) {

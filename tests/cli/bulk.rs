@@ -48,6 +48,15 @@ async fn all_matching_items_are_done_and_failed_ones_are_named() {
     assert_eq!((&view["done"], &view["not_done"]), (&299.into(), &0.into()));
     let tree = world.tree().await;
     assert_eq!(tree.keys().filter(|path| path.starts_with("/jobs/states/storing/01-")).count(), 299);
+
+    // All but some; one that is not among them is a mistake, and nothing is done.
+    let line = "jobs --batch 1 --state storing priority 2 --except jid0000000200 --except";
+    world.run_with(&format!("{line} jid0000000150"), &SURE).await.is(2, &["--except", "jid0000000150 does not match"]);
+    world.run_with(&format!("{line} 201"), &SURE).await.is(0, &["297 done"]);
+    let tree = world.tree().await;
+    let left = tree.keys().filter(|path| path.starts_with("/jobs/states/storing/01-"));
+    assert_eq!(left.count(), 2, "the two that were left out");
+    world.run("jobs --except jid0000000200").await.is(2, &["--except", "ACTION"]);
 }
 
 #[tokio::test]

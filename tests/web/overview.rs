@@ -201,7 +201,7 @@ fn a_batch_in_work_says_how_far_it_is_and_when_it_ends() {
         "47 / 118 not enough data yet",
         "0 / 5 no job has finished recently",
         "9 / 14 1 job is Held",
-        "9 / 14 2 jobs wait in Provisioning, which is stopped",
+        "9 / 14 Provisioning is stopped",
         "9 / 14 the ingest queue is paused",
         "2 batches more",
     ] {

@@ -178,5 +178,5 @@ fn a_batch_whose_jobs_stand_is_not_moving_and_has_no_time_to_end_in() {
     assert_eq!(of(&ahead)[1], "jobs_to_do: 3 of its 63 jobs have not finished. | 60 completed, 0 failed.");
     assert!(of(&ahead)[2].starts_with("jobs_stopped: Its jobs have still to pass Storing: No daemon has taken a job"));
     let ends = ask::promised(&ahead, Some(volume()), false, now());
-    assert_eq!(ends, Forecast::Stopped(JobState::Storing, 0));
+    assert_eq!(ends, Forecast::Stopped(JobState::Storing));
 }
