@@ -99,7 +99,7 @@ const EMBEDDED: [&str; 10] = [
     routes::API_DOCUMENT,
     "/api",
     "/api/bodies",
-    "/api/bodies/{name}",
+    "/api/bodies/{body}",
     "/dashboards",
     "/runbook",
     HEALTHY,

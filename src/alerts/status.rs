@@ -11,6 +11,8 @@ use queuekeeper_zookeeper::coordination::Snapshot;
 /// The state of automatic actions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RulesStatus {
+    /// Whether our own znodes could be read; if not, what rules hold is not known.
+    pub is_read: bool,
     /// Each rule, in the order of the configuration file; without that file, the rules that have a znode, by name.
     pub rules: Vec<RuleStatus>,
     /// Rules that no longer enforce and still hold collections. Empty without the configuration file.
@@ -48,8 +50,15 @@ pub struct RuleStatus {
 
 impl From<Overview> for RulesStatus {
     fn from(overview: Overview) -> Self {
-        let Overview { rules, orphans, paused, problem, is_audit_unwritable, .. } = overview;
-        Self { rules: rules.into_iter().map(RuleStatus::from).collect(), orphans, paused, problem, is_audit_unwritable }
+        let Overview { rules, orphans, paused, problem, is_audit_unwritable, read, .. } = overview;
+        Self {
+            is_read: read.is_some(),
+            rules: rules.into_iter().map(RuleStatus::from).collect(),
+            orphans,
+            paused,
+            problem,
+            is_audit_unwritable,
+        }
     }
 }
 
@@ -71,14 +80,15 @@ impl From<RuleOverview> for RuleStatus {
 }
 
 impl RulesStatus {
-    /// Whether a rule holds a collection, whose lock names `who` as its holder.
+    /// Whether a rule holds a collection, whose lock names `who` as its holder. Where our own znodes cannot be read, the
+    /// lock alone decides.
     #[must_use]
     pub fn hold(&self, collection: &str, who: &str) -> bool {
         let rules = self.rules.iter().map(|rule| (&rule.name, &rule.holds));
         let orphans = self.orphans.iter().map(|(name, holds)| (name, holds));
         rules.chain(orphans).any(|(name, holds)| {
             // An operator may have released it since, and hold it now.
-            who == actor_of(name) && holds.iter().any(|hold| hold.collection == collection)
+            who == actor_of(name) && (!self.is_read || holds.iter().any(|hold| hold.collection == collection))
         })
     }
 
@@ -113,6 +123,7 @@ impl RulesStatus {
             }
         };
         Self {
+            is_read: true,
             rules: match rules {
                 Some(rules) => rules.rules.iter().map(|rule| of_rule(&rule.name, Some(rule))).collect(),
                 None => snapshot.rules.keys().map(|name| of_rule(name, None)).collect(),

@@ -103,7 +103,7 @@ pub(super) fn followed() -> Vec<(&'static str, MethodRouter<State>)> {
         ("/actions/{id}", get(actions::show)),
         ("/api", get(show_api)),
         ("/api/bodies", get(list_bodies)),
-        ("/api/bodies/{name}", get(show_body)),
+        ("/api/bodies/{body}", get(show_body)),
         ("/dashboards", get(show_dashboards)),
         ("/runbook", get(show_runbook)),
     ]
@@ -215,7 +215,7 @@ async fn list_bodies(FromState(state): FromState<State>) -> Response {
     render(StatusCode::OK, &reference::BodiesPage::new(&state.view(Timestamp::now())))
 }
 
-/// `GET /api/bodies/{name}`: the fields of one body.
+/// `GET /api/bodies/{body}`: the fields of one body.
 async fn show_body(FromState(state): FromState<State>, FromPath(name): FromPath<String>) -> Result<Response, Problem> {
     let page = reference::BodyPage::new(&state.view(Timestamp::now()), &name);
     let page = page.ok_or_else(|| Problem::missing("There is no such body; /api/bodies lists them."))?;

@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use serde_json::json;
+
 use super::world::{ADMIN, LIMIT, OPERATOR, Page, VIEWER, World, with};
 use queuekeeper_testkit::wait::eventually;
 
@@ -54,8 +56,8 @@ async fn an_action_is_shown_first_then_executed_once_and_recorded() {
         assert!(done.text.contains(said), "{said} is not in {}", done.text);
     }
     let audit = world.get(VIEWER, "/audit?text=jid0000000001&action=resume&outcome=done").await;
-    assert!(audit.text.contains("1 action matches.") && audit.text.contains(&given.location), "{}", audit.text);
-    assert!(world.get(VIEWER, "/audit?actor=ada").await.text.contains("No action matches."));
+    assert!(audit.text.contains("1 entry matches.") && audit.text.contains(&given.location), "{}", audit.text);
+    assert!(world.get(VIEWER, "/audit?actor=ada").await.text.contains("No entry matches."));
     let list = world.json("/api/v1/audit").await;
     assert_eq!((&list["total"], &list["items"][0]["before"]), (&1.into(), &"failed".into()), "{list}");
     assert_eq!(world.get(VIEWER, "/audit?action=explode").await.code, 400);
@@ -217,6 +219,14 @@ async fn a_list_is_frozen_shown_and_carried_out_and_nothing_else_is_touched() {
     let asked = world.get(OPERATOR, &format!("/{}", but.location)).await.text;
     assert!(asked.contains("Left out: jid0000000004.") && asked.contains("<h1>Resume 1 job?</h1>"), "{asked}");
 
+    // The same of the API.
+    let others = json!({"action": "resume", "jobs": "state=failed", "except": ["jid0000000004"]});
+    let frozen = world.post_json(OPERATOR, "/api/v1/lists", &others).await;
+    assert!(frozen.code == 201 && frozen.text.contains("\"count\":1"), "{}", frozen.text);
+    let others = json!({"action": "resume", "items": ["jid0000000003"], "except": ["jid0000000004"]});
+    let refused = world.post_json(OPERATOR, "/api/v1/lists", &others).await;
+    assert!(refused.code == 400 && refused.text.contains("“except” leaves jobs out"), "{}", refused.text);
+
     // Jobs that are ticked, and none.
     let jobs = world.get(OPERATOR, "/jobs?state=failed&limit=20").await;
     let bar = with(&jobs.form("./lists"), &[("action", "resume"), ("which", "chosen"), ("priority", "")]);
@@ -301,6 +311,15 @@ async fn a_collection_is_released_alone_or_with_its_jobs() {
     for number in 1..=3 {
         world.job(number, "Held", "").await;
     }
+    // Its jobs alone would be held again, which the confirmation says once, whatever their number.
+    let held = async || world.get(OPERATOR, "/jobs?state=held&limit=20").await;
+    eventually(LIMIT, "the mirror has the jobs", async || held().await.text.contains("3 jobs match.")).await;
+    let bar = with(&held().await.form("./lists"), &[("action", "release"), ("which", "all"), ("priority", "")]);
+    let frozen = world.post(OPERATOR, "/lists", &bar, OWN).await;
+    let list = world.get(OPERATOR, &format!("/{}", frozen.location)).await.text;
+    let warned = "3 jobs belong to the collection demo, which is still held: a daemon will hold them again.";
+    assert!(list.find(warned).is_some_and(|at| at < list.find(">Release 3 jobs<").unwrap()), "{list}");
+
     let release = "/action?action=release&on=collection:demo";
     let asked = world.get(OPERATOR, release).await;
     assert!(asked.text.contains("3 of its jobs are Held and stay so"), "{}", asked.text);

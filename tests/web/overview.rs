@@ -104,7 +104,7 @@ fn recent() -> Recent {
             (batch(423, [71, 0, 47, 0], &[]), None, Forecast::Unknown),
             (batch(424, [5, 0, 0, 0], &[]), rates(0), Forecast::Still),
             (batch(425, [5, 0, 9, 0], &[(JobState::Held, 1), (JobState::Storing, 4)]), rates(60), Forecast::Held(1)),
-            (batch(426, [5, 0, 9, 0], &[]), rates(60), Forecast::Stopped(JobState::Provisioning, 2)),
+            (batch(426, [5, 0, 9, 0], &[]), rates(60), Forecast::Stopped(JobState::Provisioning)),
             (batch(427, [5, 0, 9, 0], &[]), rates(60), Forecast::Paused),
         ],
         batches_in_work: 9,
@@ -143,7 +143,7 @@ fn it_tells_how_the_states_move_and_why_one_does_not() {
         "oldest 3.2 h none for 55 min",
         "Downloading 0 empty for 53 min",
         "Completed 8,930 + 212 last hour",
-        "Provisioning has not moved for 55 min since 09:05 UTC",
+        "Provisioning has not moved for 55 min since 09:05:00 UTC",
         "Five jobs wait for space. Storage is at 91 %. Free working storage.",
         "37 jobs failed in Downloading for one reason oldest 1.7 h “404 for &#60;b&#62;#” in batch bid0000000418. 2 were \
          resumed before, and failed again.",
@@ -199,10 +199,10 @@ fn a_batch_in_work_says_how_far_it_is_and_when_it_ends() {
         "6,124 / 7,515 4 failed in about 1.0 h",
         "2,800 / 2,800 37 failed report due",
         "47 / 118 not enough data yet",
-        "0 / 5 no job has finished recently",
+        "0 / 5 none finished recently",
         "9 / 14 1 job is Held",
         "9 / 14 Provisioning is stopped",
-        "9 / 14 the ingest queue is paused",
+        "9 / 14 ingest queue paused",
         "2 batches more",
     ] {
         assert!(text.contains(told), "{told:?} is not in: {text}");

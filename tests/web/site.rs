@@ -261,6 +261,7 @@ impl Examples {
             ("{asset}", &*self.asset),
             ("{icon}", "bad-3.svg"),
             ("{name}", "jobs"),
+            ("{body}", "JobItem"),
             ("{file}", "overview.json"),
         ] {
             path = path.replace(name, value);

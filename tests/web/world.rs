@@ -221,6 +221,12 @@ impl World {
         page(request.header("accept", "text/html").header("sec-fetch-site", site)).await
     }
 
+    /// Sends JSON as a program would.
+    pub(crate) async fn post_json(&self, who: &str, path: &str, body: &Value) -> Page {
+        let request = self.http.post(format!("{}{path}", self.base)).basic_auth(who, Some(who)).body(body.to_string());
+        page(request.header("content-type", "application/json").header("sec-fetch-site", "none")).await
+    }
+
     /// The lines of the audit file.
     pub(crate) fn audited(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.folder.path().join("audit.jsonl")).unwrap();
