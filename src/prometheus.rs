@@ -207,9 +207,9 @@ mod tests {
 
     #[test]
     fn what_is_answered_is_read_or_said_in_one_line() {
-        let asked = prometheus("");
+        let client = prometheus("");
         let answer = |status: u16, body: &str| {
-            asked.series(StatusCode::from_u16(status).unwrap(), body.as_bytes()).map_err(|error| error.to_string())
+            client.series(StatusCode::from_u16(status).unwrap(), body.as_bytes()).map_err(|error| error.to_string())
         };
         let good = r#"{"status":"success","data":{"resultType":"matrix","result":[
             {"metric":{"state":"pending"},"values":[[1700000000,"4"],[1700000060.5,"NaN"],[1700000120,"+Inf"]]}]}}"#;
@@ -229,8 +229,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_server_that_is_not_there_is_said() {
-        let asked = prometheus("").range("up", Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH, Duration::ZERO).await;
-        let error = asked.unwrap_err().to_string();
+        let answer = prometheus("").range("up", Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH, Duration::ZERO).await;
+        let error = answer.unwrap_err().to_string();
         assert!(error.starts_with("Prometheus at http://127.0.0.1:9/ does not answer: "), "{error}");
         assert!(error.contains("refused"), "{error}");
     }

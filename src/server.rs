@@ -152,7 +152,8 @@ pub async fn serve_with(
         Ok(())
     });
 
-    let prometheus = config.prometheus.clone().map(|asked| Prometheus::new(asked.url.to_string(), asked.matchers));
+    let prometheus =
+        config.prometheus.clone().map(|options| Prometheus::new(options.url.to_string(), options.matchers));
     let mut state = web::State::new(config, store, volume, Some(actions), registry).with_alerts(alerts);
     if let Some(prometheus) = prometheus.transpose().context("cannot set up TLS for --prometheus.url")? {
         state = state.with_prometheus(prometheus);

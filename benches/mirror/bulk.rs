@@ -13,7 +13,7 @@ use crate::{ROUNDS, connect, median, quantile, server_that_syncs, with_disk};
 /// The limit, as a ratio.
 const LIMIT: f64 = 2.0;
 
-/// How often pages are asked while nothing else happens, and beside how many actions.
+/// How often pages are requested while nothing else happens, and beside how many actions.
 const REQUESTS: usize = 200;
 const BESIDE: usize = 3;
 

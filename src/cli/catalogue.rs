@@ -70,7 +70,7 @@ struct MigrateArgs {
 }
 
 impl CatalogueArgs {
-    /// Does what is asked for.
+    /// Runs the subcommand.
     ///
     /// # Errors
     /// When it is not done, or a check finds something.

@@ -78,9 +78,9 @@ fn typed() -> anyhow::Result<String> {
         let mut text = String::new();
         std::io::stdin().read_line(&mut text).map(|_| without_end(&text).to_owned())
     };
-    let asked = ask("Password:").and_then(|once| Ok((once, ask("Repeat the password:")?)));
+    let entered = ask("Password:").and_then(|once| Ok((once, ask("Repeat the password:")?)));
     set(["echo", "isig"]);
-    let (once, again) = asked.context("cannot read the password")?;
+    let (once, again) = entered.context("cannot read the password")?;
     if once != again {
         return Err(UsageError("the two passwords differ".to_owned()).into());
     }

@@ -47,7 +47,7 @@ struct ConfigArgs {
 }
 
 impl StoreArgs {
-    /// Does what is asked for.
+    /// Runs the subcommand.
     ///
     /// # Errors
     /// When it is not done, or not wholly.

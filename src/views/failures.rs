@@ -36,8 +36,8 @@ impl Source<'_> {
     ///
     /// # Errors
     /// For a cursor of another list.
-    pub(crate) fn failures(&self, asked: FailureSort, page: &PageQuery) -> Result<FailureList, ViewError> {
-        Ok(FailureList::new(self.store.failures(asked.sort.0, &page.part()?)?))
+    pub(crate) fn failures(&self, wanted: FailureSort, page: &PageQuery) -> Result<FailureList, ViewError> {
+        Ok(FailureList::new(self.store.failures(wanted.sort.0, &page.part()?)?))
     }
 }
 

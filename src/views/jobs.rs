@@ -118,8 +118,8 @@ impl JobFilter {
 }
 
 /// The mnemonic that a filter asks for; empty for items that name none.
-pub(super) fn collection_key(asked: Option<&str>) -> Option<String> {
-    let name = asked.filter(|name| !name.is_empty())?;
+pub(super) fn collection_key(wanted: Option<&str>) -> Option<String> {
+    let name = wanted.filter(|name| !name.is_empty())?;
     Some(if name == NONE { String::new() } else { name.to_owned() })
 }
 

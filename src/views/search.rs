@@ -63,21 +63,21 @@ impl Source<'_> {
     /// # Errors
     /// Before the first walk.
     pub(crate) fn search(&self, text: &SearchFor, now: Timestamp) -> Result<Found, ViewError> {
-        let asked = text.to_string();
-        let text = &ark_in(&asked).and_then(|ark| ark.parse().ok()).unwrap_or_else(|| text.clone());
-        let asked = text.to_string();
-        if let Some(job) = asked.parse::<JobId>().ok().filter(|id| self.store.job(*id).is_some()) {
+        let searched = text.to_string();
+        let text = &ark_in(&searched).and_then(|ark| ark.parse().ok()).unwrap_or_else(|| text.clone());
+        let searched = text.to_string();
+        if let Some(job) = searched.parse::<JobId>().ok().filter(|id| self.store.job(*id).is_some()) {
             return Ok(Found::Job(job.to_string()));
         }
-        match self.batch_id(&asked) {
+        match self.batch_id(&searched) {
             Ok(batch) => return Ok(Found::Batch(batch.to_string())),
             Err(ViewError::NotFound(_)) => {}
             Err(error) => return Err(error),
         }
-        if asked != Holder::PERSISTENT && asked.parse::<Holder>().is_ok() {
-            return Ok(Found::Session(asked));
+        if searched != Holder::PERSISTENT && searched.parse::<Holder>().is_ok() {
+            return Ok(Found::Session(searched));
         }
-        if let Some(group) = asked.parse().ok().filter(|group| self.store.failure(*group).is_some()) {
+        if let Some(group) = searched.parse().ok().filter(|group| self.store.failure(*group).is_some()) {
             return Ok(Found::Group(group));
         }
         let page = PageQuery::first(SHOWN);
@@ -86,9 +86,9 @@ impl Source<'_> {
         let batches = self.batches(&BatchFilter { text: some(), ..BatchFilter::default() }, &page)?;
         let requests = self.access(&AccessFilter { text: some(), ..AccessFilter::default() }, &page, now)?;
         let collections = self.store.collections().ok_or(ViewError::NoMirror)?;
-        let is_collection = asked != NONE && collections.iter().any(|figures| *figures.collection == *asked);
+        let is_collection = searched != NONE && collections.iter().any(|figures| *figures.collection == *searched);
         let matches = Matches { jobs, batches, requests, is_collection };
-        Ok(matches.only(asked).unwrap_or_else(|| Found::Several(Box::new(matches))))
+        Ok(matches.only(searched).unwrap_or_else(|| Found::Several(Box::new(matches))))
     }
 }
 
@@ -110,12 +110,12 @@ fn ark_in(text: &str) -> Option<String> {
 
 impl Matches {
     /// The only thing that matches.
-    fn only(&self, asked: String) -> Option<Found> {
+    fn only(&self, searched: String) -> Option<Found> {
         match (&*self.jobs.items, &*self.batches.items, &*self.requests.items, self.is_collection) {
             ([JobItem { id, .. }], [], [], false) => Some(Found::Job(id.clone())),
             ([], [BatchItem { id, .. }], [], false) => Some(Found::Batch(id.clone())),
             ([], [], [AccessItem { queue, id, .. }], false) => Some(Found::Request(queue, id.clone())),
-            ([], [], [], true) => Some(Found::Collection(asked)),
+            ([], [], [], true) => Some(Found::Collection(searched)),
             (_, _, _, _) => None,
         }
     }

@@ -131,27 +131,27 @@ async fn overview(FromState(state): FromState<State>, who: Identity) -> Response
 async fn list_jobs(
     FromState(state): FromState<State>,
     who: Identity,
-    Params(asked): Params<(JobFilter, PageQuery)>,
+    Params(list_query): Params<(JobFilter, PageQuery)>,
 ) -> Result<Response, Problem> {
-    Ok(render(StatusCode::OK, &jobs::JobsPage::new(&state, &asked, state.rights(&who), None, Timestamp::now())?))
+    Ok(render(StatusCode::OK, &jobs::JobsPage::new(&state, &list_query, state.rights(&who), None, Timestamp::now())?))
 }
 
 /// `GET /failures`: what fails, and whether it is one cause or many.
 async fn list_failures(
     FromState(state): FromState<State>,
     who: Identity,
-    Params(asked): Params<(FailureSort, PageQuery)>,
+    Params(list_query): Params<(FailureSort, PageQuery)>,
 ) -> Result<Response, Problem> {
-    Ok(render(StatusCode::OK, &failures::FailuresPage::new(&state, &asked, state.rights(&who), Timestamp::now())?))
+    Ok(render(StatusCode::OK, &failures::FailuresPage::new(&state, &list_query, state.rights(&who), Timestamp::now())?))
 }
 
 /// `GET /batches`: which batches, and how far each of them is.
 async fn list_batches(
     FromState(state): FromState<State>,
     who: Identity,
-    Params(asked): Params<(BatchFilter, PageQuery)>,
+    Params(list_query): Params<(BatchFilter, PageQuery)>,
 ) -> Result<Response, Problem> {
-    Ok(render(StatusCode::OK, &batches::BatchesPage::new(&state, asked, state.rights(&who), Timestamp::now())?))
+    Ok(render(StatusCode::OK, &batches::BatchesPage::new(&state, list_query, state.rights(&who), Timestamp::now())?))
 }
 
 /// `GET /batches/BID`: how far a deposit is. Its UUID leads there, too.
@@ -174,35 +174,35 @@ async fn show_batch(
 async fn list_access(
     FromState(state): FromState<State>,
     who: Identity,
-    Params(asked): Params<(AccessFilter, PageQuery)>,
+    Params(list_query): Params<(AccessFilter, PageQuery)>,
 ) -> Result<Response, Problem> {
-    Ok(render(StatusCode::OK, &access::AccessPage::new(&state, asked, state.rights(&who), Timestamp::now())?))
+    Ok(render(StatusCode::OK, &access::AccessPage::new(&state, list_query, state.rights(&who), Timestamp::now())?))
 }
 
 /// `GET /locks`: who holds what.
 async fn list_locks(
     FromState(state): FromState<State>,
     who: Identity,
-    Params(asked): Params<(LockFilter, PageQuery)>,
+    Params(list_query): Params<(LockFilter, PageQuery)>,
 ) -> Result<Response, Problem> {
-    Ok(render(StatusCode::OK, &locks::LocksPage::new(&state, asked, state.rights(&who), Timestamp::now())?))
+    Ok(render(StatusCode::OK, &locks::LocksPage::new(&state, list_query, state.rights(&who), Timestamp::now())?))
 }
 
 /// `GET /faults`: what is broken in the tree.
 async fn list_faults(
     FromState(state): FromState<State>,
     who: Identity,
-    Params(asked): Params<(FaultFilter, PageQuery)>,
+    Params(list_query): Params<(FaultFilter, PageQuery)>,
 ) -> Result<Response, Problem> {
-    Ok(render(StatusCode::OK, &faults::FaultsPage::new(&state, &asked, state.rights(&who), Timestamp::now())?))
+    Ok(render(StatusCode::OK, &faults::FaultsPage::new(&state, &list_query, state.rights(&who), Timestamp::now())?))
 }
 
 /// `GET /audit`: who did what.
 async fn list_audit(
     FromState(state): FromState<State>,
-    Params(asked): Params<(AuditFilter, PageQuery)>,
+    Params(list_query): Params<(AuditFilter, PageQuery)>,
 ) -> Result<Response, Problem> {
-    Ok(render(StatusCode::OK, &audit::AuditPage::new(&state, asked, Timestamp::now())?))
+    Ok(render(StatusCode::OK, &audit::AuditPage::new(&state, list_query, Timestamp::now())?))
 }
 
 /// `GET /api`: the operations of the API.

@@ -68,7 +68,7 @@ impl Served {
     async fn json(&self, path: &str) -> Value {
         let (status, _, body) = self.get(path).await;
         assert_eq!(status, 200, "{path}: {body}");
-        // Whoever reads it in a terminal sees what is there, and nothing else happens.
+        // A reader in a terminal sees what is there, and nothing else happens.
         assert!(
             !body.contains(|found: char| found.is_control() || ('\u{202a}'..='\u{202e}').contains(&found)),
             "{path}"

@@ -90,7 +90,7 @@ impl Browser {
         self.page.issue_cmd(Own { path: "goog/cdp/execute", body }).await.unwrap()
     }
 
-    /// What the page wrote to the console since this was last asked: errors of scripts, and what its policy forbade.
+    /// What the page wrote to the console since this was last called: errors of scripts, and what its policy forbade.
     pub(crate) async fn complaints(&self) -> Vec<String> {
         let entries = self.page.issue_cmd(Own { path: "se/log", body: json!({ "type": "browser" }) }).await.unwrap();
         let entries = entries.as_array().unwrap().iter();
@@ -109,7 +109,7 @@ impl Browser {
     }
 }
 
-/// Starts a driver, and gives its port; `None` where somebody else took that between its choice and its use.
+/// Starts a driver, and gives its port; `None` where another process took that between its choice and its use.
 fn start_driver() -> Option<(Child, u16)> {
     let mut driver = Command::new("chromedriver")
         .arg("--port=0")
@@ -129,7 +129,7 @@ fn start_driver() -> Option<(Child, u16)> {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Asked like this, the driver ends the browser that it started and then itself; killed, it leaves the browser.
+        // With this request, the driver ends its browser and then itself; killed, it leaves the browser.
         let asked = TcpStream::connect(("127.0.0.1", self.port)).and_then(|mut stream| {
             stream.write_all(b"GET /shutdown HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")?;
             stream.set_read_timeout(Some(LIMIT))?;

@@ -9,12 +9,12 @@ use super::chromium::{Browser, LIMIT};
 use super::served::Served;
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 
-/// A name of ours, and one of somebody else. To a browser neither is this machine: of a connection that is not
+/// A name of ours, and one of another site. To a browser neither is this machine: of a connection that is not
 /// encrypted it says less then.
 const OURS: &str = "queue.example";
 const THEIRS: &str = "evil.example";
 
-/// Somebody else's server, which answers everything with an empty page.
+/// The server of another site, which answers everything with an empty page.
 async fn serve_evil(listener: TcpListener) {
     loop {
         let (mut stream, _) = listener.accept().await.unwrap();
@@ -42,7 +42,7 @@ async fn send(browser: &Browser, from: &str, to: &str) -> String {
         .await;
     let answered = eventually_some(LIMIT, "the form is answered", async || {
         let title = browser.page.title().await.ok()?;
-        // No address takes a form that is not there: what passes is told that.
+        // No address takes a form that is not there: what passes is answered with that.
         ["Method Not Allowed", "Forbidden"].into_iter().find(|answer| title.starts_with(answer))
     });
     answered.await.to_owned()
@@ -69,7 +69,7 @@ async fn a_form_of_ours_passes_and_one_of_another_site_does_not() {
         assert_eq!(answer, expected, "from {from} to {to}");
     }
 
-    // What a script of somebody else sends arrives, and is refused; what would need leave to be sent does not arrive.
+    // What a script of another site sends arrives, and is refused; what would need leave to be sent does not arrive.
     browser.page.goto(&format!("{}/", theirs(THEIRS))).await.unwrap();
     let refused = async || {
         let metrics = reqwest::get(format!("{}/metrics", served.base)).await.unwrap().text().await.unwrap();

@@ -44,7 +44,7 @@ impl Served {
         served
     }
 
-    /// An empty queue that nobody works on.
+    /// An empty queue without daemons.
     pub(crate) async fn still() -> Self {
         Self::still_with(|_| {}).await
     }
@@ -78,7 +78,7 @@ impl Served {
         served
     }
 
-    /// Somebody else who changes the queue.
+    /// Another client, which changes the queue.
     pub(crate) async fn queue(&self) -> Queue {
         Queue::new(connect(&self.zookeeper.connect_string()).await)
     }

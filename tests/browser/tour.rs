@@ -12,7 +12,7 @@ use queuekeeper_testkit::wait::eventually;
 /// The checker of accessibility that `.ci/install` fetches.
 const AXE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/tools/node_modules/axe-core/axe.min.js");
 
-/// What axe is asked: WCAG 2.2 at level AA, and what its makers hold to be good practice.
+/// What axe checks: WCAG 2.2 at level AA, and what its makers hold to be good practice.
 const CHECK: &str = "
     const done = arguments[arguments.length - 1];
     const only = { type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] };
@@ -79,7 +79,7 @@ async fn pages(served: &Served, browser: &Browser) -> BTreeMap<String, Page> {
     while let Some(page) = found.values().find(|page| !seen.contains(&page.kind)).cloned() {
         browser.page.goto(&page.address).await.unwrap();
         for (kind, address) in links(served, browser).await {
-            // What one is asked before an action is about an item that may be gone; this one is always there to be asked.
+            // The item of a confirmation may be gone; this one is always there.
             let list = if kind == "/action" { "/batches" } else { kind.trim_end_matches("/{}") };
             let parent = format!("{}{list}", served.base);
             found.entry(kind.clone()).or_insert(Page { kind, address, parent });

@@ -230,7 +230,7 @@ impl Daemons {
         self.next = 1;
     }
 
-    /// Commits a transaction, and tries again where the connection was lost: whether it was done then is told by the
+    /// Commits a transaction, and tries again where the connection was lost: whether it was done then is shown by the
     /// second attempt.
     async fn commit(&self, writes: &[Write]) {
         let mut client = self.client.clone();

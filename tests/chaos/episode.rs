@@ -27,7 +27,7 @@ pub(super) enum Episode {
     CutAgain,
     /// One server of several is cut off from us.
     CutOne,
-    /// Nobody is reached for longer than a session lasts.
+    /// No server is reachable for longer than a session lasts.
     Expire,
     /// Connections stay open, and nothing passes.
     Stall,
@@ -39,7 +39,7 @@ pub(super) enum Episode {
     Slow,
     /// A server is killed and started again with its data.
     KillServer,
-    /// Whoever leads is killed, and another has to.
+    /// The leader is killed, and another takes over.
     KillLeader,
     /// All servers are killed and started again with their data.
     KillAll,

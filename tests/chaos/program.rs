@@ -66,7 +66,7 @@ impl Program {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Sets its clock off by so many seconds, and the clock of nobody else.
+    /// Sets its clock off by so many seconds, and no other clock.
     pub(super) fn set_clock(&self, seconds: i64) {
         let clock = self.directory.path().join("clock");
         let new = self.directory.path().join("clock.new");

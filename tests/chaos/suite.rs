@@ -24,7 +24,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|value| value.parse().ok())
 }
 
-/// Plays every episode once in a random order, and goes on as long as it was asked for.
+/// Plays every episode once in a random order, and goes on for as long as is configured.
 async fn survives(members: usize) {
     let seed = number("QUEUEKEEPER_CHAOS_SEED").unwrap_or_else(rand::random);
     let minutes = number("QUEUEKEEPER_CHAOS_MINUTES").unwrap_or(0);

@@ -22,7 +22,7 @@ use crate::mirror::harness::{Mirror, config};
 use queuekeeper_testkit::tree::{Tree, read_tree};
 
 /// How long it may take until all is as it should be again, on however busy a machine. The goal is two seconds, and
-/// how often it was reached is told at the end.
+/// how often it was reached is printed at the end.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// How much more memory it may hold in the end: what an allocator keeps, and what 8 remembered steps of a job take.
@@ -210,7 +210,7 @@ impl World {
         }
     }
 
-    /// From now on somebody else has a connection to the program, too, as Prometheus keeps one.
+    /// From now on another client has a connection to the program, too, as Prometheus keeps one.
     pub(super) fn is_visited(&mut self) {
         self.base.descriptors += 1;
         self.base.tasks += 1;

@@ -37,7 +37,7 @@ pub(super) struct Query {
     /// The dashboard, the panel and the query's letter.
     pub(super) what: String,
     pub(super) promql: String,
-    /// Whether it is asked for this moment, and not for a range.
+    /// Whether it is queried for this moment, and not for a range.
     pub(super) is_instant: bool,
 }
 

@@ -122,7 +122,7 @@ pub(crate) fn program(arguments: &[&str]) -> Command {
     command
 }
 
-/// A queue in which every kind of znode occurs, and much that nobody expects.
+/// A queue in which every kind of znode occurs, and much that is not expected.
 pub(crate) async fn odd() -> World {
     let world = World::new().await;
     world.client.set_data("/", b"the chroot's own value", None).await.unwrap();

@@ -91,7 +91,7 @@ async fn faults_by_time_count_from_their_limit_on() {
     let stuck = items(Fault::StuckState);
     let states = ["estimating", "notify", "pending"].map(|state| format!("/jobs/states/{state}"));
     assert_eq!(stuck, BTreeSet::from(states));
-    // Jobs wait in eight states, and nobody has taken one since the first look. No head is to blame for that.
+    // Jobs wait in eight states, and no daemon has taken one since the first look. No head is to blame for that.
     assert_eq!(items(Fault::NoDaemon).len(), 8, "{all:?}");
     assert!(!mirror.labels_after(4 * 60).await.contains(&"no_daemon"));
     world.create("/jobs/states/estimating/00-jid0000000005", "").await;

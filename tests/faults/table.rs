@@ -284,7 +284,7 @@ pub(crate) const CASES: &[Case] = &[
     ),
     (
         &[Fault::LeakedStorageLock],
-        // The object of the job in Storing is being stored, and that of nobody is not.
+        // The object of the job in Storing is being stored, and that of no job is not.
         &[Make("/locks/storage/ark_1_5", ""), Make("/locks/storage/ark_1_99", "")],
         &[Delete("/locks/storage/ark_1_99"), Delete("/locks/storage/ark_1_5")],
         "/locks/storage/ark_1_99",

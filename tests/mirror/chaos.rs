@@ -1,4 +1,4 @@
-//! Random changes to a tree: by daemons that do one write after the other, by transactions, and by nobody's rules.
+//! Random changes to a tree: by daemons that do one write after the other, by transactions, and by no rules.
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
@@ -38,7 +38,7 @@ fn mode(is_lock: bool) -> CreateOptions<'static> {
 }
 
 impl Write {
-    /// Sends it at once; what it is told of missing and existing znodes does not matter here.
+    /// Sends it at once; what it is answered about missing and existing znodes does not matter here.
     fn send<'a>(&self, client: &'a Client) -> BoxFuture<'a, ()> {
         let done = |done: Result<(), Error>| match done {
             Ok(()) | Err(Error::NoNode | Error::NodeExists | Error::NotEmpty | Error::NoChildrenForEphemerals) => {}
@@ -223,7 +223,7 @@ impl Chaos {
         }
     }
 
-    /// A path that nobody expects, at any level.
+    /// An unexpected path, at any level.
     fn unexpected(&mut self) -> String {
         let (job, batch, request) = (self.job(), self.batch(), self.request());
         let parent = match self.below(14) {

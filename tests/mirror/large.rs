@@ -234,14 +234,14 @@ async fn entries_move(address: String) {
         write_one().await;
     }
 
-    // Each entry tells of a status that no event told of.
+    // Each entry implies a status for which no event came.
     let entry = |job: u32, priority: &str| format!("/jobs/states/pending/{priority}-{}", JobId::new(job));
     let moves = moved.flat_map(|job| [Write::Delete(entry(job, "05")), Write::Create(entry(job, "06"), Vec::new())]);
     play(&client, &[Write::Multi(moves.collect())]).await;
     let facts = mirror.equals(&client).await;
     assert_eq!(facts["jobs pending count"], (SMALL + MOVED).to_string());
 
-    // And a repair, which asks every job for its state: in order, all the large ones would follow each other.
+    // And a repair, which reads the state of every job: in order, all the large ones would follow each other.
     create(&client, "/locks/storage/ark_1", b"").await;
     let queue = Queue::new(connect(&address).await);
     let now = Timestamp::now() + SignedDuration::from_hours(24);

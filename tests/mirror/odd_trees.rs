@@ -1,4 +1,4 @@
-//! Trees that nobody should have, in a real server: the mirror says what a plain reading says, and pages and metrics are
+//! Trees that should not exist, in a real server: the mirror says what a plain reading says, and pages and metrics are
 //! there.
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]

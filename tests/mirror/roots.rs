@@ -65,7 +65,7 @@ async fn a_tree_is_mirrored_from_nothing_to_all_and_back() {
     let whole = Mirror::with(config(&server.connect_string()), None);
     let facts = whole.equals(&root).await;
     assert_eq!((facts["znodes"].as_str(), facts["unexpected /merritt"].as_str()), ("5", "is there"));
-    // What goes on below is news of a znode that has not changed for a while: it tells nothing of the servers' clock,
+    // What goes on below is news of a znode that has not changed for a while: it shows nothing of the servers' clock,
     // or all that is dated would be off by that while.
     let old = root.get_data("/merritt").await.unwrap().1.mtime + 300;
     eventually(LIMIT, "a while", async || jiff::Timestamp::now().as_millisecond() > old).await;
@@ -93,7 +93,7 @@ async fn a_tree_is_mirrored_from_nothing_to_all_and_back() {
     assert_eq!(get(&mirror, &at, "/api/v1/jobs").await.0, 503);
     create(&root, "/merritt/queue", b"").await;
     mirror.equals(&client).await;
-    // The whole story was told by events.
+    // Events brought all of it.
     assert_eq!(mirror.drift(), 0);
     assert_eq!((mirror.walks("start"), mirror.walks("reconnect")), (1, 0));
 }
@@ -157,7 +157,7 @@ async fn what_is_closed_to_us_is_counted_and_a_closed_folder_is_a_problem() {
     let facts = mirror.equals_within(SETTLES, &owner, &closed).await;
     assert_eq!((facts["jobs failed locked"].as_str(), facts["jobs pending count"].as_str()), ("1", "2"));
     assert_eq!(facts["unreadable"], "12");
-    // What events told of, a walk finds, too.
+    // What events brought, a walk finds, too.
     let new = Mirror::start(&at);
     new.equals_within(SETTLES, &owner, &closed).await;
     // With the owner's credentials, all is there.
@@ -169,7 +169,7 @@ async fn what_is_closed_to_us_is_counted_and_a_closed_folder_is_a_problem() {
         assert_eq!(mirror.drift(), 0);
     }
 
-    // A folder is another thing: nobody knows how much is not seen.
+    // A folder is another thing: how much is not seen is unknown.
     create(&root, "/other", b"").await;
     let at = format!("{}/other", server.connect_string());
     let owner = connect_as(&at, "keeper").await;
@@ -186,7 +186,7 @@ async fn what_is_closed_to_us_is_counted_and_a_closed_folder_is_a_problem() {
     owner.delete("/jobs", None).await.unwrap();
     create(&owner, "/jobs", b"").await;
     mirror.equals(&owner).await;
-    // So it is where no event tells, and only a comparison finds it.
+    // So it is where no event comes, and only a comparison finds it.
     owner.set_acl("/jobs", &for_owner_only(), None).await.unwrap();
     has_problem(&mirror, "/jobs (NoAuth)").await;
     owner.set_acl("/jobs", &[Acl::new(Permission::ALL, AuthId::anyone())], None).await.unwrap();
@@ -297,7 +297,7 @@ async fn a_status_that_becomes_unreadable_is_shown_as_that_and_not_as_it_was() {
     let facts = mirror.equals(&owner).await;
     assert_eq!((facts.get("unreadable"), facts["batches reporting count"].as_str()), (None, "1"));
 
-    // With its last znodes an item goes, although nothing tells of those that are closed.
+    // With its last znodes an item goes, although no event comes for those that are closed.
     owner.set_acl(&status_of(1), &for_owner_only(), None).await.unwrap();
     delete_all(&owner, "/jobs/jid0000000001").await;
     mirror.equals(&owner).await;

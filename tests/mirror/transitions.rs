@@ -88,7 +88,7 @@ async fn steps_jumps_and_durations_are_counted_as_they_happened() {
     let mut expected = ["pending->estimating", "estimating->provisioning", "provisioning->downloading"];
     expected.sort_unstable();
     assert_eq!(new_steps(&mirror, &mut seen), expected);
-    // Off the path in a leap, nobody knows where from.
+    // Off the path in a leap, from an unknown state.
     play(&client, &[jump(2, &["Processing", "Failed"])]).await;
     mirror.equals(&client).await;
     assert_eq!(new_steps(&mirror, &mut seen), ["downloading->failed"]);

@@ -51,7 +51,7 @@ async fn foreign_znodes_among_ours_trigger_nothing() {
     assert_eq!(received.decisions[0].outcome, "failed");
     assert!(received.decisions[0].detail.contains("delete /queuekeeper/rules/again"), "{received:?}");
     world.raw.delete(path, None).await.unwrap();
-    // So does an invalid shared budget: Alertmanager is asked to retry.
+    // So does an invalid shared budget: Alertmanager retries.
     world.raw.set_data("/queuekeeper/rules", b"[1", None).await.unwrap();
     let refused = keeper.receive(&[failed_jobs("00")]).await.unwrap_err();
     assert!(

@@ -138,7 +138,7 @@ async fn users_without_the_role_are_offered_nothing_and_refused() {
     let job = "/jobs/jid0000000001";
     assert!(!world.get(OPERATOR, job).await.text.contains("action?action=delete"));
     assert!(world.get(ADMIN, job).await.text.contains("action?action=delete"));
-    // What is asked before an action is not followed.
+    // The confirmation of an action is not live.
     let query = RESUME.trim_start_matches('/').replace('?', "%3F").replace('&', "%26");
     assert_eq!(world.get(OPERATOR, &format!("/events?page={query}")).await.code, 400);
 }
@@ -176,7 +176,7 @@ async fn a_list_is_frozen_shown_and_carried_out_and_nothing_else_is_touched() {
     assert_eq!(world.get(ADMIN, &place).await.code, 404, "it is somebody else's");
     assert_eq!(world.get(VIEWER, &place).await.code, 403);
 
-    // One more fails alike, and one of the list is changed by somebody else.
+    // One more fails alike, and one of the list is changed by another client.
     world.failed_job(4, "404 for a file").await;
     let (data, _) = world.client.get_data("/jobs/jid0000000003/status").await.unwrap();
     world.client.set_data("/jobs/jid0000000003/status", &data, None).await.unwrap();

@@ -60,7 +60,7 @@ async fn only_a_token_for_it_sends_alerts_and_what_it_sends_is_bounded() {
         assert!(!answer.text.contains("owned"), "{path}: {}", answer.text);
     }
 
-    // Nobody else, whatever he may request himself, and no token that is none.
+    // No other caller, whatever its role, and no token that is not valid.
     let refused = async || {
         let answer = site.ask(site.asker(Role::Viewer), &Method::GET, "/metrics", &[], "").await;
         let name = "queuekeeper_alerts_total{outcome=\"unauthorized\"} ";
@@ -75,10 +75,10 @@ async fn only_a_token_for_it_sends_alerts_and_what_it_sends_is_bounded() {
     let wrong = super::site::Asker { role: None, header: Some(format!("Bearer qk_{}", "x".repeat(43))) };
     assert_eq!(call(&wrong, &payload(0), JSON).await.code, 401);
     let nobody = super::site::Asker { role: None, header: None };
-    // Without credentials it could be the page of somebody else.
+    // Without credentials it could be a page of another site.
     assert_eq!(call(&nobody, &payload(0), JSON).await.code, 403);
     assert!((refused().await - 5.0).abs() < 0.5, "each of them is counted");
-    // And who tells of alerts looks at nothing.
+    // And a caller that sends alerts reads nothing.
     for path in ["/", "/metrics", "/api/v1/jobs", "/api/v1/rules", "/rules", "/audit"] {
         assert_eq!(site.ask(caller, &Method::GET, path, &[], "").await.code, 403, "{path}");
     }

@@ -58,7 +58,7 @@ async fn a_job_that_an_operator_held_or_failed_names_them_and_is_counted_apart()
     let kinds: Vec<_> = overview["attention"].as_array().unwrap().iter().map(|item| &item["kind"]).collect();
     assert!(kinds.contains(&&json!("held_by_operator")) && !kinds.contains(&&json!("held_jobs")), "{kinds:?}");
 
-    // What came before it is told when it is gone on, too.
+    // The message before it is kept when the job goes on, too.
     act(&world, "release", "jid0000000001", "the court is done").await;
     let released = job_in(&world, "jid0000000001", "pending").await;
     let reasons: Vec<_> = released["history"].as_array().unwrap().iter().map(|event| &event["reason"]).collect();

@@ -27,7 +27,7 @@ async fn what_could_change_something_comes_from_a_page_of_ours_or_a_program_with
 
     let bearer = format!("Authorization: Bearer {}", secret.reveal());
     let basic = "Authorization: Basic YWxpY2U6c2VjcmV0";
-    // With users, whoever passes still has to log in, and whoever might is asked to.
+    // With users, a request that passes still needs credentials, and is answered with a challenge where it has none.
     for (server, ours, unknown) in [(&open, PASSED, 403), (&closed, 401, 401)] {
         let origin = |of: &str| format!("Origin: {of}:{}", server.ports[0]);
         for method in ["POST", "PUT", "PATCH", "DELETE", "TRACE", "BREW"] {
@@ -78,7 +78,7 @@ async fn what_could_change_something_comes_from_a_page_of_ours_or_a_program_with
         assert_eq!(answer.code(), code, "{path} {kind:?}: {}", answer.text());
     }
 
-    // Nobody is told that he may send more than a form: there is no CORS.
+    // No answer allows more than a form: there is no CORS.
     let asked = ["Origin: https://evil.example", "Access-Control-Request-Method: POST"];
     for line in ["OPTIONS /api/v1/status HTTP/1.1", "OPTIONS /jobs HTTP/1.1", "GET /api/v1/status HTTP/1.1"] {
         let answer = open.ask(line, &asked).await;

@@ -132,7 +132,7 @@ async fn a_change_in_zookeeper_arrives_within_a_second_and_alone() {
 
     let mut quickest = LIMIT;
     for number in 1..=5 {
-        // Whoever comes later sees the same, and gets all of it first.
+        // A later subscriber gets the same, and all of it first.
         let mut late = web.stream("?page=/").await;
         late.until(", 0 batches").await;
         let jid = format!("/jobs/jid{number:010}");

@@ -24,7 +24,7 @@ async fn a_request_for_a_foreign_host_is_refused_with_a_line_that_says_what_to_d
         (vec![get, "Host: ops.example.org:443"], 200),
         (vec![get, &own("ops.example.org")], 200),
         (vec![&format!("GET http://localhost:{port}/metrics HTTP/1.1"), &own("localhost")], 200),
-        // Nobody's browser speaks HTTP/1.0, and probes that do may know no host.
+        // No browser speaks HTTP/1.0, and probes that do may know no host.
         (vec!["GET /metrics HTTP/1.0"], 200),
         (vec![get, "Host: evil.example"], 421),
         (vec![get, &own("evil.example")], 421),

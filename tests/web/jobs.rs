@@ -97,7 +97,7 @@ fn status(state: &str, message: &str, retries: u32) -> Value {
     json!({"status": state, "message": message, "retry_count": retries, "last_successful_status": "Provisioning"})
 }
 
-/// What nobody would name a deposit, and somebody does.
+/// Names of deposits that are unlikely, and occur.
 const HOSTILE: &str = "\"><script>alert(1)</script>\u{202e}'&\u{1b}[31m";
 
 async fn filled() -> World {
@@ -117,7 +117,7 @@ async fn filled() -> World {
     world
 }
 
-/// Waits until the image has these jobs. Each of their znodes is read on its own, in any order.
+/// Waits until the mirror has these jobs. Each of their znodes is read on its own, in any order.
 async fn are_read(world: &World, states: &[&str]) {
     let is_read = async || {
         let (_, _, body) = world.get("/api/v1/jobs?sort=id", "*/*").await;
@@ -189,7 +189,7 @@ fn pills(html: &str) -> Vec<(String, Option<u64>)> {
     links.split("<a ").skip(2).filter_map(pill).collect()
 }
 
-/// Where the pill of a state leads, and whether the state is asked for.
+/// Where the pill of a state leads, and whether the state is selected.
 fn pill(html: &str, name: &str) -> (String, bool) {
     let (_, links) = html.split_once("<nav id=\"states\"").unwrap();
     let link = links.split("<a ").find(|link| link.split_once('>').is_some_and(|(_, text)| text.starts_with(name)));
@@ -335,7 +335,7 @@ async fn what_cannot_be_asked_is_told_with_what_can() {
     let (_, _, body) = world.get("/jobs?state=failed&cursor=abc", "text/html").await;
     assert!(body.contains("<a href=\"?state=failed\">First page</a>") && !body.contains("id=\"retry\""), "{body}");
     assert!(world.get("/jobs?limit=0", "text/html").await.2.contains("<a href=\"?\">The same without"));
-    // Nothing found is no error: it is told which filter leaves how many.
+    // Nothing found is no error: the page shows which filter leaves how many.
     let html = world.html("/jobs?state=failed&locked=true").await;
     for told in ["No job matches.", "in Failed: 4 jobs", "locked: no job", "remove: 4 jobs"] {
         assert!(html.contains(told), "{told}: {html}");
@@ -350,7 +350,7 @@ async fn what_a_znode_holds_stays_text_in_lists() {
     for path in ["/jobs", "/failures", query] {
         let html = world.html(path).await;
         assert!(html.contains("&#60;script&#62;") && html.contains("\\u{202e}"), "{path}: {html}");
-        // In the field for the collection stands what was asked for, character by character, or it could not be sent again.
+        // The field for the collection has what was requested, character by character, or it could not be sent again.
         let html = html.replace("&#60;/script&#62;\u{202e}&#39;&#38;\u{1b}[31m\" list", "");
         for forbidden in ["<script>alert", "\u{1b}", "\u{202e}", "style=", "http-equiv", "href=\"/", "action=\"/"] {
             assert!(!html.contains(forbidden), "{forbidden} in {path}: {html}");

@@ -118,7 +118,7 @@ async fn changed_users_count_at_once_and_a_wrong_file_changes_nothing() {
     eventually(limit, "the new password counts", async || code("alice", "new").await == 200).await;
     assert_eq!((code("alice", "old").await, code("bob", "b").await), (401, 200), "what was verified is forgotten");
 
-    // Each of these would let everyone in, or nobody.
+    // Each of these would let every user in, or none.
     for wrong in ["", "basic_auth_users:\n", "basic_auth_users: {alice: x}\n", "basic_auth_users: [\n"] {
         let told = async |expected: &str| {
             let metrics = server.ask("GET /metrics HTTP/1.1", &[&basic("bob", "b")]).await;

@@ -1,4 +1,4 @@
-//! Every route, asked with every method by everyone: who may not request something changes nothing, whatever he sends.
+//! Every route, requested with every method in every role: a caller without the role changes nothing.
 //!
 //! The routes are those that the server itself counts requests by, and their methods those that it says it takes. What a
 //! route of the API is sent comes from its description.
@@ -27,7 +27,7 @@ const TARGETS: [&str; 9] = [
     "batches",
 ];
 
-/// Where Alertmanager calls, and nobody else.
+/// Where Alertmanager calls, and no other client.
 const ALERTS: &str = "/api/v1/alerts";
 
 /// The whole tree, and how many lines the audit trail has.
@@ -63,7 +63,7 @@ async fn requests_without_the_role_are_refused_on_every_route_and_changes_nothin
                             assert!(answers_to_alertmanager(is_alert, &method).contains(&answer.code), "{what}");
                         }
                         _ if !route.takes(&method) => assert_eq!(answer.code, 405, "{what}"),
-                        // What is asked before an action is for those who may give it.
+                        // The confirmation of an action is for those who may execute it.
                         None if is_reading && route.takes(&Method::POST) => assert_eq!(answer.code, 401, "{what}"),
                         Some(Role::Viewer) if is_reading && route.takes(&Method::POST) => {
                             assert_eq!(answer.code, 403, "{what}");
@@ -81,7 +81,7 @@ async fn requests_without_the_role_are_refused_on_every_route_and_changes_nothin
         assert_eq!(all_of(&world).await, before, "nobody has requested anything");
     }
 
-    // Nor does anybody who may, where another page made him, or nobody can say what did.
+    // Nor does a caller with the role, where another site made it, or where its origin is unknown.
     for site in [&users, &tokens] {
         let admin = site.asker(Role::Admin);
         let large = format!("reason={}", "x".repeat(70_000));
@@ -100,10 +100,10 @@ async fn requests_without_the_role_are_refused_on_every_route_and_changes_nothin
                 let answer = site.ask(admin, &Method::POST, &route.path, &headers, &route.body).await;
                 assert_eq!(answer.code, 403, "{} {headers:?}: {}", route.pattern, answer.text);
             }
-            // Whose connection is of no use afterwards, since nobody reads what is sent on it.
+            // Whose connection is of no use afterwards, since what is sent on it is not read.
             let own = [("sec-fetch-site", "same-origin"), ("content-type", route.kind()), ("connection", "close")];
             let answer = site.ask(admin, &Method::POST, &route.path, &own, &large).await;
-            // Whoever may not tell of alerts is told so before anything is read.
+            // A caller that may not send alerts is refused before anything is read.
             let refused = if route.pattern == ALERTS { 403 } else { 413 };
             assert_eq!(answer.code, refused, "{}: {}", route.pattern, answer.text);
             let other = if route.kind() == JSON { FORM } else { JSON };
@@ -117,7 +117,7 @@ async fn requests_without_the_role_are_refused_on_every_route_and_changes_nothin
     nobody_may_where_nobody_was_named(&world, &routes).await;
     assert_eq!(all_of(&world).await, before, "nobody may request anything");
 
-    // Whoever may is let through everywhere.
+    // A caller with the role is let through everywhere.
     for site in [&users, &tokens] {
         for role in [Role::Operator, Role::Admin] {
             let who = site.asker(role);
@@ -136,7 +136,7 @@ async fn requests_without_the_role_are_refused_on_every_route_and_changes_nothin
     }
 }
 
-/// Where nobody was named who may request something, nobody may.
+/// Where no user may request an action, no caller may.
 async fn nobody_may_where_nobody_was_named(world: &World, routes: &[Route]) {
     for has_users in [true, false] {
         let site = Site::without_actions(world, has_users).await;
@@ -155,7 +155,7 @@ async fn nobody_may_where_nobody_was_named(world: &World, routes: &[Route]) {
     }
 }
 
-/// Who tells of alerts does nothing else; this server has no rules.
+/// A caller that sends alerts does nothing else; this server has no rules.
 fn answers_to_alertmanager(is_alert: bool, method: &Method) -> &'static [u16] {
     match (is_alert, method) {
         (true, &Method::POST) => &[404],
@@ -198,7 +198,7 @@ async fn exactly_the_actions_of_their_role_are_open_to_all_by_every_way() {
         for site in [&users, &tokens] {
             for who in &site.askers {
                 for (action, on) in ActionKind::ALL.into_iter().flat_map(|action| TARGETS.map(|on| (action, on))) {
-                    // What a target does not know is told to those only who may request something.
+                    // Whether a target supports the action is shown only to callers who may request actions.
                     let needs = on.parse::<Target>().unwrap().role(action).unwrap_or(Role::Operator);
                     if who.role.is_some_and(|role| role >= needs) != is_open {
                         continue;
@@ -208,7 +208,7 @@ async fn exactly_the_actions_of_their_role_are_open_to_all_by_every_way() {
                         let what = format!("{way} {action} {on} as {:?}: {} {}", who.role, answer.code, answer.text);
                         match who.role {
                             None => assert_eq!(answer.code, 401, "{what}"),
-                            // An operator may freeze lists, and none of what he may not do; what nobody can do is told.
+                            // An operator may freeze lists of actions of the role; an unsupported action is reported.
                             Some(_) if !is_open => assert_eq!(answer.code, 403, "{what}"),
                             Some(_) => {
                                 passed += 1;
@@ -255,7 +255,7 @@ async fn an_action_that_is_replayed_is_executed_once() {
     // Another's key is another's.
     let another = site.action(site.asker(Role::Admin), &key, &priority).await;
     assert_eq!(another.code, 200, "{}", another.text);
-    // Without a key, it is another order: the job is not Failed any more.
+    // Without a key, it is another action: the job is not Failed any more.
     assert_eq!(site.action(operator, &[], &action).await.code, 409);
     let key = [("idempotency-key", "two at once")];
     let hold = json!({"action": "hold", "on": "collection:demo", "reason": "full"});

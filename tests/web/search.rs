@@ -108,8 +108,5 @@ async fn held_collections_and_paused_queues_are_named_with_who_when_and_why() {
         assert!(text.contains("by oscar: the &#60;b&#62;store&#60;/b&#62; is full"), "{page}: {text}");
     }
     let attention = &world.get(VIEWER, "/").await.text;
-    assert!(
-        attention.contains("<p>demo and other. "),
-        "{attention}"
-    );
+    assert!(attention.contains("<p>demo and other. "), "{attention}");
 }

@@ -139,7 +139,7 @@ async fn no_secret_is_in_a_log_an_answer_a_metric_the_audit_trail_or_a_dump() {
     planted.are_not_in("the log", &log);
 }
 
-/// Asks for everything that tells of much, as everyone and as nobody, and gives actions.
+/// Requests all pages that show much, with every role and without credentials, and requests actions.
 async fn ask(http: &Client, base: &str, planted: &Planted, operator: &Secret, alertmanager: &Secret, foreign: &Secret) {
     let action = r#"{"action": "pause", "on": "queue:ingest", "reason": "to look for secrets"}"#;
     let alerts = r#"{"version": "4", "alerts": []}"#;
@@ -200,7 +200,7 @@ fn elsewhere(planted: &Planted, home: &Path, server: &str, token: &str, hash: &s
     for text in [&dump.stdout, &dump.stderr] {
         planted.are_not_in("a dump", &String::from_utf8_lossy(text));
     }
-    // Files that are wrong are told of by their lines, and not by what is in them.
+    // Files that are wrong are reported by their lines, and not by what is in them.
     for (name, flag, text) in [
         ("web.yml", "--web.config.file", format!("basic_auth_users: {{alice: \"{hash} \"}}\n")),
         ("tokens.yml", "--config.file", token.replace("role: operator", "role: nothing")),
@@ -284,7 +284,7 @@ fn in_wrong_files(planted: &Planted, home: &Path) {
     planted.are_not_in("what is said of a key", &String::from_utf8_lossy(&said.stderr));
 }
 
-/// Secrets where none is taken: whoever puts one there does not find it in a log.
+/// Secrets where none is expected: one that is put there appears in no log.
 #[track_caller]
 fn on_a_command_line(planted: &Planted, home: &Path, token: &Secret) {
     let url = "https://alice:correct-horse-battery@queue.example/";

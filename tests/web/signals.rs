@@ -1,4 +1,4 @@
-//! The program as whoever runs it meets it: a hangup, and a certificate whose time is over.
+//! The program as its operators meet it: a hangup, and a certificate whose time is over.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -24,7 +24,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 struct Program {
     child: Child,
     log: std::sync::mpsc::Receiver<Value>,
-    /// What it has logged and nobody has asked for.
+    /// What it has logged and no call has taken yet.
     unread: std::cell::RefCell<Vec<Value>>,
     port: u16,
 }

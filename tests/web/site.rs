@@ -21,19 +21,19 @@ const EVENTS: &[u8] = b"text/event-stream";
 /// No answer takes longer.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Somebody who asks: nobody where there is no role.
+/// A caller; without credentials where there is no role.
 #[derive(Clone, Debug)]
 pub(crate) struct Asker {
     pub(crate) role: Option<Role>,
     pub(crate) header: Option<String>,
 }
 
-/// A server, whoever asks it, and the routes that it has.
+/// A server, its callers, and the routes that it has.
 pub(crate) struct Site<'a> {
     pub(crate) world: &'a World,
     pub(crate) base: String,
     pub(crate) askers: Vec<Asker>,
-    /// Whether nobody may read.
+    /// Whether reading needs credentials.
     pub(crate) is_closed: bool,
     _served: Option<AbortOnDropHandle<()>>,
 }
@@ -102,7 +102,7 @@ impl<'a> Site<'a> {
         Self { world, base, askers, is_closed: false, _served: Some(served) }
     }
 
-    /// A server that nobody was named to who may request something: with users, or open to everyone.
+    /// A server without users who may request actions: with other users, or open to every caller.
     pub(crate) async fn without_actions(world: &'a World, has_users: bool) -> Self {
         let (base, served) = world.another(has_users, None).await;
         let users = [VIEWER, OPERATOR, ADMIN].map(|name| Asker { role: Some(Role::Viewer), header: Some(basic(name)) });
@@ -131,7 +131,7 @@ impl<'a> Site<'a> {
         }
         let response = request.body(body.to_owned()).send().await.unwrap();
         let (code, headers) = (response.status().as_u16(), response.headers().clone());
-        // What changes on a page is told as long as somebody listens.
+        // Changes of a page are sent as long as a client is connected.
         let is_endless = headers.get("content-type").is_some_and(|kind| kind.as_bytes().starts_with(EVENTS));
         let text = if is_endless { String::new() } else { response.text().await.unwrap() };
         Answer { code, headers, text }
@@ -150,7 +150,7 @@ impl<'a> Site<'a> {
         self.ask(who, &Method::POST, "/api/v1/actions", &headers, &action.to_string()).await
     }
 
-    /// Every route there is, as the server itself tells.
+    /// Every route, as the server itself lists them.
     pub(crate) async fn routes(&self, examples: &Examples) -> Vec<Route> {
         let admin = self.asker(Role::Admin);
         let document = self.ask(admin, &Method::GET, "/api/v1/openapi.json", &[], "").await;
@@ -220,7 +220,7 @@ fn described_body(document: &Value, schema: &Value) -> String {
 pub(crate) struct Examples {
     /// An action that was given.
     pub(crate) action: String,
-    /// A list that was frozen, by whoever asks for it.
+    /// A list that was frozen, by the one who requests it.
     pub(crate) list: String,
     pub(crate) asset: String,
 }
@@ -239,7 +239,7 @@ impl Examples {
         Self { action, list: Self::freeze(site, admin).await, asset }
     }
 
-    /// A list of somebody.
+    /// A list of this caller.
     pub(crate) async fn freeze(site: &Site<'_>, who: &Asker) -> String {
         let list = json!({"action": "resume", "items": ["jid0000000042"]}).to_string();
         let headers = [("content-type", JSON), ("sec-fetch-site", "none")];

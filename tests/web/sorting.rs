@@ -87,7 +87,7 @@ async fn every_list_leads_to_itself_in_each_of_its_orders() {
         assert!(states.iter().map(is_done).is_sorted() && states.iter().any(is_done), "{direction}: {states:?}");
     }
 
-    // Page by page, in the order that was asked for.
+    // Page by page, in the order that was requested.
     let first = world.json("/api/v1/audit?sort=oldest&limit=1").await;
     assert_eq!((&first["items"][0]["reason"], &first["before"]), (&json!("first"), &json!(0)));
     let cursor = first["next"].as_str().unwrap();

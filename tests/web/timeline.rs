@@ -36,7 +36,7 @@ async fn timelines_name_the_session_its_address_the_operator_and_the_reason() {
     let now = Timestamp::now;
     let batch = daemon.create_batch(br#"{"batchID":"bid-1","filename":"robbins.checkm"}"#, now()).await.unwrap();
 
-    // The session is there before the servers are asked for addresses.
+    // The session is there before the servers are queried for addresses.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     let mut config = Config::new(queuekeeper_zookeeper::Config::new(zookeeper.connect_string().parse().unwrap()));

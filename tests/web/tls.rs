@@ -86,7 +86,7 @@ async fn it_speaks_tls_from_the_lowest_version_that_is_wanted() {
         if let Ok(answer) = answer {
             answer.has(&["http/1.1 200 ok", "strict-transport-security: max-age=31536000"]);
         }
-        // Whoever forgot the s in https is told so.
+        // A request with http instead of https is answered with that.
         let plain = running.ask("GET / HTTP/1.1", &[]).await;
         plain.has(&["http/1.1 400 bad request"]);
         assert_eq!(plain.text(), "This server requires TLS. Use https.\n");

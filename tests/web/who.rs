@@ -160,7 +160,7 @@ async fn without_users_all_may_read_and_only_tokens_action() {
     let server = Server::under(config::Web::default(), Some(files.config())).await;
     let nobody = json!([null, "anonymous", "viewer", false, false]);
     assert_eq!(who(&server, &[]).await, nobody);
-    // Of a proxy, perhaps: there is nobody here who could have that password.
+    // Of a proxy, perhaps: no user here could have that password.
     assert_eq!(who(&server, &[&basic("alice:secret")]).await, nobody);
     assert_eq!(who(&server, &[&bearer(&files.boss)]).await, json!(["boss", "token", "admin", true, true]));
     let refused = ask(&server, &[&bearer(&Secret::make())]).await;
@@ -168,7 +168,7 @@ async fn without_users_all_may_read_and_only_tokens_action() {
         .has(&["http/1.1 401 unauthorized", r#"www-authenticate: bearer realm="queuekeeper", error="invalid_token""#]);
     server.stop().await;
 
-    // Without anybody who may, credentials are nobody's, and the answer says how to name somebody.
+    // Without any user, credentials are no user's, and the answer says how to add one.
     let server = Server::start().await;
     assert_eq!(who(&server, &[&bearer(&files.boss)]).await, nobody);
     let text = ask(&server, &[]).await;
@@ -212,7 +212,7 @@ async fn changed_roles_and_tokens_count_at_once_and_a_broken_file_changes_nothin
         eventually(LIMIT, "the right file is taken", async || is_used(1).await).await;
     }
 
-    // A user who leaves is gone at once, and his role is told until it is taken out too; that keeps no token valid.
+    // A user who leaves is gone at once, and the role is logged until it is taken out too; that keeps no token valid.
     files.write("web.yml", &web(&[("bob", "hunter2")]));
     eventually(LIMIT, "who left is gone", async || ask(&server, &[&alice]).await.code() == 401).await;
     eventually(LIMIT, "the role of nobody is told", async || is_used(0).await).await;
@@ -224,7 +224,7 @@ async fn changed_roles_and_tokens_count_at_once_and_a_broken_file_changes_nothin
     server.stop().await;
 }
 
-/// A live page of somebody, read until something of it has come.
+/// A user's live page, read until something of it has come.
 async fn follow(server: &Server, headers: &[&str]) -> TcpStream {
     let mut stream = server.connect().await;
     let lines =
@@ -275,7 +275,7 @@ async fn a_live_page_ends_for_a_user_who_is_removed_demoted_or_expires_and_for_n
     }
     ends(expiring, "short").await;
     assert!(Timestamp::now() >= expires, "a token that is valid keeps its stream");
-    // Whoever may still read is not disturbed: signs of life keep coming.
+    // Users who may still read are not disturbed: keep-alives keep coming.
     let mut drained = Vec::new();
     while !String::from_utf8_lossy(&drained).contains("event: beat") {
         let read = timeout(LIMIT, staying.read_buf(&mut drained)).await.expect("the stream says something").unwrap();

@@ -125,7 +125,7 @@ impl World {
         self.server.connect_string()
     }
 
-    /// Another server over the same queue: with the same users or with none, and with whoever this file lets action
+    /// Another server over the same queue: with the same users or with none, and with the users that this file lets action
     /// something. It ends when what is returned beside its address is dropped.
     pub(crate) async fn another(&self, has_users: bool, file: Option<ConfigFile>) -> (String, AbortOnDropHandle<()>) {
         let users = has_users.then(|| users_of(&self.folder));
@@ -244,7 +244,7 @@ async fn serve(
     users: Option<WebFile>,
     file: Option<ConfigFile>,
 ) -> (String, AbortOnDropHandle<()>) {
-    // Nobody asks ZooKeeper by what the server's configuration says of it.
+    // Nothing connects to the ZooKeeper of the server's configuration.
     let zookeeper = queuekeeper_zookeeper::Config::new("127.0.0.1:1".parse().unwrap());
     let config = Config { web: Web { file: users, ..Web::default() }, file, ..Config::new(zookeeper) };
     run(web::State::new(config, store.clone(), None, Some(actions.clone()), metrics::registry())).await

@@ -287,7 +287,7 @@ catalogue: {url: \"postgres://keeper@db.example.edu/catalogue\", password_file: 
 
     #[test]
     fn what_is_wrong_with_a_store_is_said_with_its_line() {
-        for (text, told) in [
+        for (text, expected) in [
             ("stores: {main: {url: \"ftp://a\"}}", "line 1: stores: main: url is file:///PATH or s3://BUCKET/PREFIX"),
             (
                 "stores:\n  main: {url: \"file://host/a\"}",
@@ -310,7 +310,7 @@ catalogue: {url: \"postgres://keeper@db.example.edu/catalogue\", password_file: 
             ("catalogue: {url: \"sqlite:a\", password_file: password}", "a file of SQLite has no password"),
         ] {
             let error = read(text).map(drop).unwrap_err();
-            assert!(error.contains(told), "{text}: {error}");
+            assert!(error.contains(expected), "{text}: {error}");
             assert!(!error.contains("secret-text") && !error.contains("p@ss"), "{error}");
         }
     }

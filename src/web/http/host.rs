@@ -58,16 +58,16 @@ impl Hosts {
     }
 
     /// Whether a host names this server, on a connection that was made to `local`.
-    fn has(&self, asked: &Authority, local: Option<SocketAddr>) -> bool {
+    fn has(&self, requested: &Authority, local: Option<SocketAddr>) -> bool {
         // A proxy may leave the port out; the name decides.
-        let is_port = |port: Option<u16>| asked.port.is_none() || asked.port == port;
+        let is_port = |port: Option<u16>| requested.port.is_none() || requested.port == port;
         let local_port = local.map(|local| local.port());
-        if self.external.as_ref().is_some_and(|ours| ours.host == asked.host && is_port(ours.port)) {
+        if self.external.as_ref().is_some_and(|ours| ours.host == requested.host && is_port(ours.port)) {
             return true;
         }
         let Some(local) = local.filter(|_| is_port(local_port)) else { return false };
         let local_ip = local.ip().to_canonical();
-        let host = asked.host.as_str();
+        let host = requested.host.as_str();
         matches!(host, "localhost" | "127.0.0.1" | "[::1]")
             || host == text(local_ip)
             || self.listen.iter().any(|name| name == host)
@@ -91,15 +91,15 @@ impl Hosts {
             "https" => (true, 443),
             _ => return false,
         };
-        let Ok(asked) = authority.parse::<Authority>() else { return false };
-        let asked = Authority { port: asked.port.or(Some(port)), ..asked };
-        if self.external.as_ref() == Some(&asked) && self.is_external_https == is_https {
+        let Ok(requested) = authority.parse::<Authority>() else { return false };
+        let requested = Authority { port: requested.port.or(Some(port)), ..requested };
+        if self.external.as_ref() == Some(&requested) && self.is_external_https == is_https {
             return true;
         }
         let host = host.and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
-        let is_same_host = host.is_some_and(|host| host.host == asked.host);
-        let is_local_port = local.is_some_and(|local| asked.port == Some(local.port()));
-        is_same_host && is_local_port && is_https == is_tls && self.has(&asked, local)
+        let is_same_host = host.is_some_and(|host| host.host == requested.host);
+        let is_local_port = local.is_some_and(|local| requested.port == Some(local.port()));
+        is_same_host && is_local_port && is_https == is_tls && self.has(&requested, local)
     }
 
     /// Why a request is refused; `None` for one to a host of this server.
@@ -117,17 +117,17 @@ impl Hosts {
         };
         // The absolute form of a request has a host in its first line too, which takes precedence: both are checked.
         let in_line = request.uri().authority().map(|authority| authority.as_str().as_bytes());
-        for asked in [host.map(HeaderValue::as_bytes), in_line].into_iter().flatten() {
-            let asked = std::str::from_utf8(asked).ok().filter(|asked| asked.len() <= 255);
-            let Some(asked) = asked.and_then(|asked| asked.parse::<Authority>().ok()) else {
+        for requested in [host.map(HeaderValue::as_bytes), in_line].into_iter().flatten() {
+            let requested = std::str::from_utf8(requested).ok().filter(|requested| requested.len() <= 255);
+            let Some(requested) = requested.and_then(|requested| requested.parse::<Authority>().ok()) else {
                 return bad("The Host header is invalid. It is a name or an address, and optionally a port.");
             };
-            if !self.has(&asked, local) {
-                self.log(&asked);
+            if !self.has(&requested, local) {
+                self.log(&requested);
                 let why = format!(
                     "{} is not a name of this server. Use an address it listens on, or set --web.external-url to the \
                      address that clients use.",
-                    shown(&asked)
+                    shown(&requested)
                 );
                 return Some(Problem::new(StatusCode::MISDIRECTED_REQUEST, why));
             }
@@ -136,12 +136,12 @@ impl Hosts {
     }
 
     /// Prometheus shows only the status of a failed scrape: the reason must be in the log.
-    fn log(&self, asked: &Authority) {
+    fn log(&self, requested: &Authority) {
         let mut logged = self.logged.lock();
         if logged.is_none_or(|logged| logged.elapsed() >= LOG_EVERY) {
             *logged = Some(Instant::now());
             tracing::warn!(
-                host = shown(asked),
+                host = shown(requested),
                 "refused a request: its host is not a name of this server, see --web.external-url"
             );
         }
@@ -155,8 +155,8 @@ fn text(address: IpAddr) -> String {
     }
 }
 
-fn shown(asked: &Authority) -> String {
-    asked.port.map_or_else(|| asked.host.clone(), |port| format!("{}:{port}", asked.host))
+fn shown(requested: &Authority) -> String {
+    requested.port.map_or_else(|| requested.host.clone(), |port| format!("{}:{port}", requested.host))
 }
 
 #[cfg(test)]
@@ -173,7 +173,7 @@ mod tests {
         let hosts = Hosts::with_machine(&config, "Merritt7.cdlib.example");
         let (near, far, six) = ("127.0.0.1:12181", "10.1.2.3:12181", "[fd00::2]:12181");
         let mapped = "[::ffff:10.1.2.3]:12181";
-        for (asked, local, is_ours) in [
+        for (requested, local, is_ours) in [
             ("localhost:12181", near, true),
             ("LocalHost.:12181", near, true),
             ("localhost", near, true),
@@ -207,8 +207,8 @@ mod tests {
             ("2130706433:12181", near, false),
             ("127.0.0.1.evil.example:12181", near, false),
         ] {
-            let authority = asked.parse::<Authority>().unwrap();
-            assert_eq!(hosts.has(&authority, Some(local.parse().unwrap())), is_ours, "{asked} at {local}");
+            let authority = requested.parse::<Authority>().unwrap();
+            assert_eq!(hosts.has(&authority, Some(local.parse().unwrap())), is_ours, "{requested} at {local}");
         }
     }
 }

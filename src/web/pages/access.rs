@@ -88,11 +88,11 @@ struct Row {
 impl AccessPage {
     pub(super) fn new(
         state: &State,
-        asked: (AccessFilter, PageQuery),
+        list_query: (AccessFilter, PageQuery),
         role: Role,
         now: Timestamp,
     ) -> Result<Self, Problem> {
-        let (filter, page) = &asked;
+        let (filter, page) = &list_query;
         let view = state.view(now);
         let frame = Frame::new(&view, "./".to_owned(), Section::Access);
         let list = match state.source().access(filter, page, now) {
@@ -104,12 +104,12 @@ impl AccessPage {
             let counts = [list.total, list.before, list.items.len() as u64];
             List {
                 shown: Shown::new(
-                    ListRequest::new("access", ["request", "requests"], &asked),
+                    ListRequest::new("access", ["request", "requests"], &list_query),
                     &frame.root,
                     counts,
                     list.next.as_deref(),
                 ),
-                heads: heads(&asked, &frame.root),
+                heads: heads(&list_query, &frame.root),
                 rows: list
                     .items
                     .iter()
@@ -124,11 +124,11 @@ impl AccessPage {
             states: choices_of(filter.state, |state| state.map_or("Other", AccessState::name)),
             ages: choices_of(filter.age, age_in_words),
             sorts: choices_of(Some(filter.sort), sort_in_words),
-            is_open: AccessFilter { text: None, ..asked.0.clone() }.is_filtered(),
+            is_open: AccessFilter { text: None, ..list_query.0.clone() }.is_filtered(),
             figures: AccessQueue::ALL.iter().filter_map(figures).collect(),
             list,
-            filter: asked.0,
-            page: asked.1,
+            filter: list_query.0,
+            page: list_query.1,
             frame,
         })
     }

@@ -72,14 +72,14 @@ struct Row {
 }
 
 impl AuditPage {
-    pub(super) fn new(state: &State, asked: (AuditFilter, PageQuery), now: Timestamp) -> Result<Self, Problem> {
+    pub(super) fn new(state: &State, list_query: (AuditFilter, PageQuery), now: Timestamp) -> Result<Self, Problem> {
         let frame = Frame::new(&state.view(now), "./".to_owned(), Section::Audit);
-        let list = api::audit_list(state, &asked.0, &asked.1)?;
+        let list = api::audit_list(state, &list_query.0, &list_query.1)?;
         let counts = [list.total, list.before, list.items.len()].map(|count| count as u64);
-        let of = ListRequest::new("audit", ["entry", "entries"], &asked);
+        let of = ListRequest::new("audit", ["entry", "entries"], &list_query);
         let shown = Shown::new(of, &frame.root, counts, list.next.as_deref());
-        let heads = heads(&asked, &frame.root);
-        let (filter, page) = asked;
+        let heads = heads(&list_query, &frame.root);
+        let (filter, page) = list_query;
         Ok(Self {
             actions: choices_of(filter.action, ActionKind::title),
             sources: choices_of(filter.source, Source::label),

@@ -99,11 +99,11 @@ impl Head {
 impl BatchesPage {
     pub(super) fn new(
         state: &State,
-        asked: (BatchFilter, PageQuery),
+        list_query: (BatchFilter, PageQuery),
         role: Role,
         now: Timestamp,
     ) -> Result<Self, Problem> {
-        let (source, (filter, page)) = (state.source(), &asked);
+        let (source, (filter, page)) = (state.source(), &list_query);
         let view = state.view(now);
         let frame = Frame::new(&view, "./".to_owned(), Section::Batches);
         let list = match source.batches(filter, page) {
@@ -115,12 +115,12 @@ impl BatchesPage {
             let counts = [list.total, list.before, list.items.len() as u64];
             List {
                 shown: Shown::new(
-                    ListRequest::new("batches", ["batch", "batches"], &asked),
+                    ListRequest::new("batches", ["batch", "batches"], &list_query),
                     &frame.root,
                     counts,
                     list.next.as_deref(),
                 ),
-                heads: heads(&asked, &frame.root),
+                heads: heads(&list_query, &frame.root),
                 rows: list.items.iter().map(|item| Row::new(item, &frame.root, now)).collect(),
             }
         });
@@ -137,8 +137,8 @@ impl BatchesPage {
             collections: source.batch_collections(),
             clean_up: Buttons::new(&frame.root, role).on(ActionKind::CleanUp, &Target::Batches),
             list,
-            filter: asked.0,
-            page: asked.1,
+            filter: list_query.0,
+            page: list_query.1,
             frame,
         })
     }

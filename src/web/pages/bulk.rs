@@ -36,9 +36,9 @@ pub(super) async fn freeze(
         Ok(frozen) => Ok(see_other(format!("lists/{}", frozen.id))),
         Err(FreezeError::Problem(problem)) => Err(problem),
         Err(FreezeError::Wrong(field, why)) => {
-            let asked = form.list.clone();
+            let list_query = form.list.clone();
             let attempt = form.attempt((field, why));
-            let page = JobsPage::new(&state, &asked, state.rights(&who), Some(&attempt), now)?;
+            let page = JobsPage::new(&state, &list_query, state.rights(&who), Some(&attempt), now)?;
             Ok(with_status(StatusCode::UNPROCESSABLE_ENTITY, &page))
         }
     }

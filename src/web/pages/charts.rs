@@ -85,9 +85,9 @@ async fn page(
     let (now, range) = (Timestamp::now(), query.range.0);
     let charts = drawn(state, kinds, range, now).await?;
     let is_one = matches!(kinds, [_]);
-    let asked = |kind: &ChartKind| format!("{root}charts/{}?range={}", kind.label(), query.range);
+    let href_of = |kind: &ChartKind| format!("{root}charts/{}?range={}", kind.label(), query.range);
     let figures = kinds.iter().zip(charts).map(|(kind, chart)| {
-        let href = if is_one { String::new() } else { asked(kind) };
+        let href = if is_one { String::new() } else { href_of(kind) };
         Figure::new(*kind, chart, href, now)
     });
     let has_more = state.prometheus().is_some();
@@ -122,8 +122,9 @@ async fn drawn(
         let why = "The mirror keeps six hours. Set --prometheus.url to show more, or choose 15m, 1h or 6h.";
         return Err(Problem::bad(why));
     };
-    let asked = kinds.iter().map(|kind| source.chart_of_prometheus(prometheus, (*kind, kinds.len() == 1), range, now));
-    Ok(join_all(asked).await.into_iter().map(|chart| chart.map_err(|error| error.to_string())).collect())
+    let queries =
+        kinds.iter().map(|kind| source.chart_of_prometheus(prometheus, (*kind, kinds.len() == 1), range, now));
+    Ok(join_all(queries).await.into_iter().map(|chart| chart.map_err(|error| error.to_string())).collect())
 }
 
 impl Figure {

@@ -76,13 +76,13 @@ struct Link {
 impl FailuresPage {
     pub(super) fn new(
         state: &State,
-        asked: &(FailureSort, PageQuery),
+        list_query: &(FailureSort, PageQuery),
         role: Role,
         now: Timestamp,
     ) -> Result<Self, Problem> {
         let view = state.view(now);
         let frame = Frame::new(&view, "./".to_owned(), Section::Failures);
-        let list = match state.source().failures(asked.0, &asked.1) {
+        let list = match state.source().failures(list_query.0, &list_query.1) {
             Ok(list) => Some(list),
             Err(ViewError::NoMirror) => None,
             Err(error) => return Err(error.into()),
@@ -91,7 +91,7 @@ impl FailuresPage {
             let failed = summary.jobs.get(Some(JobState::Failed));
             (failed.count.saturating_sub(failed.by_operator), failed.by_operator)
         });
-        let list = list.map(|list| List::new(&list, asked, figures.unwrap_or_default(), &frame.root, now));
+        let list = list.map(|list| List::new(&list, list_query, figures.unwrap_or_default(), &frame.root, now));
         Ok(Self { may_resume: role >= Role::Operator, frame, list })
     }
 }
@@ -99,7 +99,7 @@ impl FailuresPage {
 impl List {
     fn new(
         list: &FailureList,
-        asked: &(FailureSort, PageQuery),
+        list_query: &(FailureSort, PageQuery),
         (failed, by_operator): (u64, u64),
         root: &str,
         now: Timestamp,
@@ -115,14 +115,14 @@ impl List {
             1 => format!("{summary} An operator set 1 job Failed."),
             jobs => format!("{summary} Operators set {} jobs Failed.", Count(jobs)),
         };
-        let of = ListRequest::new("failures", ["group", "groups"], asked);
+        let of = ListRequest::new("failures", ["group", "groups"], list_query);
         let counts = [list.total, list.before, list.items.len() as u64];
         let href = |sort| {
-            address(&format!("{root}failures"), &[FailureSort { sort }.pairs(), asked.1.size().pairs()].concat())
+            address(&format!("{root}failures"), &[FailureSort { sort }.pairs(), list_query.1.size().pairs()].concat())
         };
         Self {
             shown: Shown { summary, ..Shown::new(of, root, counts, list.next.as_deref()) },
-            sortings: if list.total > 1 { sortings(asked.0.sort, sort_in_words, href) } else { Vec::new() },
+            sortings: if list.total > 1 { sortings(list_query.0.sort, sort_in_words, href) } else { Vec::new() },
             groups: list.items.iter().map(|item| Group::new(item, failed, root, now)).collect(),
         }
     }

@@ -107,11 +107,11 @@ pub(super) fn fault(found: &FaultItem, buttons: Buttons<'_>, now: Timestamp) -> 
 impl FaultsPage {
     pub(super) fn new(
         state: &State,
-        asked: &(FaultFilter, PageQuery),
+        list_query: &(FaultFilter, PageQuery),
         role: Role,
         now: Timestamp,
     ) -> Result<Self, Problem> {
-        let (filter, page) = asked;
+        let (filter, page) = list_query;
         let view = state.view(now);
         let frame = Frame::new(&view, "./".to_owned(), Section::Faults);
         let list = match state.source().faults(filter, page, now) {
@@ -120,7 +120,7 @@ impl FaultsPage {
             Err(error) => return Err(error.into()),
         };
         let only = filter.fault.map_or("", |fault| fault.0.title());
-        let list = list.map(|list| List::new(&list, asked, Buttons::new(&frame.root, role), now));
+        let list = list.map(|list| List::new(&list, list_query, Buttons::new(&frame.root, role), now));
         Ok(Self { frame, only, list })
     }
 }
@@ -134,10 +134,10 @@ fn sort_in_words(order: FaultOrder) -> &'static str {
 }
 
 impl List {
-    fn new(list: &FaultList, asked: &(FaultFilter, PageQuery), buttons: Buttons<'_>, now: Timestamp) -> Self {
+    fn new(list: &FaultList, list_query: &(FaultFilter, PageQuery), buttons: Buttons<'_>, now: Timestamp) -> Self {
         let root = buttons.root;
         let counts = [list.total, list.before, list.items.len() as u64];
-        let of = ListRequest::new("faults", ["fault", "faults"], asked);
+        let of = ListRequest::new("faults", ["fault", "faults"], list_query);
         let lines = list.kinds.iter().map(|kind| Line {
             label: kind.fault,
             title: kind.title,
@@ -145,12 +145,12 @@ impl List {
             count: Count(kind.count).to_string(),
             since: kind.since.map(|since| Moment::new(since, now)),
             href: with(&format!("{root}faults"), "fault", kind.fault),
-            is_current: asked.0.fault.is_some_and(|fault| fault.label() == kind.fault),
+            is_current: list_query.0.fault.is_some_and(|fault| fault.label() == kind.fault),
         });
         let (found, clean) = lines.partition(|line| line.count != "0");
         let href = |sort| {
-            let other = FaultFilter { sort, ..asked.0.clone() };
-            address(&format!("{root}faults"), &[other.pairs(), asked.1.size().pairs()].concat())
+            let other = FaultFilter { sort, ..list_query.0.clone() };
+            address(&format!("{root}faults"), &[other.pairs(), list_query.1.size().pairs()].concat())
         };
         let mut groups: Vec<Group> = Vec::new();
         for item in &list.items {
@@ -163,7 +163,7 @@ impl List {
         }
         let (unreadable, paths) = match list.unreadable_znodes {
             0 => (String::new(), Vec::new()),
-            _ if asked.0.fault.is_some() => (String::new(), Vec::new()),
+            _ if list_query.0.fault.is_some() => (String::new(), Vec::new()),
             znodes => {
                 let paths = list.unreadable.iter().map(|path| Node::of(path, root)).collect();
                 (format!("{} cannot be read", counted(znodes, "znode", "znodes")), paths)
@@ -171,7 +171,7 @@ impl List {
         };
         Self {
             shown: Shown::new(of, root, counts, list.next.as_deref()),
-            sortings: if list.total > 1 { sortings(asked.0.sort, sort_in_words, href) } else { Vec::new() },
+            sortings: if list.total > 1 { sortings(list_query.0.sort, sort_in_words, href) } else { Vec::new() },
             found,
             clean,
             groups,

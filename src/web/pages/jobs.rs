@@ -74,12 +74,12 @@ impl JobsPage {
     /// The page that a filter asks for; after an attempt to act on its jobs, with what was wrong with that.
     pub(super) fn new(
         state: &State,
-        asked: &(JobFilter, PageQuery),
+        list_query: &(JobFilter, PageQuery),
         role: Role,
         attempt: Option<&Attempt>,
         now: Timestamp,
     ) -> Result<Self, Problem> {
-        let (filter, page) = asked;
+        let (filter, page) = list_query;
         let view = state.view(now);
         let frame = Frame::new(&view, "./".to_owned(), Section::Jobs);
         let base = format!("{}jobs", frame.root);
@@ -88,11 +88,11 @@ impl JobsPage {
             Err(ViewError::NoMirror) => (None, None),
             Err(error) => return Err(error.into()),
         };
-        let form = Form::new(state, asked, counts.as_ref(), &base);
+        let form = Form::new(state, list_query, counts.as_ref(), &base);
         let is_empty = list.as_ref().is_some_and(|list| list.total == 0);
         let order = [filter.order(), page.size().pairs()].concat();
         let chips = chips(state, filter, &order, &base, is_empty, now);
-        let bar = Bar::new(asked, list.as_ref(), role, attempt);
+        let bar = Bar::new(list_query, list.as_ref(), role, attempt);
         let mut list = list.as_ref().map(|list| List::new(list, filter, &order, &frame, now));
         for row in list.iter_mut().flat_map(|list| &mut list.rows) {
             row.is_chosen = attempt.is_some_and(|attempt| attempt.items.contains(&row.id));

@@ -103,11 +103,11 @@ struct Row {
 impl LocksPage {
     pub(super) fn new(
         state: &State,
-        asked: (LockFilter, PageQuery),
+        list_query: (LockFilter, PageQuery),
         role: Role,
         now: Timestamp,
     ) -> Result<Self, Problem> {
-        let (filter, page) = &asked;
+        let (filter, page) = &list_query;
         let view = state.view(now);
         let frame = Frame::new(&view, "./".to_owned(), Section::Locks);
         let list = match state.source().locks(filter, page, now) {
@@ -116,7 +116,7 @@ impl LocksPage {
             Err(error) => return Err(error.into()),
         };
         let own = view.freshness.session.clone().unwrap_or_default();
-        let list = list.map(|list| List::new(&list, &asked, &own, Buttons::new(&frame.root, role), now));
+        let list = list.map(|list| List::new(&list, &list_query, &own, Buttons::new(&frame.root, role), now));
         let line = |kind| view.summary.as_ref().map(|summary| Line::new(summary, kind, &frame.root, now));
         Ok(Self {
             kinds: choices_of(filter.kind, name),
@@ -132,8 +132,8 @@ impl LocksPage {
             may_hold: role >= Role::Operator,
             collections: if role >= Role::Operator { collections(state) } else { Vec::new() },
             list,
-            filter: asked.0,
-            page: asked.1,
+            filter: list_query.0,
+            page: list_query.1,
             frame,
         })
     }
@@ -220,9 +220,15 @@ impl Line {
 }
 
 impl List {
-    fn new(list: &LockList, asked: &(LockFilter, PageQuery), own: &str, buttons: Buttons<'_>, now: Timestamp) -> Self {
+    fn new(
+        list: &LockList,
+        list_query: &(LockFilter, PageQuery),
+        own: &str,
+        buttons: Buttons<'_>,
+        now: Timestamp,
+    ) -> Self {
         let root = buttons.root;
-        let of = ListRequest::new("locks", ["lock", "locks"], asked);
+        let of = ListRequest::new("locks", ["lock", "locks"], list_query);
         let counts = [list.total, list.before, list.items.len() as u64];
         let holder = |session: &SessionItem| {
             let id = session.session.clone().unwrap_or_default();
@@ -235,7 +241,7 @@ impl List {
         let more = list.session_count.saturating_sub(list.sessions.len()) as u64;
         Self {
             shown: Shown::new(of, root, counts, list.next.as_deref()),
-            heads: heads(asked, root),
+            heads: heads(list_query, root),
             rows: list.items.iter().map(|item| Row::new(item, buttons, now)).collect(),
             sessions: list.sessions.iter().map(holder).collect(),
             more_sessions: if more > 0 { counted(more, "session more", "sessions more") } else { String::new() },

@@ -1,4 +1,4 @@
-//! What is found is what a plain filter and sort finds, whatever was asked and however the jobs came to be.
+//! What is found is what a plain filter and sort finds, whatever the query and however the jobs came to be.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -100,7 +100,7 @@ fn any_query() -> impl Strategy<Value = JobQuery> {
     })
 }
 
-fn asked(now_ms: i64, limits: &Limits) -> FaultQuery<'_> {
+fn fault_query(now_ms: i64, limits: &Limits) -> FaultQuery<'_> {
     FaultQuery { now_ms, offset: Offset::default(), limits, space: None }
 }
 
@@ -109,14 +109,14 @@ fn millis(at: Option<Timestamp>) -> Option<i64> {
 }
 
 /// Whether a job is wanted, by what readers see of it.
-fn is_wanted(image: &Image, job: &Job, query: &JobQuery, asked: FaultQuery<'_>) -> bool {
+fn is_wanted(image: &Image, job: &Job, query: &JobQuery, fault_query: FaultQuery<'_>) -> bool {
     let row = image.jobs.get(job.id).unwrap();
     let own = (0..TextColumn::FIELDS).map(|field| row.text.field(field).into_owned());
     let texts: Vec<String> = own.chain([job.message.to_string(), job.submitter.to_string()]).collect();
-    let faults = || image.faults_of(&Path::Job(job.id), asked);
+    let faults = || image.faults_of(&Path::Job(job.id), fault_query);
     let failure =
         || (job.state == Some(JobState::Failed)).then(|| FailureKey::of(job.last_successful, &pattern(&job.message)));
-    let age = || job.entered.map(|entered| asked.now_ms - entered.as_millisecond());
+    let age = || job.entered.map(|entered| fault_query.now_ms - entered.as_millisecond());
     (query.states.is_empty() || query.states.contains(&job.state))
         && query.collection.as_ref().is_none_or(|collection| *collection == *job.collection)
         && query.batch.is_none_or(|batch| job.batch == Some(batch))
@@ -131,9 +131,9 @@ fn is_wanted(image: &Image, job: &Job, query: &JobQuery, asked: FaultQuery<'_>) 
             .is_none_or(|needle| texts.iter().any(|text| text.to_lowercase().contains(&needle.as_str().to_lowercase())))
 }
 
-fn expected(image: &Image, query: &JobQuery, asked: FaultQuery<'_>) -> Vec<Job> {
+fn expected(image: &Image, query: &JobQuery, fault_query: FaultQuery<'_>) -> Vec<Job> {
     let mut jobs = image.jobs(0..image.job_slots(), Offset::default());
-    jobs.retain(|job| is_wanted(image, job, query, asked));
+    jobs.retain(|job| is_wanted(image, job, query, fault_query));
     jobs.sort_by_key(|job| {
         let is_final = job.state.is_some_and(JobState::is_final);
         // The unfinished ones stay on top when all else is turned round.
@@ -192,25 +192,25 @@ fn check_pages(
     image: &Image,
     query: &JobQuery,
     matches: Option<&TextMatches>,
-    asked: FaultQuery<'_>,
+    fault_query: FaultQuery<'_>,
 ) -> Result<(), TestCaseError> {
-    let expected = expected(image, query, asked);
-    let counts = image.count_by_state(query, matches, asked, asked.now_ms);
+    let expected = expected(image, query, fault_query);
+    let counts = image.count_by_state(query, matches, fault_query, fault_query.now_ms);
     let of_any_state = JobQuery { states: Vec::new(), ..query.clone() };
     let jobs = image.jobs(0..image.job_slots(), Offset::default());
-    let wanted: Vec<_> = jobs.iter().filter(|job| is_wanted(image, job, &of_any_state, asked)).collect();
+    let wanted: Vec<_> = jobs.iter().filter(|job| is_wanted(image, job, &of_any_state, fault_query)).collect();
     for state in JobState::ALL.iter().copied().map(Some).chain([None]) {
         prop_assert_eq!(*counts.get(state), wanted.iter().filter(|job| job.state == state).count());
     }
     let (mut query, mut seen) = (query.clone(), Vec::new());
     loop {
-        let page = image.find_jobs(&query, matches, asked, asked.now_ms);
+        let page = image.find_jobs(&query, matches, fault_query, fault_query.now_ms);
         prop_assert_eq!((page.total, page.before), (expected.len(), seen.len()));
         prop_assert!(page.items.len() <= query.limit);
         prop_assert_eq!(page.previous.is_some(), !seen.is_empty());
         if let Some(previous) = page.previous {
             let back = JobQuery { cursor: Some(previous.parse().unwrap()), ..query.clone() };
-            let back = image.find_jobs(&back, matches, asked, asked.now_ms);
+            let back = image.find_jobs(&back, matches, fault_query, fault_query.now_ms);
             prop_assert_eq!(&back.items, &seen[seen.len() - query.limit..]);
             prop_assert_eq!((back.total, back.before), (expected.len(), seen.len() - query.limit));
         }
@@ -250,10 +250,10 @@ proptest! {
                 continue;
             }
             while image.evaluate(at * 1000, &limits, 100) {}
-            let asked = asked(at * 1000 + 5_000, &limits);
+            let fault_query = fault_query(at * 1000 + 5_000, &limits);
             let query = queries.next().unwrap();
             let matches = query.text.as_ref().map(|text| image.search(text));
-            check_pages(&image, query, matches.as_ref(), asked)?;
+            check_pages(&image, query, matches.as_ref(), fault_query)?;
 
             let expected = groups(&image);
             let order = FailureOrder::ALL[usize::try_from(at).unwrap() % 3];
@@ -313,14 +313,14 @@ proptest! {
         }
         let now_ms = i64::try_from(end).unwrap() / at_once * 1000;
         while image.evaluate(now_ms, &limits, 1000) {}
-        let asked = asked(now_ms + 5_000, &limits);
+        let fault_query = fault_query(now_ms + 5_000, &limits);
         for query in queries {
             let matches = query.text.as_ref().map(|text| image.search(text));
             let matches = matches.as_ref();
             let query = JobQuery { limit: query.limit * 20, ..query };
-            check_pages(&image, &query, matches, asked)?;
+            check_pages(&image, &query, matches, fault_query)?;
             // From a place where no job stands, too.
-            let all = expected(&image, &query, asked);
+            let all = expected(&image, &query, fault_query);
             for (is_back, is_second, at) in cursors.iter().copied() {
                 let at = match query.sort {
                     JobSort::Unfinished if is_second => super::select::SECOND | ((1 << 95) + at * 300),
@@ -329,7 +329,7 @@ proptest! {
                 };
                 let at = if query.direction == Direction::Descending { at ^ super::select::TURNED } else { at };
                 let cursor = Some(JobCursor { sort: query.sort, direction: query.direction, is_back, at });
-                let page = image.find_jobs(&JobQuery { cursor, ..query.clone() }, matches, asked, asked.now_ms);
+                let page = image.find_jobs(&JobQuery { cursor, ..query.clone() }, matches, fault_query, fault_query.now_ms);
                 prop_assert_eq!(page.total, all.len());
                 prop_assert_eq!(&page.items[..], &all[page.before..page.before + page.items.len()]);
                 let rest = if is_back { page.before } else { all.len() - page.before - page.items.len() };

@@ -276,10 +276,10 @@ proptest! {
     ) {
         let image = image(znodes);
         let limits = Limits::default();
-        let asked = FaultQuery { now_ms: NOW_MS, offset: Offset::default(), limits: &limits, space: None };
-        let listed = all(size, |part| image.fault_page(fault, order, part, asked).unwrap());
+        let fault_query = FaultQuery { now_ms: NOW_MS, offset: Offset::default(), limits: &limits, space: None };
+        let listed = all(size, |part| image.fault_page(fault, order, part, fault_query).unwrap());
         let kinds: Vec<_> = Fault::ALL.into_iter().filter(|kind| fault.is_none_or(|fault| fault == *kind)).collect();
-        let plain: Vec<_> = kinds.into_iter().flat_map(|kind| image.faults(kind, usize::MAX, asked)).collect();
+        let plain: Vec<_> = kinds.into_iter().flat_map(|kind| image.faults(kind, usize::MAX, fault_query)).collect();
         // Of those that count from the same instant on the plain list knows no order.
         let sorted = |faults: &[crate::mirror::FoundFault]| {
             let mut faults: Vec<_> = faults.iter().map(|found| (found.fault, format!("{found:?}"))).collect();

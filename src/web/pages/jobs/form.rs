@@ -95,11 +95,11 @@ impl Form {
     /// `counts` are the jobs by all filters but that of the state, and `base` is the list without any.
     pub(super) fn new(
         state: &State,
-        asked: &(JobFilter, PageQuery),
+        list_query: &(JobFilter, PageQuery),
         counts: Option<&ByState<JobState, usize>>,
         base: &str,
     ) -> Self {
-        let (filter, page) = asked;
+        let (filter, page) = list_query;
         let age = text(filter.min_age.as_ref());
         let mut ages: Vec<&str> = AGES.into();
         if !age.is_empty() && !ages.contains(&&*age) {
@@ -109,7 +109,7 @@ impl Form {
         Self {
             text: text(filter.text.as_ref()),
             states: filter.state.iter().map(|state| state.label()).collect(),
-            pills: pills(asked, counts, base),
+            pills: pills(list_query, counts, base),
             collection: filter.collection.clone().unwrap_or_default(),
             collections: collections(state),
             batch: text(filter.batch.as_ref()),
