@@ -7,6 +7,7 @@ use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use tokio::time::Instant;
 
 use crate::error::Operation;
+use crate::limit::Turn;
 use crate::metrics::Outcome;
 use crate::retry::Attempts;
 use crate::s3::Inner;
@@ -27,18 +28,18 @@ pub(super) struct Call {
 impl Inner {
     /// A call that is answered at once.
     pub(super) fn quick(&self, operation: Operation) -> Call {
-        Call { operation, limit: self.timeouts.connect + self.timeouts.answer }
+        Call { operation, limit: self.timeouts.connect.saturating_add(self.timeouts.answer) }
     }
 
     /// A call that sends content of this size.
     pub(super) fn sending(&self, operation: Operation, bytes: u64) -> Call {
         let quick = self.quick(operation);
-        Call { limit: quick.limit + Duration::from_secs(bytes / SLOWEST), ..quick }
+        Call { limit: quick.limit.saturating_add(Duration::from_secs(bytes / SLOWEST)), ..quick }
     }
 
     /// A call that the service works for before it answers.
     pub(super) fn working(&self, operation: Operation) -> Call {
-        Call { operation, limit: self.timeouts.connect + self.timeouts.work }
+        Call { operation, limit: self.timeouts.connect.saturating_add(self.timeouts.work) }
     }
 
     /// Makes a request that is safe to repeat, until it succeeds, fails for good, or the attempts end.
@@ -51,10 +52,26 @@ impl Inner {
         E: ProvideErrorMetadata + StdError + Send + Sync + 'static,
         F: Future<Output = Result<T, SdkError<E>>> + Send,
     {
-        let mut attempts = Attempts::new(self.retry);
+        self.call_within(&mut Attempts::new(self.retry), call, send).await
+    }
+
+    /// The same as one of several requests that have their attempts together.
+    pub(super) async fn call_within<T, E, F>(
+        &self,
+        attempts: &mut Attempts,
+        call: Call,
+        send: impl Fn() -> F + Send + Sync,
+    ) -> Result<T, Failure>
+    where
+        T: Send,
+        E: ProvideErrorMetadata + StdError + Send + Sync + 'static,
+        F: Future<Output = Result<T, SdkError<E>>> + Send,
+    {
         let mut may_be_done = false;
         loop {
-            let mut failure = match self.attempt(call, &send).await {
+            let turn = self.limit.turn().await;
+            attempts.begin();
+            let mut failure = match self.attempt(turn, call, &send).await {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure,
             };
@@ -62,7 +79,7 @@ impl Inner {
             failure.may_be_done = may_be_done;
             let wait = match failure.repeat {
                 Repeat::Never => None,
-                Repeat::Transient | Repeat::Busy => attempts.after_failure(failure.wish),
+                Repeat::Transient | Repeat::Busy => attempts.after_failure(failure.retry_after),
             };
             let Some(wait) = wait else { return Err(failure) };
             tracing::debug!(
@@ -74,13 +91,27 @@ impl Inner {
         }
     }
 
-    async fn attempt<T, E, F>(&self, call: Call, send: &(impl Fn() -> F + Send + Sync)) -> Result<T, Failure>
+    /// Makes a request that is not repeated.
+    pub(super) async fn call_once<T, E, F>(&self, call: Call, send: impl Fn() -> F + Send + Sync) -> Result<T, Failure>
     where
         T: Send,
         E: ProvideErrorMetadata + StdError + Send + Sync + 'static,
         F: Future<Output = Result<T, SdkError<E>>> + Send,
     {
-        let turn = self.limit.turn().await;
+        self.attempt(self.limit.turn().await, call, &send).await
+    }
+
+    async fn attempt<T, E, F>(
+        &self,
+        turn: Turn,
+        call: Call,
+        send: &(impl Fn() -> F + Send + Sync),
+    ) -> Result<T, Failure>
+    where
+        T: Send,
+        E: ProvideErrorMetadata + StdError + Send + Sync + 'static,
+        F: Future<Output = Result<T, SdkError<E>>> + Send,
+    {
         let began = Instant::now();
         // The SDK's futures are large.
         let failure = match tokio::time::timeout(call.limit, Box::pin(send())).await {

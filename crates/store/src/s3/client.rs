@@ -1,6 +1,7 @@
-//! The client of the AWS SDK that a configuration asks for.
+//! The client of the AWS SDK of a configuration.
 
 use std::error::Error as StdError;
+use std::time::Duration;
 
 use aws_config::BehaviorVersion;
 use aws_sdk_s3::Client;
@@ -22,7 +23,10 @@ use crate::error::ErrorKind;
 use crate::s3::config::{Addressing, S3Config};
 use crate::s3::credentials::Credentials;
 
-/// Makes the client. It connects to nothing yet, unless the usual chain of credentials asks a service for the region.
+/// The longest time that the SDK is given: it calculates with them, and panics where they overflow.
+const LONGEST: Duration = Duration::from_hours(24 * 365);
+
+/// Makes the client. It connects to nothing yet, unless the usual chain of credentials queries a service for the region.
 pub(super) async fn client(config: &S3Config) -> Result<Client, ErrorKind> {
     let http = http_client(config.ca_pem.as_deref())?;
     let region = config.region.clone().map(Region::new);
@@ -38,7 +42,7 @@ pub(super) async fn client(config: &S3Config) -> Result<Client, ErrorKind> {
     };
     match &config.endpoint {
         Some(url) if is_endpoint(url) => builder = builder.endpoint_url(url),
-        // It is not shown: somebody may have put a password into it.
+        // It is not shown: it may contain a password.
         Some(_) => {
             return Err(ErrorKind::Refused("invalid endpoint; set it as https://HOST or https://HOST:PORT".to_owned()));
         }
@@ -55,15 +59,15 @@ pub(super) async fn client(config: &S3Config) -> Result<Client, ErrorKind> {
         Addressing::VirtualHost => false,
         Addressing::Auto => config.endpoint.is_some(),
     };
-    let timeouts = &config.timeouts;
+    let [connect, progress] = [config.timeouts.connect, config.timeouts.progress].map(|time| time.min(LONGEST));
     // Answers and bodies that are read are timed where the request is made, which knows how large it is.
-    let uploads = StalledStreamProtectionConfig::enabled().download_enabled(false).grace_period(timeouts.progress);
+    let uploads = StalledStreamProtectionConfig::enabled().download_enabled(false).grace_period(progress);
     let built = builder
         .behavior_version(BehaviorVersion::latest())
         .http_client(http)
         .force_path_style(is_path_style)
         .retry_config(RetryConfig::disabled())
-        .timeout_config(TimeoutConfig::builder().connect_timeout(timeouts.connect).build())
+        .timeout_config(TimeoutConfig::builder().connect_timeout(connect).build())
         .stalled_stream_protection(uploads.build())
         .request_checksum_calculation(RequestChecksumCalculation::WhenRequired)
         .response_checksum_validation(ResponseChecksumValidation::WhenRequired)

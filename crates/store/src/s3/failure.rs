@@ -1,7 +1,7 @@
 //! What a request failed with, in words that say what to change.
 
 use std::error::Error as StdError;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use aws_sdk_s3::config::http::HttpResponse;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
@@ -26,16 +26,16 @@ pub(super) struct Failure {
     pub(super) repeat: Repeat,
     /// Whether it, or one that it repeated, may have been done nevertheless.
     pub(super) may_be_done: bool,
-    /// How long the store asks to be left alone.
-    pub(super) wish: Option<Duration>,
-    /// The size of the whole content, where the answer tells.
+    /// The wait that the store requests before the next request.
+    pub(super) retry_after: Option<Duration>,
+    /// The size of the whole content, where the answer has it.
     pub(super) size: Option<u64>,
 }
 
 /// Whether the same request may succeed later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeat {
-    /// Not before somebody changes something.
+    /// Not before something is changed.
     Never,
     /// The connection or the service failed.
     Transient,
@@ -60,7 +60,7 @@ impl Failure {
 
     fn unanswered(text: String, may_be_done: bool) -> Self {
         let (status, code, repeat) = (None, String::new(), Repeat::Transient);
-        Self { status, code, text, repeat, may_be_done, wish: None, size: None }
+        Self { status, code, text, repeat, may_be_done, retry_after: None, size: None }
     }
 
     pub(super) fn of<E>(error: &SdkError<E>, target: &Target) -> Self
@@ -143,7 +143,7 @@ impl Failure {
             text: Self::explain(raw, code, words, target),
             repeat,
             may_be_done: matches!(status, 500 | 502 | 504) || (200..300).contains(&status),
-            wish: header("retry-after").and_then(|seconds| seconds.trim().parse().ok()).map(Duration::from_secs),
+            retry_after: header("retry-after").and_then(|text| retry_after(text, header("date"))),
             size,
         }
     }
@@ -223,6 +223,10 @@ impl Failure {
         }
     }
 
+    pub(super) fn is_clock_wrong(&self) -> bool {
+        self.code == "RequestTimeTooSkewed"
+    }
+
     pub(super) fn is_bucket_missing(&self) -> bool {
         self.code == "NoSuchBucket"
     }
@@ -234,6 +238,17 @@ impl Failure {
     pub(super) fn is_precondition(&self) -> bool {
         self.status == Some(412) || self.code == "PreconditionFailed"
     }
+}
+
+/// The wait that `Retry-After` requests (RFC 9110, 10.2.3): seconds, or a time, which is read by the service's own clock
+/// where the answer has its `Date`.
+fn retry_after(text: &str, date: Option<&str>) -> Option<Duration> {
+    if let Ok(seconds) = text.trim().parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let until = httpdate::parse_http_date(text.trim()).ok()?;
+    let now = date.and_then(|date| httpdate::parse_http_date(date.trim()).ok()).unwrap_or_else(SystemTime::now);
+    Some(until.duration_since(now).unwrap_or_default())
 }
 
 /// Where an answer names the region that the bucket is in.
@@ -277,4 +292,23 @@ pub(super) fn chain(error: &dyn StdError) -> String {
         causes.push(error.to_string());
     }
     say(&causes.join(": "), "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_requested_wait_comes_in_seconds_or_as_a_time_by_the_clock_of_the_service() {
+        let date = Some("Sun, 06 Nov 1994 08:49:37 GMT");
+        let seconds = |text: &str| retry_after(text, date).map(|wait| wait.as_secs());
+        assert_eq!(seconds(" 120 "), Some(120));
+        for later in ["Sun, 06 Nov 1994 08:51:07 GMT", "Sunday, 06-Nov-94 08:51:07 GMT", "Sun Nov  6 08:51:07 1994"] {
+            assert_eq!(seconds(later), Some(90), "{later}");
+        }
+        assert_eq!(seconds("Sun, 06 Nov 1994 08:49:36 GMT"), Some(0));
+        assert_eq!(["", "-1", "1.5", "soon", "18446744073709551616"].map(seconds), [None; 5]);
+        let soon = httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(100));
+        assert!(retry_after(&soon, None).is_some_and(|wait| (90..=100).contains(&wait.as_secs())));
+    }
 }

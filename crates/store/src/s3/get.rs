@@ -27,7 +27,8 @@ pub(super) async fn get(
     if let Some(range) = range.as_ref().filter(|range| range.is_empty()) {
         return inner.nothing_of(item, &at, range.start, if_match).await;
     }
-    let output = match inner.get_object(&at, range.as_ref(), if_match).await {
+    let mut attempts = Attempts::new(inner.retry);
+    let output = match inner.get_object(&mut attempts, &at, range.as_ref(), if_match).await {
         Ok(output) => output,
         Err(failure) if failure.is_not_found() => {
             inner.require_space(Operation::Get, &item.space).await?;
@@ -44,7 +45,7 @@ pub(super) async fn get(
     let wanted = range.map_or(0..size, |range| range.start..range.end.min(size));
     if sent != wanted {
         let (sent, wanted) = (format!("{sent:?}"), format!("{wanted:?}"));
-        return Err(ErrorKind::Answer(format!("bytes {sent} of {size} came, and {wanted} were asked for")));
+        return Err(ErrorKind::Answer(format!("bytes {sent} of {size} came, and {wanted} were requested")));
     }
     let properties = inner.properties_of_content(&output, size)?;
     let reader = Reader {
@@ -54,7 +55,7 @@ pub(super) async fn get(
         etag: properties.etag.clone(),
         rest: wanted,
         body: Some(output.body),
-        attempts: Attempts::new(inner.retry),
+        attempts,
     };
     let chunks = stream::unfold(Some(reader), |reader| async {
         let mut reader = reader?;
@@ -89,6 +90,7 @@ fn sent(output: &GetObjectOutput) -> Result<(Range<u64>, u64), ErrorKind> {
 impl Inner {
     async fn get_object(
         &self,
+        attempts: &mut Attempts,
         at: &Object,
         range: Option<&Range<u64>>,
         if_match: Option<&EntityTag>,
@@ -108,7 +110,7 @@ impl Inner {
             });
             request.send()
         };
-        self.call(self.quick(Operation::Get), send).await
+        self.call_within(attempts, self.quick(Operation::Get), send).await
     }
 
     /// The properties of an item of which no byte is wanted: a header cannot ask for that.
@@ -142,6 +144,7 @@ struct Reader {
     /// The bytes that have not come yet.
     rest: Range<u64>,
     body: Option<ByteStream>,
+    /// Those since the last byte came, of requests and of their bodies alike.
     attempts: Attempts,
 }
 
@@ -151,16 +154,17 @@ impl Reader {
             if self.rest.is_empty() {
                 return Ok(None);
             }
-            let body = match &mut self.body {
+            let mut body = match self.body.take() {
                 Some(body) => body,
-                None => self.body.insert(self.go_on().await?),
+                None => self.go_on().await?,
             };
+            self.attempts.begin();
             let limit = self.inner.timeouts.progress;
             let why = match tokio::time::timeout(limit, body.next()).await {
                 Ok(Some(Ok(chunk))) => {
                     let bytes = chunk.len() as u64;
                     if bytes > self.rest.end - self.rest.start {
-                        return Err(ErrorKind::Answer("more bytes came than were asked for".to_owned()));
+                        return Err(ErrorKind::Answer("more bytes came than were requested".to_owned()));
                     }
                     self.rest.start += bytes;
                     self.inner.metrics.read(bytes);
@@ -168,13 +172,13 @@ impl Reader {
                         // What moves is not given up.
                         self.attempts = Attempts::new(self.inner.retry);
                     }
+                    self.body = Some(body);
                     return Ok(Some(chunk));
                 }
                 Ok(None) => "the content ended early".to_owned(),
                 Ok(Some(Err(error))) => format!("the content broke off: {}", chain(&error)),
                 Err(_) => format!("no byte came within {} s", limit.as_secs_f32()),
             };
-            self.body = None;
             let Some(wait) = self.attempts.after_failure(None) else {
                 return Err(ErrorKind::Unavailable(format!(
                     "{why}, {} bytes before its end",
@@ -188,15 +192,16 @@ impl Reader {
     }
 
     /// The rest of the same content.
-    async fn go_on(&self) -> Result<ByteStream, ErrorKind> {
-        let output = self.inner.get_object(&self.at, Some(&self.rest), Some(&self.etag)).await;
+    async fn go_on(&mut self) -> Result<ByteStream, ErrorKind> {
+        let Self { inner, at, rest, etag, attempts, .. } = self;
+        let output = inner.get_object(attempts, at, Some(rest), Some(etag)).await;
         let output = output.map_err(|failure| {
             let has_changed = failure.is_precondition() || failure.is_not_found();
             if has_changed { ErrorKind::Precondition } else { failure.kind(false) }
         })?;
         let (range, _) = sent(&output)?;
         if range != self.rest {
-            return Err(ErrorKind::Answer(format!("bytes {range:?} came, and {:?} were asked for", self.rest)));
+            return Err(ErrorKind::Answer(format!("bytes {range:?} came, and {:?} were requested", self.rest)));
         }
         Ok(output.body)
     }

@@ -1,5 +1,7 @@
 //! What a service really does, found out with a few small objects in a space of their own.
 
+use std::time::Duration;
+
 use aws_sdk_s3::types::{BucketVersioningStatus, ObjectLockEnabled};
 use bytes::Bytes;
 use uuid::Uuid;
@@ -9,6 +11,7 @@ use crate::error::{ErrorKind, Operation};
 use crate::key::Key;
 use crate::name::SpaceName;
 use crate::s3::Inner;
+use crate::s3::call::Call;
 use crate::s3::copy::encode;
 use crate::s3::failure::{Failure, Repeat};
 use crate::s3::head::{md5_of_tag, quoted};
@@ -19,6 +22,9 @@ use crate::store::{Capabilities, Condition, EntityTag, UserProperties};
 
 /// The space of the probes.
 const SPACE: &str = "x-queuekeeper-probe";
+
+/// How long a probe waits for the first answer of a service.
+const REACHED_WITHIN: Duration = Duration::from_secs(10);
 
 const CONTENT: &[u8] = b"a probe of queuekeeper, which may be deleted\n";
 
@@ -68,6 +74,7 @@ impl Inner {
     }
 
     pub(super) async fn capabilities(&self) -> Result<Capabilities, ErrorKind> {
+        self.reach().await?;
         let found = self.found().await?;
         let mut checksums = found.kept_whole.clone();
         checksums.extend(found.kept_of_parts);
@@ -86,8 +93,22 @@ impl Inner {
         })
     }
 
+    /// Makes one request to see whether the service answers at all: a person who waits for a probe should not wait for the
+    /// repetitions of its requests. Of what it answers, only a wrong clock counts: the SDK learns the service's time from
+    /// that answer, and the requests that follow succeed.
+    async fn reach(&self) -> Result<(), ErrorKind> {
+        let at = self.place.object(&probe_space(), &Key::new(b"reach".to_vec()).expect("a valid key"))?;
+        let quick = self.quick(Operation::Probe);
+        let call = Call { limit: quick.limit.min(REACHED_WITHIN), ..quick };
+        let send = || self.client.get_object().bucket(&at.bucket).key(&at.key).send();
+        match self.call_once(call, send).await {
+            Err(failure) if failure.status.is_none() || failure.is_clock_wrong() => Err(failure.kind(false)),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
     async fn look(&self) -> Result<Found, ErrorKind> {
-        let space: SpaceName = SPACE.parse().expect("a valid name");
+        let space = probe_space();
         if self.place.shared_bucket().is_none() {
             let bucket = self.place.bucket(&space)?;
             let needed = |why: String| format!("the bucket {bucket} is needed for probes, and cannot be made: {why}");
@@ -251,6 +272,10 @@ impl Inner {
             }
         }
     }
+}
+
+fn probe_space() -> SpaceName {
+    SPACE.parse().expect("a valid name")
 }
 
 fn digests() -> Digests {

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use queuekeeper_store::retry::RetryPolicy;
 use queuekeeper_store::s3::{AccessKey, Addressing, Credentials, S3Config};
 use queuekeeper_store::store::Store as _;
 use queuekeeper_testkit::certs::Authority;
-use queuekeeper_testkit::s3::{S3Server, Settings};
+use queuekeeper_testkit::s3::{Effect, Fault, Point, S3Server, Settings};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
@@ -103,6 +104,25 @@ async fn an_endpoint_that_is_no_s3_or_not_there_says_so() {
         };
         assert!(page.contains("so it is no S3 service; correct endpoint"), "{page}");
     }
+}
+
+#[tokio::test]
+async fn a_probe_of_a_store_that_is_away_does_not_repeat_its_request() {
+    let (server, mut config) = server(Settings::default()).await;
+    // One repetition would take an hour.
+    let hour = Duration::from_hours(1);
+    config.retry = RetryPolicy { attempts: 8, within: 8 * hour, first: hour, most: hour };
+    config.timeouts.answer = Duration::from_millis(200);
+    config.timeouts.connect = Duration::from_millis(100);
+    server.inject(Fault::new(Effect::Stall(Point::Arrival, None)));
+    let silent = line(config.clone()).await;
+    assert!(silent.contains("no answer came from"), "{silent}");
+    server.stop().await;
+    let refused = line(config.clone()).await;
+    assert!(refused.contains("refuses connections"), "{refused}");
+    config.endpoint = Some("http://no-such-host.invalid".to_owned());
+    let unknown = line(config).await;
+    assert!(unknown.contains("is not found; check endpoint and DNS"), "{unknown}");
 }
 
 #[tokio::test]

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use queuekeeper_store::ErrorKind;
+use queuekeeper_store::retry::RetryPolicy;
+use queuekeeper_store::s3::Timeouts;
 use queuekeeper_store::store::{Condition, Put, Store as _};
 use queuekeeper_testkit::s3::{Effect, Fault, Point};
 
-use super::common::{BUCKET, Fixture, bytes, chunks, item};
+use super::common::{BUCKET, Fixture, RETRY, bytes, chunks, item};
 
 const MIB: usize = 1024 * 1024;
 
@@ -123,4 +125,59 @@ async fn a_server_that_does_not_answer_is_left_after_the_limit_and_parts_are_sen
     let content = bytes(18 * MIB);
     fixture.put("large", &content).await.unwrap();
     assert!(fixture.content("large").unwrap() == content);
+}
+
+#[tokio::test]
+async fn time_in_the_queue_of_the_store_does_not_count_against_the_time_for_repetitions() {
+    let within = Duration::from_millis(30);
+    let fixture = Fixture::start_with(|config| {
+        config.concurrency = 1;
+        config.retry = RetryPolicy { within, first: Duration::from_millis(1), most: Duration::from_millis(2), ..RETRY };
+    });
+    let fixture = fixture.await.probed().await;
+    let slow = fixture.server.inject(Fault::new(Effect::Stall(Point::Arrival, None)).on("PutObject").nth(1));
+    let failing = fixture.server.inject(Fault::new(Effect::INTERNAL_ERROR).on("HeadObject").nth(1));
+    let putting = fixture.put("a", "1");
+    let queued = async {
+        slow.reached(1).await;
+        let other = item("b");
+        let waiting = fixture.store.delete(&other, None);
+        let releasing = async {
+            tokio::time::sleep(2 * within).await;
+            slow.release();
+        };
+        tokio::join!(waiting, releasing).0
+    };
+    let (put, deleted) = tokio::join!(putting, queued);
+    assert!(put.is_ok() && deleted.is_ok() && failing.count() == 1, "{put:?} {deleted:?}");
+}
+
+#[tokio::test]
+async fn content_that_times_out_is_sent_again_although_its_time_has_passed() {
+    let fixture = Fixture::start_with(|config| {
+        config.timeouts.answer = Duration::from_millis(900);
+        config.timeouts.connect = Duration::from_millis(100);
+        config.retry.within = Duration::from_millis(50);
+    });
+    let fixture = fixture.await.probed().await;
+    // A part has some minutes, by its size; it takes the same way.
+    let fault = fixture.server.inject(Fault::new(Effect::Stall(Point::Arrival, None)).on("PutObject").nth(1));
+    fixture.put("a", "1").await.unwrap();
+    assert!(fault.count() == 1 && fixture.content("a").unwrap() == b"1");
+}
+
+#[tokio::test]
+async fn limits_of_time_that_no_clock_reaches_are_none() {
+    let most = Duration::MAX;
+    let fixture = Fixture::start_with(|config| {
+        config.timeouts = Timeouts { connect: most, answer: most, work: most, progress: most };
+        config.retry.within = most;
+    })
+    .await
+    .probed()
+    .await;
+    fixture.server.inject(Fault::new(Effect::INTERNAL_ERROR).on("PutObject").nth(1));
+    fixture.put("a", "1").await.unwrap();
+    fixture.put("b", bytes(9 * MIB)).await.unwrap();
+    assert_eq!(fixture.read("a").await, b"1");
 }

@@ -6,7 +6,7 @@ use queuekeeper_store::store::{EntityTag, Put, Store as _};
 use queuekeeper_store::{Algorithm, ErrorKind, Hashers};
 use queuekeeper_testkit::s3::{Effect, Fault, Point};
 
-use super::common::{BUCKET, Fixture, bytes, chunks, item, read};
+use super::common::{BUCKET, Fixture, RETRY, bytes, chunks, item, read};
 
 const MIB: usize = 1024 * 1024;
 
@@ -100,4 +100,19 @@ async fn rot_is_read_as_it_is_beside_the_checksum_that_it_should_have() {
     let mut hashers = Hashers::new([Algorithm::Sha256]);
     hashers.update(&read(rotten).await.unwrap());
     assert!(hashers.finish().difference(&written.digests).is_some());
+}
+
+#[tokio::test]
+async fn the_requests_and_the_bodies_of_one_read_have_their_attempts_together() {
+    let fixture = Fixture::start().await;
+    fixture.put("a", bytes(MIB)).await.unwrap();
+    for later in [Effect::CutDownload(0), Effect::INTERNAL_ERROR] {
+        fixture.server.clear_log();
+        fixture.server.inject(Fault::new(Effect::CutDownload(0)).on("GetObject").nth(1));
+        let reading = fixture.store.get(&item("a"), None, None).await.unwrap();
+        fixture.server.inject(Fault::new(later).on("GetObject"));
+        assert!(read(reading).await.is_err());
+        assert_eq!(fixture.server.count("GetObject"), u64::from(RETRY.attempts), "{later:?}");
+        fixture.server.clear_faults();
+    }
 }
