@@ -74,6 +74,7 @@ struct Inner {
     is_aws: bool,
     client: Client,
     storage_class: Option<StorageClass>,
+    largest_copy: u64,
     keeps_checksums: bool,
     timeouts: Timeouts,
     retry: RetryPolicy,
@@ -88,7 +89,7 @@ struct Inner {
 }
 
 impl S3Store {
-    /// The store of a configuration. Nothing is asked of it yet, except that the usual chain of credentials may ask its
+    /// The store of a configuration. No request is made to it yet; the usual chain of credentials may query its
     /// services for the region.
     ///
     /// # Errors
@@ -114,6 +115,7 @@ impl S3Store {
             region,
             client,
             storage_class: config.storage_class.as_deref().map(StorageClass::from),
+            largest_copy: config.largest_copy,
             keeps_checksums: config.checksums,
             timeouts: config.timeouts,
             retry: config.retry,

@@ -76,6 +76,8 @@ pub struct Settings {
     pub has_default_checksum: bool,
     /// The size in bytes below which only the last part of an upload may be; 5 MiB at AWS.
     pub minimum_part_bytes: u64,
+    /// The size in bytes of the largest object that one request copies; 5 GiB at AWS.
+    pub maximum_copy_bytes: u64,
 }
 
 impl Default for Settings {
@@ -90,6 +92,7 @@ impl Default for Settings {
             tls: None,
             has_default_checksum: false,
             minimum_part_bytes: 5 * 1024 * 1024,
+            maximum_copy_bytes: 5 * 1024 * 1024 * 1024,
         }
     }
 }

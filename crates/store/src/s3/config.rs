@@ -7,6 +7,9 @@ use crate::retry::RetryPolicy;
 use crate::s3::credentials::Credentials;
 use crate::s3::place::Place;
 
+/// The largest item that S3 copies with one request, in bytes (API reference, `CopyObject`).
+const LARGEST_COPY: u64 = 5 << 30;
+
 /// An S3 store.
 #[derive(Clone, Debug)]
 pub struct S3Config {
@@ -26,6 +29,8 @@ pub struct S3Config {
     pub addressing: Addressing,
     /// The storage class of what is written, in S3's words; the bucket's own where there is none.
     pub storage_class: Option<String>,
+    /// The largest item that the service copies with one request, in bytes; larger ones are copied in parts.
+    pub largest_copy: u64,
     /// Whether checksums are sent for S3 to keep, where a probe showed that it does.
     pub checksums: bool,
     /// How long each part of a request may take.
@@ -85,6 +90,7 @@ impl S3Config {
             ca_pem: None,
             addressing: Addressing::default(),
             storage_class: None,
+            largest_copy: LARGEST_COPY,
             checksums: true,
             timeouts: Timeouts::default(),
             retry: RetryPolicy::default(),

@@ -17,10 +17,7 @@ use crate::s3::upload::{Completion, Upload};
 use crate::s3::{Inner, get};
 use crate::store::{Condition, EntityTag, Item, UserProperties, Written};
 
-/// The most that S3 copies with one request, in bytes.
-const MOST_WHOLE: u64 = 5 << 30;
-
-/// How large the parts of a larger copy are at least, in bytes.
+/// How large the parts of a larger copy are, in bytes, unless there would be too many, or the service copies less at once.
 const PART: u64 = 512 << 20;
 
 /// How many of them are copied at once.
@@ -113,7 +110,7 @@ impl Inner {
             Condition::IfMatch(_) => found.copy_if_match,
         };
         let by_parts = found.holds_for_parts(copying.condition);
-        if by_copy && copying.source.properties.size <= MOST_WHOLE {
+        if by_copy && copying.source.properties.size <= self.largest_copy {
             return self.copy_whole(copying).await;
         }
         if by_parts && copying.source.properties.size > 0 {
@@ -193,7 +190,7 @@ impl Inner {
         let (user, kept) = (copying.user(), Some(&source.kept));
         let mut upload = Upload::begin(self, *operation, to, user, kept, checksum).await?;
         let size = source.properties.size;
-        let part = PART.max(size.div_ceil(9000));
+        let part = PART.min(self.largest_copy.max(1)).max(size.div_ceil(9000));
         let starts = (0..size).step_by(usize::try_from(part).unwrap_or(usize::MAX)).zip(1..);
         let copies = stream::iter(starts.map(|(start, number)| {
             let end = size.min(start + part);

@@ -39,7 +39,12 @@ impl Fixture {
 
     /// The same with another configuration.
     pub(crate) async fn start_with(change: impl FnOnce(&mut S3Config)) -> Self {
-        let server = S3Server::start(Settings::default()).await.unwrap();
+        Self::start_at(Settings::default(), change).await
+    }
+
+    /// The same at another kind of server.
+    pub(crate) async fn start_at(settings: Settings, change: impl FnOnce(&mut S3Config)) -> Self {
+        let server = S3Server::start(settings).await.unwrap();
         server.create_bucket(BUCKET);
         let mut config = config(&server);
         change(&mut config);
@@ -88,7 +93,7 @@ pub(crate) fn config(server: &S3Server) -> S3Config {
     config
 }
 
-/// A store with this configuration, which counts for nobody.
+/// A store with this configuration, whose metrics are not shown.
 pub(crate) async fn store(config: S3Config) -> S3Store {
     let metrics = StoreFamilies::default().store(&config.name);
     S3Store::new(config, metrics).await.unwrap()

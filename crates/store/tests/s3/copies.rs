@@ -2,9 +2,9 @@
 
 use queuekeeper_store::store::{Condition, EntityTag, Item, Put, Store as _, UserProperties};
 use queuekeeper_store::{Algorithm, ErrorKind};
-use queuekeeper_testkit::s3::{Effect, Fault};
+use queuekeeper_testkit::s3::{Effect, Fault, Settings};
 
-use super::common::{Fixture, bytes, chunks, item};
+use super::common::{BUCKET, Fixture, bytes, chunks, item};
 
 const MIB: usize = 1024 * 1024;
 
@@ -118,4 +118,33 @@ async fn a_condition_that_the_service_ignores_is_held_another_way_or_refused() {
     let deleted = store.delete(&item("small"), Some(&written.etag)).await.unwrap_err();
     assert!(is_unsupported(&deleted), "{deleted}");
     assert_eq!(fixture.server.uploads(super::common::BUCKET), 0);
+}
+
+#[tokio::test]
+async fn what_is_larger_than_the_service_copies_at_once_is_copied_in_parts() {
+    let most = 6 * MIB as u64;
+    let settings = || Settings { maximum_copy_bytes: most, ..Settings::default() };
+    let fixture = Fixture::start_at(settings(), |config| config.largest_copy = most).await.probed().await;
+    let store = &fixture.store;
+    let content = bytes(17 * MIB);
+    let put = Put { user: user("A"), ..Put::default() };
+    let written = store.put(&item("large"), chunks(&content), put).await.unwrap();
+    for condition in [Condition::IfAbsent, Condition::None] {
+        fixture.server.clear_log();
+        let copied = store.copy(&item("large"), Some(&written.etag), &item("copy"), &condition).await.unwrap();
+        assert_eq!(["CopyObject", "UploadPartCopy"].map(|operation| fixture.server.count(operation)), [0, 3]);
+        let properties = store.head(&item("copy")).await.unwrap().unwrap();
+        assert_eq!((copied.size, copied.etag, properties.user), (17 * MIB as u64, properties.etag, user("A")));
+        assert!(fixture.content("copy").unwrap() == content);
+    }
+    // A part that fails for good leaves nothing.
+    fixture.server.inject(Fault::new(Effect::Refuse(403, "AccessDenied")).on("UploadPartCopy").nth(2));
+    let error = store.copy(&item("large"), None, &item("none"), &Condition::None).await.unwrap_err();
+    assert!(matches!(error.kind, ErrorKind::Refused(_)), "{error}");
+    assert_eq!((fixture.content("none"), fixture.server.uploads(BUCKET)), (None, 0));
+
+    let other = Fixture::start_at(settings(), |_| ()).await;
+    other.put("large", &content).await.unwrap();
+    let error = other.store.copy(&item("large"), None, &item("copy"), &Condition::None).await.unwrap_err();
+    assert!(matches!(error.kind, ErrorKind::Refused(_)) && error.to_string().contains("copy source"), "{error}");
 }

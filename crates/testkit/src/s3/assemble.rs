@@ -53,7 +53,7 @@ fn find<'a>(upload: &'a Upload, listed: &CompletedPart) -> S3Result<&'a Part> {
         }
     }
     let is_missing = |(algorithm, _): (Algorithm, _)| algorithm.of(&sent).is_none();
-    if upload.is_asked && upload.is_composite() && upload.checksum.is_some_and(is_missing) {
+    if upload.is_requested && upload.is_composite() && upload.checksum.is_some_and(is_missing) {
         return Err(s3_error!(InvalidRequest, "The complete request must include the checksum for each part."));
     }
     Ok(part)

@@ -23,7 +23,30 @@ macro_rules! checksums_of {
         }
     };
 }
-pub(super) use checksums_of;
+
+/// Builds one of the protocol's structures that have checksums and their type.
+macro_rules! with_checksums {
+    ($output:ident { $($fields:tt)* }, $checksum:expr) => {{
+        let s3s::dto::Checksum {
+            checksum_crc32,
+            checksum_crc32c,
+            checksum_crc64nvme,
+            checksum_sha1,
+            checksum_sha256,
+            checksum_type,
+        } = $checksum;
+        $output {
+            checksum_crc32,
+            checksum_crc32c,
+            checksum_crc64nvme,
+            checksum_sha1,
+            checksum_sha256,
+            checksum_type,
+            $($fields)*
+        }
+    }};
+}
+pub(super) use {checksums_of, with_checksums};
 
 /// An algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,10 +108,10 @@ impl Algorithm {
         }
     }
 
-    /// The type that S3 gives the checksum of an object in parts, where the client asks for this one or for none (User
+    /// The type that S3 gives the checksum of an object in parts, where the client requests this one or none (User
     /// Guide, *Checking object integrity*).
-    pub(super) fn type_of_parts(self, asked: Option<&ChecksumType>) -> S3Result<&'static str> {
-        match (self, asked.map(ChecksumType::as_str)) {
+    pub(super) fn type_of_parts(self, requested: Option<&ChecksumType>) -> S3Result<&'static str> {
+        match (self, requested.map(ChecksumType::as_str)) {
             (Self::Crc64Nvme, None)
             | (Self::Crc64Nvme | Self::Crc32 | Self::Crc32c, Some(ChecksumType::FULL_OBJECT)) => {
                 Ok(ChecksumType::FULL_OBJECT)

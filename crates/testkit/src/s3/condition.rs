@@ -101,6 +101,12 @@ fn whole_seconds(time: SystemTime) -> Timestamp {
     Timestamp::from(UNIX_EPOCH + Duration::from_secs(since.as_secs()))
 }
 
+/// The condition of a write, of the operations whose conditions the library knows.
+macro_rules! write_condition {
+    ($input:expr) => {
+        $crate::s3::condition::Condition::new($input.if_match.clone(), $input.if_none_match.as_ref())
+    };
+}
 macro_rules! read_condition {
     ($input:expr) => {
         $crate::s3::condition::ReadCondition {
@@ -121,4 +127,4 @@ macro_rules! source_condition {
         }
     };
 }
-pub(super) use {read_condition, source_condition};
+pub(super) use {read_condition, source_condition, write_condition};

@@ -14,10 +14,10 @@ use super::object::Headers;
 pub(super) struct Upload {
     pub(super) initiated: SystemTime,
     pub(super) headers: Headers,
-    /// The checksum that the object will have, and its type; none where nobody asked for one.
+    /// The checksum that the object will have, and its type; none where none was requested.
     pub(super) checksum: Option<(Algorithm, &'static str)>,
-    /// Whether the client asked for that checksum, and so has to send those of parts.
-    pub(super) is_asked: bool,
+    /// Whether the client requested that checksum, and so has to send those of parts.
+    pub(super) is_requested: bool,
     pub(super) parts: BTreeMap<i32, Part>,
 }
 

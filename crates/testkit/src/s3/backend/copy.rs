@@ -16,9 +16,6 @@ use crate::s3::condition::{Condition, ReadCondition, source_condition};
 use crate::s3::intake::{self, Announced};
 use crate::s3::object::{Headers, Object};
 
-/// The largest object that one request copies (API reference, `CopyObject`).
-const MOST_BYTES: u64 = 5 * 1024 * 1024 * 1024;
-
 impl Backend {
     /// The source of a copy.
     pub(super) fn source(&self, source: &CopySource, condition: &ReadCondition) -> S3Result<Found> {
@@ -75,14 +72,14 @@ impl Backend {
     }
 
     /// The same content as one body. Its files are shared; where its digests are of parts, or of another algorithm than
-    /// is asked for, it is read.
-    async fn copied(&self, object: &Object, asked: Option<&ChecksumAlgorithm>) -> S3Result<Object> {
-        if object.size > MOST_BYTES {
+    /// is requested, it is read.
+    async fn copied(&self, object: &Object, requested: Option<&ChecksumAlgorithm>) -> S3Result<Object> {
+        if object.size > self.shared.settings.maximum_copy_bytes {
             return Err(s3_error!(InvalidRequest, "The copy source is larger than the maximum allowable size."));
         }
         let kept: Vec<_> = checksum::algorithms(&object.checksum).collect();
-        let algorithms = match asked {
-            Some(asked) => vec![Algorithm::named(asked.as_str())?],
+        let algorithms = match requested {
+            Some(requested) => vec![Algorithm::named(requested.as_str())?],
             None => kept.clone(),
         };
         if object.parts.is_empty() && algorithms == kept {

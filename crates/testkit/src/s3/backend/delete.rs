@@ -6,7 +6,7 @@ use s3s::dto::{
 use s3s::{S3Error, S3Request, S3Response, S3Result};
 
 use super::{Backend, exchange_of};
-use crate::s3::bucket::Deleted;
+use crate::s3::bucket::{Deleted, VersionId};
 use crate::s3::condition::Condition;
 
 impl Backend {
@@ -26,7 +26,7 @@ impl Backend {
             .await?;
         Ok(S3Response::new(DeleteObjectOutput {
             delete_marker: is_marker.then_some(true),
-            version_id: version.map(super::super::bucket::VersionId::text),
+            version_id: version.map(VersionId::text),
             ..DeleteObjectOutput::default()
         }))
     }
@@ -77,6 +77,6 @@ fn shown(gone: &Deleted, key: String, version: Option<String>) -> DeletedObject 
         key: Some(key),
         version_id: version,
         delete_marker: gone.is_marker.then_some(true),
-        delete_marker_version_id: marker.map(super::super::bucket::VersionId::text),
+        delete_marker_version_id: marker.map(VersionId::text),
     }
 }

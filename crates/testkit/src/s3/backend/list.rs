@@ -8,8 +8,8 @@ use crate::s3::exchange::Exchange;
 use crate::s3::listing::{Encoding, MOST_KEYS, Page, Query, Start};
 
 /// How many keys a page may have.
-pub(super) fn most(asked: Option<i32>) -> S3Result<usize> {
-    let most = asked.unwrap_or(MOST_KEYS).min(MOST_KEYS);
+pub(super) fn most(requested: Option<i32>) -> S3Result<usize> {
+    let most = requested.unwrap_or(MOST_KEYS).min(MOST_KEYS);
     usize::try_from(most).map_err(|_| s3_error!(InvalidArgument, "maxKeys must not be negative"))
 }
 

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use s3s::dto::{
-    AbortMultipartUploadInput, AbortMultipartUploadOutput, Checksum, ChecksumAlgorithm, ChecksumType,
+    AbortMultipartUploadInput, AbortMultipartUploadOutput, ChecksumAlgorithm, ChecksumType,
     CompleteMultipartUploadInput, CompleteMultipartUploadOutput, CreateMultipartUploadInput,
     CreateMultipartUploadOutput, ETag, ListMultipartUploadsInput, ListMultipartUploadsOutput, MultipartUpload,
     Timestamp,
@@ -15,8 +15,9 @@ use s3s::{S3Request, S3Response, S3Result, s3_error};
 use super::list::{echoed, most};
 use super::{Backend, exchange_of};
 use crate::s3::assemble::assemble;
-use crate::s3::checksum::{Algorithm, checksums_of};
-use crate::s3::condition::Condition;
+use crate::s3::bucket::VersionId;
+use crate::s3::checksum::{Algorithm, checksums_of, with_checksums};
+use crate::s3::condition::write_condition;
 use crate::s3::listing::Encoding;
 use crate::s3::object::Headers;
 use crate::s3::upload::Upload;
@@ -29,17 +30,17 @@ impl Backend {
         let exchange = exchange_of(&request);
         let input = request.input;
         let headers = Headers::from(&input);
-        let asked = input.checksum_algorithm.as_ref().map(|name| Algorithm::named(name.as_str())).transpose()?;
+        let requested = input.checksum_algorithm.as_ref().map(|name| Algorithm::named(name.as_str())).transpose()?;
         let default = self.shared.settings.has_default_checksum.then_some(Algorithm::Crc64Nvme);
-        let algorithm = asked.or(default);
+        let algorithm = requested.or(default);
         let kind = algorithm.map(|one| one.type_of_parts(input.checksum_type.as_ref())).transpose()?;
         let checksum = algorithm.zip(kind);
         let CreateMultipartUploadInput { bucket, key, .. } = input;
         let output = CreateMultipartUploadOutput {
             bucket: Some(bucket.clone()),
             key: Some(key.clone()),
-            checksum_algorithm: asked.map(|one| ChecksumAlgorithm::from_static(one.name())),
-            checksum_type: kind.filter(|_| asked.is_some()).map(ChecksumType::from_static),
+            checksum_algorithm: requested.map(|one| ChecksumAlgorithm::from_static(one.name())),
+            checksum_type: kind.filter(|_| requested.is_some()).map(ChecksumType::from_static),
             ..CreateMultipartUploadOutput::default()
         };
         let id = self
@@ -47,7 +48,8 @@ impl Backend {
                 state.bucket(&bucket)?;
                 state.uploads += 1;
                 let id = format!("upload-{:016x}", state.uploads);
-                let upload = Upload { initiated, headers, checksum, is_asked: asked.is_some(), parts: BTreeMap::new() };
+                let upload =
+                    Upload { initiated, headers, checksum, is_requested: requested.is_some(), parts: BTreeMap::new() };
                 state.bucket_mut(&bucket)?.uploads.insert((key.into_bytes(), id.clone()), upload);
                 Ok(id)
             })
@@ -60,8 +62,8 @@ impl Backend {
         request: S3Request<CompleteMultipartUploadInput>,
     ) -> S3Result<S3Response<CompleteMultipartUploadOutput>> {
         let exchange = exchange_of(&request);
-        let mut input = request.input;
-        let condition = Condition::new(input.if_match.take(), input.if_none_match.as_ref())?;
+        let input = request.input;
+        let condition = write_condition!(input)?;
         let sent = checksums_of!(input);
         let least = self.shared.settings.minimum_part_bytes;
         let listed = input.multipart_upload.and_then(|upload| upload.parts).unwrap_or_default();
@@ -90,25 +92,15 @@ impl Backend {
                 Ok((object, version))
             })
             .await?;
-        let Checksum {
-            checksum_crc32,
-            checksum_crc32c,
-            checksum_crc64nvme,
-            checksum_sha1,
-            checksum_sha256,
-            checksum_type,
-        } = object.checksum.clone();
-        Ok(S3Response::new(CompleteMultipartUploadOutput {
-            e_tag: Some(ETag::Strong(object.etag.clone())),
-            version_id: version.map(super::super::bucket::VersionId::text),
-            checksum_crc32,
-            checksum_crc32c,
-            checksum_crc64nvme,
-            checksum_sha1,
-            checksum_sha256,
-            checksum_type,
-            ..output
-        }))
+        let output = with_checksums!(
+            CompleteMultipartUploadOutput {
+                e_tag: Some(ETag::Strong(object.etag.clone())),
+                version_id: version.map(VersionId::text),
+                ..output
+            },
+            object.checksum.clone()
+        );
+        Ok(S3Response::new(output))
     }
 
     pub(super) async fn abort_multipart_upload(

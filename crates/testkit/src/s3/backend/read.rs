@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use s3s::dto::{
-    Checksum, ETag, GetObjectAttributesInput, GetObjectAttributesOutput, GetObjectAttributesParts, GetObjectInput,
+    ETag, GetObjectAttributesInput, GetObjectAttributesOutput, GetObjectAttributesParts, GetObjectInput,
     GetObjectOutput, HeadObjectInput, HeadObjectOutput, ObjectAttributes, ObjectPart, StorageClass, StreamingBlob,
     Timestamp,
 };
@@ -12,7 +12,8 @@ use s3s::{S3Request, S3Response, S3Result, s3_error};
 
 use super::Backend;
 use crate::s3::bucket::{Version, VersionId};
-use crate::s3::condition::{ReadCondition, read_condition};
+use crate::s3::checksum::with_checksums;
+use crate::s3::condition::read_condition;
 use crate::s3::object::{Headers, Object, Selection};
 
 /// Builds either answer, of content or of its properties, which have the same fields for the most part.
@@ -28,15 +29,7 @@ macro_rules! answer {
             metadata,
             storage_class,
         } = object.headers.clone();
-        let Checksum {
-            checksum_crc32,
-            checksum_crc32c,
-            checksum_crc64nvme,
-            checksum_sha1,
-            checksum_sha256,
-            checksum_type,
-        } = object.shown_checksum($mode, &$selection);
-        $output {
+        let output = $output {
             accept_ranges: Some("bytes".to_owned()),
             cache_control,
             content_disposition,
@@ -47,12 +40,6 @@ macro_rules! answer {
             metadata,
             // The standard one is not named (API reference, HeadObject).
             storage_class: storage_class.filter(|class| class.as_str() != StorageClass::STANDARD),
-            checksum_crc32,
-            checksum_crc32c,
-            checksum_crc64nvme,
-            checksum_sha1,
-            checksum_sha256,
-            checksum_type,
             content_length: Some($selection.length()),
             content_range: $selection.content_range(),
             e_tag: Some(ETag::Strong(object.etag.clone())),
@@ -60,7 +47,19 @@ macro_rules! answer {
             parts_count: $selection.parts_count(&object),
             version_id: shown_version.map(VersionId::text),
             ..$output::default()
-        }
+        };
+        with_checksums!($output { ..output }, object.shown_checksum($mode, &$selection))
+    }};
+}
+
+/// Finds the object that a request reads, where its condition holds, and which bytes of it.
+macro_rules! select {
+    ($backend:expr, $input:expr) => {{
+        let (version, condition) = ($input.version_id.as_deref(), read_condition!($input));
+        let found = $backend.find(&$input.bucket, &$input.key, version)?;
+        condition.check(&found.object.etag, found.version.modified, false)?;
+        let selection = Selection::of(&found.object, $input.range.as_ref(), $input.part_number)?;
+        (found, selection)
     }};
 }
 
@@ -86,16 +85,9 @@ impl Backend {
         Ok(Found { version: found, object, shown_version })
     }
 
-    fn find_if(&self, bucket: &str, key: &str, version: Option<&str>, condition: &ReadCondition) -> S3Result<Found> {
-        let found = self.find(bucket, key, version)?;
-        condition.check(&found.object.etag, found.version.modified, false)?;
-        Ok(found)
-    }
-
     pub(super) fn get_object(&self, request: &S3Request<GetObjectInput>) -> S3Result<S3Response<GetObjectOutput>> {
         let input = request.input.clone();
-        let found = self.find_if(&input.bucket, &input.key, input.version_id.as_deref(), &read_condition!(input))?;
-        let selection = Selection::of(&found.object, input.range.as_ref(), input.part_number)?;
+        let (found, selection) = select!(self, input);
         let mut output = answer!(GetObjectOutput, found, selection, input.checksum_mode.as_ref());
         output.body = Some(StreamingBlob::wrap(found.object.read(selection.range)));
         output.content_type = input.response_content_type.or(output.content_type);
@@ -104,8 +96,7 @@ impl Backend {
 
     pub(super) fn head_object(&self, request: &S3Request<HeadObjectInput>) -> S3Result<S3Response<HeadObjectOutput>> {
         let input = request.input.clone();
-        let found = self.find_if(&input.bucket, &input.key, input.version_id.as_deref(), &read_condition!(input))?;
-        let selection = Selection::of(&found.object, input.range.as_ref(), input.part_number)?;
+        let (found, selection) = select!(self, input);
         let output = answer!(HeadObjectOutput, found, selection, input.checksum_mode.as_ref());
         let is_partial = output.content_range.is_some();
         let mut response = S3Response::new(output);
@@ -121,9 +112,9 @@ impl Backend {
         let Found { version, object, shown_version } =
             self.find(&input.bucket, &input.key, input.version_id.as_deref())?;
         // Clients send them in one header or in several, and the library splits none.
-        let asked = input.object_attributes.iter().flat_map(|names| names.as_str().split(','));
-        let asked: Vec<_> = asked.map(str::trim).collect();
-        let is_asked = |name: &str| asked.contains(&name);
+        let requested = input.object_attributes.iter().flat_map(|names| names.as_str().split(','));
+        let requested: Vec<_> = requested.map(str::trim).collect();
+        let is_requested = |name: &str| requested.contains(&name);
         let parts = object.parts.iter().zip(1..).map(|((size, checksum), number)| ObjectPart {
             part_number: Some(number),
             size: Some(size.cast_signed()),
@@ -133,22 +124,23 @@ impl Backend {
             checksum_sha1: checksum.checksum_sha1.clone(),
             checksum_sha256: checksum.checksum_sha256.clone(),
         });
-        let object_parts =
-            (is_asked(ObjectAttributes::OBJECT_PARTS) && !object.parts.is_empty()).then(|| GetObjectAttributesParts {
+        let object_parts = (is_requested(ObjectAttributes::OBJECT_PARTS) && !object.parts.is_empty()).then(|| {
+            GetObjectAttributesParts {
                 total_parts_count: i32::try_from(object.parts.len()).ok(),
                 is_truncated: Some(false),
                 parts: Some(parts.collect()),
                 ..GetObjectAttributesParts::default()
-            });
+            }
+        });
         let class = StorageClass::from(object.storage_class().to_owned());
         Ok(S3Response::new(GetObjectAttributesOutput {
-            checksum: is_asked(ObjectAttributes::CHECKSUM).then(|| object.checksum.clone()),
+            checksum: is_requested(ObjectAttributes::CHECKSUM).then(|| object.checksum.clone()),
             // Without quotes in this answer alone (API reference, GetObjectAttributes).
-            e_tag: is_asked(ObjectAttributes::ETAG).then(|| ETag::Strong(object.etag.clone())),
+            e_tag: is_requested(ObjectAttributes::ETAG).then(|| ETag::Strong(object.etag.clone())),
             last_modified: Some(Timestamp::from(version.modified)),
             object_parts,
-            object_size: is_asked(ObjectAttributes::OBJECT_SIZE).then_some(object.size.cast_signed()),
-            storage_class: is_asked(ObjectAttributes::STORAGE_CLASS).then_some(class),
+            object_size: is_requested(ObjectAttributes::OBJECT_SIZE).then_some(object.size.cast_signed()),
+            storage_class: is_requested(ObjectAttributes::STORAGE_CLASS).then_some(class),
             version_id: shown_version.map(VersionId::text),
             ..GetObjectAttributesOutput::default()
         }))

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use s3s::dto::{Checksum, ETag, PutObjectInput, PutObjectOutput};
+use s3s::dto::{ETag, PutObjectInput, PutObjectOutput};
 use s3s::{S3Request, S3Response, S3Result};
 
 use super::{Backend, exchange_of};
-use crate::s3::checksum::{Algorithm, checksums_of};
-use crate::s3::condition::Condition;
+use crate::s3::bucket::VersionId;
+use crate::s3::checksum::{Algorithm, checksums_of, with_checksums};
+use crate::s3::condition::write_condition;
 use crate::s3::intake::{self, Announced};
 use crate::s3::object::{Headers, Object};
 
@@ -23,7 +24,7 @@ impl Backend {
     pub(super) async fn put_object(&self, request: S3Request<PutObjectInput>) -> S3Result<S3Response<PutObjectOutput>> {
         let exchange = exchange_of(&request);
         let S3Request { mut input, headers, trailing_headers, .. } = request;
-        let condition = Condition::new(input.if_match.take(), input.if_none_match.as_ref())?;
+        let condition = write_condition!(input)?;
         self.shared.state.lock().bucket(&input.bucket)?;
         let mut announced = Announced::new(input.content_md5.take(), checksums_of!(input), &headers);
         announced.algorithms = self.algorithms(announced.algorithms);
@@ -40,24 +41,14 @@ impl Backend {
                 Ok(bucket.put(key.as_bytes(), Some(object), now))
             })
             .await?;
-        let Checksum {
-            checksum_crc32,
-            checksum_crc32c,
-            checksum_crc64nvme,
-            checksum_sha1,
-            checksum_sha256,
-            checksum_type,
-        } = checksum;
-        Ok(S3Response::new(PutObjectOutput {
-            e_tag: Some(ETag::Strong(etag)),
-            version_id: version.map(super::super::bucket::VersionId::text),
-            checksum_crc32,
-            checksum_crc32c,
-            checksum_crc64nvme,
-            checksum_sha1,
-            checksum_sha256,
-            checksum_type,
-            ..PutObjectOutput::default()
-        }))
+        let output = with_checksums!(
+            PutObjectOutput {
+                e_tag: Some(ETag::Strong(etag)),
+                version_id: version.map(VersionId::text),
+                ..PutObjectOutput::default()
+            },
+            checksum
+        );
+        Ok(S3Response::new(output))
     }
 }
