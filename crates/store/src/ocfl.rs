@@ -19,7 +19,7 @@
 //!    writers, one gets it. All content is there by then.
 //! 3. What follows from it, in any order of processes but in this order of steps: the sidecar of that inventory, the root
 //!    inventory (in place of the one before, by its entity tag), the root sidecar, and for a new object its declaration
-//!    `0=ocfl_object_1.1`. Whoever comes next - the same job, another writer, a repair - finishes the steps that a
+//!    `0=ocfl_object_1.1`. The next process - the same job, another writer, a repair - finishes the steps that a
 //!    stopped writer did not; repeating them changes nothing.
 //!
 //! The declaration comes last, so that other programs find an object only when it is whole.
@@ -51,6 +51,6 @@ pub use inventory::{FileEntry, Inventory, User, VersionInfo};
 pub use object::{Object, Snapshot};
 pub use path::PathError;
 pub use repair::{Abandoned, Repaired};
-pub use root::Root;
+pub use root::{Found, Root};
 pub use verify::{Finding, Verified};
 pub use writer::{Begun, NewFile, NewVersion, Start, Writer};

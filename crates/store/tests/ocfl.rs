@@ -20,6 +20,8 @@ mod large;
 mod model;
 #[path = "ocfl/rivals.rs"]
 mod rivals;
+#[path = "ocfl/roots.rs"]
+mod roots;
 #[path = "ocfl/versions.rs"]
 mod versions;
 

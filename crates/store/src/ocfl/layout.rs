@@ -3,7 +3,9 @@
 
 use std::fmt::Write as _;
 
-use crate::digest::{Algorithm, Hashers};
+use percent_encoding::percent_decode_str;
+
+use crate::digest::{Algorithm, Digest, Hashers};
 use crate::ocfl::error::OcflError;
 
 /// The registered name of the extension.
@@ -38,7 +40,7 @@ pub(super) fn object_root(id: &str) -> Result<String, OcflError> {
     }
     let mut hashers = Hashers::new([Algorithm::Sha256]);
     hashers.update(id.as_bytes());
-    let digest = hashers.finish().strongest().map(ToString::to_string).expect("one algorithm was asked for");
+    let digest = hashers.finish().strongest().map(ToString::to_string).expect("one algorithm was requested");
 
     let mut path = String::with_capacity(TUPLES * (TUPLE_DIGITS + 1) + MOST_ENCODED);
     for tuple in 0..TUPLES {
@@ -53,6 +55,26 @@ pub(super) fn object_root(id: &str) -> Result<String, OcflError> {
         _ => path.push_str(&name),
     }
     Ok(path)
+}
+
+/// The root of the object that a key lies in, if it lies as deep as in one.
+pub(super) fn root_of(key: &str) -> Option<&str> {
+    let (end, _) = key.match_indices('/').nth(TUPLES)?;
+    Some(&key[..end])
+}
+
+/// The identifier of the object with this root, where the name of its folder has all of it.
+pub(super) fn id_of(root: &str) -> Option<String> {
+    let (_, name) = root.rsplit_once('/')?;
+    let id = percent_decode_str(name).decode_utf8().ok()?.into_owned();
+    (object_root(&id).ok()? == root).then_some(id)
+}
+
+/// Whether the name of an object's folder is the beginning of an identifier with a digest.
+pub(super) fn is_cut_off(root: &str) -> bool {
+    let name = root.rsplit_once('/').map_or(root, |(_, name)| name);
+    let digest = name.get(MOST_ENCODED..).and_then(|rest| rest.strip_prefix('-'));
+    digest.is_some_and(|digest| Digest::from_hex(Algorithm::Sha256, digest).is_ok())
 }
 
 /// Letters, digits, `-` and `_` as they are; every other byte as `%` and two hexadecimal digits of lower case.
@@ -86,7 +108,12 @@ mod tests {
         ];
         for (id, path) in cases {
             assert_eq!(object_root(id).unwrap(), path, "{id}");
+            let is_whole = id.len() <= 100;
+            assert_eq!((id_of(&path).as_deref(), is_cut_off(&path)), (is_whole.then_some(id), !is_whole), "{id}");
+            assert_eq!(root_of(&format!("{path}/v1/inventory.json")), Some(&path[..]));
         }
+        assert_eq!(id_of("3c0/ff4/241/object-01"), None);
+        assert_eq!(root_of("3c0/ff4/240/object-01"), None);
         assert!(object_root(&longest).unwrap().ends_with(&format!("/{longest}")));
         assert!(object_root("ark:/99999/fk4000").unwrap().ends_with("/ark%3a%2f99999%2ffk4000"));
     }

@@ -265,7 +265,7 @@ pub(super) fn is_absent(error: &Error) -> bool {
     matches!(error.kind, ErrorKind::NotFound)
 }
 
-fn broken(store: &dyn Store, item: &Item, why: &str) -> Error {
+pub(super) fn broken(store: &dyn Store, item: &Item, why: &str) -> Error {
     let kind = ErrorKind::Unavailable(format!("it could not be read to its end: {why}"));
     Error { store: store.name().clone(), operation: Operation::Get, subject: item.to_string(), kind }
 }

@@ -14,6 +14,10 @@ use crate::ocfl::layout::{self, CONFIG_KEY, EXTENSION};
 use crate::ocfl::object::{Object, read_small};
 use crate::store::{Condition, Item, Put, Store};
 
+mod objects;
+
+pub use objects::Found;
+
 const DECLARATION_KEY: &str = "0=ocfl_1.1";
 const DECLARATION: &str = "ocfl_1.1\n";
 const LAYOUT_KEY: &str = "ocfl_layout.json";

@@ -12,9 +12,9 @@ use queuekeeper_testkit::s3::{S3Server, Settings};
 
 use crate::helpers::{ID, begin, content, export, files, job, make, read_all, validate};
 
-const BUCKET: &str = "preservation";
+pub(crate) const BUCKET: &str = "preservation";
 
-async fn bucket() -> (S3Server, Arc<dyn Store>) {
+pub(crate) async fn bucket() -> (S3Server, Arc<dyn Store>) {
     let server = S3Server::start(Settings::default()).await.unwrap();
     server.create_bucket(BUCKET);
     let url = format!("s3://{BUCKET}/copies");
