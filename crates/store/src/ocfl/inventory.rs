@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use crate::digest::{Algorithm, Digest, Hashers};
+use crate::digest::{Algorithm, Digest, Digests, Hashers};
 use crate::ocfl::strings::{StringId, Strings};
 
 mod block;
@@ -180,13 +180,25 @@ impl Inventory {
         self.digests.find(digest).is_some_and(|id| self.content_of(id).is_some())
     }
 
-    /// What the fixity block says of each content path, by algorithms that this program knows.
-    pub(super) fn fixity(&self) -> impl Iterator<Item = (&str, Digest)> {
-        self.fixity.iter().filter_map(|entry| {
-            let algorithm: Algorithm = self.fixity_algorithms.get(entry.algorithm).parse().ok()?;
-            let digest = Digest::from_hex(algorithm, self.fixity_digests.get(entry.digest)).ok()?;
-            Some((self.paths.get(entry.path), digest))
+    /// Every content path with the SHA-512 of what lies there, and what the fixity block has of it by algorithms that this
+    /// program knows.
+    pub(super) fn content_with_fixity(&self) -> impl Iterator<Item = (&str, Digests)> {
+        // Places in the block, by path: a map with the digests themselves would have several hundred bytes for each.
+        let mut by_path: Vec<_> = (0..self.fixity.len()).collect();
+        by_path.sort_unstable_by_key(|at| self.fixity[*at].path);
+        self.manifest.iter().map(move |entry| {
+            let first = by_path.partition_point(|at| self.fixity[*at].path < entry.path);
+            let of_path = by_path[first..].iter().map(|at| &self.fixity[*at]);
+            let of_path = of_path.take_while(|fixity| fixity.path == entry.path);
+            let mut digests: Digests = of_path.filter_map(|fixity| self.fixity_digest(fixity)).collect();
+            digests.insert(self.digests.digest(entry.digest));
+            (self.paths.get(entry.path), digests)
         })
+    }
+
+    fn fixity_digest(&self, entry: &FixityEntry) -> Option<Digest> {
+        let algorithm: Algorithm = self.fixity_algorithms.get(entry.algorithm).parse().ok()?;
+        Digest::from_hex(algorithm, self.fixity_digests.get(entry.digest)).ok()
     }
 
     /// The number of a path that is in the inventory, for [`Self::content_flags`].

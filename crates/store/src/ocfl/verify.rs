@@ -1,8 +1,6 @@
 //! Reading everything of an object, and comparing.
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
@@ -91,14 +89,30 @@ impl Object {
         };
         self.verify_sidecar(SIDECAR, &digest, &mut verified).await?;
         self.verify_declaration(&mut verified).await?;
-        let inventory = Arc::new(inventory);
-        let states = self.states(&inventory, inventory.head()).await?;
-        for number in 1..=inventory.head() {
-            self.verify_version(number, &inventory, &digest, &states, &mut verified).await?;
+        verify_times(&inventory, &mut verified);
+        // One inventory at a time: they are what takes memory here. What is needed of this one is a digest for each version.
+        let head = inventory.head();
+        let states = self.states(inventory, head).await?;
+        for number in 1..=head {
+            self.verify_version(number, &digest, &states, &mut verified).await?;
         }
+        let inventory = self.load_again([INVENTORY.to_owned(), format!("v{head}/{INVENTORY}")], &digest).await?;
         self.verify_items(&inventory, &mut verified).await?;
         self.verify_content(&inventory, &mut verified).await?;
         Ok(verified)
+    }
+
+    /// The inventory with this digest, from the first of some files that has it: a writer may have replaced the root's.
+    async fn load_again(&self, files: [String; 2], digest: &Digest) -> Result<Inventory, OcflError> {
+        for file in &files {
+            if let Some((_, Ok((inventory, found)))) = self.load(file).await?
+                && found == *digest
+            {
+                return Ok(inventory);
+            }
+        }
+        let why = "it was replaced during the verification; verify the object again";
+        Err(self.broken(&self.item(&files[0]), why))
     }
 
     async fn verify_sidecar(&self, file: &str, digest: &Digest, verified: &mut Verified) -> Result<(), OcflError> {
@@ -126,16 +140,11 @@ impl Object {
     async fn verify_version(
         &self,
         number: u32,
-        root: &Inventory,
         root_digest: &Digest,
         root_states: &[Option<Digest>],
         verified: &mut Verified,
     ) -> Result<(), OcflError> {
-        if let Some(info) = root.version(number)
-            && info.created.parse::<Timestamp>().is_err()
-        {
-            verified.add(INVENTORY, format!("version {number} was created at {:?}, which is no time", info.created));
-        }
+        let head = u32::try_from(root_states.len()).unwrap_or(u32::MAX);
         let file = format!("v{number}/{INVENTORY}");
         let (inventory, digest) = match self.load(&file).await? {
             None => {
@@ -153,10 +162,13 @@ impl Object {
             verified.add(&file, format!("its head is v{}", inventory.head()));
             return Ok(());
         }
-        if number == root.head() && digest != *root_digest {
+        if digest == *root_digest {
+            return Ok(());
+        }
+        if number == head {
             verified.add(&file, "it differs from the root inventory");
         }
-        let states = self.states(&Arc::new(inventory), number).await?;
+        let states = self.states(inventory, number).await?;
         for ((version, state), root_state) in (1_u32..).zip(states).zip(root_states) {
             if state != *root_state {
                 verified.add(&file, format!("version {version} has other files than in the root inventory"));
@@ -166,8 +178,7 @@ impl Object {
     }
 
     /// A digest of the files of each version up to one, on a thread that may be busy for long.
-    async fn states(&self, inventory: &Arc<Inventory>, last: u32) -> Result<Vec<Option<Digest>>, OcflError> {
-        let inventory = Arc::clone(inventory);
+    async fn states(&self, inventory: Inventory, last: u32) -> Result<Vec<Option<Digest>>, OcflError> {
         let states =
             spawn_blocking(move || (1..=last).map(|version| inventory.state_digest(version)).collect::<Vec<_>>());
         states.await.map_err(|error| self.damaged(INVENTORY, error.to_string()))
@@ -196,15 +207,9 @@ impl Object {
 
     /// Reads all content.
     async fn verify_content(&self, inventory: &Inventory, verified: &mut Verified) -> Result<(), OcflError> {
-        let mut fixity: BTreeMap<&str, Digests> = BTreeMap::new();
-        for (path, digest) in inventory.fixity() {
-            fixity.entry(path).or_default().insert(digest);
-        }
-        let wanted = inventory.content().map(|(path, digest)| {
-            let mut digests = fixity.get(path).cloned().unwrap_or_default();
-            digests.insert(digest);
-            async move { Ok::<_, OcflError>((path, self.compare(path, &digests).await?)) }
-        });
+        let wanted = inventory
+            .content_with_fixity()
+            .map(|(path, digests)| async move { Ok::<_, OcflError>((path, self.compare(path, &digests).await?)) });
         let mut compared = std::pin::pin!(stream::iter(wanted).buffered(AT_A_TIME));
         while let Some((path, compared)) = compared.try_next().await? {
             match compared {
@@ -247,6 +252,13 @@ enum Compared {
     /// With this many bytes.
     Same(u64),
     Wrong(String),
+}
+
+fn verify_times(inventory: &Inventory, verified: &mut Verified) {
+    for info in inventory.versions().filter(|info| info.created.parse::<Timestamp>().is_err()) {
+        let what = format!("version {} was created at {:?}, which is no time", info.number, info.created);
+        verified.add(INVENTORY, what);
+    }
 }
 
 /// Whether a file belongs to an object besides its content.
