@@ -9,6 +9,7 @@ mod support {
 
 #[path = "audited"]
 mod audited {
+    mod bucket;
     mod conditions;
     mod crash;
     mod faults;

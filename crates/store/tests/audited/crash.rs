@@ -4,15 +4,15 @@ use std::future::Future;
 use std::pin::Pin;
 
 use queuekeeper_store::audit::{Change, Settlement};
-use queuekeeper_store::audited::{Audited, Resolved};
+use queuekeeper_store::audited::Resolved;
 use queuekeeper_store::store::{Condition, Put, UserProperties};
-use queuekeeper_store::{Algorithm, Error, SpaceName, Store as _};
+use queuekeeper_store::{Algorithm, Error, SpaceName, Store};
 use tokio::time::advance;
 
 use super::setup::{Setup, TIMING, another, chunks, item, setup, space};
 use crate::support::memory::{Kind, MemoryStore};
 
-type Operation = for<'a> fn(&'a Audited<MemoryStore>) -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>>;
+pub(super) type Operation = for<'a> fn(&'a dyn Store) -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>>;
 
 fn new_space() -> SpaceName {
     "another".parse().expect("a valid name")
@@ -23,7 +23,7 @@ fn properties() -> UserProperties {
 }
 
 /// Each kind of change.
-const OPERATIONS: [(&str, Operation); 9] = [
+pub(super) const OPERATIONS: [(&str, Operation); 9] = [
     ("add", |store| Box::pin(async { store.put(&item("new"), chunks(b"new"), Put::default()).await.map(drop) })),
     ("update", |store| Box::pin(async { store.put(&item("old"), chunks(b"other"), Put::default()).await.map(drop) })),
     ("update of the same size", |store| {
@@ -43,7 +43,7 @@ const OPERATIONS: [(&str, Operation); 9] = [
     }),
 ];
 
-/// Kinds of stores that differ in what a look at them tells.
+/// Kinds of stores that differ in what a look at them shows.
 fn kinds() -> Vec<Kind> {
     let mut kinds = Vec::new();
     for checksums in [vec![Algorithm::Sha256], vec![Algorithm::Crc32], vec![]] {
@@ -171,7 +171,7 @@ async fn who_resolves_may_die_too() {
 }
 
 /// Content that is written anew as it was, under a tag that is made of the content: whether its properties were replaced
-/// cannot be told.
+/// cannot be known.
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_told_is_observed() {
     let kind = Kind { tags_by_content: true, ..Kind::default() };

@@ -53,7 +53,7 @@ pub(super) fn chunks(content: &'static [u8]) -> Chunks {
 pub(super) fn sha256(content: &[u8]) -> String {
     let mut hashers = Hashers::new([Algorithm::Sha256]);
     hashers.update(content);
-    hashers.finish().get(Algorithm::Sha256).expect("it was asked for").hex()
+    hashers.finish().get(Algorithm::Sha256).expect("it was requested").hex()
 }
 
 impl Setup {
@@ -62,38 +62,42 @@ impl Setup {
         self.audited.put(&item(key), content, put).await
     }
 
-    /// What the audit log says that each item has: its size, and its digest where an event has one.
-    fn recorded(&self) -> BTreeMap<Item, (u64, Option<String>)> {
-        let mut items = BTreeMap::new();
-        for (intent, settlement) in self.sink.events() {
-            let (size, digests) = match settlement {
-                Settlement::Done { change: Change::CreateSpace | Change::DeleteSpace, .. } => continue,
-                Settlement::Done { size, digests, .. } | Settlement::Observed { size, digests, .. } => (size, digests),
-                Settlement::NotDone => panic!("an event of what was not done"),
-            };
-            let item = Item::new(intent.subject.space, intent.subject.key.expect("a change of an item"));
-            match size {
-                Some(size) => {
-                    let digest = digests.get(Algorithm::Sha256).map(queuekeeper_store::Digest::hex);
-                    items.insert(item, (size, digest))
-                }
-                None => items.remove(&item),
-            };
-        }
-        items
-    }
-
     /// Fails unless the audit log says what the store has.
     pub(super) fn assert_recorded(&self, context: &str) {
-        let recorded = self.recorded();
-        let contents = self.store.contents();
-        assert_eq!(recorded.keys().collect::<Vec<_>>(), contents.keys().collect::<Vec<_>>(), "{context}");
-        for (item, content) in contents {
-            let (size, digest) = &recorded[&item];
-            assert_eq!(*size, content.len() as u64, "{context}: {item}");
-            if let Some(digest) = digest {
-                assert_eq!(*digest, sha256(&content), "{context}: {item}");
+        assert_recorded(&self.sink, &self.store.contents(), context);
+    }
+}
+
+/// What the audit log says that each item has: its size, and its digest where an event has one.
+fn recorded(sink: &MemorySink) -> BTreeMap<Item, (u64, Option<String>)> {
+    let mut items = BTreeMap::new();
+    for (intent, settlement) in sink.events() {
+        let (size, digests) = match settlement {
+            Settlement::Done { change: Change::CreateSpace | Change::DeleteSpace, .. } => continue,
+            Settlement::Done { size, digests, .. } | Settlement::Observed { size, digests, .. } => (size, digests),
+            Settlement::NotDone => panic!("an event of what was not done"),
+        };
+        let item = Item::new(intent.subject.space, intent.subject.key.expect("a change of an item"));
+        match size {
+            Some(size) => {
+                let digest = digests.get(Algorithm::Sha256).map(queuekeeper_store::Digest::hex);
+                items.insert(item, (size, digest))
             }
+            None => items.remove(&item),
+        };
+    }
+    items
+}
+
+/// Fails unless an audit log says that a store has these items with this content.
+pub(super) fn assert_recorded(sink: &MemorySink, contents: &BTreeMap<Item, Bytes>, context: &str) {
+    let recorded = recorded(sink);
+    assert_eq!(recorded.keys().collect::<Vec<_>>(), contents.keys().collect::<Vec<_>>(), "{context}");
+    for (item, content) in contents {
+        let (size, digest) = &recorded[item];
+        assert_eq!(*size, content.len() as u64, "{context}: {item}");
+        if let Some(digest) = digest {
+            assert_eq!(*digest, sha256(content), "{context}: {item}");
         }
     }
 }

@@ -75,6 +75,13 @@ impl MemorySink {
         self.state.lock().extended
     }
 
+    /// Ends the leases of all open intents.
+    pub(crate) fn end_leases(&self) {
+        for (_, until) in &mut self.state.lock().open {
+            *until = Instant::now();
+        }
+    }
+
     /// Takes every open intent away from its holder, as if its lease had ended long ago.
     pub(crate) fn steal(&self) {
         for (intent, _) in &mut self.state.lock().open {
