@@ -46,7 +46,7 @@ impl Catalogue {
         Ok((Self { database, id }, Migrated { from, to: schema::NEWEST }))
     }
 
-    /// What tells this catalogue from every other; made once, with the database.
+    /// What distinguishes this catalogue from every other; made once, with the database.
     #[must_use]
     pub fn id(&self) -> Uuid {
         self.id
@@ -87,7 +87,7 @@ impl fmt::Debug for Catalogue {
 /// The most rows of one page of a list.
 const MOST_ROWS: u32 = 1000;
 
-/// How many rows a page of a list has, of those that were asked for.
+/// How many rows a page of a list has, of those that were requested.
 pub(crate) fn page(limit: u32) -> u32 {
     limit.min(MOST_ROWS)
 }

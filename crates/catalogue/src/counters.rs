@@ -76,10 +76,10 @@ pub(crate) const FIGURES: &str = "SELECT name, scope, CAST(SUM(value) AS BIGINT)
 /// How many deltas one transaction folds: it must be short.
 const MOST_DELTAS: u32 = 10_000;
 
-/// Whoever has this lock folds.
+/// The process that has this lock folds.
 const LOCK: i64 = 0x716b_666f_6c64;
 
-/// For how long an intent that led to no event is remembered: longer than anyone tries to settle it again.
+/// For how long an intent that led to no event is remembered: longer than any process tries to settle it again.
 const DROPPED_INTENTS_MILLIS: i64 = 7 * 24 * 60 * 60 * 1000;
 
 impl Catalogue {

@@ -14,7 +14,7 @@ pub struct NewDeposit {
     pub batch: Uuid,
     /// Who sent it.
     pub depositor: String,
-    /// What the depositor tells repetitions by.
+    /// What the depositor marks repetitions with.
     pub idempotency_key: Option<String>,
     /// The profile that it was sent for.
     pub profile: String,

@@ -83,7 +83,7 @@ impl Error {
         Self::new(place, ErrorKind::from_sqlx(error))
     }
 
-    /// Whether the same call may succeed later, without anything being changed in what it asks for.
+    /// Whether the same call may succeed later, with the same arguments.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         matches!(self.kind, ErrorKind::Away(_) | ErrorKind::Locked | ErrorKind::Full | ErrorKind::Conflict(_))

@@ -7,7 +7,7 @@ use crate::database::Session;
 use crate::database::value::values;
 use crate::error::{Error, ErrorKind};
 
-/// An ARK that a job asks for.
+/// An ARK that a job requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The job.
@@ -38,7 +38,7 @@ pub enum Reserved {
 const ATTEMPTS: u32 = 16;
 
 impl Catalogue {
-    /// Reserves an ARK and local ids for a job. Two jobs with one local id get one ARK, and a job that asks again gets
+    /// Reserves an ARK and local ids for a job. Two jobs with one local id get one ARK, and a job that repeats its request gets
     /// what it has.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ use crate::error::Error;
 /// A message to be delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewMessage {
-    /// What the receiver tells repetitions by: a `Message-ID`, or an `Idempotency-Key`. Unique.
+    /// What the receiver recognizes repetitions by: a `Message-ID`, or an `Idempotency-Key`. Unique.
     pub name: String,
     /// How it is delivered, such as `mail` or `callback`.
     pub kind: String,
@@ -61,7 +61,7 @@ impl Catalogue {
         Ok(session.end(outcome).await? > 0)
     }
 
-    /// Takes messages that are due, the one that is due for longest first, at most `limit`, and at most 1,000. Nobody else
+    /// Takes messages that are due, the one that is due for longest first, at most `limit`, and at most 1,000. No other process
     /// gets them until the lease has ended; then they are due again, unless they were delivered.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! What is recorded of a change of content, and where: the part of the audit log that stores need.
 //!
 //! A change has an *intent*, written before the store is called, and a *settlement*, written after it. The intent is the
-//! lock of its item: there is one open intent for each item (or space) of a store. It has a lease, which whoever is at
+//! lock of its item: there is one open intent for each item (or space) of a store. It has a lease, which the process at
 //! work extends; an intent whose lease has ended was left by a process that died, and is resolved by a look at the store.
 
 use std::time::Duration;
@@ -71,7 +71,7 @@ pub struct Subject {
 pub struct Intent {
     /// Its identifier, time-ordered (UUID version 7).
     pub id: Uuid,
-    /// Who is at work on it: made anew by whoever begins it or takes it over, and checked by [`AuditSink::extend`] and
+    /// The process at work on it: made anew by the one that begins it or takes it over, and checked by [`AuditSink::extend`] and
     /// [`AuditSink::settle`].
     pub holder: Uuid,
     /// Whom the audit log names.
@@ -128,9 +128,9 @@ pub enum Settlement {
 pub enum Begun {
     /// It is written: the item is ours until its lease ends.
     Ours,
-    /// Somebody else is at work on the item, at most until this time from now, unless they extend it.
+    /// Another process is at work on the item, at most until this time from now, unless it extends its lease.
     Busy(Duration),
-    /// Somebody died at work on the item. That intent is ours now, with a new holder and lease, to be resolved and settled
+    /// A process died at work on the item. That intent is ours now, with a new holder and lease, to be resolved and settled
     /// first; the one that was to begin is not written.
     Left(Box<Intent>),
 }
@@ -147,7 +147,7 @@ pub trait AuditSink: Send + Sync + 'static {
     /// Extends the lease of an open intent, and writes down what has become known of it: its upload, size and digests.
     ///
     /// # Errors
-    /// [`SinkError::Lost`] when it is no longer open: somebody else has resolved it.
+    /// [`SinkError::Lost`] when it is no longer open: another process has resolved it.
     async fn extend(&self, intent: &Intent, lease: Duration) -> Result<(), SinkError>;
 
     /// Closes an intent, and appends the event that it led to, in one transaction. Settling what is settled in the same

@@ -18,7 +18,7 @@
 //!   intent is left to be resolved, and the operation fails with `Unrecorded`, which says that it was done.
 //! - The store does not answer, `Unknown`: it is looked at for a while. If it was done, that is the result. If it was not,
 //!   it may still be: the error is handed on, and the intent is left to the end of its lease.
-//! - On a store without conditions, a change that someone else makes around this program may be overwritten.
+//! - On a store without conditions, a change that is made around this program may be overwritten.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

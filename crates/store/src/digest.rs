@@ -28,7 +28,7 @@ struct Spec {
     name: &'static str,
     /// The length of a digest in bytes.
     bytes: usize,
-    /// Whether nobody can make other content with the same digest.
+    /// Whether no one can make other content with the same digest.
     is_strong: bool,
 }
 
@@ -57,7 +57,7 @@ impl Algorithm {
         self.spec().name
     }
 
-    /// Whether nobody can make other content with the same digest, as far as is known.
+    /// Whether no one can make other content with the same digest, as far as is known.
     #[must_use]
     pub fn is_strong(self) -> bool {
         self.spec().is_strong

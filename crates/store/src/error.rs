@@ -98,7 +98,7 @@ pub enum ErrorKind {
     /// The space has items.
     #[error("the space is not empty")]
     NotEmpty,
-    /// The item is not what the condition asks for; nothing was changed.
+    /// The item is not what the condition requires; nothing was changed.
     #[error("the item has changed, or exists already; nothing was written")]
     Precondition,
     /// The store cannot hold this key, name or property; says which and why.
@@ -135,7 +135,7 @@ pub enum ErrorKind {
     /// The store has no room.
     #[error("no space is left on it; nothing was written")]
     Full,
-    /// Credentials, permissions, names, endpoint: it fails until somebody changes something. Says what to do.
+    /// Credentials, permissions, names, endpoint: it fails until something is changed. Says what to do.
     #[error("{0}")]
     Refused(String),
     /// Temporary: the connection, a time-out, a busy server. It may succeed later.
@@ -156,14 +156,14 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    /// Whether the same may succeed later without anyone changing anything. Of what is only unrecorded, nothing need be
+    /// Whether the same may succeed later without a change by a person. Of what is only unrecorded, nothing need be
     /// repeated.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         matches!(self.kind, ErrorKind::Unavailable(_) | ErrorKind::Unknown(_))
     }
 
-    /// Whether it failed since the item is not what the condition asks for.
+    /// Whether it failed since the item is not what the condition requires.
     #[must_use]
     pub fn is_precondition(&self) -> bool {
         matches!(self.kind, ErrorKind::Precondition)

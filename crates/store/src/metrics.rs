@@ -66,9 +66,9 @@ pub enum Outcome {
     Ok,
     /// There is no such item or space.
     NotFound,
-    /// The item is not what the condition asks for.
+    /// The item is not what the condition requires.
     Precondition,
-    /// Credentials, permissions, names: somebody must change something.
+    /// Credentials, permissions, names: something must be changed.
     Refused,
     /// The store was busy or could not be reached.
     Unavailable,

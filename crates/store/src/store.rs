@@ -105,7 +105,7 @@ pub struct Properties {
 pub struct Content {
     /// Its properties.
     pub properties: Properties,
-    /// The bytes that were asked for. They end with an error where not all of them come.
+    /// The bytes that were requested. They end with an error where not all of them come.
     pub chunks: Chunks,
 }
 
@@ -136,7 +136,7 @@ pub struct Put {
     pub user: UserProperties,
     /// Ends it: content that has not appeared yet never will.
     pub abort: CancellationToken,
-    /// Asked once, after the last byte came and before the content appears.
+    /// Called once, after the last byte came and before the content appears.
     pub gate: Option<Arc<dyn Gate>>,
 }
 
@@ -165,7 +165,7 @@ pub struct Written {
     pub size: u64,
     /// The entity tag that it has now.
     pub etag: EntityTag,
-    /// The digests that were expected or asked for, computed from the bytes that were sent. For a copy within a store,
+    /// The digests that were expected or requested, computed from the bytes that were sent. For a copy within a store,
     /// those that the store keeps.
     pub digests: Digests,
 }

@@ -19,7 +19,7 @@ macro_rules! event_columns {
 }
 pub(crate) use event_columns;
 
-/// What an event tells of.
+/// What an event records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventKind {
     /// A change that was made.

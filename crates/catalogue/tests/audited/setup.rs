@@ -15,7 +15,7 @@ use queuekeeper_store::store::{Capabilities, Chunks, Item};
 use queuekeeper_store::{Algorithm, Digest, DirectoryStore, Hashers, SpaceName, Store as _};
 use sqlx::{Connection as _, PgConnection, SqliteConnection};
 
-/// Longer than any test takes: what was left is told by the end of a lease that a test ends by hand.
+/// Longer than any test takes: what was left is recognized by the end of a lease that a test ends by hand.
 const TIMING: Timing = Timing { lease: Duration::from_mins(10), patience: Duration::from_mins(1) };
 
 /// A directory and the database of a catalogue.

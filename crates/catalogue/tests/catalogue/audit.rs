@@ -104,7 +104,7 @@ on_both! {
             catalogue.settle(&intent, &settlement).await.unwrap();
             let before = catalogue.events(&Events::All, None, 10).await.unwrap();
             catalogue.settle(&intent, &settlement).await.unwrap();
-            // Whoever took it over and found the same.
+            // The process that took it over found the same.
             catalogue.settle(&Intent { holder: Uuid::now_v7(), ..intent.clone() }, &settlement).await.unwrap();
             assert_eq!(catalogue.events(&Events::All, None, 10).await.unwrap(), before);
             for other in [done(Change::Update, 1), done(Change::Add, 9)] {

@@ -108,7 +108,7 @@ async fn a_read_only_database_says_so() {
     let world = World::postgres().await;
     let name = world.url.rsplit_once('/').unwrap().1;
     SERVER.sql("postgres", &format!("ALTER DATABASE {name} SET default_transaction_read_only = on"));
-    // As a standby does, it answers what is asked.
+    // As a standby does, it answers queries.
     let standby = Catalogue::open(&world.url).await.unwrap();
     assert_eq!(standby.id(), world.catalogue.id());
     let error = standby.fold().await.unwrap_err();

@@ -1,4 +1,4 @@
-//! What `check` finds when somebody has changed the database.
+//! What `check` finds when the database was changed by hand.
 
 use queuekeeper_store::audit::{AuditSink as _, Change};
 

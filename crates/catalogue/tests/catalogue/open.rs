@@ -59,7 +59,7 @@ async fn many_that_open_a_new_database_at_once_make_one_catalogue() {
 async fn a_file_that_is_no_catalogue_is_refused_and_left_as_it_is() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("notes.db");
-    std::fs::write(&path, "what somebody wrote down, and it is long enough to look like a page\n".repeat(100)).unwrap();
+    std::fs::write(&path, "notes of another kind, and this is long enough to look like a page\n".repeat(100)).unwrap();
     let before = std::fs::read(&path).unwrap();
     let error = Catalogue::open(&format!("sqlite:{}", path.display())).await.unwrap_err();
     assert!(matches!(error.kind, ErrorKind::Corrupt(_)), "{error}");

@@ -83,7 +83,7 @@ impl<S: Store + ?Sized> Audited<S> {
         }
     }
 
-    /// Writes the intent that is made of what the store has, once nobody else is at work there. Where none is made, there
+    /// Writes the intent that is made of what the store has, once no other change is under way there. Where none is made, there
     /// is nothing to change: `None`.
     ///
     /// What was seen before the intent was written may have been changed until then, by a change that was recorded. A

@@ -12,7 +12,7 @@ use crate::store::{Condition, EntityTag, Item, Store, UserProperties, Written};
 /// How often a change without a condition of the caller's is begun when others change the item at the same time.
 const ATTEMPTS: usize = 3;
 
-/// Repeats what is overtaken by a change that someone else makes around us, unless it has a condition of the caller's.
+/// Repeats what is overtaken by a change that is made around this program, unless it has a condition of the caller's.
 async fn repeated<T, F>(target: &Target, is_free: bool, once: impl Fn() -> F + Send) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Error>> + Send,

@@ -44,7 +44,7 @@ pub(super) enum Decision {
 /// Decides what became of a change, once nothing of it can happen any more.
 ///
 /// An item in the state that was seen before the change was not changed. One in another state was changed by it if the
-/// content is what was to be written: digests tell. What fits neither was changed by someone else, before or after, and
+/// content is what was to be written: digests decide. What fits neither was changed by another client, before or after, and
 /// is *observed*. So is content that was there already and is the same as what was to be written, under a tag that does
 /// not differ: it may have been written anew.
 pub(super) fn decide(intent: &Intent, found: &Found) -> Decision {
@@ -62,7 +62,7 @@ pub(super) fn decide(intent: &Intent, found: &Found) -> Decision {
             not_done()
         }
         Change::Delete if seen == now => not_done(),
-        Change::Delete => observed(found, "it was written again, by someone else, and may have been deleted before"),
+        Change::Delete => observed(found, "it was written again, by another client, and may have been deleted before"),
         Change::Add | Change::Update | Change::Copy => match found.content() {
             Some(content) => written(intent, found, content),
             None => observed(found, "it is gone, and may have been written before"),
@@ -106,7 +106,7 @@ fn properties(intent: &Intent, found: &Found, content: &Properties) -> Decision 
         (true, true) => done(intent, found),
         (true, false) if is_as_seen => not_done(),
         (true, false) => observed(found, "its properties are neither what they were to be nor what they were"),
-        (false, _) => observed(found, "its content may have been written by someone else"),
+        (false, _) => observed(found, "its content may have been written by another client"),
     }
 }
 

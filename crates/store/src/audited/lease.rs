@@ -13,7 +13,7 @@ use crate::audit::{AuditSink, Intent, SinkError};
 
 /// An open intent, and until when it is ours.
 ///
-/// Counted by our own clock from before the lease was asked for, and given up a third of its length before its end: what
+/// Counted by our own clock from before the lease was requested, and given up a third of its length before its end: what
 /// is stopped then has stopped when another process may take over.
 pub(super) struct Lease {
     sink: Arc<dyn AuditSink>,

@@ -19,9 +19,9 @@ impl<S: Store + ?Sized> Audited<S> {
         let opened = self.open(&target, true, |found| Ok(Some(self.intent(&target, change_of(found), found)))).await?;
         let opened = opened.expect("content can always be written");
 
-        let asked: Vec<Algorithm> = put.expected.iter().map(Digest::algorithm).chain(put.compute).collect();
-        let mut compute = asked.clone();
-        if !asked.iter().any(|algorithm| algorithm.is_strong()) {
+        let requested: Vec<Algorithm> = put.expected.iter().map(Digest::algorithm).chain(put.compute).collect();
+        let mut compute = requested.clone();
+        if !requested.iter().any(|algorithm| algorithm.is_strong()) {
             // By it the content is known again.
             compute.push(Algorithm::Sha256);
         }
@@ -49,8 +49,8 @@ impl<S: Store + ?Sized> Audited<S> {
         let written = self.close(&target, &opened, done).await;
         let written = written.map_err(|error| if is_free { target.overtaken(error) } else { error })?;
         let mut written = written.into_written().expect("content that was written has a tag and a size");
-        let is_asked = |digest: &&Digest| asked.contains(&digest.algorithm());
-        written.digests = written.digests.iter().filter(is_asked).cloned().collect();
+        let is_requested = |digest: &&Digest| requested.contains(&digest.algorithm());
+        written.digests = written.digests.iter().filter(is_requested).cloned().collect();
         Ok(written)
     }
 }

@@ -69,7 +69,7 @@ impl<S: Store + ?Sized> Audited<S> {
         }
     }
 
-    /// Finds out whether an operation without an answer was done. `None` where that cannot be told yet: what was sent may
+    /// Finds out whether an operation without an answer was done. `None` where that is not known yet: what was sent may
     /// still happen. Then the intent is left to the end of its lease, after which nothing of it happens any more.
     async fn find_out(&self, lease: &Lease) -> Option<Done> {
         let until = Instant::now() + self.timing.patience;
@@ -80,7 +80,7 @@ impl<S: Store + ?Sized> Audited<S> {
                 Ok(Settlement::Done { change, etag, size, digests }) => {
                     return Some(Done { change, etag, size, digests });
                 }
-                // Someone else's content is there: what was sent, under its condition, comes too late.
+                // Another client's content is there: what was sent, under its condition, comes too late.
                 Ok(Settlement::Observed { .. }) => return None,
                 Ok(Settlement::NotDone) | Err(_) => {}
             }

@@ -158,7 +158,7 @@ impl Core {
         check(condition, Self::etag(&tree, &names(&item.key))?.as_ref())
     }
 
-    /// Lets content appear, if the condition holds and nobody has given it up.
+    /// Lets content appear, if the condition holds and it has not been given up.
     pub(super) fn place(
         &self,
         item: &Item,
@@ -195,7 +195,7 @@ impl Core {
                     self.make_room(&tree, &item.space, &names[..depth])?;
                     continue;
                 }
-                // Somebody removes empty directories on the way.
+                // Another writer removes empty directories on the way.
                 Ok(None) => continue,
                 Err(error) if is_race(&error) => continue,
                 Err(error) => return Err(error.into()),
@@ -304,7 +304,7 @@ impl Core {
     }
 }
 
-/// Whether what is there is what a condition asks for.
+/// Whether what is there is what a condition requires.
 fn check(condition: &Condition, now: Option<&EntityTag>) -> Result<(), ErrorKind> {
     let holds = match condition {
         Condition::None => true,
@@ -314,7 +314,7 @@ fn check(condition: &Condition, now: Option<&EntityTag>) -> Result<(), ErrorKind
     if holds { Ok(()) } else { Err(ErrorKind::Precondition) }
 }
 
-/// Whether somebody else has changed the directories on the way at the same time.
+/// Whether another writer has changed the directories on the way at the same time.
 fn is_race(error: &io::Error) -> bool {
     use io::ErrorKind::{DirectoryNotEmpty, IsADirectory, NotADirectory, NotFound};
     matches!(error.kind(), DirectoryNotEmpty | IsADirectory | NotADirectory | NotFound)

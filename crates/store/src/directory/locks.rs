@@ -49,7 +49,7 @@ impl Locks {
 
     /// Waits for the lock of an item, which it may share with others.
     pub(super) fn item(&self, key: &Key) -> io::Result<Held> {
-        // The space's first, always: whoever wants all of it waits for no item.
+        // The space's first, always: a process that wants all of it waits for no item.
         let space = self.lock("space", FlockOperation::LockShared)?;
         // The same in every process, of any version.
         let mut hasher = Hashers::new([Algorithm::Crc32]);

@@ -22,7 +22,7 @@ const MOST_BYTES: u64 = 64 << 10;
 /// What is kept of one state of an item.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
-    /// The key, for whoever looks for the item that a record belongs to.
+    /// The key of the item that the record belongs to.
     key: RecordKey,
     /// The digests that were computed as it was written.
     pub(super) digests: Digests,

@@ -92,7 +92,7 @@ impl Tree {
         open_beneath(&self.top, path, DIRECTORY).is_ok()
     }
 
-    /// The place of a key's content. Directories that are missing on the way are made if asked for, durably.
+    /// The place of a key's content. Directories that are missing on the way are made if `make` is set, durably.
     pub(super) fn way(&self, names: &[Vec<u8>], make: bool) -> io::Result<Option<Way>> {
         let (last, parents) = names.split_last().expect("a key has at least one name");
         let mut directory = self.top.try_clone()?;
@@ -141,7 +141,7 @@ impl Tree {
         let new = rustix::fs::open(spare, DIRECTORY, Mode::empty())?;
         match rustix::fs::statat(&parent, last.as_slice(), AtFlags::SYMLINK_NOFOLLOW) {
             Ok(facts) if FileType::from_raw_mode(facts.st_mode) == FileType::RegularFile => {}
-            // Somebody else has turned or removed it.
+            // Another writer has turned or removed it.
             Ok(_) | Err(Errno::NOENT) => return Ok(()),
             Err(error) => return Err(error.into()),
         }

@@ -26,7 +26,7 @@ struct Batch {
     is_last: bool,
 }
 
-/// Writes content to a file that nobody sees yet.
+/// Writes content to a file that no reader sees yet.
 pub(super) async fn receive(core: &Arc<Core>, key: &Key, mut content: Chunks, put: &Put) -> Result<Pending, ErrorKind> {
     let algorithms = put.expected.iter().map(crate::digest::Digest::algorithm).chain(put.compute.iter().copied());
     let mut hashers = Hashers::new(algorithms);
@@ -60,7 +60,7 @@ pub(super) async fn receive(core: &Arc<Core>, key: &Key, mut content: Chunks, pu
     }
 }
 
-/// Makes content and its record durable, each of which takes as long as the disk does, while the gate is asked.
+/// Makes content and its record durable, each of which takes as long as the disk does, while the gate is called.
 async fn sync(core: &Arc<Core>, key: &Key, put: &Put, pending: Pending) -> Result<Pending, ErrorKind> {
     let record = Record::new(key, pending.digests.clone(), put.user.clone());
     let directory = core.temporary().to_owned();

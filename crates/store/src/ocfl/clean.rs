@@ -10,7 +10,7 @@ use crate::ocfl::path;
 
 impl Object {
     /// Removes what a job stored for a version and no inventory names; returns how many items that were. The version must
-    /// be decided: nobody can come to name it then. The inventory is that of the version or of a later one.
+    /// be decided: no inventory can come to name it then. The inventory is that of the version or of a later one.
     pub(super) async fn remove_unnamed(
         &self,
         version: u32,

@@ -22,12 +22,12 @@ impl Writer {
     ///
     /// # Errors
     /// [`OcflError::Conflict`] when another job made this version; what this one stored is removed then.
-    /// [`OcflError::Damaged`] when content that was stored is gone: somebody took this writer for dead. After any other
+    /// [`OcflError::Damaged`] when content that was stored is gone: another process took this writer for dead. After any other
     /// error the version may have been made: begin it again with the same job, to finish it or to learn that it was.
     pub async fn commit(mut self) -> Result<u32, OcflError> {
         let has_more = match self.check_content().await {
             Ok(has_more) => has_more,
-            // Whoever made the version removed what it does not name.
+            // The writer that made the version removed what it does not name.
             Err(error) => match self.object.decided(self.version).await? {
                 Some(decided) => return self.object.lost(self.version, self.job, decided, self.before).await,
                 None => return Err(error),
@@ -67,7 +67,7 @@ impl Writer {
     /// Gives the version up, and removes what was stored for it.
     ///
     /// # Errors
-    /// Those of the store; what is left then is removed by whoever makes this version.
+    /// Those of the store; what is left then is removed by the writer that makes this version.
     pub async fn abandon(self) -> Result<(), OcflError> {
         match self.object.decided(self.version).await? {
             Some(decided) => self.object.remove_unnamed(self.version, self.job, &decided.inventory).await?,

@@ -78,7 +78,7 @@ impl OcflError {
         matches!(self, Self::Conflict { .. })
     }
 
-    /// Whether the same may succeed later without anyone changing anything.
+    /// Whether the same may succeed later without a change by a person.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         match self {

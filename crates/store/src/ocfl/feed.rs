@@ -46,7 +46,7 @@ pub(super) fn inventory_chunks(inventory: Arc<Inventory>) -> Chunks {
     let (sender, receiver) = mpsc::channel(QUEUE);
     task::spawn_blocking(move || {
         let mut pieces = Pieces { sender, piece: BytesMut::with_capacity(PIECE_BYTES) };
-        // It fails only when nobody reads any more.
+        // It fails only when the reader is gone.
         let _ = encode(&inventory, &mut pieces).and_then(|()| pieces.flush());
     });
     stream::unfold(receiver, async |mut receiver| Some((receiver.recv().await?, receiver))).boxed()
@@ -69,7 +69,7 @@ impl Feed {
     /// The SHA-512 and the size of what was read.
     pub(super) fn finish(self) -> (Digest, u64) {
         let bytes = self.hashers.bytes();
-        (self.hashers.finish().strongest().cloned().expect("one algorithm was asked for"), bytes)
+        (self.hashers.finish().strongest().cloned().expect("one algorithm was requested"), bytes)
     }
 }
 

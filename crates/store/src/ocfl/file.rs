@@ -51,7 +51,7 @@ fn compare(hashers: Hashers, digest: &Digest, size: u64) -> Option<io::Error> {
         return Some(io::Error::new(io::ErrorKind::UnexpectedEof, format!("{bytes} of {size} bytes came")));
     }
     let found = hashers.finish();
-    let found = found.strongest().expect("one algorithm was asked for");
+    let found = found.strongest().expect("one algorithm was requested");
     let why = || format!("its SHA-512 is {found}, and {digest} in the inventory: the content is damaged");
     (found != digest).then(|| io::Error::new(io::ErrorKind::InvalidData, why()))
 }

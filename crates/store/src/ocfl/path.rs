@@ -20,7 +20,7 @@ const MOST_DEPTH: usize = 32;
 /// Why a version cannot have a logical path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// It is not in the form that OCFL asks for.
+    /// It is not in the form that OCFL requires.
     #[error("invalid path {path:?}: {why}")]
     Form {
         /// The path, cut off where it is long.
@@ -144,7 +144,7 @@ pub(super) fn content_name(logical: &str, prefix_bytes: usize) -> String {
 pub(super) fn digest_name(logical: &str) -> String {
     let mut hashers = Hashers::new([Algorithm::Sha256]);
     hashers.update(logical.as_bytes());
-    let digest = hashers.finish().strongest().map(Digest::hex).expect("one algorithm was asked for");
+    let digest = hashers.finish().strongest().map(Digest::hex).expect("one algorithm was requested");
     format!("~{digest}")
 }
 

@@ -10,17 +10,17 @@ use crate::ocfl::object::{INVENTORY, Object, RootState};
 use crate::ocfl::path;
 use crate::store::{Condition, Put};
 
-/// Whose content may be removed that was stored for a version nobody has made yet. A living writer could still come to
+/// Whose content may be removed that was stored for a version that is not made yet. A living writer could still come to
 /// name it, and the store cannot tell one from a dead one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Abandoned {
-    /// Nobody's.
+    /// That of no job.
     None,
     /// That of these jobs, which are known to be over.
     Jobs(Vec<Uuid>),
     /// That of jobs that have written nothing since.
     Since(Timestamp),
-    /// Everybody's: the caller knows that nobody writes to the object, by its lock.
+    /// That of all jobs: the caller knows by its lock that no one writes to the object.
     All,
 }
 
@@ -39,7 +39,7 @@ pub struct Repaired {
 
 impl Object {
     /// Finishes versions that were decided, and removes content that no inventory names: for versions that are made, all
-    /// of it, since nobody can come to name it; for the next version, that of abandoned jobs. Folders that are not named
+    /// of it, since no inventory can come to name it; for the next version, that of abandoned jobs. Folders that are not named
     /// after a job are left alone. Repeating it changes nothing.
     ///
     /// # Errors

@@ -60,7 +60,7 @@ pub enum Begun {
 /// A new version that is being put together: readers see nothing of it before [`Writer::commit`].
 ///
 /// Content that an earlier version has, with the same SHA-512, is not stored again. A writer may be dropped at any time:
-/// what it stored is used by the next one of the same job, or removed by whoever makes this version.
+/// what it stored is used by the next one of the same job, or removed by the writer that makes this version.
 pub struct Writer {
     pub(super) object: Object,
     pub(super) job: Uuid,

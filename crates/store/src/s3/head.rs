@@ -20,7 +20,7 @@ use crate::store::{EntityTag, Item, Properties, UserProperties};
 /// How many bytes S3 keeps of what a user says, names and values together.
 const MOST_METADATA_BYTES: usize = 2048;
 
-/// What S3 says where nobody said a media type.
+/// What S3 answers where no media type was set.
 const NO_TYPE: &str = "binary/octet-stream";
 
 /// Properties, with what only this store knows of them.

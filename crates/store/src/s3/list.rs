@@ -50,7 +50,7 @@ struct Cursor {
 
 pub(super) fn list(inner: Arc<Inner>, space: SpaceName, prefix: &[u8], after: Option<&Key>) -> Listing {
     let root = inner.place.space_prefix(&space);
-    // Of keys behind one that is no text, S3 is asked for those behind the part of it that is.
+    // Of keys behind one that is no text, those behind the part of it that is are requested.
     let start = after.map(|key| format!("{root}{}", text_of(key.as_bytes())));
     let cursor = Cursor {
         root,
@@ -113,7 +113,7 @@ impl Cursor {
         }
     }
 
-    /// Asks for a page, at once and beside whatever else is going on.
+    /// Requests a page, at once and beside whatever else is going on.
     fn fetch(&self, start: Start) -> AbortOnDropHandle<Result<ListObjectsV2Output, ErrorKind>> {
         let inner = Arc::clone(&self.inner);
         let (space, prefix) = (self.space.clone(), format!("{}{}", self.root, text_of(&self.prefix)));
@@ -133,7 +133,7 @@ impl Cursor {
         }))
     }
 
-    /// Takes what a page has, and asks for the next one.
+    /// Takes what a page has, and requests the next one.
     async fn take(&mut self, page: &ListObjectsV2Output) {
         let is_encoded = page.encoding_type() == Some(&EncodingType::Url);
         for object in page.contents() {
@@ -161,7 +161,7 @@ impl Cursor {
         self.is_first = false;
     }
 
-    /// The item of an object; `None` where it is none of those that were asked for.
+    /// The item of an object; `None` where it is none of those that were requested.
     fn listed(&mut self, object: &Object, is_encoded: bool) -> Result<Option<Listed>, ErrorKind> {
         let wrong = |why: String| Err(ErrorKind::Answer(why));
         let Some(name) = object.key() else { return wrong("an object of the listing has no key".to_owned()) };
@@ -180,11 +180,11 @@ impl Cursor {
         }
         self.last = Some(key.clone());
         if let Some(after) = self.after.as_ref().filter(|after| **after >= key) {
-            // Where that is no text, the service was asked for more than was wanted.
+            // Where that is no text, more was requested than was wanted.
             if after.as_str().is_none() {
                 return Ok(None);
             }
-            return wrong(format!("the listing has {key}, and was asked for keys behind {after}"));
+            return wrong(format!("the listing has {key}, and only keys behind {after} were requested"));
         }
         if !key.as_bytes().starts_with(&self.prefix) {
             return Ok(None);

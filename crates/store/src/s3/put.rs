@@ -30,7 +30,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// The next bytes: as many as asked for, or all that are left.
+    /// The next bytes: as many as requested, or all that are left.
     pub(super) async fn fill(&mut self, most: usize) -> Result<Bytes, ErrorKind> {
         let mut part = BytesMut::new();
         while part.len() < most && self.has_more().await? {
@@ -82,7 +82,7 @@ pub(super) async fn pass(put: &Put, size: u64, digests: &Digests) -> Result<(), 
         return Err(aborted());
     }
     if let Some(gate) = &put.gate {
-        gate.pass(size, &asked_for(put, digests)).await.map_err(ErrorKind::Stopped)?;
+        gate.pass(size, &requested(put, digests)).await.map_err(ErrorKind::Stopped)?;
     }
     if put.abort.is_cancelled() { Err(aborted()) } else { Ok(()) }
 }
@@ -91,11 +91,11 @@ pub(super) fn aborted() -> ErrorKind {
     ErrorKind::Stopped("the caller ended it".to_owned())
 }
 
-/// The digests that were expected or asked for.
-pub(super) fn asked_for(put: &Put, digests: &Digests) -> Digests {
-    let is_asked_for =
+/// The digests that were expected or requested.
+pub(super) fn requested(put: &Put, digests: &Digests) -> Digests {
+    let is_requested =
         |digest: &&Digest| put.expected.get(digest.algorithm()).is_some() || put.compute.contains(&digest.algorithm());
-    digests.iter().filter(is_asked_for).cloned().collect()
+    digests.iter().filter(is_requested).cloned().collect()
 }
 
 /// The values of `If-None-Match` and `If-Match`.
@@ -168,7 +168,7 @@ pub(super) async fn put(inner: &Arc<Inner>, item: &Item, chunks: Chunks, put: Pu
     };
     let etag = inner.put_whole(&whole).await?;
     drop(memory);
-    Ok(Written { size, etag, digests: asked_for(&put, &digests) })
+    Ok(Written { size, etag, digests: requested(&put, &digests) })
 }
 
 /// Content that is sent with one request.

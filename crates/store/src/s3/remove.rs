@@ -1,4 +1,4 @@
-//! Deleting items, and uploads in parts that nobody completes.
+//! Deleting items, and uploads in parts that were abandoned.
 
 use aws_sdk_s3::types::EncodingType;
 use jiff::Timestamp;

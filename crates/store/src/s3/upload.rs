@@ -15,7 +15,7 @@ use crate::s3::failure::Failure;
 use crate::s3::head::{Kept, md5_of_tag, tag, text};
 use crate::s3::place::Object;
 use crate::s3::probe::Found;
-use crate::s3::put::{PART, Source, aborted, asked_for, conditions, has_user, pass};
+use crate::s3::put::{PART, Source, aborted, conditions, has_user, pass, requested};
 use crate::store::{Condition, EntityTag, Properties, Put, UserProperties, Written};
 
 /// How many parts of one upload are on their way at once.
@@ -81,7 +81,7 @@ pub(super) async fn upload(
     };
     let completion = Completion { size, digests: &digests, condition: &put.condition, user: &put.user };
     let etag = upload.complete(&completion).await?;
-    Ok(Written { size, etag, digests: asked_for(put, &digests) })
+    Ok(Written { size, etag, digests: requested(put, &digests) })
 }
 
 impl<'a> Upload<'a> {

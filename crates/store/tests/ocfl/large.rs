@@ -21,7 +21,7 @@ const MOST_BYTES_PER_FILE: usize = 2048;
 /// What does not depend on the number of files, in bytes.
 const MOST_BYTES: usize = 64 << 20;
 
-/// The peak of this process's memory since it was asked last, in bytes.
+/// The peak of this process's memory since the last call, in bytes.
 fn peak_bytes() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

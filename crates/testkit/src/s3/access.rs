@@ -1,4 +1,4 @@
-//! Who may ask, and what meets a request once it is clear what it asks for.
+//! Who may make requests, and which faults meet a request once its target is known.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use s3s::auth::{S3Auth, SecretKey};
 use s3s::dto::{Timestamp, TimestampFormat};
 use s3s::{S3Result, s3_error};
 
-use super::exchange::{Asked, Exchange};
+use super::exchange::{Exchange, Target};
 use super::fault::Point;
 use super::state::Shared;
 
@@ -50,7 +50,7 @@ impl S3Access for Checkpoint {
         let exchange = exchange.ok_or_else(|| s3_error!(InternalError, "a request without its exchange"))?;
         self.shared.log.count(&operation);
         let faults = self.shared.faults.meet(&operation, key.as_deref());
-        exchange.begin(Asked { operation, bucket, key, faults });
+        exchange.begin(Target { operation, bucket, key, faults });
         exchange.pause(Point::Arrival).await;
         exchange.check_refused()
     }

@@ -79,7 +79,7 @@ async fn answer(
     parts.extensions.insert(Arc::clone(&exchange));
     let tampered = Tampered::new(SharedBody(Arc::clone(&body)), Direction::Up, Arc::clone(&exchange));
     let result = service.call(Request::from_parts(parts, s3s::Body::http_body(tampered))).await;
-    if exchange.asked().is_none() {
+    if exchange.target().is_none() {
         shared.log.count(REJECTED);
     }
     if exchange.find(|effect| (effect == Effect::CutAnswer).then_some(())).map(|((), armed)| armed.reach()).is_some() {
@@ -124,11 +124,11 @@ async fn answer(
 }
 
 fn log(shared: &Shared, exchange: &Exchange, status: Option<u16>) {
-    let asked = exchange.asked();
+    let target = exchange.target();
     shared.log.keep(Logged {
-        operation: asked.map_or_else(|| REJECTED.to_owned(), |asked| asked.operation.clone()),
-        bucket: asked.and_then(|asked| asked.bucket.clone()),
-        key: asked.and_then(|asked| asked.key.clone()),
+        operation: target.map_or_else(|| REJECTED.to_owned(), |target| target.operation.clone()),
+        bucket: target.and_then(|target| target.bucket.clone()),
+        key: target.and_then(|target| target.key.clone()),
         status,
     });
 }

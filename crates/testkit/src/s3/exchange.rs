@@ -9,9 +9,9 @@ use s3s::{S3Error, S3ErrorCode, S3Result};
 
 use super::fault::{Armed, Effect, PageFault, Point};
 
-/// What is asked for, once the library has found out.
+/// What is requested, once the library has found out.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct Target {
     pub(super) operation: String,
     pub(super) bucket: Option<String>,
     pub(super) key: Option<String>,
@@ -21,21 +21,21 @@ pub(super) struct Asked {
 /// A request on its way.
 #[derive(Debug, Default)]
 pub(super) struct Exchange {
-    asked: OnceLock<Asked>,
+    target: OnceLock<Target>,
     is_cut: AtomicBool,
 }
 
 impl Exchange {
-    pub(super) fn begin(&self, asked: Asked) {
-        self.asked.set(asked).expect("a request is checked once");
+    pub(super) fn begin(&self, target: Target) {
+        self.target.set(target).expect("a request is checked once");
     }
 
-    pub(super) fn asked(&self) -> Option<&Asked> {
-        self.asked.get()
+    pub(super) fn target(&self) -> Option<&Target> {
+        self.target.get()
     }
 
     fn faults(&self) -> impl Iterator<Item = &Armed> {
-        self.asked.get().into_iter().flat_map(|asked| &asked.faults)
+        self.target.get().into_iter().flat_map(|target| &target.faults)
     }
 
     /// The first fault that does something of a kind, with what it does.

@@ -213,8 +213,8 @@ pub(super) enum Encoding {
 }
 
 impl Encoding {
-    pub(super) fn of(asked: Option<&s3s::dto::EncodingType>) -> Self {
-        if asked.is_some_and(|asked| asked.as_str() == "url") { Self::Url } else { Self::Plain }
+    pub(super) fn of(requested: Option<&s3s::dto::EncodingType>) -> Self {
+        if requested.is_some_and(|requested| requested.as_str() == "url") { Self::Url } else { Self::Plain }
     }
 
     pub(super) fn text(self, key: &[u8]) -> String {

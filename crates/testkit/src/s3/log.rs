@@ -1,4 +1,4 @@
-//! What the server was asked for.
+//! The requests that the server answered.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -88,7 +88,7 @@ impl Object {
         self.headers.storage_class.as_ref().map_or(StorageClass::STANDARD, StorageClass::as_str)
     }
 
-    /// The checksum, where it is asked for and the whole content is.
+    /// The checksum, where it is requested with the whole content.
     pub(super) fn shown_checksum(&self, mode: Option<&ChecksumMode>, selection: &Selection) -> Checksum {
         let is_shown = mode.is_some_and(|mode| mode.as_str().eq_ignore_ascii_case(ChecksumMode::ENABLED));
         if is_shown && !selection.is_partial { self.checksum.clone() } else { Checksum::default() }
@@ -109,7 +109,7 @@ impl Object {
     }
 }
 
-/// Which bytes of an object are asked for.
+/// Which bytes of an object are requested.
 pub(super) struct Selection {
     pub(super) range: Range<u64>,
     pub(super) is_partial: bool,
@@ -135,7 +135,7 @@ impl Selection {
         Ok(Self { range, is_partial: true, is_part: part.is_some(), size })
     }
 
-    /// How many parts the object has, where one of them is asked for.
+    /// How many parts the object has, where one of them is requested.
     pub(super) fn parts_count(&self, object: &Object) -> Option<i32> {
         self.is_part.then(|| i32::try_from(object.parts.len()).ok()).flatten().filter(|count| *count > 0)
     }

@@ -37,7 +37,7 @@ fn intent(change: Change, seen: bool, size: bool, known: bool) -> Intent {
 }
 
 fn found(etag: &str, content: &[u8], kept: &[Algorithm], has_properties: bool) -> Found {
-    // A media type that nobody asked for makes no difference.
+    // A media type that was not requested makes no difference.
     let media = Some("application/octet-stream".to_owned());
     let coding = has_properties.then(|| "gzip".to_owned());
     Found::Content(Box::new(Properties {
@@ -151,7 +151,7 @@ fn what_is_settled_says_what_is_there() {
     let done = Settlement::Done { change: Change::Update, etag: etag.clone(), size, digests: all.clone() };
     assert_eq!(decide(&intent(Change::Update, true, true, true), &there), Decision::Settle(done));
 
-    let why = "it was written again, by someone else, and may have been deleted before".to_owned();
+    let why = "it was written again, by another client, and may have been deleted before".to_owned();
     let observed = Settlement::Observed { etag, size, digests: all, why };
     assert_eq!(decide(&intent(Change::Delete, true, false, false), &there), Decision::Settle(observed));
 

@@ -43,7 +43,7 @@ pub(in crate::ocfl) fn measure(inventory: &Inventory) -> (Digest, u64) {
     encode(inventory, &mut measure).expect("memory takes every byte");
     let Measure(hashers) = measure.into_inner().map_err(|_| ()).expect("memory takes every byte");
     let bytes = hashers.bytes();
-    (hashers.finish().strongest().cloned().expect("one algorithm was asked for"), bytes)
+    (hashers.finish().strongest().cloned().expect("one algorithm was requested"), bytes)
 }
 
 struct Measure(Hashers);

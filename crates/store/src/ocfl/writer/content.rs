@@ -18,7 +18,7 @@ use crate::store::{self, Chunks, Condition};
 pub struct NewFile {
     /// Its size in bytes, where it is known; content of another size is refused.
     pub size: Option<u64>,
-    /// Digests that it must have. With a SHA-512, content that the object has already is not read at all: whoever names
+    /// Digests that it must have. With a SHA-512, content that the object has already is not read at all: a caller that names
     /// one has computed it from this content.
     pub expected: Digests,
     /// Opens the content, each time from its first byte. It is read twice where an earlier attempt of the same job left
@@ -121,7 +121,7 @@ impl ContentPut {
     fn done(&self, name: &str, digests: &Digests, size: u64) -> Done {
         Done::Stored {
             content_path: format!("{}{name}", self.folder),
-            digest: digests.get(Algorithm::Sha512).cloned().expect("it was asked for"),
+            digest: digests.get(Algorithm::Sha512).cloned().expect("it was requested"),
             sha256: digests.get(Algorithm::Sha256).cloned(),
             size,
         }
@@ -157,7 +157,7 @@ impl ContentPut {
         if let Some((expected, found)) = expected.difference(&digests) {
             return Err(failed(ErrorKind::Digest { expected: expected.clone(), found: found.clone() }).into());
         }
-        Ok(digests.get(Algorithm::Sha512).cloned().expect("it was asked for"))
+        Ok(digests.get(Algorithm::Sha512).cloned().expect("it was requested"))
     }
 }
 
