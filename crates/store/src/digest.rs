@@ -13,6 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "each is its own name")]
 pub enum Algorithm {
+    Adler32,
     Crc32,
     Crc32c,
     Crc64Nvme,
@@ -34,11 +35,21 @@ struct Spec {
 
 impl Algorithm {
     /// All of them, from the weakest to the strongest.
-    pub const ALL: [Self; 8] =
-        [Self::Crc32, Self::Crc32c, Self::Crc64Nvme, Self::Md5, Self::Sha1, Self::Sha256, Self::Sha384, Self::Sha512];
+    pub const ALL: [Self; 9] = [
+        Self::Adler32,
+        Self::Crc32,
+        Self::Crc32c,
+        Self::Crc64Nvme,
+        Self::Md5,
+        Self::Sha1,
+        Self::Sha256,
+        Self::Sha384,
+        Self::Sha512,
+    ];
 
     fn spec(self) -> Spec {
         let (name, bytes, is_strong) = match self {
+            Self::Adler32 => ("adler32", 4, false),
             Self::Crc32 => ("crc32", 4, false),
             Self::Crc32c => ("crc32c", 4, false),
             Self::Crc64Nvme => ("crc64nvme", 8, false),
@@ -74,7 +85,9 @@ impl fmt::Display for Algorithm {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DigestError {
     /// No algorithm has that name.
-    #[error("unknown algorithm {0:?}; known are crc32, crc32c, crc64nvme, md5, sha1, sha256, sha384 and sha512")]
+    #[error(
+        "unknown algorithm {0:?}; known are adler32, crc32, crc32c, crc64nvme, md5, sha1, sha256, sha384 and sha512"
+    )]
     Algorithm(String),
     /// It has not the form or length that the algorithm's digests have.
     #[error("a {algorithm} digest has {} hexadecimal digits", 2 * bytes)]
@@ -254,6 +267,7 @@ pub struct Hashers {
 }
 
 enum Hasher {
+    Adler(simd_adler32::Adler32),
     Crc(Box<crc_fast::Digest>),
     Md5(Md5),
     Sha(Context),
@@ -262,6 +276,7 @@ enum Hasher {
 impl Hasher {
     fn new(algorithm: Algorithm) -> Self {
         match algorithm {
+            Algorithm::Adler32 => Self::Adler(simd_adler32::Adler32::new()),
             Algorithm::Crc32 => Self::Crc(Box::new(crc_fast::Digest::new(CrcAlgorithm::Crc32IsoHdlc))),
             Algorithm::Crc32c => Self::Crc(Box::new(crc_fast::Digest::new(CrcAlgorithm::Crc32Iscsi))),
             Algorithm::Crc64Nvme => Self::Crc(Box::new(crc_fast::Digest::new(CrcAlgorithm::Crc64Nvme))),
@@ -275,6 +290,7 @@ impl Hasher {
 
     fn update(&mut self, bytes: &[u8]) {
         match self {
+            Self::Adler(hasher) => hasher.write(bytes),
             Self::Crc(hasher) => hasher.update(bytes),
             Self::Md5(hasher) => hasher.update(bytes),
             Self::Sha(hasher) => hasher.update(bytes),
@@ -283,6 +299,7 @@ impl Hasher {
 
     fn finish(self, algorithm: Algorithm) -> Digest {
         let bytes: Box<[u8]> = match self {
+            Self::Adler(hasher) => hasher.finish().to_be_bytes().into(),
             Self::Crc(hasher) => {
                 let all = hasher.finalize().to_be_bytes();
                 all[all.len() - algorithm.spec().bytes..].into()
@@ -328,7 +345,8 @@ mod tests {
     use super::*;
 
     /// From the definitions of the algorithms, and for the CRCs their catalogue: the digest of `123456789`.
-    const KNOWN: [(Algorithm, &str); 8] = [
+    const KNOWN: [(Algorithm, &str); 9] = [
+        (Algorithm::Adler32, "091e01de"),
         (Algorithm::Crc32, "cbf43926"),
         (Algorithm::Crc32c, "e3069283"),
         (Algorithm::Crc64Nvme, "ae8b14860a799888"),
