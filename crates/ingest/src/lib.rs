@@ -1,0 +1,16 @@
+//! What a deposit goes through on its way to a stored object, as far as it needs neither ZooKeeper nor the catalogue.
+//!
+//! From the bytes up:
+//!
+//! - [`name`]: what files may be called; [`url`]: what may be fetched, from where, and how a URL is shown;
+//! - [`kind`]: types of deposits and forms of containers; [`manifest`]: reading, comparing and writing manifests.
+//!
+//! # Invariants
+//! - Everything that comes from a depositor is hostile: sizes, numbers and depths are limited before memory is taken.
+//! - No URL's query, user or password is in an error, a log, or the output of `Debug`.
+//! - What is written to the disk may be written again after a crash at any instruction, with the same result.
+
+pub mod kind;
+pub mod manifest;
+pub mod name;
+pub mod url;

@@ -1,0 +1,124 @@
+//! Names of files that cannot be beside each other, found in time linear in their bytes.
+
+use std::fmt;
+use std::hash::RandomState;
+
+use hashbrown::{Equivalent, HashMap};
+use unicode_normalization::UnicodeNormalization as _;
+
+use super::problem::ProblemKind;
+
+/// How many parts of names are held at most: some hundred megabytes, ten for each file that an object may have.
+const MOST_PARTS: usize = 4_000_000;
+
+/// What is odd about a manifest, and no reason to refuse it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Warning {
+    /// Two names differ only by Unicode normalization. Both files are kept; some file systems show them as one.
+    Normalization {
+        /// The line of the second name.
+        line: u64,
+        /// The line of the first one.
+        first: u64,
+        /// The second name.
+        name: String,
+    },
+    /// A row of a batch has the URL and identifiers of another one: the same object, twice.
+    RepeatedRow {
+        /// The line.
+        line: u64,
+        /// The line of the first one.
+        first: u64,
+    },
+    /// A row has an algorithm without a digest, or a digest without an algorithm: it is not checked.
+    HalfDigest {
+        /// The line.
+        line: u64,
+    },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Normalization { line, first, name } => write!(
+                to,
+                "line {line}: the file name {:?} differs from that of line {first} by Unicode normalization only",
+                crate::name::shown(name)
+            ),
+            Self::RepeatedRow { line, first } => {
+                write!(to, "line {line}: URL and identifiers are those of line {first}")
+            }
+            Self::HalfDigest { line } => {
+                write!(to, "line {line}: an algorithm without a digest or a digest without an algorithm is ignored")
+            }
+        }
+    }
+}
+
+/// The names of an object's files, as a tree of their parts.
+pub(super) struct Names {
+    parts: HashMap<Part, Node, RandomState>,
+    /// The lines of names that are not ASCII, by normal form.
+    normal: HashMap<Box<str>, u64, RandomState>,
+}
+
+#[derive(PartialEq, Eq, Hash)]
+struct Part {
+    folder: u32,
+    name: Box<str>,
+}
+
+#[derive(Hash)]
+struct PartRef<'a> {
+    folder: u32,
+    name: &'a str,
+}
+
+impl Equivalent<Part> for PartRef<'_> {
+    fn equivalent(&self, part: &Part) -> bool {
+        self.folder == part.folder && *self.name == *part.name
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Node {
+    number: u32,
+    /// The line that it came with.
+    line: u64,
+    is_file: bool,
+}
+
+impl Names {
+    pub(super) fn new() -> Self {
+        Self { parts: HashMap::default(), normal: HashMap::default() }
+    }
+
+    /// Adds a valid name; what comes back is the warning that it deserves.
+    pub(super) fn add(&mut self, name: &str, line: u64) -> Result<Option<Warning>, ProblemKind> {
+        let mut folder = 0;
+        let mut parts = name.split('/').peekable();
+        while let Some(part) = parts.next() {
+            let is_file = parts.peek().is_none();
+            match self.parts.get(&PartRef { folder, name: part }) {
+                Some(node) if node.is_file && is_file => return Err(ProblemKind::Repeated(node.line)),
+                Some(node) if node.is_file || is_file => return Err(ProblemKind::Conflict(node.line)),
+                Some(node) => folder = node.number,
+                None => {
+                    if self.parts.len() >= MOST_PARTS {
+                        return Err(ProblemKind::TooManyParts(MOST_PARTS));
+                    }
+                    let number =
+                        u32::try_from(self.parts.len() + 1).map_err(|_| ProblemKind::TooManyParts(MOST_PARTS))?;
+                    self.parts.insert(Part { folder, name: part.into() }, Node { number, line, is_file });
+                    folder = number;
+                }
+            }
+        }
+        if name.is_ascii() {
+            return Ok(None);
+        }
+        let normal: String = name.nfc().collect();
+        let first = *self.normal.entry(normal.into()).or_insert(line);
+        Ok((first != line).then(|| Warning::Normalization { line, first, name: name.to_owned() }))
+    }
+}
