@@ -3,14 +3,19 @@
 //! From the bytes up:
 //!
 //! - [`name`]: what files may be called; [`url`]: what may be fetched, from where, and how a URL is shown;
-//! - [`kind`]: types of deposits and forms of containers; [`manifest`]: reading, comparing and writing manifests.
+//! - [`kind`]: types of deposits and forms of containers; [`manifest`]: reading, comparing and writing manifests;
+//! - [`ark`]: identifiers, and names that are made here; [`profile`]: what holds for a collection's deposits;
+//! - [`space`]: which jobs get room on the working storage.
 //!
 //! # Invariants
 //! - Everything that comes from a depositor is hostile: sizes, numbers and depths are limited before memory is taken.
 //! - No URL's query, user or password is in an error, a log, or the output of `Debug`.
 //! - What is written to the disk may be written again after a crash at any instruction, with the same result.
 
+pub mod ark;
 pub mod kind;
 pub mod manifest;
 pub mod name;
+pub mod profile;
+pub mod space;
 pub mod url;

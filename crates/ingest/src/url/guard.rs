@@ -29,10 +29,12 @@ pub struct HostPatternError {
 }
 
 impl HostPattern {
-    fn matches(&self, host: &Host<&str>, port: u16) -> bool {
-        if self.port.is_some_and(|own| own != port) {
-            return false;
-        }
+    pub(crate) fn matches(&self, host: &Host<&str>, port: u16) -> bool {
+        self.port.is_none_or(|own| own == port) && self.matches_host(host)
+    }
+
+    /// The same for any port.
+    fn matches_host(&self, host: &Host<&str>) -> bool {
         match (&self.host, host) {
             (Host::Domain(own), Host::Domain(host)) => {
                 let host = host.strip_suffix('.').unwrap_or(host);
@@ -108,7 +110,8 @@ pub enum Refusal {
 /// What a profile lets daemons fetch.
 ///
 /// A host of the internal list may have any address but that of a link or of a metadata service: for these the address
-/// itself has to be in the list, because whoever answers for the name could choose them.
+/// itself has to be in the list, because the name's server could choose them. Where the list names a port, no
+/// other port of that host is reached.
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
     hosts: Option<Vec<HostPattern>>,
@@ -137,36 +140,50 @@ impl Guard {
         let (Some(host), Some(port)) = (url.host(), url.port_or_known_default()) else {
             return Err(Refusal::Host(String::new()));
         };
-        let is_listed = self.hosts.as_ref().is_none_or(|hosts| hosts.iter().any(|one| one.matches(&host, port)));
-        if !is_listed && !self.is_internal(&host, port) {
+        let is_internal = self.internal.iter().any(|one| one.matches(&host, port));
+        let is_listed = match &self.hosts {
+            Some(hosts) => hosts.iter().any(|one| one.matches(&host, port)),
+            None => !self.is_internal_host(&host),
+        };
+        if !is_listed && !is_internal {
             return Err(Refusal::Host(name::shown(&host.to_string())));
         }
-        match host {
-            Host::Domain(_) => Ok(()),
-            Host::Ipv4(address) => self.check_address(&host, port, address.into()),
-            Host::Ipv6(address) => self.check_address(&host, port, address.into()),
+        let address: IpAddr = match host {
+            Host::Ipv4(address) => address.into(),
+            Host::Ipv6(address) => address.into(),
+            Host::Domain(_) => return Ok(()),
+        };
+        match classify(address) {
+            Some(class) if !is_internal => {
+                Err(Refusal::Address { host: name::shown(&host.to_string()), address, class })
+            }
+            _ => Ok(()),
         }
     }
 
-    /// Checks an address that the host of a URL has, as the resolver of a connection finds it.
+    /// Checks an address that the host of a URL has, as the resolver of a connection finds it. The URL itself was
+    /// checked before; a resolver does not know its port.
     ///
     /// # Errors
-    /// When the address is not that of a public host, and neither it nor the host is in the internal list.
-    pub fn check_address(&self, host: &Host<&str>, port: u16, address: IpAddr) -> Result<(), Refusal> {
+    /// When the address is not that of a public host, and neither it (for all ports) nor the host is in the internal
+    /// list.
+    pub fn check_address(&self, host: &Host<&str>, address: IpAddr) -> Result<(), Refusal> {
         let Some(class) = classify(address) else { return Ok(()) };
         let literal = match address {
             IpAddr::V4(address) => Host::Ipv4(address),
             IpAddr::V6(address) => Host::Ipv6(address),
         };
         let is_chosen = matches!(class, AddressClass::LinkLocal | AddressClass::Metadata);
-        if self.is_internal(&literal, port) || (!is_chosen && self.is_internal(host, port)) {
+        let is_free = self.internal.iter().any(|one| one.port.is_none() && one.matches_host(&literal));
+        let is_named = self.is_internal_host(host);
+        if is_free || is_named && (!is_chosen || self.is_internal_host(&literal)) {
             return Ok(());
         }
         Err(Refusal::Address { host: name::shown(&host.to_string()), address, class })
     }
 
-    fn is_internal(&self, host: &Host<&str>, port: u16) -> bool {
-        self.internal.iter().any(|pattern| pattern.matches(host, port))
+    fn is_internal_host(&self, host: &Host<&str>) -> bool {
+        self.internal.iter().any(|pattern| pattern.matches_host(host))
     }
 }
 
@@ -245,19 +262,28 @@ mod tests {
 
     #[test]
     fn internal_hosts_may_have_private_addresses_and_no_host_may_choose_those_of_metadata() {
-        let guard = guard(Some(&[]), &["working.internal:8080", "127.0.0.1", "169.254.7.7"]);
-        let at = |host, port, address: &str| guard.check_address(&Host::Domain(host), port, address.parse().unwrap());
-        assert!(passes(&guard, "http://working.internal:8080/"));
-        assert!(!passes(&guard, "http://working.internal/"));
-        assert!(passes(&guard, "http://127.0.0.1:9/"));
-        assert!(!passes(&guard, "http://127.0.0.2:9/"));
-        assert_eq!(at("working.internal", 8080, "10.0.0.1"), Ok(()));
-        assert!(at("working.internal", 80, "10.0.0.1").is_err());
-        assert!(at("evil.example", 8080, "10.0.0.1").is_err());
-        assert!(at("working.internal", 8080, "169.254.169.254").is_err());
-        assert_eq!(at("working.internal", 8080, "169.254.7.7"), Ok(()));
-        assert_eq!(at("evil.example", 80, "8.8.8.8"), Ok(()));
-        let refused = at("evil.example", 80, "::1").unwrap_err().to_string();
-        assert!(refused.contains("evil.example has the loopback address ::1"), "{refused}");
+        let hosts = ["working.internal:8080", "127.0.0.1:9", "10.0.0.9", "169.254.7.7:80"];
+        let at =
+            |guard: &Guard, host, address: &str| guard.check_address(&Host::Domain(host), address.parse().unwrap());
+        for guard in [guard(Some(&[]), &hosts), guard(None, &hosts)] {
+            for url in ["http://working.internal:8080/", "http://127.0.0.1:9/", "https://10.0.0.9/"] {
+                assert!(passes(&guard, url), "{url}");
+            }
+            // Neither another port of an internal host, nor the same port of another one.
+            for url in
+                ["http://working.internal/", "http://127.0.0.1/", "http://127.0.0.2:9/", "http://169.254.7.7:81/"]
+            {
+                assert!(!passes(&guard, url), "{url}");
+            }
+            assert_eq!(at(&guard, "working.internal", "10.0.0.1"), Ok(()));
+            assert!(at(&guard, "working.internal", "169.254.169.254").is_err());
+            assert_eq!(at(&guard, "working.internal", "169.254.7.7"), Ok(()));
+            assert!(at(&guard, "evil.example", "10.0.0.1").is_err());
+            assert!(at(&guard, "evil.example", "127.0.0.1").is_err());
+            assert_eq!(at(&guard, "evil.example", "10.0.0.9"), Ok(()));
+            assert_eq!(at(&guard, "evil.example", "8.8.8.8"), Ok(()));
+            let refused = at(&guard, "evil.example", "::1").unwrap_err().to_string();
+            assert!(refused.contains("evil.example has the loopback address ::1"), "{refused}");
+        }
     }
 }

@@ -1,0 +1,186 @@
+//! The keys of a profile's file, and their checks.
+
+use std::fmt::Display;
+use std::path::Path;
+use std::str::FromStr;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_saphyr::Spanned;
+
+use super::{Credentials, LAST_PRIORITY, Minter, Profile, ProfileError};
+use crate::name::shown;
+use crate::url::ContentUrl;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Keys {
+    name: Spanned<String>,
+    #[serde(default)]
+    collections: Vec<Spanned<String>>,
+    owner: Spanned<String>,
+    store: Spanned<String>,
+    account: Option<Spanned<String>>,
+    space: Option<Spanned<String>>,
+    node: Option<u32>,
+    minter: MinterKeys,
+    #[serde(default)]
+    notification: NotificationKeys,
+    callback: Option<Spanned<String>>,
+    priority: Option<Spanned<u64>>,
+    hosts: Option<Vec<Spanned<String>>>,
+    #[serde(default)]
+    internal_hosts: Vec<Spanned<String>>,
+    credentials_file: Option<Spanned<String>>,
+    #[serde(default)]
+    report: ReportKeys,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MinterKeys {
+    kind: Spanned<String>,
+    shoulder: Spanned<String>,
+    url: Option<Spanned<String>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NotificationKeys {
+    #[serde(default)]
+    addresses: Vec<Spanned<String>>,
+    #[serde(default)]
+    queued: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReportKeys {
+    #[serde(default = "yes")]
+    mail: bool,
+    #[serde(default)]
+    suppress: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Default for ReportKeys {
+    fn default() -> Self {
+        Self { mail: true, suppress: false }
+    }
+}
+
+/// Parses YAML; an error has the line, and one line of text.
+pub(super) fn yaml<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, ProfileError> {
+    let text = std::str::from_utf8(bytes).map_err(|_| ProfileError::new(path, 0, "it is not UTF-8"))?;
+    let options = serde_saphyr::options! { with_snippet: false };
+    let parsed: Result<Option<T>, _> = serde_saphyr::from_str_with_options(text, options);
+    let parsed = parsed.map_err(|error| {
+        let line = error.location().map_or(0, |location| location.line());
+        let why = match &error {
+            serde_saphyr::Error::SerdeUnknownField { field, expected, .. } => {
+                format!("the key {:?} is unknown; expected one of {}", shown(field), expected.join(", "))
+            }
+            // Without the value, which may be a password in the wrong place.
+            serde_saphyr::Error::SerdeInvalidType { expected, .. }
+            | serde_saphyr::Error::SerdeInvalidValue { expected, .. } => format!("expected {expected} here"),
+            other if other.render().starts_with("invalid u") => "expected a whole number here".to_owned(),
+            other => shown(&other.render().split_whitespace().collect::<Vec<_>>().join(" ")),
+        };
+        ProfileError::new(path, line, why)
+    })?;
+    parsed.ok_or_else(|| ProfileError::new(path, 0, "it is empty"))
+}
+
+/// Parses the value of a key.
+fn value<T: FromStr<Err: Display>>(path: &Path, key: &str, text: &Spanned<String>) -> Result<T, ProfileError> {
+    let line = text.referenced.line();
+    text.value.parse().map_err(|error: T::Err| ProfileError::new(path, line, format!("{key}: {error}")))
+}
+
+fn values<T: FromStr<Err: Display>>(path: &Path, key: &str, all: &[Spanned<String>]) -> Result<Vec<T>, ProfileError> {
+    all.iter().map(|text| value(path, key, text)).collect()
+}
+
+/// A URL of a service: no query and no local file.
+fn service(path: &Path, key: &str, text: &Spanned<String>) -> Result<ContentUrl, ProfileError> {
+    let url: ContentUrl = value(path, key, text)?;
+    if url.is_file() || url.has_query() {
+        let why = format!("{key}: use an https or http URL without a query");
+        return Err(ProfileError::new(path, text.referenced.line(), why));
+    }
+    Ok(url)
+}
+
+impl Profile {
+    /// Checks the content of a file; `read` gives that of another one by its path.
+    pub(super) fn parse(
+        path: &Path,
+        bytes: &[u8],
+        mut read: impl FnMut(&Path) -> Result<Vec<u8>, ProfileError>,
+    ) -> Result<Self, ProfileError> {
+        let keys: Keys = yaml(path, bytes)?;
+        let line = |text: &Spanned<String>| text.referenced.line();
+        let name = value(path, "name", &keys.name)?;
+        let priority = keys.priority.map(|priority| {
+            let fits = u8::try_from(priority.value).ok().filter(|number| *number <= LAST_PRIORITY);
+            let why = "priority: use a number from 0 (most urgent) to 99";
+            fits.ok_or_else(|| ProfileError::new(path, priority.referenced.line(), why))
+        });
+        for address in &keys.notification.addresses {
+            let is_plain = |char: char| !char.is_control() && !char.is_whitespace() && !"<>,;\"".contains(char);
+            let parts = address.value.split_once('@').filter(|(user, host)| !user.is_empty() && !host.is_empty());
+            if parts.is_none() || !address.value.chars().all(is_plain) || address.value.matches('@').count() != 1 {
+                let why = format!("notification: {:?} is not a mail address", shown(&address.value));
+                return Err(ProfileError::new(path, line(address), why));
+            }
+        }
+        let credentials = match &keys.credentials_file {
+            None => Credentials::default(),
+            Some(file) if file.value.is_empty() => {
+                return Err(ProfileError::new(path, line(file), "credentials_file is empty"));
+            }
+            Some(file) => {
+                let beside = path.parent().unwrap_or(Path::new("")).join(&file.value);
+                Credentials::parse(&beside, &read(&beside)?)?
+            }
+        };
+        Ok(Self {
+            collections: values(path, "collections", &keys.collections)?,
+            owner: value(path, "owner", &keys.owner)?,
+            store: value(path, "store", &keys.store)?,
+            account: match &keys.account {
+                // It has the form of a space's name, too.
+                Some(account) => value::<queuekeeper_store::SpaceName>(path, "account", account)?.to_string(),
+                None => keys.name.value.clone(),
+            },
+            space: value(path, "space", keys.space.as_ref().unwrap_or(&keys.name))?,
+            node: keys.node.unwrap_or(1),
+            minter: minter(path, &keys.minter)?,
+            addresses: keys.notification.addresses.into_iter().map(|address| address.value).collect(),
+            is_mailed_when_queued: keys.notification.queued,
+            callback: keys.callback.as_ref().map(|url| service(path, "callback", url)).transpose()?,
+            fixed_priority: priority.transpose()?,
+            hosts: keys.hosts.as_deref().map(|hosts| values(path, "hosts", hosts)).transpose()?,
+            internal_hosts: values(path, "internal_hosts", &keys.internal_hosts)?,
+            credentials,
+            is_report_mailed: keys.report.mail,
+            is_success_suppressed: keys.report.suppress,
+            name,
+        })
+    }
+}
+
+fn minter(path: &Path, keys: &MinterKeys) -> Result<Minter, ProfileError> {
+    let shoulder = value(path, "minter: shoulder", &keys.shoulder)?;
+    let refuse = |why: &str| Err(ProfileError::new(path, keys.kind.referenced.line(), format!("minter: {why}")));
+    match (keys.kind.value.as_str(), &keys.url) {
+        ("noid", None) => Ok(Minter::Noid(shoulder)),
+        ("noid", Some(_)) => refuse("noid has no url"),
+        ("ezid", Some(url)) => Ok(Minter::Ezid { shoulder, url: service(path, "minter: url", url)? }),
+        ("ezid", None) => refuse("ezid needs the url of the service"),
+        _ => refuse("kind is neither noid nor ezid"),
+    }
+}
