@@ -6,6 +6,8 @@
 
 pub mod certs;
 pub mod faulty;
+mod flush;
+pub mod origin;
 pub mod postgres;
 pub mod process;
 pub mod proxy;

@@ -18,7 +18,6 @@ mod condition;
 mod connection;
 mod exchange;
 mod fault;
-mod flush;
 mod host;
 mod intake;
 mod listing;

@@ -20,10 +20,10 @@ use tokio_rustls::TlsAcceptor;
 
 use super::exchange::Exchange;
 use super::fault::{Effect, Point};
-use super::flush::{Flushes, Flushing};
 use super::log::{Logged, REJECTED};
 use super::state::Shared;
 use super::tamper::{Direction, SharedBody, Tampered};
+use crate::flush::{Flushes, Flushing};
 
 /// Accepts connections until the end; each has a task, which the tracker knows.
 pub(super) async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, service: S3Service, shared: Arc<Shared>) {

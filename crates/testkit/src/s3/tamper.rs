@@ -12,7 +12,7 @@ use s3s::StdError;
 
 use super::exchange::Exchange;
 use super::fault::{Armed, Effect, Point};
-use super::flush::Flushes;
+use crate::flush::Flushes;
 
 /// The direction in which a body goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,31 +11,31 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// How often a connection was flushed.
 #[derive(Debug, Default)]
-pub(super) struct Flushes {
+pub(crate) struct Flushes {
     count: AtomicU64,
     waker: AtomicWaker,
 }
 
 impl Flushes {
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.count.load(Ordering::Acquire)
     }
 
     /// Waits until it was flushed more often than so.
-    pub(super) fn poll_more(&self, count: u64, cx: &Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_more(&self, count: u64, cx: &Context<'_>) -> Poll<()> {
         self.waker.register(cx.waker());
         if self.count() > count { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
 /// A connection whose flushes are counted.
-pub(super) struct Flushing<S> {
+pub(crate) struct Flushing<S> {
     stream: S,
     flushes: Arc<Flushes>,
 }
 
 impl<S> Flushing<S> {
-    pub(super) fn new(stream: S, flushes: Arc<Flushes>) -> Self {
+    pub(crate) fn new(stream: S, flushes: Arc<Flushes>) -> Self {
         Self { stream, flushes }
     }
 }

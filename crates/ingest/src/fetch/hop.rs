@@ -1,0 +1,86 @@
+//! Requests, and the redirects that answer them.
+
+use reqwest::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, HeaderMap, HeaderValue, LOCATION, RANGE};
+use reqwest::{Method, Response, StatusCode};
+
+use super::{Cause, Fetcher};
+use crate::url::ContentUrl;
+
+/// How many redirects are followed.
+const MOST_REDIRECTS: u32 = 5;
+
+impl Fetcher {
+    /// Sends a request, and follows redirects, each of which is checked as the first URL. Credentials go to the host
+    /// that they are for, and to no other one.
+    pub(super) async fn send(&self, method: Method, url: &ContentUrl, headers: HeaderMap) -> Result<Response, Cause> {
+        if url.is_file() {
+            return Err(Cause::LocalFile);
+        }
+        let mut at = url.reveal().clone();
+        for _ in 0..=MOST_REDIRECTS {
+            self.guard.check(&at)?;
+            let mut request = self.client.request(method.clone(), at.clone()).headers(headers.clone());
+            // Content is kept as it is, and its size and digest are those of its bytes.
+            request = request.header(ACCEPT_ENCODING, "identity");
+            if let Some(login) = self.credentials.login(&at) {
+                request = request.basic_auth(login.username(), Some(login.reveal_password()));
+            }
+            let response = request.send().await.map_err(|error| Cause::of(&error))?;
+            if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+                return Ok(response);
+            }
+            let to = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
+            let to = to.ok_or(Cause::Redirect("the origin redirects, but does not say where"))?;
+            at = at.join(to).map_err(|_| Cause::Redirect("the origin redirects to what is no URL"))?;
+        }
+        Err(Cause::Redirect("the origin redirects more than 5 times"))
+    }
+
+    pub(super) async fn ask_size(&self, url: &ContentUrl) -> Result<Option<u64>, Cause> {
+        let head = self.send(Method::HEAD, url, HeaderMap::new()).await?;
+        if head.status().is_success()
+            && let Some(size) = length(head.headers())
+        {
+            return Ok(Some(size));
+        }
+        // Presigned URLs are signed for one method, and programs behind others know no `HEAD`.
+        if head.status().is_server_error() && head.status() != StatusCode::NOT_IMPLEMENTED {
+            return Err(Cause::status(head.status(), head.headers()));
+        }
+        let first = HeaderMap::from_iter([(RANGE, HeaderValue::from_static("bytes=0-0"))]);
+        let get = self.send(Method::GET, url, first).await?;
+        match get.status() {
+            StatusCode::PARTIAL_CONTENT => Ok(Part::of(get.headers()).and_then(|part| part.total)),
+            // There is no first byte.
+            StatusCode::RANGE_NOT_SATISFIABLE => Ok(Some(0)),
+            status if status.is_success() => Ok(length(get.headers())),
+            status => Err(Cause::status(status, get.headers())),
+        }
+    }
+}
+
+/// The length of a body as its header says.
+pub(super) fn length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// The length of all by an answer that brings no part: `Content-Range: bytes */TOTAL`.
+pub(super) fn whole(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_RANGE)?.to_str().ok()?.strip_prefix("bytes */")?.parse().ok()
+}
+
+/// The part of the content that an answer brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) start: u64,
+    pub(super) total: Option<u64>,
+}
+
+impl Part {
+    /// By `Content-Range: bytes START-END/TOTAL`.
+    pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
+        let (range, total) = headers.get(CONTENT_RANGE)?.to_str().ok()?.strip_prefix("bytes ")?.split_once('/')?;
+        let start = range.split_once('-')?.0.parse().ok()?;
+        Some(Self { start, total: if total == "*" { None } else { Some(total.parse().ok()?) } })
+    }
+}

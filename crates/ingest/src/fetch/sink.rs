@@ -1,0 +1,168 @@
+//! Where content goes: a thread writes and digests it while more arrives.
+
+use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use queuekeeper_store::{Algorithm, Digests, Hashers};
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use super::{Cause, Expected, algorithms};
+use crate::place::{self, Partial, Place};
+
+/// How many chunks of the network may wait for the disk. One has some hundred kilobytes at most.
+const CHUNKS: usize = 32;
+
+/// The temporary file of a name, with the digests of what is in it.
+pub(super) struct Sink {
+    place: Arc<Place>,
+    algorithms: Vec<Algorithm>,
+    written: Arc<AtomicU64>,
+    bytes: u64,
+    state: State,
+}
+
+enum State {
+    Idle(Idle),
+    Writing(mpsc::Sender<Bytes>, JoinHandle<io::Result<Idle>>),
+    /// A write has failed.
+    Failed,
+}
+
+struct Idle {
+    partial: Partial,
+    hashers: Hashers,
+}
+
+impl Sink {
+    /// Opens the temporary file; what is in it is only of use where digests are expected.
+    pub(super) async fn open(
+        place: &Arc<Place>,
+        path: &str,
+        expected: &Expected,
+        written: &Arc<AtomicU64>,
+    ) -> io::Result<Self> {
+        let algorithms = algorithms(expected);
+        let (at, path, own, expected) = (Arc::clone(place), path.to_owned(), algorithms.clone(), expected.clone());
+        let idle = spawn_blocking(move || {
+            let mut hashers = Hashers::new(own.iter().copied());
+            if expected.digests.is_empty() {
+                return at.begin(&path).map(|partial| Idle { partial, hashers });
+            }
+            let partial = at.resume(&path)?;
+            let most = expected.size.unwrap_or(expected.most_bytes);
+            if partial.file().metadata()?.len() > most {
+                partial.file().set_len(0)?;
+            }
+            place::hash(partial.file(), &mut hashers)?;
+            Ok(Idle { partial, hashers })
+        });
+        let idle = idle.await.map_err(io::Error::other)??;
+        let bytes = idle.hashers.bytes();
+        written.store(bytes, Ordering::Relaxed);
+        let (place, written) = (Arc::clone(place), Arc::clone(written));
+        Ok(Self { place, algorithms, written, bytes, state: State::Idle(idle) })
+    }
+
+    /// How many bytes there are.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Takes the next bytes.
+    pub(super) async fn write(&mut self, chunk: Bytes) -> io::Result<()> {
+        let bytes = chunk.len() as u64;
+        if let State::Idle(_) = self.state {
+            let State::Idle(idle) = std::mem::replace(&mut self.state, State::Failed) else { return Ok(()) };
+            let (sender, receiver) = mpsc::channel(CHUNKS);
+            let written = Arc::clone(&self.written);
+            self.state = State::Writing(sender, spawn_blocking(move || write_all(idle, receiver, &written)));
+        }
+        let is_taken = match &self.state {
+            State::Writing(sender, _) => sender.send(chunk).await.is_ok(),
+            State::Idle(_) | State::Failed => false,
+        };
+        if !is_taken {
+            self.settle().await?;
+            return Err(io::Error::other("the file was not written"));
+        }
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    /// Waits until all bytes are in the file.
+    pub(super) async fn settle(&mut self) -> io::Result<()> {
+        match std::mem::replace(&mut self.state, State::Failed) {
+            State::Idle(idle) => self.state = State::Idle(idle),
+            State::Writing(sender, task) => {
+                drop(sender);
+                self.state = State::Idle(task.await.map_err(io::Error::other)??);
+            }
+            State::Failed => {}
+        }
+        Ok(())
+    }
+
+    async fn idle(&mut self) -> io::Result<&mut Idle> {
+        self.settle().await?;
+        match &mut self.state {
+            State::Idle(idle) => Ok(idle),
+            State::Writing(..) | State::Failed => Err(io::Error::other("the file could not be written before")),
+        }
+    }
+
+    /// Begins with an empty file again.
+    pub(super) async fn restart(&mut self) -> io::Result<()> {
+        let hashers = Hashers::new(self.algorithms.iter().copied());
+        let idle = self.idle().await?;
+        let mut file = idle.partial.file();
+        file.set_len(0)?;
+        file.seek(SeekFrom::Start(0))?;
+        idle.hashers = hashers;
+        self.bytes = 0;
+        self.written.store(0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The digests of all that has come, compared with what was expected. Afterwards the file is published, begun again
+    /// or given up.
+    pub(super) fn check(&mut self, expected: &Expected) -> Result<Digests, Cause> {
+        let State::Idle(idle) = &mut self.state else {
+            return Err(Cause::Disk(io::Error::other("the file could not be written before")));
+        };
+        let digests = std::mem::replace(&mut idle.hashers, Hashers::new([])).finish();
+        if let Some(expected) = expected.size.filter(|size| *size != self.bytes) {
+            return Err(Cause::Size { expected, found: self.bytes });
+        }
+        match expected.digests.difference(&digests) {
+            Some((expected, found)) => Err(Cause::Digest { expected: expected.clone(), found: found.clone() }),
+            None => Ok(digests),
+        }
+    }
+
+    /// Lets the file appear under its name.
+    pub(super) async fn publish(self, path: &str) -> io::Result<()> {
+        let State::Idle(idle) = self.state else { return Err(io::Error::other("the file is still being written")) };
+        let (place, path) = (self.place, path.to_owned());
+        spawn_blocking(move || place.publish_durably(&idle.partial, &path)).await.map_err(io::Error::other)?
+    }
+
+    /// Removes what cannot become right.
+    pub(super) async fn discard(self, path: &str) {
+        let (place, path) = (self.place, path.to_owned());
+        drop(self.state);
+        // What stays is replaced by the next attempt, or removed with the job's directory.
+        let _ = spawn_blocking(move || place.discard(&path)).await;
+    }
+}
+
+fn write_all(mut idle: Idle, mut chunks: mpsc::Receiver<Bytes>, written: &AtomicU64) -> io::Result<Idle> {
+    while let Some(chunk) = chunks.blocking_recv() {
+        idle.partial.file().write_all(&chunk)?;
+        idle.hashers.update(&chunk);
+        written.store(idle.hashers.bytes(), Ordering::Relaxed);
+    }
+    Ok(idle)
+}
