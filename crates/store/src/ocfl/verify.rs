@@ -96,15 +96,15 @@ impl Object {
         for number in 1..=head {
             self.verify_version(number, &digest, &states, &mut verified).await?;
         }
-        let inventory = self.load_again([INVENTORY.to_owned(), format!("v{head}/{INVENTORY}")], &digest).await?;
+        let inventory = self.load_again([INVENTORY, &format!("v{head}/{INVENTORY}")], &digest).await?;
         self.verify_items(&inventory, &mut verified).await?;
         self.verify_content(&inventory, &mut verified).await?;
         Ok(verified)
     }
 
     /// The inventory with this digest, from the first of some files that has it: a writer may have replaced the root's.
-    async fn load_again(&self, files: [String; 2], digest: &Digest) -> Result<Inventory, OcflError> {
-        for file in &files {
+    async fn load_again(&self, files: [&str; 2], digest: &Digest) -> Result<Inventory, OcflError> {
+        for file in files {
             if let Some((_, Ok((inventory, found)))) = self.load(file).await?
                 && found == *digest
             {
@@ -112,7 +112,7 @@ impl Object {
             }
         }
         let why = "it was replaced during the verification; verify the object again";
-        Err(self.broken(&self.item(&files[0]), why))
+        Err(self.broken(&self.item(files[0]), why))
     }
 
     async fn verify_sidecar(&self, file: &str, digest: &Digest, verified: &mut Verified) -> Result<(), OcflError> {

@@ -1,5 +1,7 @@
 //! Changes in a bucket of S3 through the audited store, stopped at each request and at each write of the audit log.
 
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

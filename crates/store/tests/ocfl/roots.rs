@@ -43,13 +43,17 @@ async fn check(store: Arc<dyn Store>, plant: impl Fn(&str)) {
     let large = root.object("ark:/99999/large").unwrap();
     make(&large, job(1), &wanted).await.unwrap();
     expected.push((large.root().to_owned(), large.id().to_owned()));
-    (0..2500).for_each(|number| plant(&format!("{}/v1/content/{number}", large.root())));
+    for number in 0..2500 {
+        plant(&format!("{}/v1/content/{number}", large.root()));
+    }
     expected.sort();
 
     // Beside an object, and where the search for what follows it begins anew; at no object's place; too high up.
     let beside = format!("{}0", large.root());
     let others = [beside.as_str(), "zzz/zzz/zzz/wrong/file", "stray"];
-    others.iter().for_each(|key| plant(key));
+    for key in others {
+        plant(key);
+    }
     let (objects, mut left) = found(&root, None).await;
     assert_eq!(objects, expected);
     left.sort();
