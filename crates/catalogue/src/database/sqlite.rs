@@ -19,10 +19,6 @@ const QUEUE_LIMIT: Duration = Duration::from_mins(1);
 /// Lists of pages and workers; more would only contend for two cores.
 const READERS: u32 = 4;
 
-/// How much of the database each reader keeps in memory, in KiB. The inner pages of the indexes of 10^7 objects have some
-/// 5 MB, and the usual 2 MB would read some of them again for each page of a list.
-const CACHE_KIB: u32 = 16 << 10;
-
 /// What the bytes 68 to 71 of the file are: "qkca".
 pub(crate) const APPLICATION_ID: i64 = 0x716b_6361;
 
@@ -64,8 +60,7 @@ pub(super) async fn connect(path: &Path, place: &Arc<str>) -> Result<(Pool<Sqlit
     let writing = options.clone().journal_mode(SqliteJournalMode::Wal);
     let writer = pool(1, QUEUE_LIMIT).connect_lazy_with(writing);
     switch_to_wal(&writer, place).await?;
-    let reading = options.pragma("query_only", "ON").pragma("cache_size", format!("-{CACHE_KIB}"));
-    let readers = pool(READERS, QUEUE_LIMIT).connect_lazy_with(reading);
+    let readers = pool(READERS, QUEUE_LIMIT).connect_lazy_with(options.pragma("query_only", "ON"));
     Ok((writer, readers))
 }
 
