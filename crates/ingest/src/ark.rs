@@ -21,7 +21,7 @@ const ALPHABET: &[u8; 29] = b"0123456789bcdfghjkmnpqrstvwxz";
 /// million is taken.
 const DIGITS: usize = 10;
 
-/// The longest ARK, in bytes: what the specification asks everyone to take.
+/// The longest ARK, in bytes: what the specification requires every resolver to accept.
 const MOST_BYTES: usize = 255;
 
 /// An ARK in normal form: `ark:/NAAN/NAME` without hyphens.

@@ -1,9 +1,9 @@
-//! Fetching a file over HTTP: in pieces where it breaks off, checked while it streams, from nowhere but where the
-//! [`Guard`](crate::url::Guard) lets it.
+//! Fetching a file over HTTP: in pieces where it breaks off, checked while it streams, from where the
+//! [`Guard`](crate::url::Guard) allows.
 //!
 //! A [`Fetcher`] is that of a profile. It tries again what may pass within seconds, as its [`RetryPolicy`] says; what
-//! lasts longer is for the daemon, which gives its worker back: [`FetchError::is_temporary`] and
-//! [`FetchError::retry_after`] tell.
+//! lasts longer is for the daemon, which gives its worker back: see [`FetchError::is_temporary`] and
+//! [`FetchError::retry_after`].
 
 mod attempt;
 mod error;
@@ -44,7 +44,7 @@ pub struct Settings {
     pub connect: Duration,
     /// How long an origin may be silent.
     pub silence: Duration,
-    /// How often it is tried again before the daemon is told.
+    /// How often it is tried again before the error is returned.
     pub retries: RetryPolicy,
 }
 

@@ -110,7 +110,7 @@ impl FromStr for DepositType {
     }
 }
 
-/// The form of a container, which its name tells.
+/// The form of a container, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ContainerFormat {
     /// An archive of files.

@@ -30,6 +30,8 @@ mod tests;
 pub use add::AddWriter;
 pub use conceal::conceal_queries;
 pub use contents::{Contents, Difference, FoundFile};
+pub(crate) use lines::{Line, Lines};
+pub(crate) use names::Names;
 pub use names::Warning;
 pub use problem::{MOST_PROBLEMS, ManifestError, Problem, ProblemKind};
 pub use profile::ManifestProfile;

@@ -59,7 +59,7 @@ pub struct Profile {
     pub minter: Minter,
     /// The addresses that reports go to where a deposit names none.
     pub addresses: Vec<String>,
-    /// Whether these are told when a submission was queued.
+    /// Whether these also get a mail when a submission was queued.
     pub is_mailed_when_queued: bool,
     /// The URL that completed jobs are reported to.
     pub callback: Option<ContentUrl>,

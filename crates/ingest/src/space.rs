@@ -34,7 +34,7 @@ impl Default for Rules {
     }
 }
 
-/// The volume as it is, and who holds how much of it.
+/// The volume as it is, and which jobs hold how much of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Volume<Id> {
     /// Its size in bytes.
@@ -218,11 +218,11 @@ pub fn decide<Id: Copy + Ord>(rules: &Rules, volume: &Volume<Id>, waiting: &[Wai
 
 /// Extends grants, the oldest job's first. What comes back is the oldest one that waits, where its patience has ended.
 fn extend<Id: Copy + Ord>(round: &mut Round<Id>, rules: &Rules, volume: &Volume<Id>, capacity: u64) -> Option<Id> {
-    let mut asking: Vec<_> =
+    let mut extending: Vec<_> =
         volume.grants.iter().filter_map(|grant| Some((grant, grant.extension.filter(|bytes| *bytes > 0)?))).collect();
-    asking.sort_by_key(|(grant, _)| (Reverse(grant.age), grant.job));
+    extending.sort_by_key(|(grant, _)| (Reverse(grant.age), grant.job));
     let (mut last, mut reserved) = (None, None);
-    for (grant, needed) in &asking {
+    for (grant, needed) in &extending {
         let all = grant.bytes.saturating_add(*needed);
         if all > capacity {
             round.failed.push((grant.job, Failure::NeverFits { needed: all, capacity }));

@@ -1,8 +1,8 @@
 //! URLs of content: which are taken, which hosts and addresses may be reached, and how a URL is shown.
 //!
-//! A URL comes from a depositor, and so does the answer that redirects to another one, and so may the name server that
-//! says which address a host has. So a [`Guard`] is asked three times: for the URL, for each address that its host
-//! resolves to, and again for both at each redirect.
+//! A depositor chooses the URL, the answer that redirects to another one, and possibly the name server that resolves the
+//! host. So a [`Guard`] checks three times: the URL, each address that its host resolves to, and again both at each
+//! redirect.
 
 mod address;
 mod guard;

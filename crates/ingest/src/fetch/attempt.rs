@@ -11,7 +11,7 @@ pub(super) struct Attempt<'a> {
     pub(super) fetcher: &'a Fetcher,
     pub(super) url: &'a ContentUrl,
     pub(super) expected: &'a Expected,
-    /// What tells whether the content is still the same, from the attempt before.
+    /// The entity tag or date of the content, from the attempt before.
     pub(super) validator: &'a mut Option<HeaderValue>,
 }
 
@@ -24,7 +24,7 @@ impl Attempt<'_> {
     }
 
     async fn receive(self, sink: &mut Sink) -> Result<Option<String>, Cause> {
-        // Without either, nothing would tell that two parts are not of one content.
+        // Without either, two parts of different contents would go unnoticed.
         if sink.bytes() > 0 && self.validator.is_none() && self.expected.digests.is_empty() {
             sink.restart().await.map_err(Cause::Disk)?;
         }
@@ -50,7 +50,9 @@ impl Attempt<'_> {
                 Some(part) if part.start == offset => part.total,
                 _ => return Err(Cause::Answer("the origin sends another part than was requested")),
             },
-            (StatusCode::PARTIAL_CONTENT, 0) => return Err(Cause::Answer("the origin sends a part, unasked")),
+            (StatusCode::PARTIAL_CONTENT, 0) => {
+                return Err(Cause::Answer("the origin sends a part, although all was requested"));
+            }
             // There is nothing behind what came: it is all.
             (StatusCode::RANGE_NOT_SATISFIABLE, 1..) if whole(response.headers()) == Some(offset) => return Ok(None),
             (StatusCode::RANGE_NOT_SATISFIABLE, 1..) => {

@@ -11,7 +11,7 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 
 use crate::url::{ContentUrl, Refusal};
 
-/// The longest wait that an origin may ask for.
+/// The longest wait that an origin may request.
 const LONGEST_WAIT: Duration = Duration::from_hours(24);
 
 /// A file was not fetched: one sentence, without the URL's query.
@@ -91,7 +91,8 @@ impl FetchError {
         &self.cause
     }
 
-    /// Whether it may go another time without anyone's doing. A full disk or a broken one is neither: it fails no job.
+    /// Whether another attempt may succeed by itself. [`Cause::Disk`] is not temporary here, but no fault of the deposit
+    /// either: the daemon keeps the job and reports the disk.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         match &self.cause {

@@ -24,7 +24,7 @@ impl Resolve for GuardedResolver {
         let guard = Arc::clone(&self.guard);
         Box::pin(async move {
             let (mut allowed, mut refused): (Vec<SocketAddr>, Option<Refusal>) = (Vec::new(), None);
-            // The port is set by who connects.
+            // The connector sets the port.
             for address in tokio::net::lookup_host((name.as_str(), 0)).await? {
                 match guard.check_address(&Host::Domain(name.as_str()), address.ip()) {
                     Ok(()) => allowed.push(address),

@@ -168,7 +168,7 @@ async fn content_that_changes_between_attempts_is_never_mixed() {
         assert!(std::fs::read(fixture.file()).unwrap() == new);
         std::fs::remove_file(fixture.file()).unwrap();
     }
-    // Where nothing but the digest tells.
+    // Where only the digest differs.
     fixture.origin.serve_without_tag("/g", old);
     fixture.origin.fail("/g", [OriginFault::Cut(20_000), OriginFault::Replace(new.clone().into())]);
     fixture.fetch("/g", &Expected { size: None, ..exactly(&new) }).await.unwrap();
@@ -245,8 +245,8 @@ async fn what_may_pass_is_tried_again_and_then_left_to_the_daemon() {
     let error = fixture.fetch("/f?q=secret", &any()).await.unwrap_err();
     assert_eq!((error.retry_after(), error.is_temporary()), (Some(Duration::from_hours(1)), true));
 
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let url = format!("http://{nobody}/?q=secret").parse().unwrap();
+    let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let url = format!("http://{unused}/?q=secret").parse().unwrap();
     let error = fixture.fetcher.fetch(&url, &any(), &fixture.place, "x", &fixture.written).await.unwrap_err();
     assert!(error.is_temporary() && !error.to_string().contains("secret"), "{error}");
 

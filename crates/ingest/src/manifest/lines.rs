@@ -3,14 +3,14 @@
 use std::io::{self, BufRead};
 
 /// A line without its end.
-pub(super) enum Line<'a> {
+pub(crate) enum Line<'a> {
     Whole(&'a [u8]),
     /// Longer than the limit; its beginning is of no use.
     TooLong,
 }
 
 /// Reads lines that end with LF, CR LF or CR; what is too long is passed over and never held.
-pub(super) struct Lines<R> {
+pub(crate) struct Lines<R> {
     source: R,
     line: Vec<u8>,
     most: usize,
@@ -18,12 +18,12 @@ pub(super) struct Lines<R> {
 }
 
 impl<R: BufRead> Lines<R> {
-    pub(super) fn new(source: R, most: usize) -> Self {
+    pub(crate) fn new(source: R, most: usize) -> Self {
         Self { source, line: Vec::new(), most, has_cr: false }
     }
 
     /// The next line; `None` at the end. A last line without an end counts.
-    pub(super) fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         self.line.clear();
         let (mut has_any, mut is_long) = (false, false);
         loop {

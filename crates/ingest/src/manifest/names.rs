@@ -56,7 +56,7 @@ impl fmt::Display for Warning {
 }
 
 /// The names of an object's files, as a tree of their parts.
-pub(super) struct Names {
+pub(crate) struct Names {
     parts: HashMap<Part, Node, RandomState>,
     /// The lines of names that are not ASCII, by normal form.
     normal: HashMap<Box<str>, u64, RandomState>,
@@ -89,12 +89,12 @@ struct Node {
 }
 
 impl Names {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { parts: HashMap::default(), normal: HashMap::default() }
     }
 
     /// Adds a valid name; what comes back is the warning that it deserves.
-    pub(super) fn add(&mut self, name: &str, line: u64) -> Result<Option<Warning>, ProblemKind> {
+    pub(crate) fn add(&mut self, name: &str, line: u64) -> Result<Option<Warning>, ProblemKind> {
         let mut folder = 0;
         let mut parts = name.split('/').peekable();
         while let Some(part) = parts.next() {
@@ -120,5 +120,15 @@ impl Names {
         let normal: String = name.nfc().collect();
         let first = *self.normal.entry(normal.into()).or_insert(line);
         Ok((first != line).then(|| Warning::Normalization { line, first, name: name.to_owned() }))
+    }
+
+    /// Whether a path is a folder (or a file) of those names; `None` where it is none of them.
+    pub(crate) fn is_folder(&self, path: &str) -> Option<bool> {
+        let mut found: Option<Node> = None;
+        for part in path.split('/') {
+            let folder = found.map_or(0, |node| node.number);
+            found = Some(*self.parts.get(&PartRef { folder, name: part })?);
+        }
+        found.map(|node| !node.is_file)
     }
 }

@@ -69,7 +69,7 @@ impl Credentials {
         Ok(Self(all))
     }
 
-    /// The login for the host of a URL, for this host alone: a redirect to another one asks again.
+    /// The login for the host of a URL, for this host alone: after a redirect to another one, that one's login counts.
     #[must_use]
     pub fn login(&self, url: &Url) -> Option<&Login> {
         let (host, port) = (url.host()?, url.port_or_known_default()?);

@@ -23,7 +23,7 @@ fn jobs_pass_by_priority_and_age_as_far_as_there_is_room() {
     let volume = Volume { uploads: 5, ..volume(20, vec![grant(9, 20, 5, 0, None)]) };
     assert_eq!(RULES.room(&volume), 40);
     let round = decide(&RULES, &volume, &[job(1, 25, 5, 3), job(2, 10, 5, 9), job(3, 12, 0, 1), job(4, 90, 0, 0)]);
-    // Job 1 does not fit behind jobs 3 and 2, and is passed by nobody else.
+    // Job 1 does not fit behind jobs 3 and 2, and no other job passes it.
     assert_eq!(round.passed, [(3, 12), (2, 10)]);
     assert_eq!(round.waiting, [(1, Wait::Room { needed: 25, room: 18 })]);
     assert_eq!(round.failed, [(4, Failure::NeverFits { needed: 90, capacity: 80 })]);
@@ -98,7 +98,7 @@ fn life() -> impl Strategy<Value = Life> {
 
 proptest! {
     #[test]
-    fn nothing_goes_over_the_threshold_and_nobody_starves(lives in proptest::collection::vec(life(), 1..25)) {
+    fn nothing_goes_over_the_threshold_and_no_job_starves(lives in proptest::collection::vec(life(), 1..25)) {
         // By job: the bytes granted, the seconds that it has worked.
         let mut running: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
         let mut waiting: Vec<u32> = Vec::new();
@@ -142,7 +142,7 @@ proptest! {
                         prop_assert!(age(*by) >= RULES.patience && is_waiting);
                     }
                     Wait::Reserving { .. } => {
-                        // Nobody passes it who has not waited for longer.
+                        // Only jobs that have waited for longer pass it.
                         prop_assert!(round.passed.iter().all(|(passed, _)| age(*passed) >= age(*job)));
                     }
                     // Nothing goes to new jobs that would have been enough.
@@ -150,8 +150,8 @@ proptest! {
                 }
             }
             let all = round.passed.len() + round.failed.len() + round.waiting.len() + round.extended.len();
-            let asking = state.grants.iter().filter(|grant| grant.extension.is_some()).count();
-            prop_assert_eq!(all, queue.len() + asking, "each job is decided once");
+            let extending = state.grants.iter().filter(|grant| grant.extension.is_some()).count();
+            prop_assert_eq!(all, queue.len() + extending, "each job is decided once");
 
             for (job, bytes) in &round.extended {
                 running.get_mut(job).unwrap().0 += bytes;

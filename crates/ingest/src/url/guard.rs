@@ -1,4 +1,4 @@
-//! Whom a daemon may fetch from.
+//! Which hosts and addresses a daemon may fetch from.
 
 use std::fmt;
 use std::net::IpAddr;
