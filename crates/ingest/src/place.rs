@@ -126,37 +126,39 @@ impl Place {
         }
     }
 
-    /// Lets a file appear under its name, in place of one that is there. It is durable after [`Self::sync`].
+    /// Lets a file appear under its name, in place of one that is there. Its content is durable before; its name after
+    /// [`Self::sync_folders`].
     ///
     /// # Errors
     /// When it cannot be moved, or a file is in the way of its folders.
     pub fn publish(&self, partial: &Partial, path: &str) -> io::Result<()> {
         checked(path)?;
+        partial.file.sync_all()?;
         let (folder, last) = path.rsplit_once('/').map_or((None, path), |(folder, last)| (Some(folder), last));
         let folder = folder.map(|folder| self.folder(folder)).transpose()?;
         let folder = folder.as_ref().unwrap_or(&self.root);
         Ok(rustix::fs::renameat(&self.temporary, &partial.name, folder, last)?)
     }
 
-    /// The same for one file among few: durable at once, with the folders above it.
-    ///
-    /// # Errors
-    /// As [`Self::publish`].
-    pub fn publish_durably(&self, partial: &Partial, path: &str) -> io::Result<()> {
-        partial.file.sync_all()?;
-        self.publish(partial, path)?;
-        for folder in name::folders(path) {
-            rustix::fs::fsync(beneath(self.root.as_fd(), folder, OFlags::DIRECTORY)?)?;
-        }
-        Ok(rustix::fs::fsync(&self.root)?)
-    }
-
-    /// Makes all files durable that were published.
+    /// Makes the names of files durable that were published: each folder above one of them is synced once.
     ///
     /// # Errors
     /// When the file system cannot be written.
-    pub fn sync(&self) -> io::Result<()> {
-        Ok(rustix::fs::syncfs(&self.root)?)
+    pub fn sync_folders<'a>(&self, paths: impl IntoIterator<Item = &'a str>) -> io::Result<()> {
+        let mut paths: Vec<&str> = paths.into_iter().collect();
+        // What lies in one folder stands together.
+        paths.sort_unstable();
+        let mut before = "";
+        for path in paths {
+            for folder in name::folders(path) {
+                if before.starts_with(folder) && before.as_bytes().get(folder.len()) == Some(&b'/') {
+                    break;
+                }
+                rustix::fs::fsync(beneath(self.root.as_fd(), folder, OFlags::DIRECTORY)?)?;
+            }
+            before = path;
+        }
+        Ok(rustix::fs::fsync(&self.root)?)
     }
 
     /// Removes the temporary file of a name, if there is one.
@@ -215,16 +217,16 @@ fn temporary_name(path: &str) -> String {
     format!("{}.part", &digest[..digest.len().min(40)])
 }
 
-/// Feeds hashers with what is left of a file.
+/// Reads what is left of a file, piece by piece.
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn hash(mut file: &File, hashers: &mut Hashers) -> io::Result<()> {
+pub fn read(mut file: &File, mut each: impl FnMut(&[u8])) -> io::Result<()> {
     let mut piece = vec![0; PIECE];
     loop {
         match file.read(&mut piece) {
             Ok(0) => return Ok(()),
-            Ok(bytes) => hashers.update(&piece[..bytes]),
+            Ok(bytes) => each(&piece[..bytes]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
@@ -237,7 +239,7 @@ pub fn hash(mut file: &File, hashers: &mut Hashers) -> io::Result<()> {
 /// When it cannot be read.
 pub fn digests(file: &File, algorithms: impl IntoIterator<Item = Algorithm>) -> io::Result<(u64, Digests)> {
     let mut hashers = Hashers::new(algorithms);
-    hash(file, &mut hashers)?;
+    read(file, |bytes| hashers.update(bytes))?;
     Ok((hashers.bytes(), hashers.finish()))
 }
 
@@ -265,7 +267,7 @@ mod tests {
         let partial = place.resume("a/b/c").unwrap();
         assert_eq!(digests(partial.file(), [Algorithm::Md5]).unwrap().0, 3);
         partial.file().write_all(b" two").unwrap();
-        place.publish_durably(&partial, "a/b/c").unwrap();
+        place.publish(&partial, "a/b/c").unwrap();
         drop(partial);
         assert_eq!(std::fs::read(directory.path().join("root/a/b/c")).unwrap(), b"one two");
         assert_eq!(place.resume("a/b/c").unwrap().file().metadata().unwrap().len(), 0);
@@ -273,7 +275,8 @@ mod tests {
         place.discard("a/b/c").unwrap();
         assert_eq!(std::fs::read_dir(directory.path().join("temporary")).unwrap().count(), 0);
         place.publish(&place.begin("a/b/c").unwrap(), "a/b/c").unwrap();
-        place.sync().unwrap();
+        place.sync_folders(["a/b/c", "a/b/c"]).unwrap();
+        assert!(place.sync_folders(["x/y"]).is_err());
         assert_eq!(place.file("a/b/c").unwrap().unwrap().metadata().unwrap().len(), 0);
     }
 

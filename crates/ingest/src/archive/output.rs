@@ -149,7 +149,8 @@ impl<'a> Output<'a> {
                 }
             }
         }
-        self.place.sync().map_err(|error| ArchiveError::whole(ArchiveCause::Write(error)))?;
+        let names = self.unpacked.files.iter().map(|file| file.name.as_str());
+        self.place.sync_folders(names).map_err(|error| ArchiveError::whole(ArchiveCause::Write(error)))?;
         Ok(self.unpacked)
     }
 }

@@ -3,6 +3,8 @@
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::thread;
 
 use bytes::Bytes;
 use queuekeeper_store::{Algorithm, Digests, Hashers};
@@ -14,6 +16,9 @@ use crate::place::{self, Partial, Place};
 
 /// How many chunks of the network may wait for the disk. One has some hundred kilobytes at most.
 const CHUNKS: usize = 32;
+
+/// From how many bytes on a second thread digests, too: two digests take longer than anything else here.
+const LARGE: u64 = 1 << 20;
 
 /// The temporary file of a name, with the digests of what is in it.
 pub(super) struct Sink {
@@ -33,7 +38,37 @@ enum State {
 
 struct Idle {
     partial: Partial,
-    hashers: Hashers,
+    hashers: Halves,
+}
+
+/// The hashers of a file in two groups that take about as long.
+struct Halves {
+    first: Hashers,
+    second: Hashers,
+}
+
+impl Halves {
+    fn new(algorithms: &[Algorithm]) -> Self {
+        let half = |is_second: bool| {
+            algorithms.iter().copied().filter(move |algorithm| (*algorithm == Algorithm::Sha512) == is_second)
+        };
+        Self { first: Hashers::new(half(false)), second: Hashers::new(half(true)) }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.first.bytes()
+    }
+
+    fn update(&mut self, bytes: &[u8]) {
+        self.first.update(bytes);
+        self.second.update(bytes);
+    }
+
+    fn finish(self) -> Digests {
+        let mut digests = self.first.finish();
+        digests.extend(self.second.finish().iter().cloned());
+        digests
+    }
 }
 
 impl Sink {
@@ -47,7 +82,7 @@ impl Sink {
         let algorithms = algorithms(expected);
         let (at, path, own, expected) = (Arc::clone(place), path.to_owned(), algorithms.clone(), expected.clone());
         let idle = spawn_blocking(move || {
-            let mut hashers = Hashers::new(own.iter().copied());
+            let mut hashers = Halves::new(&own);
             if expected.digests.is_empty() {
                 return at.begin(&path).map(|partial| Idle { partial, hashers });
             }
@@ -56,7 +91,7 @@ impl Sink {
             if partial.file().metadata()?.len() > most {
                 partial.file().set_len(0)?;
             }
-            place::hash(partial.file(), &mut hashers)?;
+            place::read(partial.file(), |bytes| hashers.update(bytes))?;
             Ok(Idle { partial, hashers })
         });
         let idle = idle.await.map_err(io::Error::other)??;
@@ -115,7 +150,7 @@ impl Sink {
 
     /// Begins with an empty file again.
     pub(super) async fn restart(&mut self) -> io::Result<()> {
-        let hashers = Hashers::new(self.algorithms.iter().copied());
+        let hashers = Halves::new(&self.algorithms);
         let idle = self.idle().await?;
         let mut file = idle.partial.file();
         file.set_len(0)?;
@@ -132,7 +167,7 @@ impl Sink {
         let State::Idle(idle) = &mut self.state else {
             return Err(Cause::Disk(io::Error::other("the file could not be written before")));
         };
-        let digests = std::mem::replace(&mut idle.hashers, Hashers::new([])).finish();
+        let digests = std::mem::replace(&mut idle.hashers, Halves::new(&[])).finish();
         if let Some(expected) = expected.size.filter(|size| *size != self.bytes) {
             return Err(Cause::Size { expected, found: self.bytes });
         }
@@ -146,7 +181,11 @@ impl Sink {
     pub(super) async fn publish(self, path: &str) -> io::Result<()> {
         let State::Idle(idle) = self.state else { return Err(io::Error::other("the file is still being written")) };
         let (place, path) = (self.place, path.to_owned());
-        spawn_blocking(move || place.publish_durably(&idle.partial, &path)).await.map_err(io::Error::other)?
+        let publish = move || {
+            place.publish(&idle.partial, &path)?;
+            place.sync_folders([path.as_str()])
+        };
+        spawn_blocking(publish).await.map_err(io::Error::other)?
     }
 
     /// Removes what cannot become right.
@@ -159,10 +198,24 @@ impl Sink {
 }
 
 fn write_all(mut idle: Idle, mut chunks: mpsc::Receiver<Bytes>, written: &AtomicU64) -> io::Result<Idle> {
-    while let Some(chunk) = chunks.blocking_recv() {
+    while idle.hashers.bytes() < LARGE {
+        let Some(chunk) = chunks.blocking_recv() else { return Ok(idle) };
         idle.partial.file().write_all(&chunk)?;
         idle.hashers.update(&chunk);
         written.store(idle.hashers.bytes(), Ordering::Relaxed);
     }
+    let Idle { partial, hashers: Halves { first, second } } = &mut idle;
+    thread::scope(|threads| {
+        let (sender, receiver) = sync_channel::<Bytes>(CHUNKS);
+        threads.spawn(move || receiver.into_iter().for_each(|chunk| second.update(&chunk)));
+        while let Some(chunk) = chunks.blocking_recv() {
+            // The receiver lives until the sender is dropped.
+            let _ = sender.send(chunk.clone());
+            partial.file().write_all(&chunk)?;
+            first.update(&chunk);
+            written.store(first.bytes(), Ordering::Relaxed);
+        }
+        Ok::<_, io::Error>(())
+    })?;
     Ok(idle)
 }

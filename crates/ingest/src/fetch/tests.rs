@@ -100,8 +100,16 @@ async fn a_file_is_fetched_with_its_digests_and_found_again() {
     assert!(std::fs::read(fixture.file()).unwrap() == content);
     assert_eq!(fixture.leftovers(), 0);
 
-    fixture.origin.serve("/empty", Vec::new());
-    assert_eq!(fixture.fetch("/empty", &any()).await.unwrap().size, 0);
+    // One of some megabytes is digested by two threads.
+    for size in [0, (1 << 20) - 1, 1 << 20, 5_000_000] {
+        let content = self::content(size);
+        fixture.origin.serve("/g", content.clone());
+        fixture.origin.fail("/g", [OriginFault::Cut(2_000_000)]);
+        let expected = Expected { most_bytes: 1 << 30, ..any() };
+        let digests = fixture.fetch("/g", &expected).await.unwrap().digests;
+        assert_eq!(digests, digests_of(&content, &[Algorithm::Sha256, Algorithm::Sha512]), "{size}");
+        let _ = fixture.origin.take_requests();
+    }
 }
 
 #[tokio::test]
