@@ -72,6 +72,14 @@ impl ContentUrl {
         let last = self.0.path_segments()?.next_back().filter(|last| !last.is_empty())?;
         Some(percent_encoding::percent_decode_str(last).decode_utf8().ok()?.into_owned())
     }
+
+    /// All parts of its path together, decoded, without slashes: `xy` for `/x/y/`. Today's daemons name a package so that
+    /// has no other name (and add the query, which may be secret).
+    #[must_use]
+    pub fn path_name(&self) -> Option<String> {
+        let path = percent_encoding::percent_decode_str(self.0.path()).decode_utf8().ok()?.replace('/', "");
+        Some(path).filter(|path| !path.is_empty())
+    }
 }
 
 impl FromStr for ContentUrl {
@@ -135,6 +143,7 @@ mod tests {
         assert_eq!(url.to_string(), "https://example.edu/a/b%20c?..");
         assert_eq!(format!("{url:?}"), "ContentUrl(https://example.edu/a/b%20c?..)");
         assert_eq!((url.file_name().as_deref(), url.has_query()), (Some("b c"), true));
+        assert_eq!(url.path_name().as_deref(), Some("ab c"));
         for (text, error) in [
             ("a/b", "not a URL"),
             ("http://", "not a URL"),

@@ -1,6 +1,8 @@
 //! One request for what is missing of a file.
 
-use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_RANGE, LAST_MODIFIED, RANGE};
+use reqwest::header::{
+    CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_RANGE, LAST_MODIFIED, RANGE, TRANSFER_ENCODING,
+};
 use reqwest::{Method, Response, StatusCode};
 
 use super::hop::{Part, length, whole};
@@ -72,6 +74,11 @@ impl Attempt<'_> {
             return Err(Cause::Answer("the origin sends the content compressed, although it must not"));
         }
         let Expected { size, most_bytes, .. } = *self.expected;
+        // What ends with the connection looks whole wherever it is cut.
+        let is_delimited = total.is_some() || response.headers().contains_key(TRANSFER_ENCODING);
+        if !is_delimited && size.is_none() {
+            return Err(Cause::Answer("the origin does not say where the content ends; state its size"));
+        }
         match (size, total) {
             (Some(expected), Some(found)) if expected != found => return Err(Cause::Size { expected, found }),
             (None, Some(found)) if found > most_bytes => return Err(Cause::TooLarge(most_bytes)),
@@ -95,7 +102,7 @@ impl Attempt<'_> {
                 }
             }
         }
-        match total {
+        match total.or(size.filter(|_| !is_delimited)) {
             Some(total) if sink.bytes() < total => {
                 Err(Cause::BrokenOff { at: sink.bytes(), why: format!("{total} were announced") })
             }

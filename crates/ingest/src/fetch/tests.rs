@@ -266,6 +266,44 @@ async fn what_may_pass_is_tried_again_and_then_left_to_the_daemon() {
     assert_eq!(hasty.fetch("/f", &any()).await.unwrap().attempts, 1);
 }
 
+/// Answers each request with these bytes, and closes the connection.
+async fn serve_raw(answer: &'static [u8]) -> (ContentUrl, tokio::task::JoinHandle<()>) {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/f", listener.local_addr().unwrap()).parse().unwrap();
+    let task = tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 4096]).await;
+            let _ = stream.write_all(answer).await;
+        }
+    });
+    (url, task)
+}
+
+#[tokio::test]
+async fn what_ends_with_the_connection_is_taken_only_where_its_size_is_known() {
+    let fixture = Fixture::start().await;
+    let (url, server) = serve_raw(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\ncontent").await;
+    let fetch = async |expected: &Expected| {
+        fixture.fetcher.fetch(&url, expected, &fixture.place, "a/b", &fixture.written).await
+    };
+    let error = fetch(&any()).await.unwrap_err();
+    assert!(error.to_string().contains("state its size") && !error.is_temporary(), "{error}");
+    assert_eq!(fetch(&Expected { size: Some(7), ..any() }).await.unwrap().size, 7);
+    let error = fetch(&exactly(b"content that was cut")).await.unwrap_err();
+    assert!(
+        error.to_string().contains("broke off after 7 bytes: 20 were announced") && error.is_temporary(),
+        "{error}"
+    );
+    server.abort();
+    // No HTTP at all.
+    let (url, server) = serve_raw(b"220 mail.example.edu ESMTP\r\n").await;
+    let error = fixture.fetcher.fetch(&url, &any(), &fixture.place, "x", &fixture.written).await.unwrap_err();
+    assert!(matches!(error.cause(), Cause::Connection(_)), "{error}");
+    server.abort();
+}
+
 #[tokio::test]
 async fn addresses_are_checked_where_names_are_looked_up() {
     let refused = Fixture::with(QUICK, &[]).await;

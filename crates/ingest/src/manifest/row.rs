@@ -31,7 +31,7 @@ pub struct Row {
     pub size: Option<u64>,
     /// When it was modified, as it is written.
     pub modified: Option<String>,
-    /// Its name. The last part of the URL where the column is empty.
+    /// Its name. Where the column is empty, the last part of the URL; in a batch, where that is empty, all parts.
     pub name: String,
     /// Its MIME type.
     pub mime_type: Option<String>,
@@ -151,7 +151,9 @@ impl Row {
         if !self.name.is_empty() {
             return;
         }
-        let of_url = self.url.as_ref().and_then(ContentUrl::file_name);
+        let url = self.url.as_ref();
+        let of_path = || url.filter(|_| profile.is_batch()).and_then(ContentUrl::path_name);
+        let of_url = url.and_then(ContentUrl::file_name).or_else(of_path);
         // The last part, decoded, may hold slashes.
         match of_url.filter(|name| !name.contains('/')).map(|name| (name::check(&name), name)) {
             Some((Ok(()), name)) => self.name = name,

@@ -57,14 +57,17 @@ fn a_manifest_as_depositors_send_it_is_read() {
     assert_eq!(read[2].digest.as_ref().map(Digest::hex).as_deref(), Some("0000001f"));
 
     let batch = "http://a.edu/1 | | | | | m.txt | ark:/99999/fk4 | a ; b;a;; | Me%7cYou | A  title\t2 | 1999\n\
-                 http://a.edu/2 | | | | | m.txt |  | c";
-    let [first, second] = rows(&manifest("mrt-container-batch-manifest", batch)).try_into().unwrap();
+                 http://a.edu/2 | | | | | m.txt |  | c\n\
+                 http://a.edu/x/y/?key=1";
+    let [first, second, third] = rows(&manifest("mrt-container-batch-manifest", batch)).try_into().unwrap();
     assert_eq!(
         (first.local_ids.as_slice(), first.primary_id.as_deref()),
         (&["a".into(), "b".into()][..], Some("ark:/99999/fk4"))
     );
     assert_eq!((first.creator.as_deref(), first.title.as_deref()), (Some("Me|You"), Some("A  title\t2")));
     assert_eq!((second.name.as_str(), second.local_ids.as_slice()), ("m.txt", &["c".to_owned()][..]));
+
+    assert_eq!(third.name, "xy");
 
     // With an expected profile, none needs to be named; the old registry is known.
     let bare = "http://a.edu/1\n#%eof";
