@@ -80,15 +80,15 @@ impl From<RuleOverview> for RuleStatus {
 }
 
 impl RulesStatus {
-    /// Whether a rule holds a collection, whose lock names `who` as its holder. Where our own znodes cannot be read, the
-    /// lock alone decides.
+    /// Whether a rule holds a collection, whose lock names `who` as its holder. Where our own znodes cannot be read, or
+    /// the lock is new and they may not have been read since, the lock alone decides.
     #[must_use]
-    pub fn hold(&self, collection: &str, who: &str) -> bool {
+    pub fn hold(&self, collection: &str, who: &str, is_new: bool) -> bool {
         let rules = self.rules.iter().map(|rule| (&rule.name, &rule.holds));
         let orphans = self.orphans.iter().map(|(name, holds)| (name, holds));
         rules.chain(orphans).any(|(name, holds)| {
             // An operator may have released it since, and hold it now.
-            who == actor_of(name) && (!self.is_read || holds.iter().any(|hold| hold.collection == collection))
+            who == actor_of(name) && (is_new || !self.is_read || holds.iter().any(|hold| hold.collection == collection))
         })
     }
 

@@ -219,13 +219,7 @@ async fn a_list_is_frozen_shown_and_carried_out_and_nothing_else_is_touched() {
     let asked = world.get(OPERATOR, &format!("/{}", but.location)).await.text;
     assert!(asked.contains("Left out: jid0000000004.") && asked.contains("<h1>Resume 1 job?</h1>"), "{asked}");
 
-    // The same of the API.
-    let others = json!({"action": "resume", "jobs": "state=failed", "except": ["jid0000000004"]});
-    let frozen = world.post_json(OPERATOR, "/api/v1/lists", &others).await;
-    assert!(frozen.code == 201 && frozen.text.contains("\"count\":1"), "{}", frozen.text);
-    let others = json!({"action": "resume", "items": ["jid0000000003"], "except": ["jid0000000004"]});
-    let refused = world.post_json(OPERATOR, "/api/v1/lists", &others).await;
-    assert!(refused.code == 400 && refused.text.contains("“except” leaves jobs out"), "{}", refused.text);
+    all_but_some_by_the_api(&world).await;
 
     // Jobs that are ticked, and none.
     let jobs = world.get(OPERATOR, "/jobs?state=failed&limit=20").await;
@@ -268,6 +262,19 @@ async fn a_list_is_frozen_shown_and_carried_out_and_nothing_else_is_touched() {
     let done = over(&world, &given.location).await;
     assert!(done.text.contains("href=\"../jobs?state=failed&#38;limit=20\">Back to the list<"), "{}", done.text);
     assert_eq!([world.state(3).await, world.state(4).await], ["Failed", "Downloading"]);
+}
+
+/// The same as with the ticked ones left out, by the API.
+async fn all_but_some_by_the_api(world: &World) {
+    let others = json!({"action": "resume", "jobs": "state=failed", "except": ["jid0000000004"]});
+    let frozen = world.post_json(OPERATOR, "/api/v1/lists", &others).await;
+    assert!(frozen.code == 201 && frozen.text.contains("\"count\":1"), "{}", frozen.text);
+    let others = json!({"action": "resume", "jobs": "state=failed", "except": ["jid0000000001"]});
+    let refused = world.post_json(OPERATOR, "/api/v1/lists", &others).await;
+    assert!(refused.code == 400 && refused.text.contains("names jid0000000001, which"), "{}", refused.text);
+    let others = json!({"action": "resume", "items": ["jid0000000003"], "except": ["jid0000000004"]});
+    let refused = world.post_json(OPERATOR, "/api/v1/lists", &others).await;
+    assert!(refused.code == 400 && refused.text.contains("“except” leaves jobs out"), "{}", refused.text);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 
 use crate::mirror::Store;
 use crate::mirror::find::JobQuery;
+use crate::mirror::words::quoted;
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::id::RequestId;
 use queuekeeper_queue::path::{self, AccessQueue, Path};
@@ -101,7 +102,8 @@ impl ActionPlanner<'_> {
                 Ok(Prepared::new(action, needs, vec![Step::One(plan)]))
             }
             (CollectionAction::Hold, Some(hold)) => {
-                Err(Refusal::conflict(format!("the collection {mnemonic} is held already, since {}", hold.since)))
+                let by = if hold.who.is_empty() { String::new() } else { format!(" by {},", quoted(&hold.who)) };
+                Err(Refusal::conflict(format!("the collection {mnemonic} is held already{by} since {}", hold.since)))
             }
             (CollectionAction::Release { with_jobs }, Some(hold)) => {
                 check_lock(action, &hold.lock)?;

@@ -24,7 +24,7 @@ use crate::mirror::text::TextId;
 use queuekeeper_queue::fault::{Blocks, Fault};
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::{BatchNode, EntryName, JobNode, LockFolder, Path, Queue, StateFolder};
-use queuekeeper_queue::state::{JobState, State as _};
+use queuekeeper_queue::state::{JobState, State};
 
 /// Whether a fault of the job that is first in a state ends the poll of each daemon that tries it.
 pub(super) fn blocks(fault: Fault, row: Row<'_>, state: JobState) -> bool {
@@ -141,7 +141,7 @@ impl Image {
         let entry = self.batches.get(id).filter(|entry| !entry.item.nodes.is_empty())?;
         let item = &entry.item;
         let jobs = self.jobs.beside.of(id);
-        let first = jobs.iter().find(|(state, jobs)| **jobs > 0 && state.is_some_and(|state| state.is_worked_on()));
+        let first = jobs.iter().find(|(state, jobs)| **jobs > 0 && state.is_some_and(State::is_worked_on));
         let passed = std::iter::successors(first.and_then(|(state, _)| state), |state| state.success());
         let passed =
             passed.filter_map(|state| Some((states.get(Some(state)).clone()?, u64::from(*jobs.get(Some(state))))));

@@ -79,7 +79,7 @@ pub(super) fn all(status: &Status, summary: &Summary, recent: &Recent, now: Time
     items.extend(failures::groups(summary, recent));
     items.extend(recent.automation.as_ref().map(|rules| automation::items(rules, now)).unwrap_or_default());
     items.extend(automation::foreign(&recent.foreign));
-    items.extend(held::all(summary, &held::by_operators(summary, recent)));
+    items.extend(held::all(summary, &held::by_operators(summary, recent, now)));
     items.extend(oddities(summary));
     items.extend(recent.storage_problem.as_deref().map(unmeasured));
     items.extend(clock(status));

@@ -218,6 +218,9 @@ pub(super) async fn freeze(
         return Err(Problem::bad("“except” leaves jobs out of those of “jobs”. Name the items that you want instead."));
     }
     let left_out = body.except.iter().map(|item| target(item)).collect::<Result<Vec<_>, _>>()?;
+    if let Some(other) = left_out.iter().find(|out| !items.iter().any(|(target, _)| target == *out)) {
+        return Err(Problem::bad(format!("“except” names {other}, which “jobs” does not match.")));
+    }
     let origin = ListOrigin { left_out, ..ListOrigin::default() };
     let frozen = state.actions()?.freeze_from(origin, bulk, (of, items), &actor, now)?;
     Ok((StatusCode::CREATED, Json(FrozenList::new(&frozen))).into_response())

@@ -13,6 +13,7 @@ use super::listing::{Node, SHORT, with};
 use super::log::{self, Event, by};
 use super::progress::Progress;
 use crate::actions::Role;
+use crate::insight::Forecast;
 use crate::views::NONE;
 use crate::views::batches::{BatchChange, BatchStanding};
 use crate::views::diagnosis::{Cause, Diagnosis};
@@ -235,6 +236,9 @@ fn estimate(standing: &BatchStanding, now: Timestamp) -> Option<String> {
     }
     let (left, outlook) = (counted(open, "job is", "jobs are"), &standing.outlook);
     Some(match &*outlook.instants(now) {
+        "" if outlook.forecast == Forecast::Stale => {
+            format!("{left} left. No estimate while the figures are not current.")
+        }
         "" => format!("{left} left. No estimate when the last one finishes: {}.", outlook.ends),
         at => format!("{left} left. The last one finishes {}, at {at}.", outlook.ends),
     })

@@ -285,7 +285,15 @@ fn times(from: Timestamp, step: Duration, points: usize) -> Vec<XTick> {
     let tick = |second: i64| {
         let at = (second as f64 - start) / length;
         let instant = Timestamp::from_second(second).unwrap_or(from);
-        let text = if every < DAY { "%H:%M UTC" } else { "%b %-d" };
+        // Once is enough, and two labels side by side have room on a narrow chart.
+        let is_last = (second + seconds) as f64 >= start + length;
+        let text = if every >= DAY {
+            "%b %-d"
+        } else if is_last {
+            "%H:%M UTC"
+        } else {
+            "%H:%M"
+        };
         XTick {
             at: format!("{:.2}", at * 100.0),
             anchor: match at {
@@ -374,8 +382,8 @@ mod tests {
             let ticks = times(at(0), Duration::from_secs(step), points);
             ticks.into_iter().map(|tick| format!("{} {}", tick.text, tick.at)).collect::<Vec<_>>().join(", ")
         };
-        assert_eq!(of(10, 90), "22:15 UTC 11.11, 22:20 UTC 44.44, 22:25 UTC 77.78");
-        assert_eq!(of(120, 180), "00:00 UTC 29.63, 02:00 UTC 62.96, 04:00 UTC 96.30");
+        assert_eq!(of(10, 90), "22:15 11.11, 22:20 44.44, 22:25 UTC 77.78");
+        assert_eq!(of(120, 180), "00:00 29.63, 02:00 62.96, 04:00 UTC 96.30");
         assert_eq!(of(3_360, 180), "Nov 15 1.06, Nov 17 29.63, Nov 19 58.20, Nov 21 86.77");
     }
 

@@ -128,6 +128,8 @@ struct Schema {
     name: String,
     description: String,
     fields: Vec<Field>,
+    /// What it may be, where it is one of some values; each with what it means, as far as that is described.
+    values: Vec<(String, String)>,
 }
 
 #[derive(Debug)]
@@ -309,7 +311,11 @@ impl Schema {
             example: text(example(field)),
         };
         let fields = properties(schema, schemas).into_iter().map(field).collect();
-        Self { name: name.to_owned(), description: text(&schema["description"]), fields }
+        let listed = elements(&schema["enum"]).map(|value| (text(value), String::new()));
+        let described = elements(&schema["oneOf"])
+            .flat_map(|choice| elements(&choice["enum"]).map(|value| (text(value), text(&choice["description"]))));
+        let values = listed.chain(described).collect();
+        Self { name: name.to_owned(), description: text(&schema["description"]), fields, values }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::mirror::summary::{AGE_BOUNDS, LockKind};
 use queuekeeper_queue::fault::{Fault, Limits};
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::path::AccessQueue;
-use queuekeeper_queue::state::{AccessState, BatchState, State as _};
+use queuekeeper_queue::state::{AccessState, BatchState, State};
 
 /// By the servers' clock, in milliseconds.
 const NOW_MS: i64 = 500_000_000;
@@ -152,7 +152,7 @@ proptest! {
         });
         // Without an instant a batch is taken for the youngest.
         let entered = |batch: &crate::mirror::Batch| batch.entered.unwrap_or(Timestamp::MAX);
-        let is_done = |batch: &crate::mirror::Batch| batch.state.is_some_and(|state| state.is_final());
+        let is_done = |batch: &crate::mirror::Batch| batch.state.is_some_and(State::is_final);
         let jobs = |batch: &crate::mirror::Batch| batch.references.iter().flatten().sum::<u32>();
         plain.sort_by(|a, b| match order {
             BatchOrder::Newest => b.id.cmp(&a.id),
@@ -212,7 +212,7 @@ proptest! {
                 && text.is_none_or(|text| fields.iter().any(|field| field.contains(&text.to_lowercase())))
         });
         let entered = |request: &crate::mirror::Request| request.entered.unwrap_or(Timestamp::MAX);
-        let is_done = |request: &crate::mirror::Request| request.state.is_some_and(|state| state.is_final());
+        let is_done = |request: &crate::mirror::Request| request.state.is_some_and(State::is_final);
         plain.sort_by(|a, b| match order {
             RequestOrder::Waiting => (is_done(a), entered(a)).cmp(&(is_done(b), entered(b))),
             RequestOrder::Changed => entered(b).cmp(&entered(a)),

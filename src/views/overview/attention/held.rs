@@ -1,5 +1,7 @@
 //! What is held: collections, with their jobs, and jobs by themselves.
 
+use jiff::{SignedDuration, Timestamp};
+
 use super::{Attention, Severity, item};
 use crate::mirror::{Pause, Summary};
 use crate::views::overview::Recent;
@@ -15,10 +17,15 @@ pub(super) struct Holds {
     named: Vec<(String, Pause)>,
 }
 
+/// What rules hold is read again within this time.
+const NEW: SignedDuration = SignedDuration::from_secs(10);
+
 /// The collections that operators hold: the entry of a rule names those that it holds, and when it releases them.
-pub(super) fn by_operators(summary: &Summary, recent: &Recent) -> Holds {
-    let is_of_rule =
-        |(name, pause): &&(String, Pause)| recent.automation.as_ref().is_some_and(|rules| rules.hold(name, &pause.who));
+pub(super) fn by_operators(summary: &Summary, recent: &Recent, now: Timestamp) -> Holds {
+    let is_of_rule = |(name, pause): &&(String, Pause)| {
+        let is_new = pause.since.is_some_and(|since| now.duration_since(since) < NEW);
+        recent.automation.as_ref().is_some_and(|rules| rules.hold(name, &pause.who, is_new))
+    };
     let (of_rules, named): (Vec<_>, Vec<_>) = recent.held.iter().partition(is_of_rule);
     Holds {
         count: summary.collections_held.saturating_sub(of_rules.len() as u64),
