@@ -1,5 +1,5 @@
 //! Fetching a file over HTTP: in pieces where it breaks off, checked while it streams, from where the
-//! [`Guard`](crate::url::Guard) allows.
+//! [`Guard`] allows.
 //!
 //! A [`Fetcher`] is that of a profile. It tries again what may pass within seconds, as its [`RetryPolicy`] says; what
 //! lasts longer is for the daemon, which gives its worker back: see [`FetchError::is_temporary`] and
