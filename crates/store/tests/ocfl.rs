@@ -2,7 +2,8 @@
 //! not ours.
 //!
 //! The long form, by hand: `QUEUEKEEPER_OCFL_FILES=100000 cargo test -p queuekeeper-store --test ocfl many_files_is
-//! -- --nocapture` makes an object with so many files, and prints what that takes.
+//! -- --nocapture` makes an object with so many files, and prints what that takes; with `QUEUEKEEPER_ROCFL=PROGRAM`, the
+//! validator `rocfl` (`cargo install rocfl`) validates all that ocfl-py does but for one name.
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 

@@ -151,7 +151,14 @@ pub(super) fn outcome(label: &str) -> Outcome {
 
 /// The title of an action, by its label.
 pub(super) fn action_title(label: &str) -> String {
-    label.parse::<ActionKind>().map_or_else(|_| visible(label), |action| action.title().to_owned())
+    label.parse::<ActionKind>().map_or_else(|_| sentence(label), |action| action.title().to_owned())
+}
+
+/// A label as a title: the actions on rules are none of those on items.
+fn sentence(label: &str) -> String {
+    let text = visible(label).replace('_', " ");
+    let mut rest = text.chars();
+    rest.next().map(|first| first.to_uppercase().chain(rest).collect()).unwrap_or_default()
 }
 
 /// A target in words, and its page; empty if it has none.

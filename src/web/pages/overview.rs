@@ -143,16 +143,17 @@ impl Content {
     }
 }
 
-/// How many rules act on alerts; empty for none, while they are paused, which is among what needs attention, and
-/// without a connection, when none can act.
+/// How many rules act on alerts; empty for none, and while they are paused, which is among what needs attention.
 fn acting(overview: &overview::Overview, recent: &Recent) -> String {
-    let automation = recent.automation.as_ref().filter(|_| overview.status.connected);
-    let Some(status) = automation.filter(|status| status.paused.is_none()) else {
+    let Some(status) = recent.automation.as_ref().filter(|status| status.paused.is_none()) else {
         return String::new();
     };
     let acting = |rule: &&RuleStatus| rule.is_enforced == Some(true) && rule.breaker.is_none();
     match status.rules.iter().filter(acting).count() as u64 {
         0 => String::new(),
+        _ if !overview.status.connected => {
+            "This process executes no action without a connection to ZooKeeper.".to_owned()
+        }
         rules => format!("{} on alerts.", counted(rules, "rule acts", "rules act")),
     }
 }

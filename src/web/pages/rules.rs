@@ -72,6 +72,8 @@ struct Shown {
     unreadable: String,
     budget: String,
     last: Option<Moment>,
+    /// What stands there without a last action.
+    without_last: &'static str,
     holds: Vec<(String, Moment)>,
     waiting: Vec<(String, Moment)>,
     left: Vec<(String, String)>,
@@ -234,7 +236,12 @@ impl Shown {
             limits: words::limits(&rule),
             breaker: breaker.map(|breaker| (Moment::new(breaker.since, now), unended(&brief(&breaker.why, LONG)))),
             unreadable: unreadable.map(|why| unended(&brief(&why, LONG))).unwrap_or_default(),
-            budget: format!("{} of {}", Count(budget_left), Count(rule.budget.items.into())),
+            budget: if is_unread {
+                "unknown".to_owned()
+            } else {
+                format!("{} of {}", Count(budget_left), Count(rule.budget.items.into()))
+            },
+            without_last: if is_unread { "unknown" } else { "never" },
             last: last_action.map(|at| Moment::new(at, now)),
             holds: holds.iter().map(|hold| (brief(&hold.collection, LONG), Moment::new(hold.since, now))).collect(),
             waiting: waiting.iter().map(|(words, since)| (brief(words, LONG), Moment::new(*since, now))).collect(),

@@ -117,14 +117,32 @@ pub(crate) fn export(contents: &BTreeMap<Item, Bytes>, to: &Path) {
     }
 }
 
-/// Lets `ocfl-py` validate storage roots: what it says of them, where it does not call all of them valid.
+/// Lets `ocfl-py` validate storage roots, and `rocfl` where `QUEUEKEEPER_ROCFL` names the program: what they say of them,
+/// where they do not call all of them valid.
 pub(crate) fn validate(roots: &[PathBuf]) -> Result<(), String> {
+    validate_by_ocfl_py(roots)?;
+    let Some(rocfl) = std::env::var_os("QUEUEKEEPER_ROCFL") else { return Ok(()) };
+    for root in roots {
+        let mut command = Command::new(&rocfl);
+        command.arg("--root").arg(root).args(["validate", "--level", "error"]);
+        succeeds(&mut command)?;
+    }
+    Ok(())
+}
+
+/// The output of a program, where it does not end with success.
+fn succeeds(command: &mut Command) -> Result<(), String> {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    if output.status.success() { Ok(()) } else { Err(printed) }
+}
+
+/// The same by `ocfl-py` alone.
+pub(crate) fn validate_by_ocfl_py(roots: &[PathBuf]) -> Result<(), String> {
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/python/bin");
     let tool = tools.join("ocfl-validate.py");
     assert!(tool.exists(), "{} is not installed: run .ci/install", tool.display());
-    let output = Command::new(tool).arg("--quiet").args(roots).stdin(Stdio::null()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    if output.status.success() { Ok(()) } else { Err(said) }
+    succeeds(Command::new(tool).arg("--quiet").args(roots))
 }
 
 /// Asserts that what a store holds is valid, to our verification and to `ocfl-py`.

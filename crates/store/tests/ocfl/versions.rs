@@ -8,7 +8,7 @@ use queuekeeper_store::{DirectoryStore, Store};
 
 use crate::helpers::{
     ID, assert_valid, begin, content, files, job, make, memory, new_version, read_all, read_version, undigested,
-    validate,
+    validate_by_ocfl_py,
 };
 use crate::memory::Kind;
 
@@ -84,7 +84,8 @@ async fn versions_in_a_directory_are_read_back_and_valid_to_another_validator() 
     }
 
     assert!(object.verify().await.unwrap().is_valid());
-    validate(&[top.path().join("objects")]).unwrap();
+    // `rocfl` 1.7.0 refuses the name with a backslash and a line feed.
+    validate_by_ocfl_py(&[top.path().join("objects")]).unwrap();
 }
 
 #[tokio::test]
