@@ -35,7 +35,7 @@ pub(super) struct JobsArgs {
     #[command(flatten)]
     filter: JobFilter,
 
-    /// Leave out this job, of those that an action is executed on; may be repeated.
+    /// Leave out this job; may be repeated
     #[arg(long, value_name = "JOB", value_parser = job_id, requires = "action", help_heading = "Acting")]
     except: Vec<JobId>,
 

@@ -74,8 +74,8 @@ pub(crate) struct JobFilter {
     #[param(value_type = Option<String>, pattern = "^[0-9a-f]{16}$")]
     pub(crate) group: Option<Text<FailureKey>>,
 
-    /// What to sort by; `unfinished` lists unfinished jobs before those that are Completed or Deleted, in either
-    /// direction, and of both, as `entered` does of all, those first that have been in their state longest.
+    /// What to sort by; `unfinished` lists unfinished jobs before Completed and Deleted ones, in either direction, each
+    /// by the time in their state.
     #[arg(long, value_name = "ORDER", default_value_t)]
     #[param(inline)]
     pub(crate) sort: Sort,
