@@ -7,7 +7,7 @@ use queuekeeper_catalogue::Catalogue;
 use serde_json::json;
 
 use super::UsageError;
-use super::exit::{CommandError, FAILED};
+use super::exit::{CommandError, FAILED, NOT_FOUND, REFUSED};
 use super::output::{OutputArgs, Screen, Spinner, without_csv};
 use crate::config::ConfigFile;
 use crate::mirror::words::counted;
@@ -56,6 +56,10 @@ struct BackupArgs {
     #[arg(value_name = "FILE")]
     to: PathBuf,
 
+    /// Write over a file that exists
+    #[arg(long)]
+    replace: bool,
+
     #[command(flatten)]
     place: PlaceArgs,
 }
@@ -91,8 +95,14 @@ impl PlaceArgs {
         file.stores().catalogue().cloned().ok_or_else(none)
     }
 
+    /// A catalogue that exists: a mistyped path makes no new one.
     async fn open(&self) -> anyhow::Result<Catalogue> {
-        Ok(Catalogue::open(self.url()?.expose()).await.map_err(failed)?)
+        let url = self.url()?;
+        if let Some(path) = url.missing() {
+            let why = format!("catalogue {}: there is none; `catalogue migrate` creates it", path.display());
+            return Err(CommandError::new(NOT_FOUND, why).into());
+        }
+        Ok(Catalogue::open(url.expose()).await.map_err(failed)?)
     }
 }
 
@@ -123,6 +133,10 @@ impl CheckArgs {
 
 impl BackupArgs {
     async fn run(self) -> anyhow::Result<()> {
+        if !self.replace && self.to.symlink_metadata().is_ok() {
+            let why = format!("{} exists; --replace writes over it", self.to.display());
+            return Err(CommandError::new(REFUSED, why).into());
+        }
         let catalogue = self.place.open().await?;
         let spinner = Spinner::start("copying the catalogue");
         let copied = catalogue.backup(&self.to).await.map_err(failed);

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use jiff::Timestamp;
+use queuekeeper_catalogue::Catalogue;
 use queuekeeper_store::StoreFamilies;
 use queuekeeper_store::store::Capabilities;
 
 use super::exit::{CommandError, FAILED};
 use super::{UsageError, output};
-use crate::config::{ConfigFile, FileError, Validity, WebFile};
+use crate::config::{CatalogueUrl, ConfigFile, FileError, Validity, WebFile};
 use crate::mirror::words::counted;
 
 /// Check files for --web.config.file, and the certificates and keys that they refer to
@@ -52,7 +53,7 @@ pub struct CheckConfigArgs {
     #[arg(long = "web.config.file", value_name = "FILE")]
     web: Option<PathBuf>,
 
-    /// Connect to each store, write and delete a probe there, and show what the store can do
+    /// Connect to each store and the catalogue, write and delete a probe in each store, and show what it can do
     #[arg(long)]
     probe: bool,
 }
@@ -72,8 +73,8 @@ impl CheckConfigArgs {
             }
         }
         if failed > 0 {
-            let stores = counted(failed, "store", "stores");
-            return Err(CommandError::new(FAILED, format!("{stores} cannot be used")).into());
+            let places = counted(failed, "store or catalogue", "stores and catalogues");
+            return Err(CommandError::new(FAILED, format!("{places} cannot be used")).into());
         }
         Ok(())
     }
@@ -123,7 +124,27 @@ async fn probe(path: &Path) -> anyhow::Result<u64> {
             }
         }
     }
+    if let Some(url) = file.stores().catalogue() {
+        match opened(url).await {
+            Ok(said) => output::write(&format!("{said}\n"))?,
+            Err(error) => {
+                failed += 1;
+                output::note(&error.to_string());
+            }
+        }
+    }
     Ok(failed)
+}
+
+/// Connects to a catalogue, and makes none.
+async fn opened(url: &CatalogueUrl) -> Result<String, queuekeeper_catalogue::Error> {
+    if let Some(path) = url.missing() {
+        return Ok(format!("catalogue {}: there is none yet; the first change creates it", path.display()));
+    }
+    let catalogue = Catalogue::open(url.expose()).await?;
+    let said = format!("catalogue {}: it can be used", catalogue.place());
+    catalogue.close().await;
+    Ok(said)
 }
 
 fn in_words(can: &Capabilities) -> String {

@@ -35,12 +35,12 @@ pub(super) struct JobsArgs {
     #[command(flatten)]
     filter: JobFilter,
 
+    #[command(flatten)]
+    paging: Paging,
+
     /// Leave out this job; may be repeated
     #[arg(long, value_name = "JOB", value_parser = job_id, requires = "action", help_heading = "Acting")]
     except: Vec<JobId>,
-
-    #[command(flatten)]
-    paging: Paging,
 
     #[command(flatten)]
     parameters: JobParameters,

@@ -106,6 +106,17 @@ async fn content_goes_in_and_comes_out_of_every_store_and_each_change_is_recorde
     let backup = home.join("backup.db");
     command(home, &format!("catalogue backup {}", backup.display())).await.is(0, &["wrote "]);
     assert!(fs::read(&backup).unwrap().starts_with(b"SQLite format 3"));
+    let again = format!("catalogue backup {}", backup.display());
+    command(home, &again).await.is(3, &["backup.db exists; --replace writes over it"]);
+    command(home, &format!("{again} --replace")).await.is(0, &["wrote "]);
+
+    // A mistyped path makes no catalogue, and a link in place of a space leads nowhere.
+    let config = fs::read_to_string(home.join("config.yml")).unwrap();
+    fs::write(home.join("config.yml"), config.replace("catalogue.db", "cataloge.db")).unwrap();
+    command(home, "catalogue check").await.is(4, &["cataloge.db: there is none; `catalogue migrate` creates it"]);
+    assert!(!home.join("cataloge.db").exists());
+    std::os::unix::fs::symlink("/etc", home.join("objects/link")).unwrap();
+    command(home, "store ls main/link").await.is(1, &["a symbolic link is in its place"]);
     s3.stop().await;
 }
 
@@ -153,7 +164,16 @@ async fn a_check_of_the_configuration_tries_each_store_with_probe() {
     run(home, &["check-config", config]).await.is(0, &["stores: 2", "catalogue: yes"]);
     assert!(s3.requests().is_empty());
     let probed = run(home, &["check-config", config, "--probe"]).await;
-    probed.is(0, &["store main: keeps ", "sha512", "holds conditions", "store replica: keeps "]);
+    probed.is(
+        0,
+        &[
+            "store main: keeps ",
+            "sha512",
+            "holds conditions",
+            "store replica: keeps ",
+            "catalogue.db: there is none yet",
+        ],
+    );
     assert_eq!(s3.keys("copies"), [""; 0]);
     assert!(!home.join("catalogue.db").exists());
     s3.stop().await;

@@ -171,7 +171,8 @@ pub struct Written {
 }
 
 /// What a store can do, by a look at it and not by its documentation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// The default is what is certain without a look: nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a capability of its own")]
 pub struct Capabilities {
     /// The checksums of the whole content that it keeps and returns.

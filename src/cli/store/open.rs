@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use jiff::{SignedDuration, Timestamp};
 use queuekeeper_catalogue::Catalogue;
+use queuekeeper_store::store::Capabilities;
 use queuekeeper_store::{Audited, Error, ErrorKind, Store, StoreFamilies, StoreName};
 
 use super::ConfigArgs;
@@ -10,6 +12,9 @@ use crate::cli::UsageError;
 use crate::cli::actor::actor;
 use crate::cli::exit::{CommandError, FAILED, NOT_FOUND, REFUSED, UNKNOWN};
 use crate::config::ConfigFile;
+
+/// A temporary file, or an upload, that has not been written to for so long is of a process that was killed.
+const LEFT_AFTER: SignedDuration = SignedDuration::from_hours(24);
 
 /// The stores and the catalogue of a configuration.
 pub(super) struct Stores {
@@ -49,8 +54,16 @@ impl Stores {
         let store = self.read(name).await?;
         let catalogue = self.catalogue().await?;
         // Which conditions hold decides how a change is kept from overwriting another one.
-        let capabilities = store.probe().await.map_err(|error| failed(&error))?;
+        let capabilities = match store.probe().await {
+            // A probe writes. What frees space works all the same, and what needs some fails by its own name.
+            Err(Error { kind: ErrorKind::Full, .. }) => Capabilities::default(),
+            probed => probed.map_err(|error| failed(&error))?,
+        };
         let audited = Audited::new(store, &capabilities, Arc::new(catalogue.clone()), actor().name);
+        audited.resolve_left().await.map_err(|error| CommandError::new(FAILED, error.to_string()))?;
+        if let Err(error) = audited.sweep(Timestamp::now() - LEFT_AFTER).await {
+            tracing::warn!(store = %name, "cannot remove what killed processes have left: {error}");
+        }
         Ok(Writable { store: Arc::new(audited), catalogue })
     }
 

@@ -79,6 +79,12 @@ impl CatalogueUrl {
     pub fn expose(&self) -> &str {
         &self.0
     }
+
+    /// The file of a catalogue in SQLite, if it does not exist.
+    #[must_use]
+    pub fn missing(&self) -> Option<&Path> {
+        self.0.strip_prefix("sqlite:").map(Path::new).filter(|path| !path.exists())
+    }
 }
 
 impl fmt::Debug for CatalogueUrl {
@@ -295,6 +301,8 @@ catalogue: {url: \"postgres://keeper@db.example.edu/catalogue\", password_file: 
             ),
             ("stores: {main: {url: \"file:relative\", region: x}}", "a directory has a url, and nothing else"),
             ("stores: {main: {url: \"s3://a b\"}}", "invalid bucket"),
+            ("stores: {main: {url: \"s3://AK:hunter2@bucket\"}}", "they are for credentials_file"),
+            ("stores: {main: {url: \"s3://AK:hun/ter2@bucket\"}}", "they are for credentials_file"),
             ("stores: {main: {url: \"s3://bucket\", endpoint: \"minio:9000\"}}", "endpoint is the URL of the service"),
             ("stores: {main: {url: \"s3://bucket\", endpoint: \"http://a:b@c\"}}", "they are for credentials_file"),
             ("stores: {main: {url: \"s3://bucket\", concurrency: 0}}", "concurrency is from 1 to 1000"),

@@ -23,6 +23,9 @@ pub(super) fn kind(error: io::Error) -> ErrorKind {
         Some(Errno::ILSEQ | Errno::INVAL) => {
             ErrorKind::Unsupported(format!("the file system does not take that name ({error})"))
         }
+        Some(Errno::NOTDIR) => ErrorKind::Refused(
+            "a file or a symbolic link is where the store needs a directory; move it away".to_owned(),
+        ),
         Some(Errno::LOOP) => ErrorKind::Refused(
             "a symbolic link is in its place, and links are not followed; replace it by what it leads to".to_owned(),
         ),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use futures::stream::{self, StreamExt as _};
 use jiff::Timestamp;
+use rustix::io::Errno;
 
 use super::core::{Core, etag_of};
 use super::folder::{self, Names};
@@ -86,6 +87,10 @@ impl Walk {
         if !self.has_begun {
             self.has_begun = true;
             let path = self.core.space_path(&self.space);
+            // A link in place of a space would lead out of the store, as one in it would.
+            if path.symlink_metadata().is_ok_and(|facts| facts.is_symlink()) {
+                return Err(Errno::LOOP.into());
+            }
             if !self.enter(Vec::new(), path)? {
                 return Err(ErrorKind::NoSpace);
             }

@@ -33,6 +33,9 @@ pub enum PlaceError {
     /// It does not begin with `s3://`.
     #[error("the URL of an S3 store begins with s3://, as in s3://bucket/prefix")]
     Scheme,
+    /// Something before an `@`, which may be a secret, and so is not repeated.
+    #[error("the URL of an S3 store has no user and no key in it; they are for credentials_file")]
+    Credentials,
     /// The name of the bucket.
     #[error(
         "invalid bucket {0:?}: 3 to 63 letters, digits, '-', '_' and '.', with {{space}} at most once, as in s3://bucket/prefix \
@@ -57,6 +60,10 @@ impl FromStr for Place {
     fn from_str(url: &str) -> Result<Self, PlaceError> {
         let rest = url.strip_prefix("s3://").ok_or(PlaceError::Scheme)?;
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        // A secret may have a slash in it. No bucket has an `@`, and a prefix with one is not worth the risk.
+        if rest.contains('@') {
+            return Err(PlaceError::Credentials);
+        }
         let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
         let is_part = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(char::is_control);
         if prefix.len() > 512 || prefix.contains(SPACE) || !(prefix.is_empty() || prefix.split('/').all(is_part)) {
