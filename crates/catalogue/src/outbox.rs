@@ -40,6 +40,20 @@ pub struct DueMessage {
     pub attempts: u32,
 }
 
+/// A message as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownMessage {
+    /// Its number.
+    pub id: u64,
+    /// What is delivered.
+    pub message: NewMessage,
+    /// Whether it was.
+    pub is_delivered: bool,
+}
+
+const BY_NAME: &str =
+    "SELECT id, message, kind, subject, recipient, content, delivered FROM outbox WHERE message = $1";
+
 pub(crate) const TAKE_DUE: &str = "UPDATE outbox SET due = {now} + $1, attempts = attempts + 1 WHERE id IN (
         SELECT id FROM outbox WHERE delivered IS NULL AND due <= {now} ORDER BY due, id LIMIT $2 {lock_next})
     RETURNING id, message, kind, subject, recipient, content, created, attempts";
@@ -59,6 +73,14 @@ impl Catalogue {
         let mut session = self.database.begin().await?;
         let outcome = session.run(sql, values![name, kind, *subject, recipient, content]).await;
         Ok(session.end(outcome).await? > 0)
+    }
+
+    /// A message by its name.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn message(&self, name: &str) -> Result<Option<KnownMessage>, Error> {
+        Ok(self.list(BY_NAME, values![name], known).await?.pop())
     }
 
     /// Takes messages that are due, the one that is due for longest first, at most `limit`, and at most 1,000. No other process
@@ -100,16 +122,26 @@ impl Catalogue {
     }
 }
 
+fn known(row: &Row) -> Result<KnownMessage, sqlx::Error> {
+    let message = message(row)?;
+    Ok(KnownMessage { id: row.count(0)?, message, is_delivered: row.get::<Option<i64>>(6)?.is_some() })
+}
+
+/// The columns from the second on that both statements begin with.
+fn message(row: &Row) -> Result<NewMessage, sqlx::Error> {
+    Ok(NewMessage {
+        name: row.get(1)?,
+        kind: row.get(2)?,
+        subject: row.get(3)?,
+        recipient: row.get(4)?,
+        content: row.get(5)?,
+    })
+}
+
 fn due(row: &Row) -> Result<DueMessage, sqlx::Error> {
     Ok(DueMessage {
         id: row.count(0)?,
-        message: NewMessage {
-            name: row.get(1)?,
-            kind: row.get(2)?,
-            subject: row.get(3)?,
-            recipient: row.get(4)?,
-            content: row.get(5)?,
-        },
+        message: message(row)?,
         created: row.time(6)?,
         attempts: row.need(7, |attempts: i64| u32::try_from(attempts))?,
     })

@@ -20,7 +20,8 @@ use std::time::Duration;
 
 use queuekeeper_store::retry::{Attempts, RetryPolicy};
 use queuekeeper_store::{Algorithm, Digests};
-use reqwest::{Client, redirect};
+use reqwest::header::HeaderMap;
+use reqwest::{Client, Method, StatusCode, redirect};
 
 pub use error::{Cause, FetchError};
 
@@ -112,6 +113,24 @@ impl Fetcher {
     /// When it cannot be had at all.
     pub async fn size(&self, url: &ContentUrl) -> Result<Option<u64>, FetchError> {
         self.ask_size(url).await.map_err(|cause| FetchError::new(url, cause, 1))
+    }
+
+    /// Sends content to a service, once; the answer is its status and the beginning of what it says.
+    ///
+    /// # Errors
+    /// When it must not be sent, or there is no answer.
+    pub async fn send_to(
+        &self,
+        method: Method,
+        url: &ContentUrl,
+        headers: HeaderMap,
+        content: String,
+    ) -> Result<(StatusCode, String), FetchError> {
+        let sent = self.send_content(method, url, headers, content).await;
+        let (status, headers, text) = sent.map_err(|cause| FetchError::new(url, cause, 1))?;
+        let failed = Cause::status(status, &headers);
+        let failed = FetchError::new(url, failed, 1);
+        if status.is_server_error() || failed.is_temporary() { Err(failed) } else { Ok((status, text)) }
     }
 
     /// Fetches a file to a name in a place. A file that is there and has the expected size and digests is kept; what an

@@ -1,12 +1,21 @@
-//! What a deposit goes through on its way to a stored object, as far as it needs neither ZooKeeper nor the catalogue.
+//! What a deposit goes through on its way to a stored object, and the daemons that take it there.
 //!
-//! From the bytes up:
+//! From the bytes up, first what needs neither ZooKeeper nor the catalogue:
 //!
 //! - [`name`]: what files may be called; [`url`]: what may be fetched, from where, and how a URL is shown;
 //! - [`kind`]: types of deposits and forms of containers; [`manifest`]: reading, comparing and writing manifests;
 //! - [`ark`]: identifiers, and names that are made here; [`profile`]: what holds for a collection's deposits;
 //! - [`space`]: which jobs get room on the working storage; [`place`]: files that appear whole or not at all;
 //! - [`fetch`]: files over HTTP; [`archive`]: unpacking containers, and BagIt bags in them.
+//!
+//! Then the daemons:
+//!
+//! - [`daemon`]: which there are; [`settings`]: what an operator sets; [`metrics`]: what they count;
+//! - [`spec`]: what a job is to do; [`directory`], [`files`]: where its files lie, and which it has;
+//! - [`grants`]: who was granted how much of the working storage;
+//! - [`steps`]: what is done with a job in each state; [`step`]: how that ends; [`outbox`]: what is sent to depositors;
+//! - `batches`, `reports`, `cleanup`: the daemons that take no jobs;
+//! - [`engine`]: sessions, lanes and workers, which run all of these.
 //!
 //! # Invariants
 //! - Everything that comes from a depositor is hostile: sizes, numbers and depths are limited before memory is taken.
@@ -15,11 +24,26 @@
 
 pub mod archive;
 pub mod ark;
+mod batches;
+mod cleanup;
+pub mod daemon;
+pub mod directory;
+pub mod engine;
+mod ezid;
 pub mod fetch;
+pub mod files;
+pub mod grants;
 pub mod kind;
 pub mod manifest;
+pub mod metrics;
 pub mod name;
+pub mod outbox;
 pub mod place;
 pub mod profile;
+mod reports;
+pub mod settings;
 pub mod space;
+pub mod spec;
+pub mod step;
+pub mod steps;
 pub mod url;

@@ -4,8 +4,8 @@
 //! else happens in the directory no name leads out of it.
 
 use std::fs::File;
-use std::io::{self, Read as _};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{self, Read as _, Seek as _};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
@@ -138,6 +138,34 @@ impl Place {
         let folder = folder.map(|folder| self.folder(folder)).transpose()?;
         let folder = folder.as_ref().unwrap_or(&self.root);
         Ok(rustix::fs::renameat(&self.temporary, &partial.name, folder, last)?)
+    }
+
+    /// Gives an open file of the same file system a second name here, or copies one of another; a file that is there
+    /// already stays.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn adopt(&self, source: &File, path: &str) -> io::Result<()> {
+        checked(path)?;
+        if self.file(path)?.is_some() {
+            return Ok(());
+        }
+        let (folder, last) = path.rsplit_once('/').map_or((None, path), |(folder, last)| (Some(folder), last));
+        let folder = folder.map(|folder| self.folder(folder)).transpose()?;
+        let folder = folder.as_ref().unwrap_or(&self.root);
+        let open = format!("/proc/self/fd/{}", source.as_raw_fd());
+        match rustix::fs::linkat(rustix::fs::CWD, open, folder, last, AtFlags::SYMLINK_FOLLOW) {
+            Ok(()) | Err(Errno::EXIST) => Ok(()),
+            // Another file system, one without links, or a file with too many of them.
+            Err(Errno::XDEV | Errno::PERM | Errno::MLINK | Errno::NOENT | Errno::OPNOTSUPP | Errno::NOSYS) => {
+                let partial = self.begin(path)?;
+                let mut file = source;
+                file.rewind()?;
+                io::copy(&mut file, &mut partial.file())?;
+                self.publish(&partial, path)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Makes the names of files durable that were published: each folder above one of them is synced once.
@@ -278,6 +306,23 @@ mod tests {
         place.sync_folders(["a/b/c", "a/b/c"]).unwrap();
         assert!(place.sync_folders(["x/y"]).is_err());
         assert_eq!(place.file("a/b/c").unwrap().unwrap().metadata().unwrap().len(), 0);
+    }
+
+    #[test]
+    fn a_file_gets_a_second_name_and_one_that_is_there_stays() {
+        let (directory, place) = place();
+        let path = directory.path().join("upload");
+        std::fs::write(&path, "deposit").unwrap();
+        let source = File::open(&path).unwrap();
+        place.adopt(&source, "a/b").unwrap();
+        place.adopt(&source, "a/b").unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(std::fs::read(directory.path().join("root/a/b")).unwrap(), b"deposit");
+        // A file without a name cannot get one, and is copied.
+        place.adopt(&source, "c").unwrap();
+        assert_eq!(std::fs::read(directory.path().join("root/a/b")).unwrap(), b"deposit");
+        assert_eq!(std::fs::read(directory.path().join("root/c")).unwrap(), b"deposit");
+        assert!(place.adopt(&source, "../d").is_err());
     }
 
     #[test]

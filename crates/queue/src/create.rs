@@ -53,6 +53,7 @@ impl NewJob {
         self
     }
 
+    /// Adds the creation of all its znodes but its queue entry.
     fn add(&self, transaction: &mut Transaction, batch: BatchId, id: JobId, now: Timestamp) -> Result<(), Error> {
         let decode = |node, malformed| Error::Decode { path: Path::JobNode(id, node), malformed };
         let nodes = super::job::values_of_new(id, &self.values)?;
@@ -67,9 +68,19 @@ impl NewJob {
         for (name, data) in nodes {
             node(name, data);
         }
-        transaction.create(Path::entry(JobState::Pending, self.priority, id), Vec::new());
         transaction.create(Path::Reference(batch, Outcome::Processing, id), Vec::new());
         Ok(())
+    }
+
+    /// Adds the creation of its queue entry.
+    pub(crate) fn enqueue(&self, transaction: &mut Transaction, id: JobId) {
+        transaction.create(Path::entry(JobState::Pending, self.priority, id), Vec::new());
+    }
+
+    /// About how many bytes its znodes take in a request; besides its values a job takes some 600 bytes of paths.
+    pub(crate) fn size_bytes(&self, queue: &Queue) -> usize {
+        let values = self.values.iter().filter_map(|value| value.data(&[]).ok()).map(|data| data.len());
+        self.configuration.len() + values.sum::<usize>() + 1_000 + 12 * queue.operation_overhead()
     }
 }
 
@@ -115,7 +126,7 @@ impl Queue {
     /// # Errors
     /// As [`Queue::create_jobs`].
     pub async fn create_job(&self, batch: BatchId, job: &NewJob, now: Timestamp) -> Result<JobId, Error> {
-        let ids = self.create_some_jobs(batch, std::slice::from_ref(job), now).await?;
+        let ids = self.create_jobs(batch, std::slice::from_ref(job), now).await?;
         Ok(ids[0])
     }
 
@@ -132,23 +143,34 @@ impl Queue {
         let mut ids = Vec::with_capacity(jobs.len());
         let mut rest = jobs;
         while !rest.is_empty() {
-            // Besides its values a job takes some 600 bytes of paths.
-            let mut bytes = 0;
-            let fits = |job: &&NewJob| {
-                let values: usize =
-                    job.values.iter().filter_map(|value| value.data(&[]).ok()).map(|data| data.len()).sum();
-                bytes += job.configuration.len() + values + 1_000 + 12 * self.operation_overhead();
-                bytes < REQUEST_LIMIT_BYTES
+            let (now_made, later) = rest.split_at(self.first_jobs(rest));
+            let enqueue = |transaction: &mut Transaction, ids: &[JobId]| {
+                now_made.iter().zip(ids).for_each(|(job, id)| job.enqueue(transaction, *id));
             };
-            let count = rest.iter().take(self.jobs_per_transaction()).take_while(fits).count().max(1);
-            let (now_made, later) = rest.split_at(count);
-            ids.extend(self.create_some_jobs(batch, now_made, now).await?);
+            ids.extend(self.create_some_jobs(batch, now_made, now, enqueue).await?);
             rest = later;
         }
         Ok(ids)
     }
 
-    async fn create_some_jobs(&self, batch: BatchId, jobs: &[NewJob], now: Timestamp) -> Result<Vec<JobId>, Error> {
+    /// How many of the first jobs of a list go into one transaction; one at least.
+    pub(crate) fn first_jobs(&self, jobs: &[NewJob]) -> usize {
+        let mut bytes = 0;
+        let fits = |job: &&NewJob| {
+            bytes += job.size_bytes(self);
+            bytes < REQUEST_LIMIT_BYTES
+        };
+        jobs.iter().take(self.jobs_per_transaction()).take_while(fits).count().max(1)
+    }
+
+    /// Makes jobs in one `multi`; their queue entries are among what `complete` adds, by their ids.
+    pub(crate) async fn create_some_jobs(
+        &self,
+        batch: BatchId,
+        jobs: &[NewJob],
+        now: Timestamp,
+        complete: impl Fn(&mut Transaction, &[JobId]),
+    ) -> Result<Vec<JobId>, Error> {
         let status = Path::BatchNode(batch, BatchNode::Status);
         let reads = vec![Read::Data(status.clone())];
         let (_, ids) = self
@@ -170,6 +192,7 @@ impl Queue {
                     transaction.create(Path::Job(*id), Vec::new());
                     job.add(&mut transaction, batch, *id, now)?;
                 }
+                complete(&mut transaction, &ids);
                 Ok((transaction, ids))
             })
             .await?;
@@ -259,6 +282,7 @@ mod tests {
         let made = |job: &NewJob| {
             let mut transaction = Transaction::new();
             job.add(&mut transaction, BatchId::new(7), JobId::new(1), Timestamp::UNIX_EPOCH)?;
+            job.enqueue(&mut transaction, JobId::new(1));
             Ok::<_, Error>(transaction.operations().iter().map(ToString::to_string).collect::<Vec<_>>())
         };
         let job = NewJob::new("{}").with_priority(Priority::MAX).with(JobValue::SpaceNeeded(Some(70)));
@@ -270,8 +294,8 @@ mod tests {
             format!("{path}/status = {status}"),
             format!("{path}/priority = 99"),
             format!("{path}/space_needed = 70"),
-            "create /jobs/states/pending/99-jid0000000001".to_owned(),
             "create /batches/bid0000000007/states/batch-processing/jid0000000001".to_owned(),
+            "create /jobs/states/pending/99-jid0000000001".to_owned(),
         ];
         assert_eq!(made(&job), Ok(expected.to_vec()));
         let unknown = made(&NewJob::new("{}")).unwrap();

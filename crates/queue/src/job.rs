@@ -83,7 +83,10 @@ impl Job {
                     }
                 }
                 Operation::Create { data, .. } => {
-                    if let Some(stat) = *stat {
+                    // Servers answer a creation without its stat. That of the status, which is set by the same
+                    // transaction, has its times; the rest of a new znode is known.
+                    let of_status = || self.stat(JobNode::Status).map(|status| new_stat(status, data.len()));
+                    if let Some(stat) = stat.or_else(of_status) {
                         self.nodes.insert(*node, (data.clone(), stat));
                     }
                 }
@@ -216,6 +219,23 @@ impl Job {
         let path = Path::JobNode(self.id, node);
         let Some(data) = self.data(node) else { return Err(Error::Missing(path)) };
         read(data).map_err(|malformed| Error::Decode { path, malformed })
+    }
+}
+
+/// The stat of a persistent znode that was created by the transaction in which another was set last.
+fn new_stat(set: &Stat, bytes: usize) -> Stat {
+    Stat {
+        czxid: set.mzxid,
+        mzxid: set.mzxid,
+        pzxid: set.mzxid,
+        ctime: set.mtime,
+        mtime: set.mtime,
+        version: 0,
+        cversion: 0,
+        aversion: 0,
+        ephemeral_owner: 0,
+        data_length: i32::try_from(bytes).unwrap_or(i32::MAX),
+        num_children: 0,
     }
 }
 

@@ -110,6 +110,7 @@ mod batch;
 mod create;
 pub mod dump;
 mod error;
+mod expand;
 pub mod fault;
 mod handle;
 pub mod id;
@@ -136,6 +137,7 @@ pub use acquire::{BatchPoll, Due, JobPoll, RequestPoll, SkipReason, SkippedItem}
 pub use batch::{Batch, BatchPlan, BatchReport, BatchTarget, LockedBatch};
 pub use create::NewJob;
 pub use error::{Cause, Conflict, ConflictKind, Error};
+pub use expand::{Expansion, NextRows};
 pub use fault::RepairKind;
 pub use handle::Queue;
 pub use item::{ItemChange, ItemChanged};

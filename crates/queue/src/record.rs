@@ -6,20 +6,24 @@
 
 use std::borrow::Cow;
 
+mod expansion;
 mod field;
 mod job;
 mod operator;
 mod pause;
+mod retry;
 mod status;
 mod submission;
 mod write;
 
+pub use expansion::ExpansionNote;
 pub use job::{
     Configuration, Identifiers, bid, check_job_node, is_priority_out_of_range, misnamed_bid, object_form, priority,
     refused, space_needed,
 };
 pub use operator::{OperatorNote, is_by_operator};
 pub use pause::PauseNote;
+pub use retry::Retry;
 pub use status::{ItemStatus, JobStatus};
 pub use submission::{Submission, Token};
 pub use write::{

@@ -9,6 +9,9 @@ use crate::url::ContentUrl;
 /// How many redirects are followed.
 const MOST_REDIRECTS: u32 = 5;
 
+/// How much of the answer of a service is read, in bytes.
+const MOST_ANSWER_BYTES: usize = 64 << 10;
+
 impl Fetcher {
     /// Sends a request, and follows redirects, each of which is checked as the first URL. Credentials go to the host
     /// that they are for, and to no other one.
@@ -34,6 +37,36 @@ impl Fetcher {
             at = at.join(to).map_err(|_| Cause::Redirect("the origin redirects to what is no URL"))?;
         }
         Err(Cause::Redirect("the origin redirects more than 5 times"))
+    }
+
+    /// Sends content to a service, without following redirects, and gives the status and the beginning of the answer.
+    pub(super) async fn send_content(
+        &self,
+        method: Method,
+        url: &ContentUrl,
+        headers: HeaderMap,
+        content: String,
+    ) -> Result<(StatusCode, HeaderMap, String), Cause> {
+        if url.is_file() {
+            return Err(Cause::LocalFile);
+        }
+        let at = url.reveal();
+        self.guard.check(at)?;
+        let mut request = self.client.request(method, at.clone()).headers(headers).body(content);
+        if let Some(login) = self.credentials.login(at) {
+            request = request.basic_auth(login.username(), Some(login.reveal_password()));
+        }
+        let mut response = request.send().await.map_err(|error| Cause::of(&error))?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let mut answer = Vec::new();
+        while answer.len() < MOST_ANSWER_BYTES {
+            match response.chunk().await.map_err(|error| Cause::of(&error))? {
+                Some(chunk) => answer.extend_from_slice(&chunk),
+                None => break,
+            }
+        }
+        answer.truncate(MOST_ANSWER_BYTES);
+        Ok((status, headers, String::from_utf8_lossy(&answer).into_owned()))
     }
 
     pub(super) async fn ask_size(&self, url: &ContentUrl) -> Result<Option<u64>, Cause> {

@@ -1,14 +1,18 @@
 //! The next batch to be acquired, or to be reported.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
-use super::{LockOutcome, SkipReason, SkippedItem, Window};
+use super::{LockOutcome, SkipReason, SkippedItem, Window, was_quicker};
 use crate::batch::{Batch, LockedBatch};
 use crate::error::Error;
 use crate::handle::{Queue, Read};
 use crate::id::BatchId;
+use crate::item::ItemChange;
 use crate::lock::{Claim, ClaimOutcome, Lock, Pause, PendingChange};
-use crate::path::{self, BatchNode, Path};
+use crate::path::{self, BatchNode, LockFolder, Path};
+use crate::record::ExpansionNote;
 use crate::state::{BatchState, State};
 use crate::transaction::Transaction;
 
@@ -17,6 +21,8 @@ use crate::transaction::Transaction;
 pub enum Due {
     /// Its jobs are to be created: it has no `states`.
     Jobs,
+    /// The rest of its jobs is to be created: a daemon of ours began, and its lock is gone.
+    RestOfJobs,
     /// Its report: all its jobs are done.
     Report,
     /// An updated report, which an operator requested.
@@ -31,6 +37,10 @@ pub struct BatchPoll {
     window: Window<BatchId>,
     /// What was read of the window last, in reverse.
     read: Vec<(Batch, BatchState)>,
+    is_expanded: bool,
+    held_collections: BTreeSet<String>,
+    /// Batches that were set Held, since their collection is held.
+    pub held: Vec<BatchId>,
     /// Set while the queue is paused; the poll is empty then.
     pub paused: Option<Pause>,
     /// The skipped items, with the reasons.
@@ -55,18 +65,49 @@ impl Queue {
     /// When they cannot be read.
     pub async fn poll_batches(&self, due: Due) -> Result<BatchPoll, Error> {
         let lock = Path::QueueLock(path::Queue::Ingest);
-        let [names, pause] = self.read_each([Read::Children(Path::Batches), Read::Data(lock.clone())]).await?;
+        let folder = match due {
+            Due::Jobs | Due::Report | Due::UpdatedReport => Path::Batches,
+            Due::RestOfJobs => Path::expansions(),
+        };
+        let holds = Path::LockFolder(LockFolder::Collections);
+        let [names, pause, holds] =
+            self.read_each([Read::Children(folder), Read::Data(lock.clone()), Read::Children(holds)]).await?;
+        let held_collections = holds.children().into_iter().collect();
         let paused = pause.data().map(|(data, stat)| Pause::from_found(lock, &data, &stat));
         let names = if paused.is_some() { Vec::new() } else { names.children() };
         // Names that are not batch ids are skipped.
         let mut batches: Vec<BatchId> = names.iter().filter_map(|name| name.parse().ok()).collect();
         batches.sort_unstable();
         let (window, queue) = (Window::new(batches), self.clone());
-        Ok(BatchPoll { queue, due, window, read: Vec::new(), paused, skipped: Vec::new() })
+        Ok(BatchPoll {
+            queue,
+            due,
+            window,
+            read: Vec::new(),
+            is_expanded: false,
+            held_collections,
+            held: Vec::new(),
+            paused,
+            skipped: Vec::new(),
+        })
     }
 }
 
 impl BatchPoll {
+    /// Has each batch whose jobs are to be created marked as one that [`Queue::expand`] creates them for, in the `multi`
+    /// that acquires it: another daemon of ours goes on with it where this one is stopped. A batch of a held collection is
+    /// set Held instead.
+    #[must_use]
+    pub fn expanded(mut self) -> Self {
+        self.is_expanded = true;
+        self
+    }
+
+    /// Leaves batches out of the list that were not looked at yet.
+    pub fn retain(&mut self, mut is_wanted: impl FnMut(BatchId) -> bool) {
+        self.window.waiting.retain(|batch| is_wanted(*batch));
+    }
+
     /// The next batch that is due, locked; `None` at the end of the list.
     ///
     /// A batch whose jobs are to be created is in Processing then, with its `states` made. One to be reported that was
@@ -85,6 +126,14 @@ impl BatchPoll {
         }
         loop {
             while let Some((batch, state)) = self.read.pop() {
+                if self.due == Due::Jobs && self.is_expanded && self.is_held(&batch) {
+                    match self.queue.change_batch(&batch, &ItemChange::to(BatchState::Held), now).await {
+                        Ok(_) => self.held.push(batch.id),
+                        Err(error) if was_quicker(&error) => {}
+                        Err(error) => return Err(error),
+                    }
+                    continue;
+                }
                 if let Some(locked) = self.lock(batch, state, now).await? {
                     return Ok(Some(locked));
                 }
@@ -103,6 +152,10 @@ impl BatchPoll {
             }
             self.read.reverse();
         }
+    }
+
+    fn is_held(&self, batch: &Batch) -> bool {
+        self.held_collections.contains(batch.submitted().value.collection.as_ref())
     }
 
     /// Keeps a batch that is due and can be worked on.
@@ -124,12 +177,13 @@ impl BatchPoll {
                 let reason = format!("it is {state} but has no states");
                 return self.skip(batch.id, SkipReason::Contradiction(reason));
             }
+            (Due::RestOfJobs, S::Processing | S::Reporting) => true,
             (Due::Report, S::Processing | S::Reporting) | (Due::UpdatedReport, S::UpdateReporting) => batch.is_done(),
             (Due::Report, S::Pending) if batch.is_done() => {
                 let reason = "it is Pending but its jobs are done".to_owned();
                 return self.skip(batch.id, SkipReason::Contradiction(reason));
             }
-            (Due::Jobs | Due::Report | Due::UpdatedReport, _) => false,
+            (Due::Jobs | Due::RestOfJobs | Due::Report | Due::UpdatedReport, _) => false,
         };
         if fits {
             self.read.push((batch, state));
@@ -146,12 +200,18 @@ impl BatchPoll {
         let (state, version) = match (self.due, state) {
             (Due::Jobs, _) => {
                 transaction.create(Path::BatchNode(batch.id, BatchNode::States), Vec::new());
+                if self.is_expanded {
+                    transaction.create(Path::expansion(batch.id), ExpansionNote::default().encode());
+                }
                 (BatchState::Processing, batch.set_status(&mut transaction, BatchState::Processing, "", now))
             }
             (Due::Report, BatchState::Processing) => {
                 (BatchState::Reporting, batch.set_status(&mut transaction, BatchState::Reporting, "", now))
             }
-            (Due::Report | Due::UpdatedReport, state) => {
+            (Due::RestOfJobs | Due::Report | Due::UpdatedReport, state) => {
+                if self.due == Due::RestOfJobs {
+                    transaction.check_exists(Path::expansion(batch.id));
+                }
                 let version = batch.version().unwrap_or_default();
                 transaction.check(Path::BatchNode(batch.id, BatchNode::Status), version);
                 (state, version)

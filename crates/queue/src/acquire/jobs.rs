@@ -1,16 +1,17 @@
 //! The next job of a state, in order of priority.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
 use super::{LockOutcome, SkipReason, SkippedItem, Window, was_quicker};
 use crate::error::Error;
-use crate::handle::{Queue, Read};
+use crate::handle::{Found, Queue, Read};
 use crate::id::{JobId, Priority};
 use crate::job::{Job, JobChange, LockedJob};
 use crate::lock::{Claim, ClaimOutcome, Lock, Pause, PendingChange};
 use crate::path::{self, BatchNode, EntryName, JobNode, LockFolder, Path};
+use crate::record::Retry;
 use crate::state::JobState;
 use crate::transaction::Transaction;
 
@@ -21,14 +22,27 @@ pub struct JobPoll {
     state: JobState,
     window: Window<EntryName>,
     /// What was read of the window last, in reverse.
-    read: Vec<(EntryName, Job)>,
+    read: Vec<(EntryName, Job, Option<JobRetry>)>,
     held_collections: BTreeSet<String>,
+    /// The jobs that had a znode below `/queuekeeper/retry`.
+    retrying: BTreeSet<JobId>,
     /// Set while the queue is paused; the poll is empty then.
     pub paused: Option<Pause>,
     /// The skipped items, with the reasons.
     pub skipped: Vec<SkippedItem>,
     /// Jobs that were set Held, since their collection is held.
     pub held: Vec<JobId>,
+    /// Jobs that wait for another attempt, whose time has not come.
+    pub delayed: BTreeMap<JobId, Retry>,
+}
+
+/// What was found of a job below `/queuekeeper/retry`.
+#[derive(Debug)]
+struct JobRetry {
+    /// The version of that znode.
+    version: i32,
+    /// What it says, where that is about the job's present state.
+    retry: Option<Retry>,
 }
 
 impl Queue {
@@ -54,11 +68,12 @@ impl Queue {
     /// When it cannot be read.
     pub async fn poll_jobs(&self, state: JobState) -> Result<JobPoll, Error> {
         let folder = Path::StateFolder(state.into());
-        let [entries, pause, held] = self
+        let [entries, pause, held, retries] = self
             .read_each([
                 Read::Children(folder.clone()),
                 Read::Data(Path::QueueLock(path::Queue::Ingest)),
                 Read::Children(Path::LockFolder(LockFolder::Collections)),
+                Read::Children(Path::retries()),
             ])
             .await?;
         let pause = pause.data().filter(|_| state != JobState::Recording);
@@ -81,14 +96,26 @@ impl Queue {
             window: Window::new(readable),
             read: Vec::new(),
             held_collections: held.children().into_iter().collect(),
+            retrying: retries.children().iter().filter_map(|name| name.parse().ok()).collect(),
             paused,
             skipped,
             held: Vec::new(),
+            delayed: BTreeMap::new(),
         })
     }
 }
 
 impl JobPoll {
+    /// The jobs of the list that were not looked at yet, in their order.
+    pub fn jobs(&self) -> impl Iterator<Item = JobId> {
+        self.window.waiting.iter().map(|entry| entry.job)
+    }
+
+    /// Leaves jobs out of the list that were not looked at yet.
+    pub fn retain(&mut self, mut is_wanted: impl FnMut(JobId) -> bool) {
+        self.window.waiting.retain(|entry| is_wanted(entry.job));
+    }
+
     /// The next job of the list that can be worked on, locked; `None` at its end.
     ///
     /// A Pending job of a held collection is set Held, and the next one is tried. A job that an earlier call locked, by
@@ -106,14 +133,14 @@ impl JobPoll {
             }
         }
         loop {
-            while let Some((entry, job)) = self.read.pop() {
+            while let Some((entry, job, retry)) = self.read.pop() {
                 if self.state == JobState::Pending && self.is_held(&job) {
                     match self.queue.change_job(&job, &JobChange::to(JobState::Held), now).await {
                         Ok(_) => self.held.push(job.id),
                         Err(error) if was_quicker(&error) => {}
                         Err(error) => return Err(error),
                     }
-                } else if let Some(locked) = self.lock(entry, job).await? {
+                } else if let Some(locked) = self.lock(entry, job, retry).await? {
                     return Ok(Some(locked));
                 }
             }
@@ -121,7 +148,7 @@ impl JobPoll {
             if entries.is_empty() {
                 return Ok(None);
             }
-            self.look_at(entries).await?;
+            self.look_at(entries, now).await?;
         }
     }
 
@@ -130,15 +157,24 @@ impl JobPoll {
     }
 
     /// Reads jobs, and keeps those that can be worked on.
-    async fn look_at(&mut self, entries: Vec<EntryName>) -> Result<(), Error> {
+    async fn look_at(&mut self, entries: Vec<EntryName>, now: Timestamp) -> Result<(), Error> {
         // The entry is read after its job: one that is still there although the status has moved on is an orphan, and
         // not the trace of a change made between two reads.
         let place = |entry: &EntryName| Read::Existence(Path::Entry(self.state.into(), *entry));
-        let reads = entries.iter().flat_map(|entry| Job::reads(entry.job).into_iter().chain([place(entry)]));
+        let retry = |entry: &EntryName| {
+            self.retrying.contains(&entry.job).then(|| Read::Data(Path::retry(entry.job)))
+        };
+        let reads =
+            entries.iter().flat_map(|entry| Job::reads(entry.job).into_iter().chain([place(entry)]).chain(retry(entry)));
         let mut found = self.queue.read(&reads.collect::<Vec<_>>()).await?.into_iter();
         for entry in entries {
             let job = Job::from_found(entry.job, found.by_ref().take(Job::READS).collect::<Vec<_>>());
             let is_queued = found.next().is_some_and(|found| found.exists());
+            let retry = self.retrying.contains(&entry.job).then(|| found.next()).flatten();
+            let retry = retry.and_then(Found::data).map(|(data, stat)| {
+                let is_current = |retry: &Retry| job.as_ref().and_then(Job::version) == Some(retry.version);
+                JobRetry { version: stat.version, retry: Retry::decode(&data).filter(is_current) }
+            });
             match job {
                 // The list is from a while ago: the job went its way since.
                 _ if !is_queued => {}
@@ -152,7 +188,10 @@ impl JobPoll {
                         let state = job.status().value.status.text.into_owned();
                         self.skip(entry, SkipReason::OrphanEntry(state));
                     }
-                    Ok(_) => self.read.push((entry, job)),
+                    Ok(_) => match retry.as_ref().and_then(|found| found.retry.as_ref()) {
+                        Some(wait) if wait.not_before > now => drop(self.delayed.insert(job.id, wait.clone())),
+                        Some(_) | None => self.read.push((entry, job, retry)),
+                    },
                     Err(_) if is_bare(&job) => self.skip(entry, SkipReason::Unfinished),
                     Err(error) => self.skip(entry, SkipReason::Unloadable(error)),
                 },
@@ -167,13 +206,17 @@ impl JobPoll {
     }
 
     /// Locks a job as it was read; `None` where another was quicker, or its batch is gone.
-    async fn lock(&mut self, entry: EntryName, job: Job) -> Result<Option<LockedJob>, Error> {
+    async fn lock(&mut self, entry: EntryName, job: Job, retry: Option<JobRetry>) -> Result<Option<LockedJob>, Error> {
         let states = Path::BatchNode(job.batch()?, BatchNode::States);
         let mut transaction = Transaction::new();
         transaction
             .check_exists(states.clone())
             .check(Path::JobNode(job.id, JobNode::Status), job.version().unwrap_or_default());
-        let outcome = self.queue.claim(transaction, JobClaim { state: self.state, entry, job }).await;
+        if let Some(found) = &retry {
+            transaction.delete(Path::retry(job.id), Some(found.version));
+        }
+        let retry = retry.and_then(|found| found.retry);
+        let outcome = self.queue.claim(transaction, JobClaim { state: self.state, entry, job, retry }).await;
         let attempt = match outcome {
             Err(Error::Missing(path)) if path == states => {
                 LockOutcome::Skipped(SkipReason::Unloadable(Error::Missing(path)))
@@ -197,12 +240,13 @@ pub(crate) struct JobClaim {
     state: JobState,
     entry: EntryName,
     job: Job,
+    retry: Option<Retry>,
 }
 
 impl JobClaim {
     fn locked(self, lock: Lock) -> LockedJob {
-        let Self { state, entry, job } = self;
-        LockedJob { job, state, lock, entry, pending: PendingChange::default() }
+        let Self { state, entry, job, retry } = self;
+        LockedJob { job, state, lock, retry, entry, pending: PendingChange::default() }
     }
 }
 

@@ -9,8 +9,9 @@ use crate::handle::{Queue, instant};
 use crate::id::{JobId, Priority};
 use crate::lock::{ChangeAttempt, Unlocked};
 use crate::path::{EntryName, JobNode, Path};
+use crate::record::Retry;
 use crate::state::JobState;
-use crate::transaction::Committed;
+use crate::transaction::{Committed, Transaction};
 
 /// A change of a job that was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +68,7 @@ impl Queue {
             if job.version() == Some(changed.version) {
                 let priority = change.priority.or(job.priority().ok());
                 locked.entry = priority.map_or(locked.entry, |priority| EntryName::of(priority, job.id));
-                (locked.job, locked.state) = (job, changed.to);
+                (locked.job, locked.state, locked.retry) = (job, changed.to, None);
             }
             return Ok(JobChanged { entered: stat.map(|stat| instant(stat.mtime)), ..changed });
         }
@@ -76,6 +77,7 @@ impl Queue {
         // All that is known of the job is in the answer: a read could fail after the change was done.
         (locked.job, locked.state) = (job.after(&plan.transaction, &committed), changed.to);
         locked.entry = EntryName::of(plan.priority, plan.job);
+        locked.retry = None;
         Ok(changed)
     }
 
@@ -135,6 +137,25 @@ impl Queue {
     /// As [`Queue::commit`].
     pub async fn unlock_job(&self, locked: &LockedJob) -> Result<Unlocked, Error> {
         self.give_up(&locked.pending, &locked.lock).await
+    }
+
+    /// Gives a job that we hold back unchanged, and keeps our daemons from taking it before a time, in one `multi`. The
+    /// version in `retry` is set here.
+    ///
+    /// # Errors
+    /// As [`Queue::commit`]. After one the lock may still be held: [`Queue::unlock_job`] releases it.
+    pub async fn delay_job(&self, locked: &LockedJob, retry: &Retry) -> Result<(), Error> {
+        let (path, version) = (Path::retry(locked.id()), locked.job.version().unwrap_or_default());
+        let data = Retry { version, ..retry.clone() }.encode();
+        let found = self.read_data(path.clone()).await?;
+        let mut transaction = Transaction::new();
+        transaction.check(Path::JobNode(locked.id(), JobNode::Status), version);
+        match found.stat() {
+            Some(stat) => transaction.set(path, data, stat.version),
+            None => transaction.create(path, data),
+        };
+        locked.lock.release(&mut transaction);
+        self.commit(&transaction).await.map(drop)
     }
 
     /// Changes a job's priority: `priority` and its queue entry, in one `multi`. Its `status` is not written.

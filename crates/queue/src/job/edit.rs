@@ -2,12 +2,13 @@
 
 use jiff::Timestamp;
 
-use super::Job;
+use super::{Job, JobValue};
 use crate::error::Error;
 use crate::id::Priority;
 use crate::path::{JobNode, Path};
 use crate::record::{self, StatusChange};
 use crate::state::{JobState, State};
+use crate::transaction::Transaction;
 
 /// A change of a job's state, and with it of its priority.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub struct JobChange {
     pub(super) message: String,
     pub(super) priority: Option<Priority>,
     pub(super) operator: bool,
+    pub(super) values: Vec<JobValue>,
+    pub(super) also: Transaction,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,10 +29,15 @@ pub(super) enum Step {
 }
 
 impl JobChange {
+    fn new(step: Step) -> Self {
+        let (values, also) = (Vec::new(), Transaction::new());
+        Self { step, message: String::new(), priority: None, operator: false, values, also }
+    }
+
     /// To the next state on the success path.
     #[must_use]
     pub fn success() -> Self {
-        Self { step: Step::Success, message: "Success".to_owned(), priority: None, operator: false }
+        Self::new(Step::Success).with_message("Success")
     }
 
     /// To Failed, with what went wrong.
@@ -41,14 +49,14 @@ impl JobChange {
     /// To a named state.
     #[must_use]
     pub fn to(state: JobState) -> Self {
-        Self { step: Step::To(state), message: String::new(), priority: None, operator: false }
+        Self::new(Step::To(state))
     }
 
     /// From Failed to the state after the last successful one, at an operator's request. It counts as a retry, as does
     /// every change by which an operator takes a job from Failed back to work.
     #[must_use]
     pub fn resume() -> Self {
-        Self { step: Step::Resume, message: String::new(), priority: None, operator: true }
+        Self::new(Step::Resume).by_operator()
     }
 
     /// Says so in the status.
@@ -62,6 +70,20 @@ impl JobChange {
     #[must_use]
     pub fn with_priority(mut self, priority: Priority) -> Self {
         self.priority = Some(priority);
+        self
+    }
+
+    /// Also sets a value of the job, in the same `multi`.
+    #[must_use]
+    pub fn with_value(mut self, value: JobValue) -> Self {
+        self.values.push(value);
+        self
+    }
+
+    /// Also does what is no change of the job, in the same `multi`: what a daemon keeps below `/queuekeeper`.
+    #[must_use]
+    pub fn with_also(mut self, also: Transaction) -> Self {
+        self.also.append(also);
         self
     }
 

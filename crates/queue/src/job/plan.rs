@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::context::{JobContext, JobLocation};
 use super::edit::{JobChange, JobEdit};
 use super::target::LocationHint;
-use super::{Job, JobTarget};
+use super::{Job, JobTarget, update};
 use crate::error::{ConflictKind, Error};
 use crate::handle::{Found, Queue, Read, instant};
 use crate::id::{BatchId, JobId, Priority};
@@ -58,7 +58,7 @@ impl JobPlan {
         job: &Job,
         location: &JobLocation,
         edit: JobEdit<'_>,
-    ) {
+    ) -> Result<(), Error> {
         let node = |node| Path::JobNode(job.id, node);
         self.version = job.version().unwrap_or_default();
         self.batch_state = context.batch_status.and_then(|(state, _)| state);
@@ -67,6 +67,10 @@ impl JobPlan {
         if let Some((change, now)) = edit.change {
             self.status_at = Some(transaction.operations().len());
             transaction.set(node(JobNode::Status), change.status(job, self.from, self.to, now), self.version);
+            for value in &change.values {
+                update::add(transaction, job, value)?;
+            }
+            transaction.append(change.also.clone());
         } else {
             transaction.check(node(JobNode::Status), self.version);
         }
@@ -93,6 +97,7 @@ impl JobPlan {
             }
         }
         target.close(transaction);
+        Ok(())
     }
 }
 
@@ -146,7 +151,7 @@ impl Queue {
         let hold = lock.zip(hold.or_else(|| found.next()).and_then(Found::data));
         plan.hold = hold.map(|(lock, (data, stat))| Pause::from_found(lock, &data, &stat));
         let context = self.complete(context, job.id, plan.from).await?;
-        plan.fill(&context, &target, &job, &location, edit);
+        plan.fill(&context, &target, &job, &location, edit)?;
         Ok((plan, job))
     }
 
@@ -180,7 +185,7 @@ impl Queue {
                 let entries = listed.get(&job.id);
                 context.entries.extend(entries.into_iter().flatten().map(|entry| (plan.from, *entry)));
             }
-            plan.fill(&context, &target, job, &location, edit);
+            plan.fill(&context, &target, job, &location, edit)?;
             plans.push(plan);
         }
         Ok(plans)

@@ -5,6 +5,7 @@ use super::{Job, JobChange, JobChanged};
 use crate::id::{BatchId, JobId, Priority};
 use crate::lock::{Lock, PendingChange};
 use crate::path::EntryName;
+use crate::record::Retry;
 use crate::state::JobState;
 
 /// A job that we hold: as it was when we acquired it, and our lock. The lock ends with our session, or through
@@ -18,6 +19,8 @@ pub struct LockedJob {
     pub state: JobState,
     /// Its lock.
     pub lock: Lock,
+    /// Its attempts so far, where it was given back to be tried again in this state.
+    pub retry: Option<Retry>,
     /// Its queue entry.
     pub(crate) entry: EntryName,
     pub(crate) pending: PendingChange<JobChange, JobChanged>,

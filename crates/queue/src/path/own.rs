@@ -1,12 +1,25 @@
 //! Those of queuekeeper's own znodes that are written together with the queue's.
 
 use super::{BatchNode, JobNode, NodePath, Path, RequestNode};
+use crate::id::{BatchId, JobId};
 
 /// The folder of our own znodes.
 const OWN: &str = "/queuekeeper";
 
 /// The folder of the items that sessions of ours work on.
 const HELD: &str = "/queuekeeper/held";
+
+/// The folder of the jobs that wait for another attempt.
+const RETRY: &str = "/queuekeeper/retry";
+
+/// The folder of the batches whose jobs are being created.
+const EXPANSIONS: &str = "/queuekeeper/expansions";
+
+/// The folder of what was granted of each volume of working storage.
+const SPACE: &str = "/queuekeeper/space";
+
+/// The folders that a creation below them makes where they are missing.
+const FOLDERS: [&str; 4] = [HELD, RETRY, EXPANSIONS, SPACE];
 
 impl Path {
     /// A znode of queuekeeper's own, by its path; `None` for any other, and for one that ZooKeeper does not take.
@@ -36,16 +49,56 @@ impl Path {
         matches!(self, Self::Own(text) if text.strip_prefix(HELD).is_some_and(|rest| rest.starts_with('/')))
     }
 
-    /// Whether it is a folder of ours that a creation below it may make.
-    pub(super) fn is_own_folder(text: &str) -> bool {
-        text == OWN || text == HELD
+    /// The folder of [`Self::retry`].
+    #[must_use]
+    pub fn retries() -> Self {
+        Self::Own(RETRY.into())
     }
 
-    /// The znode above the folder of held items, and above one of these; `None` for the rest of ours, whose folders are
+    /// The znode that keeps a job from being taken before a time: `/queuekeeper/retry/JID`.
+    #[must_use]
+    pub fn retry(job: JobId) -> Self {
+        Self::Own(format!("{RETRY}/{job}").into())
+    }
+
+    /// The folder of [`Self::expansion`].
+    #[must_use]
+    pub fn expansions() -> Self {
+        Self::Own(EXPANSIONS.into())
+    }
+
+    /// The znode of a batch whose jobs are being created: `/queuekeeper/expansions/BID`.
+    #[must_use]
+    pub fn expansion(batch: BatchId) -> Self {
+        Self::Own(format!("{EXPANSIONS}/{batch}").into())
+    }
+
+    /// The folder of [`Self::space`].
+    #[must_use]
+    pub fn spaces() -> Self {
+        Self::Own(SPACE.into())
+    }
+
+    /// The znode of what was granted of a volume of working storage, `/queuekeeper/space/VOLUME`; `None` for a name
+    /// that no znode can have.
+    #[must_use]
+    pub fn space(volume: &str) -> Option<Self> {
+        Self::own(&format!("{SPACE}/{volume}"))
+    }
+
+    /// Whether it is a folder of ours that a creation below it may make.
+    pub(super) fn is_own_folder(text: &str) -> bool {
+        text == OWN || FOLDERS.contains(&text)
+    }
+
+    /// The znode above one of these folders, and above what is in them; `None` for the rest of ours, whose folders are
     /// made by what writes them.
     pub(super) fn own_parent(text: &str) -> Option<Self> {
-        let above = if text == HELD { OWN } else { HELD };
-        (text == HELD || Self::Own(text.into()).is_held()).then(|| Self::Own(above.into()))
+        if FOLDERS.contains(&text) {
+            return Some(Self::Own(OWN.into()));
+        }
+        let (above, _name) = text.rsplit_once('/')?;
+        FOLDERS.contains(&above).then(|| Self::Own(above.into()))
     }
 }
 
@@ -72,6 +125,15 @@ mod tests {
         }
         assert_eq!(Path::parse("/jobs/jid0000000042/status").held(), None);
         assert_eq!(Path::object_lock(LockFolder::Storage, "ark:/1/2").held(), None);
+        let made = [Path::retry(JobId::new(42)), Path::expansion(BatchId::new(7)), Path::space("a-uuid").unwrap()];
+        let texts = made.each_ref().map(ToString::to_string);
+        let expected = ["retry/jid0000000042", "expansions/bid0000000007", "space/a-uuid"];
+        assert_eq!(texts, expected.map(|name| format!("/queuekeeper/{name}")));
+        let folders = [Path::retries(), Path::expansions(), Path::spaces()];
+        for (made, folder) in made.iter().zip(folders) {
+            assert!(folder.is_folder() && !made.is_folder() && !made.is_held());
+            assert_eq!((made.parent(), folder.parent()), (Some(folder), Some(Path::Own(OWN.into()))));
+        }
         for other in ["/queuekeeper/paused", "/queuekeeper/pending/7"] {
             let other = Path::own(other).unwrap();
             assert!(!other.is_held() && !other.is_folder() && other.parent().is_none());

@@ -102,7 +102,7 @@ fn a_target_says_what_its_caller_knows() {
     let lock = locked.lock().unwrap();
     let entry = EntryName { priority: 3, job: ID };
     let pending = crate::lock::PendingChange::default();
-    let locked = LockedJob { job: locked, state: JobState::Failed, lock: lock.clone(), entry, pending };
+    let locked = LockedJob { job: locked, state: JobState::Failed, lock: lock.clone(), retry: None, entry, pending };
     let ours = JobTarget::from(&locked);
     assert_eq!((locked.id(), ours.held(), ours.lock_path()), (ID, Some(&lock), lock.path.clone()));
     assert_eq!(ours.location().map(|location| location.old), Some(entry));
@@ -149,7 +149,7 @@ fn context(references: &[Outcome], entries: &[(JobState, i32)]) -> JobContext {
 fn planned(context: &JobContext, job: &Job, edit: JobEdit<'_>) -> (JobPlan, Vec<String>) {
     let target = JobTarget::from(job);
     let (mut plan, location) = begin(job, &target, edit).unwrap();
-    plan.fill(context, &target, job, &location, edit);
+    plan.fill(context, &target, job, &location, edit).unwrap();
     let words = |operation: &Operation| operation.to_string().split(" = ").next().unwrap_or_default().to_owned();
     let operations = plan.transaction.operations().iter().map(words).collect();
     (plan, operations)

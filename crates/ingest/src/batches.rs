@@ -1,0 +1,187 @@
+//! The batch daemon: from a submission to its jobs.
+//!
+//! The whole manifest is saved, digested and validated before the first job is created. Which job a row becomes follows
+//! from batch and row, so that a batch taken up again goes on with the same ones.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::path::{BatchNode, Path};
+use queuekeeper_queue::state::{BatchState, JobState, Outcome};
+use queuekeeper_queue::{Due, Error, ItemChange, LockedBatch, Transaction};
+use tokio::time::Instant;
+use tracing::{info, warn};
+
+use crate::daemon::Daemon;
+use crate::engine::session::Session;
+use crate::metrics::Ended;
+use crate::step::{self, StepError, now};
+use submission::BatchSpec;
+
+mod rows;
+mod submission;
+
+/// How many children a folder may have before no more jobs are created: Java's client cannot list about 52,000.
+const MOST_CHILDREN: i32 = 45_000;
+
+/// How often a full folder is looked at.
+const FULL: Duration = Duration::from_secs(1);
+
+/// The batches whose manifests could not be had yet: since when, how often, and when to try again.
+type Delayed = Mutex<BTreeMap<BatchId, (Timestamp, u32, Timestamp)>>;
+
+/// Creates the jobs of batches, until it is dropped.
+pub(crate) async fn expand(session: Arc<Session>) {
+    let delayed = Arc::new(Delayed::default());
+    loop {
+        if session.may_take(Daemon::Batch)
+            && let Err(error) = poll(&session, &delayed).await
+        {
+            warn!(%error, "cannot take batches");
+        }
+        session.pause(Daemon::Batch, session.services.settings.look_again).await;
+    }
+}
+
+async fn poll(session: &Arc<Session>, delayed: &Arc<Delayed>) -> Result<(), Error> {
+    let Some(workers) = session.workers(Daemon::Batch) else { return Ok(()) };
+    for due in [Due::RestOfJobs, Due::Jobs] {
+        let mut poll = session.queue.poll_batches(due).await?.expanded();
+        poll.retain(|batch| delayed.lock().get(&batch).is_none_or(|(_, _, not_before)| *not_before <= now()));
+        loop {
+            let Ok(permit) = Arc::clone(&workers).acquire_owned().await else { return Ok(()) };
+            if !session.may_take(Daemon::Batch) {
+                return Ok(());
+            }
+            let Some(batch) = poll.next(now()).await? else { break };
+            let (session, delayed) = (Arc::clone(session), Arc::clone(delayed));
+            Arc::clone(&session).spawn(async move {
+                work(&session, batch, &delayed).await;
+                drop(permit);
+            });
+        }
+    }
+    Ok(())
+}
+
+async fn work(session: &Session, batch: LockedBatch, delayed: &Delayed) {
+    let (began, id) = (Instant::now(), batch.batch.id);
+    let busy = session.services.metrics.begin(Daemon::Batch);
+    let outcome = match create_jobs(session, &batch).await {
+        Ok(jobs) => {
+            delayed.lock().remove(&id);
+            info!(batch = %id, jobs, "the jobs of a batch were created");
+            Ended::Done
+        }
+        Err(error) => after_failure(session, &batch, error, delayed).await,
+    };
+    drop(busy);
+    session.services.metrics.end(Daemon::Batch, outcome, began.elapsed());
+}
+
+/// Creates the jobs that are missing, and sets the batch Reporting as today's daemons do.
+async fn create_jobs(session: &Session, batch: &LockedBatch) -> Result<u64, StepError> {
+    let (services, queue) = (&session.services, &session.queue);
+    let spec = BatchSpec::of(batch.batch.submission.as_deref().unwrap_or_default()).map_err(StepError::Permanent)?;
+    let profile = services.profile(&spec.profile)?;
+    let mut total = 0;
+    // A batch of an older kind, whose jobs were created without one.
+    if let Some(mut expansion) = queue.expansion(batch).await? {
+        session.fence.pass().await;
+        let mut rows = rows::Rows::open(services, &profile, &spec).await?;
+        total = rows.total();
+        let last = rows.last_job()?;
+        rows.skip(expansion.note.next).await;
+        loop {
+            wait_for_room(session).await;
+            rows.fill().await?;
+            let begun = expansion.note.next;
+            let advanced = queue.expand(batch, &expansion, rows.next(&last), now()).await?;
+            session.wake(Daemon::Pending).notify_one();
+            let Some(advanced) = advanced else { break };
+            rows.advance(advanced.note.next - begun);
+            expansion = advanced;
+        }
+    }
+    queue.finish_batch(batch, &ItemChange::to(BatchState::Reporting), now()).await?;
+    session.wake(Daemon::Report).notify_one();
+    Ok(total)
+}
+
+/// Waits while a folder has as many children as others can list.
+async fn wait_for_room(session: &Session) {
+    if !session.services.settings.java_readers {
+        return;
+    }
+    loop {
+        let client = session.queue.client();
+        let folders = [Path::Jobs, Path::StateFolder(JobState::Pending.into())].map(|folder| folder.to_string());
+        let (jobs, pending) = tokio::join!(client.check_stat(&folders[0]), client.check_stat(&folders[1]));
+        let is_full = [jobs, pending].iter().any(|found| {
+            matches!(found, Ok(Some(stat)) if stat.num_children >= MOST_CHILDREN)
+        });
+        if !is_full {
+            return;
+        }
+        tokio::time::sleep(FULL).await;
+    }
+}
+
+async fn after_failure(session: &Session, batch: &LockedBatch, error: StepError, delayed: &Delayed) -> Ended {
+    let (id, queue, settings) = (batch.batch.id, &session.queue, &session.services.settings);
+    let why = match error {
+        StepError::Permanent(why) => why,
+        StepError::Temporary { why, after } => {
+            let now = now();
+            let (since, attempts) = delayed.lock().get(&id).map_or((now, 0), |(since, attempts, _)| (*since, *attempts));
+            if now.duration_since(since).unsigned_abs() < settings.retry_within {
+                let pause = settings.pause(attempts).max(after.unwrap_or_default());
+                info!(batch = %id, %why, "batch is tried again later");
+                let not_before = now.checked_add(pause).unwrap_or(Timestamp::MAX);
+                delayed.lock().insert(id, (since, attempts + 1, not_before));
+                session.wake_after(Daemon::Batch, pause);
+                return match queue.unlock_batch(batch).await {
+                    Ok(_) => Ended::Delayed,
+                    Err(error) => lost(batch, &error),
+                };
+            }
+            format!("{why} (tried {} times)", attempts + 1)
+        }
+        StepError::NoRoom => "there is no room".to_owned(),
+        StepError::Queue(error) => {
+            // What it had created stands in its expansion, and the next one goes on behind it.
+            let unlocked = queue.unlock_batch(batch).await;
+            return unlocked.map_or_else(|error| lost(batch, &error), |_| lost(batch, &error));
+        }
+    };
+    let why = step::message(&why);
+    warn!(batch = %id, %why, "batch failed");
+    match fail(session, batch, &why).await {
+        Ok(()) => Ended::Failed,
+        Err(error) => lost(batch, &error),
+    }
+}
+
+/// Sets a batch Failed. It has no jobs, but the folder of those that others look for.
+async fn fail(session: &Session, batch: &LockedBatch, why: &str) -> Result<(), Error> {
+    let (queue, id) = (&session.queue, batch.batch.id);
+    queue.end_expansion(batch).await?;
+    let mut transaction = Transaction::new();
+    transaction.check_exists(Path::BatchNode(id, BatchNode::States));
+    transaction.create(Path::BatchOutcome(id, Outcome::Processing), Vec::new());
+    match queue.commit(&transaction).await {
+        Ok(_) | Err(Error::Conflict(_)) => {}
+        Err(error) => return Err(error),
+    }
+    let change = ItemChange::to(BatchState::Failed).with_message(why);
+    queue.finish_batch(batch, &change, now()).await.map(drop)
+}
+
+fn lost(batch: &LockedBatch, error: &Error) -> Ended {
+    warn!(batch = %batch.batch.id, %error, "work on a batch was given up");
+    Ended::Lost
+}

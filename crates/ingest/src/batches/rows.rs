@@ -1,0 +1,233 @@
+//! The rows of a batch, as jobs.
+
+use std::fs::File;
+use std::io::{self, BufReader, Seek as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::sync::Arc;
+
+use queuekeeper_queue::id::Priority;
+use queuekeeper_queue::{NewJob, NextRows};
+use queuekeeper_store::Algorithm;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::submission::BatchSpec;
+use crate::fetch::Expected;
+use crate::manifest::{Limits, Reader, Row};
+use crate::place::{self, Place};
+use crate::profile::Profile;
+use crate::step::{Services, StepError};
+use crate::url::ContentUrl;
+
+/// How many jobs a batch may have: its folder must stay listable, and its report below 1 MiB.
+pub(super) const MOST_JOBS: u64 = 40_000;
+
+/// How many rows are kept ready: as many as go into a transaction.
+const READY: usize = 1_000;
+
+/// The largest manifest of a batch, in bytes.
+const MOST_MANIFEST_BYTES: u64 = 256 << 20;
+
+/// The rows of a submission from the first one on, without the last.
+pub(super) struct Rows {
+    spec: BatchSpec,
+    profile: Arc<Profile>,
+    batch: std::path::PathBuf,
+    digest: String,
+    total: u64,
+    last: Option<Row>,
+    coming: Option<mpsc::Receiver<Row>>,
+    /// The row that the first of `ready` is.
+    at: u64,
+    ready: Vec<NewJob>,
+}
+
+impl Rows {
+    /// Saves and validates the manifest; a submission that is none has one row.
+    pub(super) async fn open(
+        services: &Services,
+        profile: &Arc<Profile>,
+        spec: &BatchSpec,
+    ) -> Result<Self, StepError> {
+        let batch = services.working.batch(&spec.id);
+        let mut rows = Self {
+            spec: spec.clone(),
+            profile: Arc::clone(profile),
+            batch,
+            digest: String::new(),
+            total: 1,
+            last: None,
+            coming: None,
+            at: 0,
+            ready: Vec::new(),
+        };
+        if !spec.kind.is_batch() {
+            // It is the package of the only job, which fetches it.
+            rows.digest = "single".to_owned();
+            return Ok(rows);
+        }
+        let file = rows.manifest(services).await?;
+        let failed = |error: io::Error| StepError::working("read the manifest", &error);
+        let form = spec.kind.manifest();
+        let (checked, digest, last) = blocking(move || -> io::Result<_> {
+            let (_, digests) = place::digests(&file, [Algorithm::Sha256])?;
+            (&file).rewind()?;
+            let mut reader = Reader::new(BufReader::new(&file), Limits::default(), form);
+            let last = reader.by_ref().last();
+            let summary = reader.finish();
+            (&file).rewind()?;
+            let digest = digests.get(Algorithm::Sha256).map(queuekeeper_store::Digest::hex);
+            Ok((summary.map(|summary| (summary, file)), digest.unwrap_or_default(), last))
+        })
+        .await?
+        .map_err(failed)?;
+        let (summary, file) = checked.map_err(StepError::permanent)?;
+        rows.total = summary.rows;
+        if rows.total > MOST_JOBS && services.settings.java_readers {
+            let why = format_args!("the manifest has {} rows; a batch may have {MOST_JOBS}: split it", rows.total);
+            return Err(StepError::permanent(why));
+        }
+        let (_, last) = last.ok_or_else(|| StepError::permanent("the manifest has no rows"))?;
+        (rows.digest, rows.last) = (digest, Some(last));
+        let (send, coming) = mpsc::channel(READY);
+        let count = rows.total - 1;
+        tokio::task::spawn_blocking(move || {
+            let reader = Reader::new(BufReader::new(file), Limits::default(), form);
+            for (_, row) in reader.take(usize::try_from(count).unwrap_or(usize::MAX)) {
+                if send.blocking_send(row).is_err() {
+                    return;
+                }
+            }
+        });
+        rows.coming = Some(coming);
+        Ok(rows)
+    }
+
+    /// The manifest, in the batch's directory: it lies there, or is fetched to it.
+    async fn manifest(&self, services: &Services) -> Result<File, StepError> {
+        let failed = |error: io::Error| StepError::working("read the manifest", &error);
+        std::fs::create_dir_all(&self.batch).map_err(failed)?;
+        let place = Arc::new(Place::open(&self.batch, &self.batch).map_err(failed)?);
+        if let Some(url) = &self.spec.url {
+            let expected = Expected { size: None, most_bytes: MOST_MANIFEST_BYTES, digests: Default::default() };
+            // What was fetched by an attempt before is the manifest whose jobs were begun.
+            if place.file(&self.spec.file_name).map_err(failed)?.is_none() {
+                let fetcher = services.fetcher(&self.profile)?;
+                fetcher.fetch(url, &expected, &place, &self.spec.file_name, &Arc::default()).await?;
+            }
+        }
+        let missing = || {
+            let (name, at) = (crate::name::shown(&self.spec.file_name), self.batch.display());
+            StepError::permanent(format_args!("the manifest {name:?} is not in {at}; deposit it again"))
+        };
+        place.file(&self.spec.file_name).map_err(failed)?.ok_or_else(missing)
+    }
+
+    /// How many rows there are.
+    pub(super) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// The job of the last row.
+    pub(super) fn last_job(&self) -> Result<NewJob, StepError> {
+        match &self.last {
+            Some(row) => self.job(self.total - 1, row),
+            None => {
+                let own = self.spec.payload().chain(self.spec.url.iter().map(|url| ("payload_url", url_value(url))));
+                self.finish(0, self.spec.job(0, own), self.spec.url.as_ref())
+            }
+        }
+    }
+
+    /// Leaves out the rows whose jobs exist.
+    pub(super) async fn skip(&mut self, rows: u64) {
+        let Some(coming) = &mut self.coming else { return };
+        for _ in 0..rows {
+            if coming.recv().await.is_none() {
+                break;
+            }
+        }
+        self.at = rows;
+    }
+
+    /// Gets the next rows ready, as many as a transaction takes.
+    pub(super) async fn fill(&mut self) -> Result<(), StepError> {
+        while self.ready.len() < READY {
+            let Some(coming) = &mut self.coming else { break };
+            let Some(row) = coming.recv().await else {
+                self.coming = None;
+                break;
+            };
+            let job = self.job(self.at + self.ready.len() as u64, &row)?;
+            self.ready.push(job);
+        }
+        Ok(())
+    }
+
+    /// The rows that are ready, as jobs.
+    pub(super) fn next<'a>(&'a self, last: &'a NewJob) -> NextRows<'a> {
+        NextRows { digest: &self.digest, jobs: &self.ready, last, has_end: self.coming.is_none() }
+    }
+
+    /// So many of the jobs exist now.
+    pub(super) fn advance(&mut self, jobs: u64) {
+        self.at += jobs;
+        self.ready.drain(..usize::try_from(jobs).unwrap_or(0).min(self.ready.len()));
+    }
+
+    fn job(&self, at: u64, row: &Row) -> Result<NewJob, StepError> {
+        let mut own: Vec<(&'static str, Value)> = vec![("filename", row.name.clone().into())];
+        own.extend(row.url.as_ref().map(|url| ("payload_url", url_value(url))));
+        own.extend(row.size.map(|size| ("size", size.to_string().into())));
+        if let Some(digest) = &row.digest {
+            own.push(("digestType", digest.algorithm().to_string().into()));
+            own.push(("digestValue", digest.hex().into()));
+        }
+        let texts = [
+            ("objectID", &row.primary_id),
+            ("creator", &row.creator),
+            ("title", &row.title),
+            ("date", &row.date),
+        ];
+        own.extend(texts.into_iter().filter_map(|(key, text)| Some((key, text.clone()?.into()))));
+        if !row.local_ids.is_empty() {
+            own.push(("localID", row.local_ids.join(";").into()));
+        }
+        self.finish(at, self.spec.job(at, own), row.url.as_ref())
+    }
+
+    /// Keeps a secret query in the job's directory, and completes the job.
+    fn finish(
+        &self,
+        at: u64,
+        configuration: serde_json::Map<String, Value>,
+        url: Option<&ContentUrl>,
+    ) -> Result<NewJob, StepError> {
+        if let Some(url) = url.filter(|url| url.has_query()) {
+            let directory = self.batch.join(self.spec.job_id(at));
+            let kept = keep_secret(&directory, url);
+            kept.map_err(|error| StepError::working("keep a presigned URL", &error))?;
+        }
+        let priority = Priority::new(self.profile.priority(self.total).into()).unwrap_or_default();
+        let data = serde_json::to_vec(&configuration).map_err(StepError::permanent)?;
+        Ok(NewJob::new(data).with_priority(priority))
+    }
+}
+
+/// A URL as a znode may have it: without its query.
+fn url_value(url: &ContentUrl) -> Value {
+    url.to_string().into()
+}
+
+/// The whole URL, for the owner of the working storage only.
+fn keep_secret(directory: &std::path::Path, url: &ContentUrl) -> io::Result<()> {
+    std::fs::create_dir_all(directory)?;
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(directory.join(".url"))?;
+    file.write_all(url.reveal().as_str().as_bytes())?;
+    file.sync_all()
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, StepError> {
+    tokio::task::spawn_blocking(work).await.map_err(StepError::temporary)
+}

@@ -1,0 +1,81 @@
+//! What a batch is to become, as its `submission` says it.
+
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::kind::DepositType;
+use crate::name;
+use crate::spec::uuid_of;
+use crate::url::ContentUrl;
+
+/// The keys of a submission that are its own, and not those of its jobs.
+const OWN: [&str; 4] = ["size", "responseForm", "payload_url", "filename"];
+
+/// A submission, checked.
+#[derive(Clone, Debug)]
+pub(super) struct BatchSpec {
+    /// The id as the depositor knows it: a name that a folder can have.
+    pub(super) id: String,
+    pub(super) uuid: Uuid,
+    pub(super) profile: String,
+    pub(super) kind: DepositType,
+    pub(super) file_name: String,
+    /// Where the payload is fetched from; `None` for one that lies in the working storage.
+    pub(super) url: Option<ContentUrl>,
+    all: Map<String, Value>,
+}
+
+impl BatchSpec {
+    /// Reads a submission; an error is one sentence.
+    pub(super) fn of(data: &[u8]) -> Result<Self, String> {
+        let all: Map<String, Value> =
+            serde_json::from_slice(data).map_err(|error| format!("the submission is not a JSON object: {error}"))?;
+        let text = |key: &str| {
+            let text = all.get(key).and_then(Value::as_str).map(str::trim);
+            text.filter(|text| !text.is_empty()).map(ToOwned::to_owned)
+        };
+        let id = text("batchID").ok_or("the submission has no batchID")?;
+        let is_plain = id.len() <= 128 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        if !is_plain {
+            return Err(format!("batchID {:?} is not an id", name::shown(&id)));
+        }
+        let kind = text("type").ok_or("the submission has no type")?;
+        let kind: DepositType = kind.parse().map_err(|error: crate::kind::UnknownType| error.to_string())?;
+        let file_name = text("filename").ok_or("the submission has no filename")?;
+        name::check(&file_name).map_err(|error| format!("filename {:?}: {error}", name::shown(&file_name)))?;
+        let url = text("payload_url").map(|url| url.parse::<ContentUrl>()).transpose();
+        Ok(Self {
+            uuid: uuid_of(&id, "bid-"),
+            id,
+            profile: text("profile").or_else(|| text("profile_name")).ok_or("the submission has no profile")?,
+            kind,
+            file_name,
+            url: url.map_err(|error| format!("payload_url: {error}"))?,
+            all,
+        })
+    }
+
+    /// The configuration of the job of a row, from 0: what the submission says, with what is said of the row.
+    pub(super) fn job(&self, row: u64, own: impl IntoIterator<Item = (&'static str, Value)>) -> Map<String, Value> {
+        let mut all: Map<String, Value> =
+            self.all.iter().filter(|(key, _)| !OWN.contains(&key.as_str())).map(|(key, value)| (key.clone(), value.clone())).collect();
+        all.insert("jobID".to_owned(), self.job_id(row).into());
+        all.insert("type".to_owned(), self.kind.of_jobs().into());
+        if !self.all.contains_key("update") {
+            all.insert("update".to_owned(), false.into());
+        }
+        all.extend(own.into_iter().map(|(key, value)| (key.to_owned(), value)));
+        all
+    }
+
+    /// The id of the job of a row: the same whenever the batch is read.
+    pub(super) fn job_id(&self, row: u64) -> String {
+        format!("jid-{}", Uuid::new_v5(&self.uuid, &row.to_be_bytes()))
+    }
+
+    /// What the submission says of the payload itself, for a batch of one job.
+    pub(super) fn payload(&self) -> impl Iterator<Item = (&'static str, Value)> {
+        let size = self.all.get("size").map(|size| ("size", size.clone()));
+        std::iter::once(("filename", self.file_name.clone().into())).chain(size)
+    }
+}

@@ -1,0 +1,211 @@
+//! The working storage: where the files of batches and jobs lie while they are worked on.
+//!
+//! `WORKING/BATCH-UUID/JOB-UUID/{producer,system}`, as the Java daemons have it. Helper files of ours begin with a dot,
+//! since these move every other file into `producer/`.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use url::Url;
+use uuid::Uuid;
+
+use crate::place::Place;
+use crate::spec::JobSpec;
+
+/// The file at the top of a volume that holds its UUID.
+const VOLUME_FILE: &str = ".queuekeeper-volume";
+
+/// The folder of a job's files that are not whole yet.
+const TEMPORARY: &str = ".part";
+
+/// The directory of the working storage.
+#[derive(Clone, Debug)]
+pub struct WorkingStorage {
+    root: PathBuf,
+    volume: Uuid,
+}
+
+impl WorkingStorage {
+    /// Opens it, and gives the volume a UUID where it has none.
+    ///
+    /// # Errors
+    /// When it cannot be read or written, or the file that should hold the UUID holds something else.
+    pub fn open(root: &Path) -> io::Result<Self> {
+        let root = fs::canonicalize(root)?;
+        let file = root.join(VOLUME_FILE);
+        // Of two processes that begin at once one creates it; a hard link appears with its content.
+        let new = root.join(format!("{VOLUME_FILE}.{}", Uuid::now_v7()));
+        write_synced(&new, Uuid::new_v4().to_string().as_bytes())?;
+        match fs::hard_link(&new, &file) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error)?,
+            Ok(()) | Err(_) => fs::remove_file(&new)?,
+        }
+        let text = fs::read_to_string(&file)?;
+        let wrong = || io::Error::other(format!("{} does not hold the UUID of a volume", file.display()));
+        Ok(Self { volume: text.trim().parse().map_err(|_| wrong())?, root })
+    }
+
+    /// The volume's UUID.
+    #[must_use]
+    pub fn volume(&self) -> Uuid {
+        self.volume
+    }
+
+    /// Its path.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The size and the free bytes (`f_bfree`) of its file system.
+    ///
+    /// # Errors
+    /// When the system does not say.
+    pub fn space(&self) -> io::Result<(u64, u64)> {
+        let facts = rustix::fs::statvfs(&self.root)?;
+        Ok((facts.f_blocks.saturating_mul(facts.f_frsize), facts.f_bfree.saturating_mul(facts.f_frsize)))
+    }
+
+    /// The directory of a batch, by its checked id.
+    #[must_use]
+    pub fn batch(&self, id: &str) -> PathBuf {
+        self.root.join(id)
+    }
+
+    /// The directory of a job.
+    #[must_use]
+    pub fn job(&self, spec: &JobSpec) -> JobDirectory {
+        JobDirectory { batch: self.batch(&spec.batch), path: self.batch(&spec.batch).join(&spec.job) }
+    }
+}
+
+/// The directory of a job.
+#[derive(Clone, Debug)]
+pub struct JobDirectory {
+    batch: PathBuf,
+    path: PathBuf,
+}
+
+impl JobDirectory {
+    /// Its path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A helper file of ours in it.
+    #[must_use]
+    pub fn helper(&self, name: &str) -> PathBuf {
+        self.path.join(format!(".{name}"))
+    }
+
+    /// Makes it with its folders, where they are missing, and opens one of them for files: `producer`, or that of the
+    /// package, `.package`.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn place(&self, folder: &str) -> io::Result<Arc<Place>> {
+        let [folder, temporary] = [folder, TEMPORARY].map(|name| self.path.join(name));
+        for path in [&folder, &temporary, &self.path.join("system")] {
+            fs::create_dir_all(path)?;
+        }
+        Ok(Arc::new(Place::open(&folder, &temporary)?))
+    }
+
+    /// The package that lies in the working storage: in the job's directory, else in that of the batch; `None` where it
+    /// is in neither.
+    ///
+    /// # Errors
+    /// When it is no plain file, or cannot be opened.
+    pub fn local_package(&self, file_name: &str) -> io::Result<Option<File>> {
+        for directory in [&self.path, &self.batch] {
+            if !directory.is_dir() {
+                continue;
+            }
+            // Nothing temporary is made by reading.
+            if let Some(file) = Place::open(directory, directory)?.file(file_name)? {
+                return Ok(Some(file));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Removes what an attempt left of files that are not whole.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub fn remove_temporary(&self) -> io::Result<()> {
+        absent_is_fine(fs::remove_dir_all(self.path.join(TEMPORARY)))
+    }
+
+    /// Writes a file in it, which appears whole or not at all.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&self, path: &Path, content: &[u8]) -> io::Result<()> {
+        let mut temporary = path.as_os_str().to_owned();
+        temporary.push(".new");
+        let temporary = PathBuf::from(temporary);
+        write_synced(&temporary, content)?;
+        fs::rename(&temporary, path)?;
+        sync_folder_of(path)
+    }
+
+    /// The URL of the directory, with a slash at the end.
+    ///
+    /// # Errors
+    /// When its path is not absolute.
+    pub fn url(&self) -> io::Result<Url> {
+        Url::from_directory_path(&self.path).map_err(|()| io::Error::other("the working storage has no absolute path"))
+    }
+
+    /// Removes it with all that is in it, and the batch's directory where that is empty then.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub fn remove(&self) -> io::Result<()> {
+        absent_is_fine(fs::remove_dir_all(&self.path))?;
+        match fs::remove_dir(&self.batch) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+            other => absent_is_fine(other),
+        }
+    }
+}
+
+fn absent_is_fine(outcome: io::Result<()>) -> io::Result<()> {
+    match outcome {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+fn write_synced(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(content)?;
+    file.sync_all()
+}
+
+/// Makes the name of a file durable.
+pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
+    File::open(path.parent().unwrap_or(path))?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_volume_keeps_its_uuid_and_refuses_another_file_in_its_place() {
+        let directory = tempfile::tempdir().unwrap();
+        let first = WorkingStorage::open(directory.path()).unwrap();
+        assert_eq!(WorkingStorage::open(directory.path()).unwrap().volume(), first.volume());
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+        let (total, free) = first.space().unwrap();
+        assert!(total >= free && free > 0);
+        fs::write(directory.path().join(VOLUME_FILE), "odd").unwrap();
+        assert!(WorkingStorage::open(directory.path()).unwrap_err().to_string().contains("UUID of a volume"));
+        assert!(WorkingStorage::open(&directory.path().join("missing")).is_err());
+    }
+}

@@ -1,0 +1,142 @@
+//! The daemons of a process: sessions, lanes, workers.
+//!
+//! One session holds the locks of all workers, another one the watches. When the first ends its workers are cancelled,
+//! and a new session begins with new polls; what they had done is found by their jobs' UUIDs.
+
+pub mod fence;
+mod folder;
+mod lane;
+pub(crate) mod session;
+mod worker;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use queuekeeper_queue::Queue;
+use queuekeeper_queue::path::{self, Path};
+use queuekeeper_zookeeper::{Config, ConnectError, Sessions};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tracing::{info, warn};
+use zookeeper_client::Client;
+
+use crate::daemon::Daemon;
+use crate::step::Services;
+use fence::Fence;
+use session::Session;
+
+/// How often the profiles are looked at.
+const PROFILES: Duration = Duration::from_secs(5);
+
+/// Runs the daemons until `stopping` is true and what was under way has ended, or was given up after
+/// [`Settings::shutdown`](crate::settings::Settings::shutdown).
+///
+/// # Errors
+/// When the first session cannot be had for a reason that trying again will not repair.
+pub async fn run(
+    services: Arc<Services>,
+    zookeeper: Config,
+    mut stopping: watch::Receiver<bool>,
+) -> Result<(), ConnectError> {
+    for daemon in Daemon::ALL {
+        let workers = services.settings.workers.get(&daemon).copied().unwrap_or(0);
+        services.metrics.set_workers(daemon, workers);
+    }
+    let mut sessions = Sessions::new(zookeeper.clone());
+    let mut watches = Sessions::new(zookeeper.clone()).without_ephemerals();
+    while !*stopping.borrow() {
+        let client = tokio::select! {
+            client = sessions.establish() => client?,
+            _ = stopping.changed() => continue,
+        };
+        let timeout = client.session_timeout();
+        let queue = Queue::new(client.clone()).with_acl(zookeeper.acl.clone());
+        let session = Session::new(Arc::clone(&services), queue, Fence::new(timeout), stopping.clone());
+        let session = Arc::new(session);
+        info!(session = %client.session_id(), "the daemons have a session");
+        tokio::select! {
+            end = sessions.follow(&client) => warn!(?end, "the session of the daemons is over; their work begins again"),
+            () = session.fence.keep(&client) => {}
+            () = follow_changes(&session, &mut watches) => {}
+            () = read_profiles(&services) => {}
+            () = work(&session) => {}
+        }
+        // What is under way must not go on without the locks.
+        session.running.lock().abort_all();
+        while let Some(_ended) = next_ended(&session).await {}
+    }
+    Ok(())
+}
+
+async fn next_ended(session: &Session) -> Option<()> {
+    std::future::poll_fn(|context| session.running.lock().poll_join_next(context)).await.map(drop)
+}
+
+/// Runs all lanes until the process is to stop, and what was taken has ended or has had its time.
+async fn work(session: &Arc<Session>) {
+    let mut lanes = JoinSet::new();
+    for daemon in Daemon::ALL.into_iter().filter(|daemon| session.services.settings.runs(*daemon)) {
+        match (daemon, daemon.spec().state) {
+            (Daemon::Provisioning, _) => lanes.spawn(lane::provide(Arc::clone(session))),
+            (daemon, Some(state)) => lanes.spawn(lane::take(Arc::clone(session), daemon, state)),
+            (Daemon::Batch, None) => lanes.spawn(crate::batches::expand(Arc::clone(session))),
+            (Daemon::Report | Daemon::UpdateReport, None) => {
+                lanes.spawn(crate::reports::report(Arc::clone(session), daemon))
+            }
+            (_, None) => lanes.spawn(crate::cleanup::clean(Arc::clone(session))),
+        };
+    }
+    let mut stopping = session.stopping.clone();
+    tokio::select! {
+        _ = stopping.wait_for(|stopping| *stopping) => {}
+        Some(ended) = lanes.join_next() => warn!(?ended, "a daemon has ended; all begin again"),
+    }
+    let rest = async { while next_ended(session).await.is_some() {} };
+    if tokio::time::timeout(session.services.settings.shutdown, rest).await.is_err() {
+        warn!("work that does not end is given up; its jobs keep their states");
+    }
+}
+
+/// Wakes the daemons by watches.
+async fn follow_changes(session: &Arc<Session>, watches: &mut Sessions) {
+    loop {
+        let client = match watches.establish().await {
+            Ok(client) => client,
+            Err(error) => {
+                warn!(%error, "no session for watches; daemons look by themselves");
+                tokio::time::sleep(session.services.settings.look_again).await;
+                continue;
+            }
+        };
+        tokio::select! {
+            _ = watches.follow(&client) => {}
+            () = watch_all(session, &client) => {}
+        }
+    }
+}
+
+async fn watch_all(session: &Arc<Session>, client: &Client) {
+    let folders = Daemon::ALL.into_iter().filter(|daemon| session.services.settings.runs(*daemon)).filter_map(|daemon| {
+        let folder = match (daemon, daemon.spec().state) {
+            (_, Some(state)) => Path::StateFolder(state.into()),
+            (Daemon::Batch, None) => Path::Batches,
+            (_, None) => return None,
+        };
+        Some((folder.to_string(), session.wake(daemon)))
+    });
+    let watches = folders.map(|(folder, wake)| async move { folder::watch(client, &folder, &wake).await });
+    let pause = Path::QueueLock(path::Queue::Ingest).to_string();
+    tokio::join!(futures::future::join_all(watches), folder::watch_existence(client, &pause, &session.paused));
+}
+
+/// Reads the profiles again when their files change.
+async fn read_profiles(services: &Services) {
+    loop {
+        tokio::time::sleep(PROFILES).await;
+        match services.profiles.write().read_again() {
+            Ok(changes) if changes.is_empty() => {}
+            Ok(changes) => info!(%changes, "profiles were read again"),
+            Err(error) => warn!(%error, "the profiles stay as they were"),
+        }
+    }
+}

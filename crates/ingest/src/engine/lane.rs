@@ -1,0 +1,120 @@
+//! Taking the jobs of one state.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use queuekeeper_queue::Error;
+use queuekeeper_queue::state::JobState;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use tracing::warn;
+
+use super::session::Session;
+use super::worker;
+use crate::daemon::Daemon;
+use crate::grants::Wanted;
+use crate::step::{StepError, now};
+use crate::steps::provisioning;
+
+/// How often jobs that wait for space are looked at where nothing reports a change: what others remove frees some, too.
+const ROUND: Duration = Duration::from_secs(1);
+
+/// How long a list of jobs is taken to have the most urgent ones first.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// Takes jobs of a state whenever there are some and a worker is free, until it is dropped.
+pub(super) async fn take(session: Arc<Session>, daemon: Daemon, state: JobState) {
+    let Some(workers) = session.workers(daemon) else { return };
+    loop {
+        if session.may_take(daemon)
+            && let Err(error) = poll(&session, state, &workers).await
+        {
+            warn!(%state, %error, "cannot take jobs");
+        }
+        session.pause(daemon, session.services.settings.look_again).await;
+    }
+}
+
+async fn poll(session: &Arc<Session>, state: JobState, workers: &Arc<Semaphore>) -> Result<(), Error> {
+    let (mut poll, mut listed) = (session.queue.poll_jobs(state).await?, Instant::now());
+    loop {
+        // A worker first: what is locked is worked on at once.
+        let Ok(permit) = Arc::clone(workers).acquire_owned().await else { return Ok(()) };
+        if listed.elapsed() > FRESH {
+            // More urgent jobs may have come while all workers were at work.
+            (poll, listed) = (session.queue.poll_jobs(state).await?, Instant::now());
+        }
+        if Daemon::of_state(state).is_none_or(|daemon| !session.may_take(daemon)) {
+            return Ok(());
+        }
+        let Some(job) = poll.next(now()).await? else { break };
+        session.spawn(worker::carry(Arc::clone(session), job, permit));
+    }
+    // Those of another process, or from before this one began, have no timer here.
+    let next = poll.delayed.values().map(|retry| retry.not_before).min();
+    if let Some(next) = next {
+        let pause = next.duration_since(now()).try_into().unwrap_or_default();
+        session.delayed(state, Duration::min(pause, session.services.settings.look_again));
+    }
+    Ok(())
+}
+
+/// Gives jobs in Provisioning room, until it is dropped: each round looks at all that wait.
+pub(super) async fn provide(session: Arc<Session>) {
+    let Some(workers) = session.workers(Daemon::Provisioning) else { return };
+    loop {
+        let mut longest = session.services.settings.look_again;
+        if session.may_take(Daemon::Provisioning) {
+            match round(&session, &workers).await {
+                Ok(0) => {}
+                Ok(_) => longest = ROUND,
+                Err(StepError::Queue(error)) => warn!(%error, "cannot look at the jobs that wait for space"),
+                Err(error) => warn!(?error, "cannot grant working storage"),
+            }
+        }
+        session.pause(Daemon::Provisioning, longest).await;
+    }
+}
+
+/// One round; the answer is how many jobs wait.
+async fn round(session: &Arc<Session>, workers: &Arc<Semaphore>) -> Result<usize, StepError> {
+    let (services, queue) = (&session.services, &session.queue);
+    {
+        let mut grants = services.grants.lock(queue).await?;
+        if let Some(transaction) = grants.remove_ended() {
+            match queue.commit(&transaction).await {
+                Ok(_) => grants.committed(),
+                Err(_) => grants.refused(),
+            }
+        }
+    }
+    let mut poll = queue.poll_jobs(JobState::Provisioning).await?;
+    let ids: Vec<_> = poll.jobs().collect();
+    let mut waiting: Vec<Wanted> = Vec::new();
+    for id in ids {
+        match queue.load_job(id).await {
+            Ok(job) if job.lock().is_none() => waiting.push(provisioning::wanted(&job)),
+            Ok(_) | Err(Error::Missing(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let decided = {
+        let grants = services.grants.lock(queue).await?;
+        let decided = grants.decide(&services.working, &waiting, now())?;
+        services.metrics.space(grants.total(), decided.waiting.len());
+        decided
+    };
+    let chosen: Vec<_> = decided
+        .passed
+        .iter()
+        .map(|(job, _)| *job)
+        .chain(decided.failed.iter().map(|(job, _)| *job))
+        .collect();
+    poll.retain(|job| chosen.contains(&job));
+    loop {
+        let Ok(permit) = Arc::clone(workers).acquire_owned().await else { break };
+        let Some(job) = poll.next(now()).await? else { break };
+        session.spawn(worker::carry(Arc::clone(session), job, permit));
+    }
+    Ok(decided.waiting.len())
+}

@@ -1,0 +1,141 @@
+//! What the daemons share while one session lasts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::state::JobState;
+use queuekeeper_queue::{JobChanged, LockedJob, Queue};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
+
+use super::fence::Fence;
+use crate::daemon::Daemon;
+use crate::step::Services;
+
+/// A session of the daemons.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) services: Arc<Services>,
+    pub(crate) queue: Queue,
+    pub(crate) fence: Fence,
+    /// The workers, one permit each.
+    workers: BTreeMap<Daemon, Arc<Semaphore>>,
+    /// Wakes each daemon.
+    wakes: BTreeMap<Daemon, Arc<Notify>>,
+    /// Whether `ingest` is paused.
+    pub(crate) paused: watch::Sender<bool>,
+    /// Whether no more work is taken.
+    pub(crate) stopping: watch::Receiver<bool>,
+    /// The batches whose jobs of ours have ended, to be looked at for their reports.
+    ended_batches: Mutex<BTreeSet<BatchId>>,
+    /// The workers at work.
+    pub(crate) running: Mutex<JoinSet<()>>,
+    /// What wakes daemons after a pause.
+    timers: Mutex<JoinSet<()>>,
+}
+
+impl Session {
+    pub(crate) fn new(services: Arc<Services>, queue: Queue, fence: Fence, stopping: watch::Receiver<bool>) -> Self {
+        let running = services.settings.workers.iter().filter(|(_, workers)| **workers > 0);
+        let workers = running.map(|(daemon, workers)| (*daemon, Arc::new(Semaphore::new(*workers)))).collect();
+        let wakes = Daemon::ALL.into_iter().map(|daemon| (daemon, Arc::default())).collect();
+        Self {
+            services,
+            queue,
+            fence,
+            workers,
+            wakes,
+            paused: watch::Sender::new(false),
+            stopping,
+            ended_batches: Mutex::default(),
+            running: Mutex::default(),
+            timers: Mutex::default(),
+        }
+    }
+
+    /// The workers of a daemon; `None` where it does not run here.
+    pub(crate) fn workers(&self, daemon: Daemon) -> Option<Arc<Semaphore>> {
+        self.workers.get(&daemon).cloned()
+    }
+
+    /// What wakes a daemon.
+    pub(crate) fn wake(&self, daemon: Daemon) -> Arc<Notify> {
+        self.wakes.get(&daemon).cloned().unwrap_or_default()
+    }
+
+    /// Whether a daemon takes work now. A pause stops all but Recording, as with the daemons of today.
+    pub(crate) fn may_take(&self, daemon: Daemon) -> bool {
+        !*self.stopping.borrow() && (daemon == Daemon::Recording || !*self.paused.borrow())
+    }
+
+    /// A worker of a daemon that is free now, to go on with a job that this process holds.
+    pub(crate) fn worker_of(&self, daemon: Daemon) -> Option<OwnedSemaphorePermit> {
+        let workers = self.workers.get(&daemon).filter(|_| self.may_take(daemon))?;
+        Arc::clone(workers).try_acquire_owned().ok()
+    }
+
+    /// A job has left our hands.
+    pub(crate) fn left(&self, job: &LockedJob, changed: &JobChanged) {
+        match changed.to {
+            JobState::Completed | JobState::Failed => {
+                self.services.grants.ended(job.id());
+                self.wake(Daemon::Provisioning).notify_one();
+                if let Ok(batch) = job.job.batch() {
+                    self.ended_batches.lock().insert(batch);
+                    self.wake(Daemon::Report).notify_one();
+                    self.wake(Daemon::UpdateReport).notify_one();
+                }
+            }
+            // The watch wakes the next daemon where it is on another host; this is faster.
+            to => {
+                if let Some(next) = Daemon::of_state(to) {
+                    self.wake(next).notify_one();
+                }
+            }
+        }
+    }
+
+    /// A job was given back, and may be taken again after a pause.
+    pub(crate) fn delayed(&self, state: JobState, pause: Duration) {
+        if let Some(daemon) = Daemon::of_state(state) {
+            self.wake_after(daemon, pause);
+        }
+    }
+
+    /// Wakes a daemon after a pause.
+    pub(crate) fn wake_after(&self, daemon: Daemon, pause: Duration) {
+        let wake = self.wake(daemon);
+        let mut timers = self.timers.lock();
+        while timers.try_join_next().is_some() {}
+        timers.spawn(async move {
+            tokio::time::sleep(pause + Duration::from_millis(1)).await;
+            wake.notify_one();
+        });
+    }
+
+    /// Starts a worker.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let mut running = self.running.lock();
+        while running.try_join_next().is_some() {}
+        running.spawn(work);
+    }
+
+    /// Waits until something may have changed for a daemon.
+    pub(crate) async fn pause(&self, daemon: Daemon, longest: Duration) {
+        let (wake, mut stopping, mut paused) = (self.wake(daemon), self.stopping.clone(), self.paused.subscribe());
+        tokio::select! {
+            () = wake.notified() => {}
+            _ = paused.changed() => {}
+            _ = stopping.changed() => {}
+            () = tokio::time::sleep(longest) => {}
+        }
+    }
+
+    /// The batches whose jobs have ended since the last call.
+    pub(crate) fn take_ended_batches(&self) -> BTreeSet<BatchId> {
+        std::mem::take(&mut *self.ended_batches.lock())
+    }
+}

@@ -1,0 +1,198 @@
+//! A job from state to state, as far as this process goes with it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use queuekeeper_queue::record::Retry;
+use queuekeeper_queue::state::{JobState, State as _};
+use queuekeeper_queue::{Error, JobChange, LockedJob};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+use tracing::{info, warn};
+
+use super::session::Session;
+use crate::daemon::Daemon;
+use crate::metrics::Ended;
+use crate::spec::JobSpec;
+use crate::step::{self, JobAtWork, StepError, now};
+use crate::steps::provisioning;
+
+/// How often a grant is decided again because another process was faster.
+const GRANT_ATTEMPTS: usize = 20;
+
+/// The pause before a request is made again that a lost connection has ended.
+const RECONNECTING: Duration = Duration::from_millis(200);
+
+/// Makes a request again while only the connection fails: the session, and with it the lock, may survive. (A macro, since
+/// a closure's future that borrows is not known to be `Send`.)
+macro_rules! through {
+    ($queue:expr, $call:expr) => {
+        loop {
+            match $call.await {
+                Err(error) if error.is_connection() && !$queue.client().state().is_terminated() => {
+                    tokio::time::sleep(RECONNECTING).await;
+                }
+                outcome => break outcome,
+            }
+        }
+    };
+}
+
+/// How a step ended, after what it meant for the job was written.
+enum StepOutcome {
+    /// The job is in the next state, and still ours; with the worker of that state.
+    Kept(OwnedSemaphorePermit),
+    /// The job is not ours any more.
+    Released(Ended),
+}
+
+/// Takes a locked job through its states, while the next one is ours as well and a worker is free for it.
+pub(super) async fn carry(session: Arc<Session>, mut job: LockedJob, mut permit: OwnedSemaphorePermit) {
+    loop {
+        let Some(daemon) = Daemon::of_state(job.state) else { return };
+        let (began, state) = (Instant::now(), job.state);
+        let busy = session.services.metrics.begin(daemon);
+        let outcome = one_step(&session, &mut job).await;
+        drop(busy);
+        let ended = match &outcome {
+            StepOutcome::Kept(_) => Ended::Done,
+            StepOutcome::Released(ended) => *ended,
+        };
+        session.services.metrics.end(daemon, ended, began.elapsed());
+        let (id, outcome_name) = (job.id(), ended.as_str());
+        let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        info!(job = %id, %state, outcome = outcome_name, duration_ms, "work on a job ended");
+        match outcome {
+            // That of the state before is free for another job.
+            StepOutcome::Kept(next) => permit = next,
+            StepOutcome::Released(_) => return drop(permit),
+        }
+    }
+}
+
+async fn one_step(session: &Session, job: &mut LockedJob) -> StepOutcome {
+    let error = match work(session, job).await {
+        Ok(Planned::Change(change)) => match write(session, job, &change).await {
+            Ok(outcome) => return outcome,
+            Err(error) => StepError::Queue(error),
+        },
+        Ok(Planned::Written(outcome)) => return outcome,
+        Err(error) => error,
+    };
+    match error {
+        StepError::Permanent(why) => fail(session, job, &why).await,
+        StepError::Temporary { why, after } => delay(session, job, &why, after).await,
+        // It is looked at in each round.
+        StepError::NoRoom => match session.queue.unlock_job(job).await {
+            Ok(_) => StepOutcome::Released(Ended::Delayed),
+            Err(error) => give_up(session, job, &error).await,
+        },
+        StepError::Queue(error) => give_up(session, job, &error).await,
+    }
+}
+
+/// What a step leads to.
+enum Planned {
+    /// This change is to be written.
+    Change(JobChange),
+    /// It is written already.
+    Written(StepOutcome),
+}
+
+async fn work(session: &Session, job: &mut LockedJob) -> Result<Planned, StepError> {
+    let services = &session.services;
+    let spec = JobSpec::of(&job.job).map_err(StepError::Permanent)?;
+    let profile = services.profile(&spec.profile)?;
+    let directory = services.working.job(&spec);
+    let at_work = JobAtWork {
+        services,
+        queue: &session.queue,
+        fence: &session.fence,
+        job,
+        spec: &spec,
+        profile,
+        directory,
+    };
+    if at_work.job.state != JobState::Provisioning {
+        return at_work.step().await.map(Planned::Change);
+    }
+    for _ in 0..GRANT_ATTEMPTS {
+        let (change, mut grants) = provisioning::grant(&at_work).await?;
+        let mut taken = at_work.job.clone();
+        let outcome = write(session, &mut taken, &change).await;
+        let is_again = provisioning::settle(&mut grants, &outcome);
+        drop(grants);
+        match outcome {
+            Ok(outcome) => {
+                *job = taken;
+                return Ok(Planned::Written(outcome));
+            }
+            Err(_) if is_again => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(StepError::temporary("other processes change the grants all the time"))
+}
+
+/// Writes the change of a step that is done, and keeps the lock where this process goes on with the job.
+async fn write(session: &Session, job: &mut LockedJob, change: &JobChange) -> Result<StepOutcome, Error> {
+    let queue = &session.queue;
+    let next = job.state.success().and_then(Daemon::of_state).and_then(|next| session.worker_of(next));
+    match next {
+        Some(permit) => {
+            through!(queue, queue.step_job(job, change, now()))?;
+            Ok(StepOutcome::Kept(permit))
+        }
+        None => {
+            let changed = through!(queue, queue.finish_job(job, change, now()))?;
+            session.left(job, &changed);
+            Ok(StepOutcome::Released(Ended::Done))
+        }
+    }
+}
+
+/// Gives a job up that another changed, whose lock was broken, or that cannot be written.
+async fn give_up(session: &Session, job: &LockedJob, error: &Error) -> StepOutcome {
+    warn!(job = %job.id(), state = %job.state, %error, "work on a job was given up");
+    let queue = &session.queue;
+    if let Err(error) = through!(queue, queue.unlock_job(job)) {
+        warn!(job = %job.id(), %error, "the lock of a job cannot be released; it ends with the session");
+    }
+    StepOutcome::Released(Ended::Lost)
+}
+
+/// Fails a job.
+async fn fail(session: &Session, job: &LockedJob, why: &str) -> StepOutcome {
+    let (queue, why) = (&session.queue, step::message(why));
+    warn!(job = %job.id(), state = %job.state, %why, "job failed");
+    match through!(queue, queue.finish_job(job, &JobChange::failure(&why), now())) {
+        Ok(changed) => {
+            session.left(job, &changed);
+            StepOutcome::Released(Ended::Failed)
+        }
+        Err(error) => give_up(session, job, &error).await,
+    }
+}
+
+/// Gives a job back, to be tried again later; one that was tried for too long fails.
+async fn delay(session: &Session, job: &LockedJob, why: &str, after: Option<Duration>) -> StepOutcome {
+    let (settings, now, before) = (&session.services.settings, now(), job.retry.as_ref());
+    let since = before.map_or(now, |retry| retry.since);
+    let attempts = before.map_or(0, |retry| retry.attempts) + 1;
+    if now.duration_since(since).unsigned_abs() >= settings.retry_within {
+        let why = format!("{why} (tried {attempts} times since {})", since.strftime("%F %T UTC"));
+        return fail(session, job, &why).await;
+    }
+    let pause = settings.pause(attempts - 1).max(after.unwrap_or_default());
+    let not_before = now.checked_add(pause).unwrap_or(Timestamp::MAX);
+    let retry = Retry { version: 0, since, attempts, not_before, why: step::message(why) };
+    info!(job = %job.id(), state = %job.state, why = %retry.why, not_before = %not_before, "job is tried again later");
+    match session.queue.delay_job(job, &retry).await {
+        Ok(()) => {
+            session.delayed(job.state, pause);
+            StepOutcome::Released(Ended::Delayed)
+        }
+        Err(error) => give_up(session, job, &error).await,
+    }
+}

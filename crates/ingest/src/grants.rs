@@ -1,0 +1,310 @@
+//! Who was granted how much of the working storage: `/queuekeeper/space/VOLUME`, written by version, so that two
+//! processes never grant the same byte.
+//!
+//! A grant is written in the `multi` that moves its job to Downloading. It ends when its job has ended, or failed: what a
+//! failed job has on the disk is used like everything else there.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use queuekeeper_queue::id::JobId;
+use queuekeeper_queue::path::Path;
+use queuekeeper_queue::{Queue, Transaction};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::directory::WorkingStorage;
+use crate::space::{self, Grant, Round, Rules, Volume, Waiting};
+use crate::step::StepError;
+
+/// What the znode of a volume holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+struct Granted {
+    grants: BTreeMap<String, GrantForm>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+struct GrantForm {
+    bytes: u64,
+    /// When it was granted, in milliseconds since 1970.
+    since: i64,
+    /// What its job needs beyond it, and waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    extension: Option<u64>,
+}
+
+/// The grants as they were read or written last.
+#[derive(Debug, Default)]
+struct Known {
+    granted: Granted,
+    /// The version of the znode; `None` where there is none.
+    version: Option<i32>,
+    is_read: bool,
+}
+
+/// The grants of a volume, as a process sees them.
+#[derive(Debug)]
+pub struct Grants {
+    known: tokio::sync::Mutex<Known>,
+    /// The jobs of ours that have ended since the last write.
+    ended: Mutex<BTreeSet<JobId>>,
+    /// How many bytes the jobs of ours have written.
+    written: Mutex<HashMap<JobId, Arc<AtomicU64>>>,
+    /// The job for which all that becomes free is reserved.
+    reserved: Mutex<Option<JobId>>,
+    path: Path,
+    rules: Rules,
+}
+
+/// The grants while nothing else of this process changes them.
+#[derive(Debug)]
+pub struct LockedGrants<'a> {
+    of: &'a Grants,
+    known: tokio::sync::MutexGuard<'a, Known>,
+    next: Option<(Granted, BTreeSet<JobId>)>,
+}
+
+/// A job that wants room.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// The job.
+    pub job: JobId,
+    /// How many bytes it needs, if that is known.
+    pub bytes: Option<u64>,
+    /// Its priority.
+    pub priority: u8,
+    /// For how long it is in its state.
+    pub age: Duration,
+}
+
+impl Grants {
+    /// The grants of a volume.
+    ///
+    /// # Panics
+    /// Never: a UUID is a name that a znode can have.
+    #[must_use]
+    pub fn new(volume: Uuid, rules: Rules) -> Self {
+        let path = Path::space(&volume.to_string()).expect("a UUID is the name of a znode");
+        let (known, ended, written) = Default::default();
+        Self { known, ended, written, reserved: Mutex::default(), path, rules }
+    }
+
+    /// Takes them for a change, as they are in ZooKeeper.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn lock(&self, queue: &Queue) -> Result<LockedGrants<'_>, StepError> {
+        let mut known = self.known.lock().await;
+        if !known.is_read {
+            known.read(queue, &self.path).await?;
+        }
+        Ok(LockedGrants { of: self, known, next: None })
+    }
+
+    /// The counter of what a job has written to the disk.
+    #[must_use]
+    pub fn written(&self, job: JobId) -> Arc<AtomicU64> {
+        Arc::clone(self.written.lock().entry(job).or_default())
+    }
+
+    /// A job has ended: its grant goes with the next write.
+    pub fn ended(&self, job: JobId) {
+        self.written.lock().remove(&job);
+        self.ended.lock().insert(job);
+    }
+
+    /// Whether grants are to be removed.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        !self.ended.lock().is_empty()
+    }
+}
+
+impl Known {
+    async fn read(&mut self, queue: &Queue, path: &Path) -> Result<(), StepError> {
+        let found = tokio::time::timeout(queue.time_limit(), queue.client().get_data(&path.to_string())).await;
+        let found = found.map_err(|_| StepError::temporary("ZooKeeper does not answer"))?;
+        (self.granted, self.version) = match found {
+            Ok((data, stat)) => {
+                let granted = serde_json::from_slice(&data);
+                let wrong = |error| StepError::temporary(format_args!("{path} is not a list of grants: {error}"));
+                (granted.map_err(wrong)?, Some(stat.version))
+            }
+            Err(zookeeper_client::Error::NoNode) => (Granted::default(), None),
+            Err(error) => return Err(StepError::temporary(format_args!("cannot read {path}: {error}"))),
+        };
+        self.is_read = true;
+        Ok(())
+    }
+}
+
+impl LockedGrants<'_> {
+    /// Which jobs have a grant.
+    pub fn jobs(&self) -> impl Iterator<Item = JobId> {
+        self.known.granted.grants.keys().filter_map(|job| job.parse().ok())
+    }
+
+    /// How many bytes a job was granted.
+    #[must_use]
+    pub fn of(&self, job: JobId) -> Option<u64> {
+        self.known.granted.grants.get(&job.to_string()).map(|grant| grant.bytes)
+    }
+
+    /// How many bytes are granted together.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.known.granted.grants.values().fold(0, |sum, grant| sum.saturating_add(grant.bytes))
+    }
+
+    /// Decides for all jobs that wait; nothing is written. What was reserved is kept in mind for [`Self::grant`].
+    ///
+    /// # Errors
+    /// When the volume cannot be looked at.
+    pub fn decide(&self, storage: &WorkingStorage, waiting: &[Wanted], now: Timestamp) -> Result<Round<JobId>, StepError> {
+        let round = self.round(&self.known.granted, storage, waiting, now)?;
+        let reserving = round.waiting.iter().find(|(_, wait)| matches!(wait, space::Wait::Reserving { .. }));
+        *self.of.reserved.lock() = reserving.map(|(job, _)| *job);
+        Ok(round)
+    }
+
+    fn round(
+        &self,
+        granted: &Granted,
+        storage: &WorkingStorage,
+        waiting: &[Wanted],
+        now: Timestamp,
+    ) -> Result<Round<JobId>, StepError> {
+        let (total, free) = storage.space().map_err(|error| StepError::working("look at it", &error))?;
+        let (ended, written) = (self.of.ended.lock().clone(), self.of.written.lock());
+        let grants = granted.grants.iter().filter_map(|(job, grant)| {
+            let job: JobId = job.parse().ok().filter(|job| !ended.contains(job))?;
+            let written = written.get(&job).map_or(0, |bytes| bytes.load(Ordering::Relaxed));
+            let age = Duration::from_millis(u64::try_from(now.as_millisecond() - grant.since).unwrap_or(0));
+            Some(Grant { job, bytes: grant.bytes, written, age, extension: grant.extension })
+        });
+        let volume = Volume { total, free, uploads: 0, grants: grants.collect() };
+        let waiting: Vec<_> = waiting
+            .iter()
+            .map(|one| Waiting { job: one.job, bytes: one.bytes, priority: one.priority, age: one.age })
+            .collect();
+        Ok(space::decide(&self.of.rules, &volume, &waiting))
+    }
+
+    /// What is to be written with the change that lets a job pass; `None` where it has to wait. [`Self::written`] follows
+    /// when that is done.
+    ///
+    /// # Errors
+    /// When it can never pass, or the volume cannot be looked at.
+    pub fn grant(
+        &mut self,
+        storage: &WorkingStorage,
+        wanted: &Wanted,
+        now: Timestamp,
+    ) -> Result<Option<Transaction>, StepError> {
+        if self.of(wanted.job).is_some() {
+            return Ok(Some(Transaction::new()));
+        }
+        if self.of.reserved.lock().is_some_and(|job| job != wanted.job) {
+            return Ok(None);
+        }
+        let round = self.round(&self.known.granted, storage, std::slice::from_ref(wanted), now)?;
+        if let Some((_, why)) = round.failed.iter().find(|(job, _)| *job == wanted.job) {
+            return Err(StepError::permanent(why));
+        }
+        let Some((_, bytes)) = round.passed.first().copied() else { return Ok(None) };
+        let mut next = self.known.granted.clone();
+        let form = GrantForm { bytes, since: now.as_millisecond(), extension: None };
+        next.grants.insert(wanted.job.to_string(), form);
+        self.of.reserved.lock().take_if(|job| *job == wanted.job);
+        Ok(Some(self.write(next)))
+    }
+
+    /// Sees to it that a job may write so many bytes in all, what it has written included. The answer is what has to be
+    /// committed, and whether it may go on then.
+    ///
+    /// # Errors
+    /// When it can never have them, or the volume cannot be looked at.
+    pub fn extend(
+        &mut self,
+        storage: &WorkingStorage,
+        job: JobId,
+        bytes: u64,
+        now: Timestamp,
+    ) -> Result<(Transaction, bool), StepError> {
+        let (mut next, name) = (self.known.granted.clone(), job.to_string());
+        let form = next.grants.entry(name.clone()).or_insert(GrantForm {
+            bytes: 0,
+            since: now.as_millisecond(),
+            extension: None,
+        });
+        if form.bytes >= bytes {
+            return Ok((Transaction::new(), true));
+        }
+        form.extension = Some(bytes - form.bytes);
+        let round = self.round(&next, storage, &[], now)?;
+        if let Some((_, why)) = round.failed.iter().find(|(failed, _)| *failed == job) {
+            return Err(StepError::permanent(why));
+        }
+        let is_extended = round.extended.iter().any(|(extended, _)| *extended == job);
+        if is_extended && let Some(form) = next.grants.get_mut(&name) {
+            (form.bytes, form.extension) = (bytes, None);
+        }
+        if next == self.known.granted { Ok((Transaction::new(), false)) } else { Ok((self.write(next), is_extended)) }
+    }
+
+    /// What is to be written so that the grants of ended jobs go; `None` where there are none.
+    #[must_use]
+    pub fn remove_ended(&mut self) -> Option<Transaction> {
+        if self.of.ended.lock().is_empty() {
+            return None;
+        }
+        let transaction = self.write(self.known.granted.clone());
+        if self.next.as_ref().is_some_and(|(next, _)| *next == self.known.granted) {
+            // None of them had one.
+            self.committed();
+            return None;
+        }
+        Some(transaction)
+    }
+
+    fn write(&mut self, mut next: Granted) -> Transaction {
+        let ended = self.of.ended.lock().clone();
+        next.grants.retain(|job, _| job.parse().is_ok_and(|job: JobId| !ended.contains(&job)));
+        // It holds texts and numbers.
+        let data = serde_json::to_vec(&next).unwrap_or_default();
+        let mut transaction = Transaction::new();
+        match self.known.version {
+            Some(version) => transaction.set(self.of.path.clone(), data, version),
+            None => transaction.create(self.of.path.clone(), data),
+        };
+        self.next = Some((next, ended));
+        transaction
+    }
+
+    /// Whether a conflict is about the grants, which another process has changed then: read and decide again.
+    #[must_use]
+    pub fn is_about(&self, path: &Path) -> bool {
+        *path == self.of.path
+    }
+
+    /// The last transaction was committed.
+    pub fn committed(&mut self) {
+        if let Some((next, ended)) = self.next.take() {
+            if next != self.known.granted || self.known.version.is_none() {
+                self.known.version = Some(self.known.version.map_or(0, |version| version.wrapping_add(1)));
+            }
+            self.known.granted = next;
+            self.of.ended.lock().retain(|job| !ended.contains(job));
+        }
+    }
+
+    /// The last transaction was refused, or its outcome is not known: the grants are read again before the next one.
+    pub fn refused(&mut self) {
+        self.next = None;
+        self.known.is_read = false;
+    }
+}

@@ -1,0 +1,171 @@
+//! What the daemons count.
+
+use std::time::Duration;
+
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::daemon::Daemon;
+
+/// How the work of a daemon on one thing ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ended {
+    /// It was done.
+    Done,
+    /// It failed for good.
+    Failed,
+    /// It is tried again later.
+    Delayed,
+    /// The lock or the session was lost, or another changed the job.
+    Lost,
+}
+
+impl Ended {
+    const ALL: [Self; 4] = [Self::Done, Self::Failed, Self::Delayed, Self::Lost];
+
+    /// Its name in metrics and logs.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Delayed => "delayed",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+impl EncodeLabelValue for Ended {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), std::fmt::Error> {
+        EncodeLabelValue::encode(&self.as_str(), encoder)
+    }
+}
+
+impl EncodeLabelValue for Daemon {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), std::fmt::Error> {
+        EncodeLabelValue::encode(&self.name(), encoder)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfDaemon {
+    daemon: Daemon,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfOutcome {
+    daemon: Daemon,
+    outcome: Ended,
+}
+
+/// The families of the daemons; clones share them.
+#[derive(Clone, Debug)]
+pub struct DaemonMetrics {
+    taken: Family<OfDaemon, Counter>,
+    ended: Family<OfOutcome, Counter>,
+    seconds: Family<OfDaemon, Histogram>,
+    busy: Family<OfDaemon, Gauge>,
+    workers: Family<OfDaemon, Gauge>,
+    downloaded: Counter,
+    stored: Counter,
+    granted: Gauge,
+    waiting: Gauge,
+}
+
+impl Default for DaemonMetrics {
+    fn default() -> Self {
+        let histogram = || Histogram::new(exponential_buckets(0.001, 4.0, 12));
+        let metrics = Self {
+            taken: Family::default(),
+            ended: Family::default(),
+            seconds: Family::new_with_constructor(histogram as fn() -> Histogram),
+            busy: Family::default(),
+            workers: Family::default(),
+            downloaded: Counter::default(),
+            stored: Counter::default(),
+            granted: Gauge::default(),
+            waiting: Gauge::default(),
+        };
+        for daemon in Daemon::ALL {
+            metrics.taken.get_or_create_owned(&OfDaemon { daemon });
+            metrics.seconds.get_or_create_owned(&OfDaemon { daemon });
+            metrics.busy.get_or_create_owned(&OfDaemon { daemon });
+            metrics.workers.get_or_create_owned(&OfDaemon { daemon });
+            for outcome in Ended::ALL {
+                metrics.ended.get_or_create_owned(&OfOutcome { daemon, outcome });
+            }
+        }
+        metrics
+    }
+}
+
+impl DaemonMetrics {
+    /// Adds the families to a registry.
+    pub fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("merritt_daemon");
+        registry.register("taken", "Jobs and batches that a daemon of this process took.", self.taken.clone());
+        registry.register("ended", "Jobs and batches whose work has ended, by outcome.", self.ended.clone());
+        let help = "Time that a daemon worked on a job or batch in one state.";
+        registry.register_with_unit("work", help, Unit::Seconds, self.seconds.clone());
+        registry.register("workers_busy", "Workers that are at work.", self.busy.clone());
+        registry.register("workers", "Workers that a daemon has in this process.", self.workers.clone());
+        let help = "Bytes fetched into the working storage.";
+        registry.register_with_unit("downloaded", help, Unit::Bytes, self.downloaded.clone());
+        let help = "Bytes of versions written to stores.";
+        registry.register_with_unit("stored", help, Unit::Bytes, self.stored.clone());
+        let help = "Working storage that is granted to jobs.";
+        registry.register_with_unit("granted", help, Unit::Bytes, self.granted.clone());
+        registry.register("space_waiting", "Jobs that wait for working storage.", self.waiting.clone());
+    }
+
+    /// A daemon has so many workers here.
+    pub fn set_workers(&self, daemon: Daemon, workers: usize) {
+        let workers = i64::try_from(workers).unwrap_or(i64::MAX);
+        self.workers.get_or_create_owned(&OfDaemon { daemon }).set(workers);
+    }
+
+    /// A worker begins; the answer is to be given back at its end.
+    #[must_use]
+    pub fn begin(&self, daemon: Daemon) -> Busy {
+        self.taken.get_or_create_owned(&OfDaemon { daemon }).inc();
+        let gauge = self.busy.get_or_create_owned(&OfDaemon { daemon });
+        gauge.inc();
+        Busy(gauge)
+    }
+
+    /// A worker has ended.
+    pub fn end(&self, daemon: Daemon, outcome: Ended, time: Duration) {
+        self.ended.get_or_create_owned(&OfOutcome { daemon, outcome }).inc();
+        self.seconds.get_or_create_owned(&OfDaemon { daemon }).observe(time.as_secs_f64());
+    }
+
+    /// Bytes were fetched.
+    pub fn downloaded(&self, bytes: u64) {
+        self.downloaded.inc_by(bytes);
+    }
+
+    /// Bytes were written to a store.
+    pub fn stored(&self, bytes: u64) {
+        self.stored.inc_by(bytes);
+    }
+
+    /// What is granted, and how many jobs wait.
+    pub fn space(&self, granted: u64, waiting: usize) {
+        self.granted.set(i64::try_from(granted).unwrap_or(i64::MAX));
+        self.waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
+    }
+}
+
+/// A worker at work, counted until it is dropped.
+#[derive(Debug)]
+pub struct Busy(Gauge);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}

@@ -1,0 +1,78 @@
+//! The report daemons: the outcome of a batch whose jobs have ended.
+
+use std::sync::Arc;
+
+use queuekeeper_queue::{Due, Error, LockedBatch};
+use tokio::time::Instant;
+use tracing::{info, warn};
+
+use crate::daemon::Daemon;
+use crate::engine::session::Session;
+use crate::metrics::Ended;
+use crate::spec::uuid_of;
+use crate::step::{StepError, now};
+
+/// Reports batches, until it is dropped. Those whose jobs ended here are looked at once they have, all others from time
+/// to time.
+pub(crate) async fn report(session: Arc<Session>, daemon: Daemon) {
+    let due = if daemon == Daemon::Report { Due::Report } else { Due::UpdatedReport };
+    let mut looked_at_all = None;
+    loop {
+        if session.may_take(daemon) {
+            let only = (daemon == Daemon::Report).then(|| session.take_ended_batches());
+            let look_again = session.services.settings.look_again;
+            let is_time = looked_at_all.is_none_or(|at: Instant| at.elapsed() >= look_again);
+            let only = only.filter(|_| !is_time);
+            if is_time {
+                looked_at_all = Some(Instant::now());
+            }
+            if (is_time || only.as_ref().is_some_and(|only| !only.is_empty()))
+                && let Err(error) = poll(&session, daemon, due, only.as_ref()).await
+            {
+                warn!(%error, "cannot look for batches to be reported");
+                looked_at_all = None;
+            }
+        }
+        session.pause(daemon, session.services.settings.look_again).await;
+    }
+}
+
+async fn poll(
+    session: &Session,
+    daemon: Daemon,
+    due: Due,
+    only: Option<&std::collections::BTreeSet<queuekeeper_queue::id::BatchId>>,
+) -> Result<(), Error> {
+    let mut poll = session.queue.poll_batches(due).await?;
+    if let Some(only) = only {
+        poll.retain(|batch| only.contains(&batch));
+    }
+    while session.may_take(daemon) {
+        let Some(batch) = poll.next(now()).await? else { break };
+        let (began, busy) = (Instant::now(), session.services.metrics.begin(daemon));
+        let outcome = match write(session, &batch).await {
+            Ok(()) => Ended::Done,
+            Err(error) => {
+                warn!(batch = %batch.batch.id, ?error, "a batch cannot be reported yet");
+                session.queue.unlock_batch(&batch).await?;
+                Ended::Delayed
+            }
+        };
+        drop(busy);
+        session.services.metrics.end(daemon, outcome, began.elapsed());
+    }
+    Ok(())
+}
+
+async fn write(session: &Session, batch: &LockedBatch) -> Result<(), StepError> {
+    let (queue, id) = (&session.queue, batch.batch.id);
+    let report = queue.batch_report(id).await?;
+    let submitted = batch.batch.submitted();
+    let uuid = uuid_of(&submitted.value.uuid, "bid-");
+    session.fence.pass().await;
+    let outcome = format!("{} completed, {} failed", report.completed.len(), report.failed.len());
+    session.services.catalogue.deposit_ended(uuid, &outcome).await?;
+    let changed = queue.finish_report(batch, &report, &outcome, now()).await?;
+    info!(batch = %id, state = %changed.to, completed = report.completed.len(), failed = report.failed.len(), "batch was reported");
+    Ok(())
+}

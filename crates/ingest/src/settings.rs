@@ -1,0 +1,79 @@
+//! What an operator sets for the daemons.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::daemon::Daemon;
+use crate::fetch;
+use crate::space::Rules;
+
+/// What an operator sets for the daemons of a process.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How many workers each daemon has that runs here.
+    pub workers: BTreeMap<Daemon, usize>,
+    /// The rule of the working storage.
+    pub space: Rules,
+    /// How many files of a job are fetched at a time (`--download.connections`).
+    pub connections: usize,
+    /// How fetching behaves.
+    pub fetch: fetch::Settings,
+    /// For how long a job is tried in its state before it fails.
+    pub retry_within: Duration,
+    /// The pause after the first failed attempt; each is twice the one before.
+    pub retry_first: Duration,
+    /// The longest of these pauses.
+    pub retry_most: Duration,
+    /// How long a stop waits for what is under way.
+    pub shutdown: Duration,
+    /// How often folders are listed where no watch reports a change.
+    pub look_again: Duration,
+    /// The name of the program in the messages of versions.
+    pub agent: String,
+    /// Whether Java's daemons read the folders: they cannot list more than about 50,000 children.
+    pub java_readers: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            workers: Daemon::ALL.into_iter().map(|daemon| (daemon, daemon.spec().workers)).collect(),
+            space: Rules::default(),
+            connections: 4,
+            fetch: fetch::Settings::default(),
+            retry_within: Duration::from_hours(24),
+            retry_first: Duration::from_secs(15),
+            retry_most: Duration::from_mins(15),
+            shutdown: Duration::from_secs(30),
+            look_again: Duration::from_secs(15),
+            agent: concat!("queuekeeper ", env!("CARGO_PKG_VERSION")).to_owned(),
+            java_readers: true,
+        }
+    }
+}
+
+impl Settings {
+    /// Whether a daemon runs here.
+    #[must_use]
+    pub fn runs(&self, daemon: Daemon) -> bool {
+        self.workers.get(&daemon).is_some_and(|workers| *workers > 0)
+    }
+
+    /// How long a job waits after an attempt, of which `failed` have failed before.
+    #[must_use]
+    pub fn pause(&self, failed: u32) -> Duration {
+        self.retry_first.saturating_mul(1u32 << failed.min(16)).min(self.retry_most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let settings = Settings::default();
+        assert_eq!([0, 1, 2, 30].map(|failed| settings.pause(failed).as_secs()), [15, 30, 60, 900]);
+        assert!(Daemon::ALL.into_iter().all(|daemon| settings.runs(daemon)));
+    }
+}

@@ -1,0 +1,238 @@
+//! What one step of a job needs, and how it ends.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use parking_lot::RwLock;
+use queuekeeper_catalogue::Catalogue;
+use queuekeeper_queue::state::JobState;
+use queuekeeper_queue::{self as queue, JobChange, LockedJob, Queue};
+use queuekeeper_store::ocfl::OcflError;
+use queuekeeper_store::{Store, StoreName};
+
+use crate::directory::{JobDirectory, WorkingStorage};
+use crate::engine::fence::Fence;
+use crate::fetch::{Cause, FetchError, Fetcher};
+use crate::grants::Grants;
+use crate::metrics::DaemonMetrics;
+use crate::profile::{Profile, Profiles};
+use crate::settings::Settings;
+use crate::spec::JobSpec;
+
+/// The longest message of a failure, in bytes.
+const MOST_MESSAGE_BYTES: usize = 1_024;
+
+/// What all daemons of a process share.
+pub struct Services {
+    /// The catalogue.
+    pub catalogue: Catalogue,
+    /// The stores, by their names.
+    pub stores: BTreeMap<StoreName, Arc<dyn Store>>,
+    /// The profiles, as they are now.
+    pub profiles: RwLock<Profiles>,
+    /// The fetchers of the profiles, made again when one has changed.
+    pub fetchers: RwLock<BTreeMap<String, (Arc<Profile>, Fetcher)>>,
+    /// The working storage.
+    pub working: WorkingStorage,
+    /// What an operator has set.
+    pub settings: Settings,
+    /// The room on the working storage.
+    pub grants: Grants,
+    /// What is counted.
+    pub metrics: DaemonMetrics,
+}
+
+impl fmt::Debug for Services {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "Services({})", self.working.root().display())
+    }
+}
+
+/// Why a step was not done.
+#[derive(Debug)]
+pub enum StepError {
+    /// It may succeed later: the job waits, without lock and worker.
+    Temporary {
+        /// What it failed by: one sentence.
+        why: String,
+        /// For how long it is of no use to try again, where that is known.
+        after: Option<Duration>,
+    },
+    /// It never will: the job fails with this sentence.
+    Permanent(String),
+    /// There is no room for it: the job goes back to where it waits for some.
+    NoRoom,
+    /// The queue could not be read or written, or the job is not ours any more.
+    Queue(queue::Error),
+}
+
+impl StepError {
+    /// A failure that may pass.
+    pub fn temporary(why: impl fmt::Display) -> Self {
+        Self::Temporary { why: why.to_string(), after: None }
+    }
+
+    /// A failure for good.
+    pub fn permanent(why: impl fmt::Display) -> Self {
+        Self::Permanent(why.to_string())
+    }
+
+    /// A failure of the working storage, which is no fault of the deposit.
+    pub fn working(what: &str, error: &std::io::Error) -> Self {
+        Self::Temporary { why: format!("working storage: cannot {what}: {error}"), after: None }
+    }
+}
+
+impl From<queue::Error> for StepError {
+    fn from(error: queue::Error) -> Self {
+        Self::Queue(error)
+    }
+}
+
+impl From<FetchError> for StepError {
+    fn from(error: FetchError) -> Self {
+        let is_temporary = error.is_temporary() || matches!(error.cause(), Cause::Disk(_));
+        match is_temporary {
+            true => Self::Temporary { after: error.retry_after(), why: error.to_string() },
+            false => Self::Permanent(error.to_string()),
+        }
+    }
+}
+
+impl From<OcflError> for StepError {
+    fn from(error: OcflError) -> Self {
+        if error.is_temporary() { Self::temporary(error) } else { Self::permanent(error) }
+    }
+}
+
+impl From<queuekeeper_catalogue::Error> for StepError {
+    fn from(error: queuekeeper_catalogue::Error) -> Self {
+        if error.is_temporary() { Self::temporary(error) } else { Self::permanent(error) }
+    }
+}
+
+/// A job that a worker of ours holds, with what its configuration says.
+pub struct JobAtWork<'a> {
+    /// What the daemons share.
+    pub services: &'a Services,
+    /// The queue, by the session that holds the lock.
+    pub queue: &'a Queue,
+    /// Whether that session may still be relied on.
+    pub fence: &'a Fence,
+    /// The job.
+    pub job: &'a LockedJob,
+    /// What it is to do.
+    pub spec: &'a JobSpec,
+    /// The profile of its collection.
+    pub profile: Arc<Profile>,
+    /// Its directory.
+    pub directory: JobDirectory,
+}
+
+impl JobAtWork<'_> {
+    /// Does what the job's state asks for; the answer is the change that goes with it. Provisioning is no such step: its
+    /// change and its grant are decided together.
+    ///
+    /// # Errors
+    /// How it ended otherwise.
+    pub async fn step(&self) -> Result<JobChange, StepError> {
+        use crate::steps;
+        match self.job.state {
+            JobState::Pending => steps::pending::check(self),
+            JobState::Estimating => Ok(steps::estimating::estimate(self).await),
+            JobState::Downloading => steps::downloading::download(self).await,
+            JobState::Processing => steps::processing::process(self).await,
+            JobState::Storing => steps::storing::store(self).await,
+            JobState::Recording => steps::recording::record(self).await,
+            JobState::Notify => steps::notify::notify(self).await,
+            JobState::Provisioning | JobState::Held | JobState::Failed | JobState::Completed | JobState::Deleted => {
+                Err(StepError::permanent(format_args!("there is no step for a job that is {}", self.job.state)))
+            }
+        }
+    }
+
+    /// Fetches what the profile allows to be fetched.
+    ///
+    /// # Errors
+    /// When TLS cannot be set up.
+    pub fn fetcher(&self) -> Result<Fetcher, StepError> {
+        self.services.fetcher(&self.profile)
+    }
+}
+
+impl Services {
+    /// What daemons need, opened.
+    #[must_use]
+    pub fn new(
+        catalogue: Catalogue,
+        stores: BTreeMap<StoreName, Arc<dyn Store>>,
+        profiles: Profiles,
+        working: WorkingStorage,
+        settings: Settings,
+    ) -> Self {
+        let grants = Grants::new(working.volume(), settings.space);
+        let (profiles, fetchers, metrics) = (RwLock::new(profiles), RwLock::default(), DaemonMetrics::default());
+        Self { catalogue, stores, profiles, fetchers, working, settings, grants, metrics }
+    }
+
+    /// The profile of a collection.
+    ///
+    /// # Errors
+    /// One sentence, where there is none.
+    pub fn profile(&self, name: &str) -> Result<Arc<Profile>, StepError> {
+        let profiles = self.profiles.read();
+        profiles.get(name).cloned().ok_or_else(|| {
+            let known = crate::name::shown(name);
+            StepError::permanent(format_args!("there is no profile {known:?}; add it to the profiles, then resume"))
+        })
+    }
+
+    /// The fetcher of a profile, whose connections are shared by all jobs of it.
+    ///
+    /// # Errors
+    /// When TLS cannot be set up.
+    pub fn fetcher(&self, profile: &Arc<Profile>) -> Result<Fetcher, StepError> {
+        let name = profile.name.to_string();
+        if let Some((of, fetcher)) = self.fetchers.read().get(&name)
+            && Arc::ptr_eq(of, profile)
+        {
+            return Ok(fetcher.clone());
+        }
+        let settings = self.settings.fetch;
+        let fetcher = Fetcher::new(profile.guard(), profile.credentials.clone(), settings);
+        let fetcher = fetcher.map_err(|error| StepError::temporary(format_args!("TLS: {error}")))?;
+        self.fetchers.write().insert(name, (Arc::clone(profile), fetcher.clone()));
+        Ok(fetcher)
+    }
+
+    /// The store of a profile.
+    ///
+    /// # Errors
+    /// One sentence, where it is not configured.
+    pub fn store(&self, profile: &Profile) -> Result<Arc<dyn Store>, StepError> {
+        self.stores.get(&profile.store).cloned().ok_or_else(|| {
+            let (name, store) = (&profile.name, &profile.store);
+            let why = format_args!("profile {name} names store {store}, which is not configured");
+            StepError::temporary(why)
+        })
+    }
+}
+
+/// The present time.
+pub(crate) fn now() -> Timestamp {
+    Timestamp::now()
+}
+
+/// A message as a status may have it: one line of at most 1 KiB.
+#[must_use]
+pub fn message(text: &str) -> String {
+    let mut line = text.split(|char: char| char.is_control()).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
+    if line.len() > MOST_MESSAGE_BYTES {
+        line.truncate(line.floor_char_boundary(MOST_MESSAGE_BYTES - 3));
+        line.push_str("..");
+    }
+    line
+}

@@ -1,0 +1,325 @@
+//! Downloading: every file of the object into `producer/`, checked while it streams.
+//!
+//! What an earlier attempt left is verified and kept. `.files` is written last: where it is, everything is there.
+
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use queuekeeper_queue::{Error, JobChange, JobValue};
+use queuekeeper_store::Digests;
+
+use crate::archive::{self, ArchiveCause, Progress, bag};
+use crate::fetch::{ALGORITHMS, Expected, Fetcher};
+use crate::files::{self, FilesWriter, JobFile};
+use crate::manifest::{self, Limits, ManifestProfile, Reader, Row};
+use crate::place::{self, Place};
+use crate::spec::Package;
+use crate::step::{JobAtWork, StepError, now};
+
+/// The folder of packages that are no content themselves.
+const PACKAGE: &str = ".package";
+
+/// The folder of the deposited files.
+pub const PRODUCER: &str = "producer";
+
+/// The largest manifest of an object, in bytes.
+const MOST_MANIFEST_BYTES: u64 = 256 << 20;
+
+/// Fetches and unpacks all files of a job.
+///
+/// # Errors
+/// When a file cannot be had, differs from its digest, or there is no room for it.
+pub async fn download(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
+    ensure(work, work.job.job.space_needed().ok().flatten().unwrap_or(0)).await?;
+    work.fence.pass().await;
+    let bytes = match listed(work)? {
+        Some(bytes) => bytes,
+        None => match work.spec.package {
+            Package::File => file(work).await?,
+            Package::Container => container(work).await?,
+            Package::Manifest => manifest_files(work).await?,
+        },
+    };
+    work.directory.remove_temporary().map_err(|error| StepError::working("remove temporary files", &error))?;
+    Ok(JobChange::success().with_value(JobValue::SpaceNeeded(Some(bytes))))
+}
+
+/// The bytes of all files, where an earlier attempt fetched them all.
+fn listed(work: &JobAtWork<'_>) -> Result<Option<u64>, StepError> {
+    let failed = |error: io::Error| StepError::working("read the list of files", &error);
+    let Some(files) = files::read(&work.directory).map_err(failed)? else { return Ok(None) };
+    let mut bytes = 0;
+    for file in files {
+        bytes += file.map_err(failed)?.size;
+    }
+    Ok(Some(bytes))
+}
+
+/// Sees to it that the job may have so many bytes on the working storage.
+async fn ensure(work: &JobAtWork<'_>, bytes: u64) -> Result<(), StepError> {
+    loop {
+        let mut grants = work.services.grants.lock(work.queue).await?;
+        let (transaction, may_go_on) = grants.extend(&work.services.working, work.job.id(), bytes, now())?;
+        if !transaction.is_empty() {
+            match work.queue.commit(&transaction).await {
+                Ok(_) => grants.committed(),
+                Err(Error::Conflict(conflict)) if grants.is_about(&conflict.path) => {
+                    grants.refused();
+                    continue;
+                }
+                Err(error) => {
+                    grants.refused();
+                    return Err(error.into());
+                }
+            }
+        }
+        return if may_go_on {
+            Ok(())
+        } else {
+            let why = format!("waits for working storage: it needs {bytes} bytes in all");
+            Err(StepError::Temporary { why, after: None })
+        };
+    }
+}
+
+/// A package that is one file.
+async fn file(work: &JobAtWork<'_>) -> Result<u64, StepError> {
+    let place = open(work, PRODUCER)?;
+    let file = package(work, &place, work.spec.size).await?;
+    finish(work, &place, std::slice::from_ref(&file)).await
+}
+
+/// A package that is an archive.
+async fn container(work: &JobAtWork<'_>) -> Result<u64, StepError> {
+    let packages = open(work, PACKAGE)?;
+    let packed = package(work, &packages, work.spec.size).await?;
+    let producer = open(work, PRODUCER)?;
+    let mut most = work.services.grants.lock(work.queue).await?.of(work.job.id()).unwrap_or(0);
+    let unpacked = loop {
+        let limits = archive::Limits::bytes(most.saturating_sub(packed.size));
+        let outcome = unpack(work, &packages, &producer, &packed.name, limits).await?;
+        match outcome {
+            Ok(unpacked) => break unpacked,
+            // It is larger than it was taken for: twice the room, as often as there is some.
+            Err(error) if matches!(error.cause(), ArchiveCause::TooManyBytes(_)) => {
+                most = most.max(packed.size).saturating_mul(2).max(archive::Limits::FREE);
+                ensure(work, most).await?;
+            }
+            Err(error) if error.is_final() => return Err(StepError::permanent(error)),
+            Err(error) => return Err(StepError::temporary(error)),
+        }
+    };
+    let checked = Arc::clone(&producer);
+    let (unpacked, bag) = blocking(move || {
+        let bag = bag::validate(&checked, &unpacked.files);
+        (unpacked, bag)
+    })
+    .await?;
+    match bag {
+        Ok(_) => {}
+        Err(error @ bag::BagError::Invalid(_)) => return Err(StepError::permanent(error)),
+        Err(error @ bag::BagError::Read(_)) => return Err(StepError::temporary(error)),
+    }
+    let files: Vec<JobFile> = unpacked
+        .files
+        .into_iter()
+        .map(|file| JobFile { name: file.name, size: file.size, digests: file.digests, media_type: None })
+        .collect();
+    let bytes = finish(work, &producer, &files).await?;
+    let folder = work.directory.path().join(PACKAGE);
+    std::fs::remove_dir_all(folder).map_err(|error| StepError::working("remove the package", &error))?;
+    Ok(bytes)
+}
+
+async fn unpack(
+    work: &JobAtWork<'_>,
+    packages: &Arc<Place>,
+    producer: &Arc<Place>,
+    name: &str,
+    limits: archive::Limits,
+) -> Result<Result<archive::Unpacked, archive::ArchiveError>, StepError> {
+    let (packages, producer, name) = (Arc::clone(packages), Arc::clone(producer), name.to_owned());
+    // Dropped with the worker, it stops what is unpacking in another thread.
+    let progress = Arc::new(Progress::default());
+    let _stop = StopWhenDropped(Arc::clone(&progress));
+    let counter = work.services.grants.written(work.job.id());
+    let counted = Arc::clone(&progress);
+    let unpacking = blocking(move || {
+        let file = packages.file(&name)?.ok_or_else(|| io::Error::other("the package is gone"))?;
+        Ok(archive::unpack(file, &name, &producer, &limits, &ALGORITHMS, &progress))
+    });
+    let counting = async {
+        let before = counter.load(std::sync::atomic::Ordering::Relaxed);
+        loop {
+            let now = counted.written.load(std::sync::atomic::Ordering::Relaxed);
+            counter.store(before + now, std::sync::atomic::Ordering::Relaxed);
+            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        }
+    };
+    tokio::select! {
+        unpacked = unpacking => unpacked?.map_err(|error: io::Error| StepError::working("read the package", &error)),
+        () = counting => unreachable!("it counts until it is dropped"),
+    }
+}
+
+struct StopWhenDropped(Arc<Progress>);
+
+impl Drop for StopWhenDropped {
+    fn drop(&mut self) {
+        self.0.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+/// A package that is a manifest of the object's files.
+async fn manifest_files(work: &JobAtWork<'_>) -> Result<u64, StepError> {
+    let source = manifest(work).await?;
+    let place = open(work, PRODUCER)?;
+    let kept = source.try_clone().map_err(|error| StepError::working("read the manifest", &error))?;
+    let target = work.directory.path().join("system").join("mrt-submission-manifest.txt");
+    blocking(move || -> io::Result<()> {
+        let mut text = Vec::new();
+        manifest::conceal_queries(BufReader::new(&kept), &mut text)?;
+        io::Seek::rewind(&mut &kept)?;
+        std::fs::write(target, text)
+    })
+    .await?
+    .map_err(|error| StepError::working("keep the manifest", &error))?;
+
+    // It is read once to know that it is valid, and again for its rows: nothing is fetched for one that is not.
+    let check = source.try_clone().map_err(|error| StepError::working("read the manifest", &error))?;
+    let summary = blocking(move || {
+        let summary = Reader::new(BufReader::new(&check), Limits::default(), Some(ManifestProfile::Ingest)).finish();
+        io::Seek::rewind(&mut &check).map(|_| summary)
+    });
+    let summary = summary.await?.map_err(|error| StepError::working("read the manifest", &error))?;
+    summary.map_err(StepError::permanent)?;
+
+    let (fetcher, written) = (work.fetcher()?, work.services.grants.written(work.job.id()));
+    let mut list = FilesWriter::begin(&work.directory).map_err(|error| StepError::working("list the files", &error))?;
+    let (send, rows) = tokio::sync::mpsc::channel(work.services.settings.connections);
+    let reading = tokio::task::spawn_blocking(move || {
+        let reader = Reader::new(BufReader::new(source), Limits::default(), Some(ManifestProfile::Ingest));
+        for (_, row) in reader {
+            if send.blocking_send(row).is_err() {
+                return;
+            }
+        }
+    });
+    let rows = stream::unfold(rows, |mut rows| async move { rows.recv().await.map(|row| (row, rows)) });
+    let fetches = rows.map(|row| fetch_row(work, &fetcher, &place, row, &written));
+    let mut fetched = Box::pin(fetches.buffer_unordered(work.services.settings.connections.max(1)));
+    let mut names = Vec::new();
+    while let Some(file) = fetched.try_next().await? {
+        list.add(&file).map_err(|error| StepError::working("list the files", &error))?;
+        names.push(file.name);
+    }
+    drop(fetched);
+    reading.await.map_err(StepError::temporary)?;
+    sync(&place, names).await?;
+    let (_, bytes) = list.finish().map_err(|error| StepError::working("list the files", &error))?;
+    work.services.metrics.downloaded(bytes);
+    Ok(bytes)
+}
+
+async fn fetch_row(
+    work: &JobAtWork<'_>,
+    fetcher: &Fetcher,
+    place: &Arc<Place>,
+    row: Row,
+    written: &Arc<AtomicU64>,
+) -> Result<JobFile, StepError> {
+    let url = row.url.ok_or_else(|| StepError::permanent("a row of the manifest has no URL"))?;
+    let digests: Digests = row.digest.into_iter().collect();
+    let most_bytes = work.job.job.space_needed().ok().flatten().unwrap_or(work.services.settings.space.unknown);
+    let expected = Expected { size: row.size, most_bytes: most_bytes.max(1 << 20), digests };
+    let own = Arc::new(AtomicU64::new(0));
+    work.fence.pass().await;
+    let fetched = fetcher.fetch(&url, &expected, place, &row.name, &own).await?;
+    written.fetch_add(fetched.size, std::sync::atomic::Ordering::Relaxed);
+    let media_type = row.mime_type.or(fetched.media_type);
+    Ok(JobFile { name: row.name, size: fetched.size, digests: fetched.digests, media_type })
+}
+
+/// The manifest that the package is, read from its beginning.
+pub(super) async fn manifest(work: &JobAtWork<'_>) -> Result<File, StepError> {
+    let place = open(work, PACKAGE)?;
+    let packed = package(work, &place, work.spec.size.filter(|size| *size <= MOST_MANIFEST_BYTES)).await?;
+    let file = place.file(&packed.name).map_err(|error| StepError::working("read the manifest", &error))?;
+    file.ok_or_else(|| StepError::temporary("working storage: the manifest is gone"))
+}
+
+/// The package, in a place under its name: fetched, or from the working storage, and checked against its digest.
+async fn package(work: &JobAtWork<'_>, place: &Arc<Place>, size: Option<u64>) -> Result<JobFile, StepError> {
+    let spec = work.spec;
+    let digests: Digests = spec.digest.iter().cloned().collect();
+    let written = work.services.grants.written(work.job.id());
+    if let Some(url) = &spec.url {
+        let granted = work.job.job.space_needed().ok().flatten().unwrap_or(work.services.settings.space.unknown);
+        let expected = Expected { size, most_bytes: granted.max(MOST_MANIFEST_BYTES), digests };
+        let url = secret_url(work).unwrap_or_else(|| url.clone());
+        work.fence.pass().await;
+        let fetched = work.fetcher()?.fetch(&url, &expected, place, &spec.file_name, &written).await?;
+        let name = spec.file_name.clone();
+        return Ok(JobFile { name, size: fetched.size, digests: fetched.digests, media_type: fetched.media_type });
+    }
+    let missing = || {
+        let name = crate::name::shown(&spec.file_name);
+        let at = work.directory.path().display();
+        StepError::permanent(format_args!("file {name:?} is neither in {at} nor in the directory of its batch"))
+    };
+    let failed = |error: io::Error| StepError::working(&format!("read {:?}", spec.file_name), &error);
+    let source = work.directory.local_package(&spec.file_name).map_err(failed)?.ok_or_else(missing)?;
+    let (place, name) = (Arc::clone(place), spec.file_name.clone());
+    let algorithms: Vec<_> = ALGORITHMS.into_iter().chain(spec.digest.iter().map(|digest| digest.algorithm())).collect();
+    let (found_size, found) = blocking(move || {
+        place.adopt(&source, &name)?;
+        let file = place.file(&name)?.ok_or_else(|| io::Error::other("it is gone"))?;
+        place::digests(&file, algorithms)
+    })
+    .await?
+    .map_err(failed)?;
+    written.store(found_size, std::sync::atomic::Ordering::Relaxed);
+    if let Some((expected, found)) = digests.difference(&found) {
+        let name = crate::name::shown(&spec.file_name);
+        let algorithm = expected.algorithm();
+        let why = format_args!("file {name:?}: expected the {algorithm} digest {expected}, found {found}");
+        return Err(StepError::permanent(why));
+    }
+    Ok(JobFile { name: spec.file_name.clone(), size: found_size, digests: found, media_type: None })
+}
+
+/// The whole URL of the package, where its query is kept out of the znodes.
+fn secret_url(work: &JobAtWork<'_>) -> Option<crate::url::ContentUrl> {
+    std::fs::read_to_string(work.directory.helper("url")).ok()?.trim().parse().ok()
+}
+
+fn open(work: &JobAtWork<'_>, folder: &str) -> Result<Arc<Place>, StepError> {
+    work.directory.place(folder).map_err(|error| StepError::working("make the job's directory", &error))
+}
+
+/// Makes the files' names durable, and lists them.
+async fn finish(work: &JobAtWork<'_>, place: &Arc<Place>, all: &[JobFile]) -> Result<u64, StepError> {
+    sync(place, all.iter().map(|file| file.name.clone()).collect()).await?;
+    let list = || -> io::Result<u64> {
+        let mut list = FilesWriter::begin(&work.directory)?;
+        all.iter().try_for_each(|file| list.add(file))?;
+        list.finish().map(|(_, bytes)| bytes)
+    };
+    let bytes = list().map_err(|error| StepError::working("list the files", &error))?;
+    work.services.metrics.downloaded(bytes);
+    Ok(bytes)
+}
+
+async fn sync(place: &Arc<Place>, names: Vec<String>) -> Result<(), StepError> {
+    let place = Arc::clone(place);
+    let synced = blocking(move || place.sync_folders(names.iter().map(String::as_str))).await?;
+    synced.map_err(|error| StepError::working("sync the files", &error))
+}
+
+/// Does what blocks on the disk.
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, StepError> {
+    tokio::task::spawn_blocking(work).await.map_err(StepError::temporary)
+}

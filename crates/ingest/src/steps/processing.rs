@@ -1,0 +1,179 @@
+//! Processing: the object's identifier, the files that describe it, and the manifest that storing goes by.
+
+use std::io;
+use std::path::PathBuf;
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use queuekeeper_catalogue::identifiers::{Request, Reserved};
+use queuekeeper_queue::{JobChange, JobValue};
+use queuekeeper_store::{Algorithm, Digest};
+
+use super::downloading::{PRODUCER, blocking};
+use super::system::{self, Description};
+use crate::ark::Ark;
+use crate::files;
+use crate::manifest::AddWriter;
+use crate::place;
+use crate::profile::Minter;
+use crate::step::{JobAtWork, StepError};
+
+/// The folder of the files that ingest adds.
+pub const SYSTEM: &str = "system";
+
+/// The manifest of a version, in [`SYSTEM`].
+pub const MANIFEST: &str = "mrt-manifest.txt";
+
+/// The manifest as it was submitted, in [`SYSTEM`] where there was one: it is no row of [`MANIFEST`].
+const SUBMISSION: &str = "mrt-submission-manifest.txt";
+
+/// The largest text of one key in `metadata`, in characters.
+const MOST_METADATA_CHARS: usize = 3_500;
+
+/// How often an ARK is derived again where the name is taken: the chance of one is 1 in 10^17.
+const DERIVATIONS: u32 = 16;
+
+/// Assigns the identifier, and writes the files of ingest.
+///
+/// # Errors
+/// When a local id belongs to another object, an id is no ARK, or catalogue or disk cannot be written.
+pub async fn process(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
+    let ark = identify(work).await?;
+    let description = Description::of(work.spec);
+    write_files(work, &description, ark.as_str())?;
+    let url = write_manifest(work).await?;
+    let cut = |text: &str| text.chars().take(MOST_METADATA_CHARS).collect::<String>();
+    let metadata = JobValue::Metadata {
+        who: cut(&description.who),
+        what: cut(&description.what),
+        when: cut(&description.when),
+        location: ark.to_string(),
+    };
+    let encoded = utf8_percent_encode(ark.as_str(), NON_ALPHANUMERIC);
+    let action = if work.spec.is_update { "update" } else { "add" };
+    let mode = format!("{action}/{}/{encoded}", work.profile.node);
+    let identifiers = JobValue::Identifiers { ark: ark.to_string(), local_ids: work.spec.local_ids.clone() };
+    Ok(JobChange::success()
+        .with_value(identifiers)
+        .with_value(metadata)
+        .with_value(JobValue::Store { manifest_url: url, mode, delete: None }))
+}
+
+/// The ARK: the one that the depositor named, that of the local ids, or a new one.
+async fn identify(work: &JobAtWork<'_>) -> Result<Ark, StepError> {
+    let (spec, profile) = (work.spec, &work.profile);
+    let named = spec.primary_id.as_deref().map(|id| id.parse::<Ark>()).transpose().map_err(StepError::permanent)?;
+    for derivation in 0..DERIVATIONS {
+        let candidate =
+            named.clone().unwrap_or_else(|| profile.minter.shoulder().derive(spec.uuid, derivation));
+        let request = Request {
+            job: spec.uuid,
+            owner: profile.owner.to_string(),
+            local_ids: spec.local_ids.clone(),
+            candidate: candidate.to_string(),
+        };
+        work.fence.pass().await;
+        match work.services.catalogue.reserve(&request).await? {
+            Reserved::Ark { ark, is_registered } => {
+                let found: Ark = ark.parse().map_err(StepError::permanent)?;
+                if let Some(named) = named.as_ref().filter(|named| **named != found) {
+                    let ids = spec.local_ids.join("; ");
+                    let why = format_args!("the local ids {ids:?} belong to {found}, and the deposit names {named}");
+                    return Err(StepError::permanent(why));
+                }
+                if !is_registered {
+                    register(work, &found).await?;
+                }
+                return Ok(found);
+            }
+            // An object that exists has the name that the depositor gave: this is its next version.
+            Reserved::Collision if named.is_some() => return Ok(candidate),
+            Reserved::Collision => {}
+        }
+    }
+    Err(StepError::temporary(format_args!("{DERIVATIONS} identifiers in a row belong to other jobs")))
+}
+
+/// Registers an ARK where identifiers are looked up.
+async fn register(work: &JobAtWork<'_>, ark: &Ark) -> Result<(), StepError> {
+    match &work.profile.minter {
+        Minter::Noid(_) => {}
+        Minter::Ezid { url, .. } => crate::ezid::register(work, url, ark).await?,
+    }
+    work.services.catalogue.registered(ark.as_str()).await?;
+    Ok(())
+}
+
+fn write_files(work: &JobAtWork<'_>, description: &Description, ark: &str) -> Result<(), StepError> {
+    let folder = work.directory.path().join(SYSTEM);
+    let failed = |error: io::Error| StepError::working("write the files of ingest", &error);
+    std::fs::create_dir_all(&folder).map_err(failed)?;
+    let (spec, profile, agent) = (work.spec, &work.profile, &work.services.settings.agent);
+    let texts = [
+        ("mrt-erc.txt", description.erc(ark)),
+        ("mrt-dc.xml", description.dublin_core(ark)),
+        ("mrt-ingest.txt", system::ingest(spec, profile, agent, ark)),
+        ("mrt-owner.txt", system::owner(profile)),
+        ("mrt-membership.txt", system::membership(profile)),
+        ("mrt-mom.txt", system::mom(spec, ark)),
+    ];
+    texts.iter().try_for_each(|(name, text)| work.directory.write(&folder.join(name), text.as_bytes())).map_err(failed)
+}
+
+/// Writes the manifest of the version: a row for each file of `producer/` and `system/`. Its URL is the answer.
+async fn write_manifest(work: &JobAtWork<'_>) -> Result<String, StepError> {
+    let failed = |error: io::Error| StepError::working("write the manifest", &error);
+    let base = work.directory.url().map_err(failed)?;
+    let system = work.directory.path().join(SYSTEM);
+    let path = system.join(MANIFEST);
+    let (directory, url) = (work.directory.clone(), base.to_string());
+    let temporary = work.directory.helper("manifest");
+    let target = path.clone();
+    let written = blocking(move || -> io::Result<bool> {
+        let Some(files) = files::read(&directory)? else { return Ok(false) };
+        let file = std::fs::File::create(&temporary)?;
+        let mut manifest = AddWriter::new(io::BufWriter::new(file), base)?;
+        for file in files {
+            let file = file?;
+            let digest = sha256(&file.digests)?;
+            manifest
+                .write(&format!("{PRODUCER}/{}", file.name), file.size, digest, file.media_type)
+                .map_err(io::Error::other)?;
+        }
+        for name in system_files(&system)? {
+            let (size, digests) = place::digests(&std::fs::File::open(system.join(&name))?, [Algorithm::Sha256])?;
+            let media_type = if name.ends_with(".xml") { "application/xml" } else { "text/plain" };
+            manifest
+                .write(&format!("{SYSTEM}/{name}"), size, sha256(&digests)?, Some(media_type.to_owned()))
+                .map_err(io::Error::other)?;
+        }
+        manifest.finish()?.into_inner()?.sync_all()?;
+        std::fs::rename(&temporary, &target)?;
+        crate::directory::sync_folder_of(&target)?;
+        Ok(true)
+    });
+    if !written.await?.map_err(failed)? {
+        let at = work.directory.path().display();
+        let why = format_args!("{at} does not hold the files of this job; resume it at Downloading");
+        return Err(StepError::permanent(why));
+    }
+    Ok(format!("{url}{SYSTEM}/{MANIFEST}"))
+}
+
+fn sha256(digests: &queuekeeper_store::Digests) -> io::Result<Digest> {
+    let missing = || io::Error::other("the list of files has no SHA-256");
+    digests.get(Algorithm::Sha256).cloned().ok_or_else(missing)
+}
+
+/// The names of the files of ingest that an object keeps, in their order.
+fn system_files(folder: &PathBuf) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().into_string().map_err(|_| io::Error::other("a file of ingest has no name"))?;
+        if entry.file_type()?.is_file() && name != MANIFEST && name != SUBMISSION && !name.contains(".new") {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}

@@ -1,0 +1,45 @@
+//! Provisioning: room on the working storage.
+
+use std::time::Duration;
+
+use queuekeeper_queue::{Error, JobChange};
+
+use crate::grants::{LockedGrants, Wanted};
+use crate::step::{JobAtWork, StepError, now};
+
+/// What a job in Provisioning wants.
+#[must_use]
+pub fn wanted(job: &queuekeeper_queue::Job) -> Wanted {
+    let age = job.entered().map_or(0, |entered| now().as_millisecond() - entered.as_millisecond());
+    Wanted {
+        job: job.id,
+        bytes: job.space_needed().ok().flatten(),
+        priority: job.priority().map_or(u8::MAX, |priority| priority.number()),
+        age: Duration::from_millis(u64::try_from(age).unwrap_or(0)),
+    }
+}
+
+/// The change that lets a job pass, with its grant. The grants stay locked until [`settle`] was told its outcome.
+///
+/// # Errors
+/// [`StepError::NoRoom`] where it has to wait; where it can never pass, or the grants cannot be read.
+pub async fn grant<'a>(work: &'a JobAtWork<'_>) -> Result<(JobChange, LockedGrants<'a>), StepError> {
+    let mut grants = work.services.grants.lock(work.queue).await?;
+    let also = grants.grant(&work.services.working, &wanted(&work.job.job), now())?.ok_or(StepError::NoRoom)?;
+    Ok((JobChange::success().with_also(also), grants))
+}
+
+/// Takes note of how the change of [`grant`] ended; the answer is whether another process has changed the grants, so
+/// that it is to be decided again.
+#[must_use]
+pub fn settle<T>(grants: &mut LockedGrants<'_>, outcome: &Result<T, Error>) -> bool {
+    match outcome {
+        Ok(_) => grants.committed(),
+        Err(_) => grants.refused(),
+    }
+    match outcome {
+        Err(Error::Conflict(conflict)) => grants.is_about(&conflict.path),
+        Err(Error::Missing(path)) => grants.is_about(path),
+        Ok(_) | Err(_) => false,
+    }
+}

@@ -1,0 +1,158 @@
+//! Storing: a version of the object, in the store and space of its profile.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader};
+use std::sync::Arc;
+
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use queuekeeper_queue::path::LockFolder;
+use queuekeeper_queue::{Error, JobChange, JobValue};
+use queuekeeper_store::Digests;
+use queuekeeper_store::ocfl::{Begun, NewFile, NewVersion, Root, Start, User};
+
+use super::downloading::PRODUCER;
+use super::processing::{MANIFEST, SYSTEM};
+use crate::manifest::{Limits, Reader, Row};
+use crate::place::Place;
+use crate::step::{JobAtWork, StepError, now};
+
+/// The file in `producer/` that names files which an update leaves out.
+const DELETE: &str = "mrt-delete.txt";
+
+/// How many files are written at a time.
+const AT_A_TIME: usize = 4;
+
+/// How much of a file is read at once, in bytes.
+const PIECE: usize = 256 * 1024;
+
+/// Writes the version that the manifest names; one that this job has written already is found.
+///
+/// # Errors
+/// When a file differs from its digest, another job stores the same object, or the store refuses.
+pub async fn store(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
+    let ark = ark(work)?;
+    let lock = match work.queue.lock_object(LockFolder::Storage, &ark).await {
+        Err(Error::Conflict(_)) => {
+            let why = format_args!("another job stores {ark}");
+            return Err(StepError::temporary(why));
+        }
+        other => other?,
+    };
+    let stored = write(work, &ark).await;
+    // A session that is lost has released it.
+    let released = work.queue.unlock(&lock).await;
+    let version = stored?;
+    released?;
+    let manifest_url = format!("ocfl:{}/{ark}/v{version}", work.profile.store);
+    let mode = if work.spec.is_update { "update" } else { "add" }.to_owned();
+    Ok(JobChange::success().with_value(JobValue::Inventory { manifest_url, mode }))
+}
+
+/// The ARK that processing has assigned.
+pub(super) fn ark(work: &JobAtWork<'_>) -> Result<String, StepError> {
+    let ark = work.job.job.identifiers().value.ark.into_owned();
+    let missing = || StepError::permanent("the job has no identifier; resume it at Processing");
+    Some(ark).filter(|ark| !ark.is_empty()).ok_or_else(missing)
+}
+
+/// The storage root of the profile.
+pub(super) async fn root(work: &JobAtWork<'_>) -> Result<Root, StepError> {
+    let store = work.services.store(&work.profile)?;
+    Ok(Root::open(store, work.profile.space.clone()).await?)
+}
+
+async fn write(work: &JobAtWork<'_>, ark: &str) -> Result<u32, StepError> {
+    work.fence.pass().await;
+    let object = root(work).await?.object(ark)?;
+    let new = NewVersion {
+        job: work.spec.uuid,
+        user: User { name: submitter(work), address: None },
+        message: format!("batch {}", work.spec.batch),
+        created: now(),
+        start: if work.spec.is_update { Start::Head } else { Start::Empty },
+    };
+    let mut writer = match object.begin(new).await? {
+        Begun::Done(version) => return Ok(version),
+        Begun::Writer(writer) => writer,
+    };
+    let failed = |error: io::Error| StepError::working("read the manifest", &error);
+    let base = work.directory.url().map_err(failed)?;
+    let path = work.directory.path().join(SYSTEM).join(MANIFEST);
+    let place = work.directory.place(".").map_err(|error| StepError::working("open the job's directory", &error))?;
+    let source = File::open(&path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            let at = path.display();
+            StepError::permanent(format_args!("{at} is missing; resume the job at Processing"))
+        }
+        _ => failed(error),
+    })?;
+    if work.spec.is_update {
+        for path in left_out(work)? {
+            if writer.paths().any(|has| has == path) {
+                writer.remove(&path)?;
+            }
+        }
+    }
+    let (send, rows) = tokio::sync::mpsc::channel(AT_A_TIME);
+    let reading = tokio::task::spawn_blocking(move || {
+        let mut reader = Reader::add(BufReader::new(source), Limits::default(), base);
+        for (_, row) in reader.by_ref() {
+            if send.blocking_send(row).is_err() {
+                return Ok(());
+            }
+        }
+        reader.finish().map(drop)
+    });
+    let rows = stream::unfold(rows, |mut rows| async move { rows.recv().await.map(|row| (row, rows)) });
+    let bytes = Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let counted = Arc::clone(&bytes);
+    let files = rows.map(move |row| {
+        counted.fetch_add(row.size.unwrap_or(0), std::sync::atomic::Ordering::Relaxed);
+        (row.name.clone(), new_file(&place, row))
+    });
+    writer.put_all(files, AT_A_TIME).await?;
+    reading.await.map_err(StepError::temporary)?.map_err(StepError::permanent)?;
+    work.fence.pass().await;
+    let version = writer.commit().await?;
+    work.services.metrics.stored(bytes.load(std::sync::atomic::Ordering::Relaxed));
+    Ok(version)
+}
+
+fn submitter(work: &JobAtWork<'_>) -> String {
+    let name = work.spec.text("submitter").trim();
+    if name.is_empty() { "unknown".to_owned() } else { name.chars().filter(|char| !char.is_control()).collect() }
+}
+
+/// The files of the object that an update leaves out.
+fn left_out(work: &JobAtWork<'_>) -> Result<BTreeSet<String>, StepError> {
+    let failed = |error: io::Error| StepError::working("read mrt-delete.txt", &error);
+    let place = work.directory.place(PRODUCER).map_err(failed)?;
+    let Some(file) = place.file(DELETE).map_err(failed)? else { return Ok(BTreeSet::new()) };
+    let mut paths = BTreeSet::new();
+    for line in BufReader::new(file).lines() {
+        let line = line.map_err(failed)?;
+        let path = line.trim();
+        if !path.is_empty() {
+            paths.insert(path.to_owned());
+        }
+    }
+    Ok(paths)
+}
+
+/// A file of the job's directory, opened beneath it each time that it is read.
+fn new_file(place: &Arc<Place>, row: Row) -> NewFile {
+    let (place, name) = (Arc::clone(place), row.name);
+    let open = move || {
+        let (place, name) = (Arc::clone(&place), name.clone());
+        let opened = async move {
+            let file = tokio::task::spawn_blocking(move || place.file(&name)).await.map_err(io::Error::other)??;
+            let file = file.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the file is gone"))?;
+            let stream = tokio_util::io::ReaderStream::with_capacity(tokio::fs::File::from_std(file), PIECE);
+            Ok::<_, io::Error>(stream)
+        };
+        stream::once(opened).try_flatten().boxed()
+    };
+    let digests: Digests = row.digest.into_iter().collect();
+    NewFile { size: row.size, expected: digests, ..NewFile::new(open) }
+}

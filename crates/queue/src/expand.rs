@@ -1,0 +1,118 @@
+//! Creating the jobs of a batch that has too many of them for one transaction.
+//!
+//! How far it is stands in `/queuekeeper/expansions/BID`, which is made with the acquisition of the batch, advanced in
+//! each transaction that creates jobs, and removed in the last one: whoever is stopped in between, the next one goes on
+//! with the next row. The job of the last row is created first and gets its queue entry last, so that no report daemon
+//! ever finds `batch-processing` empty before all jobs exist.
+
+use jiff::Timestamp;
+
+use crate::batch::LockedBatch;
+use crate::create::NewJob;
+use crate::error::Error;
+use crate::handle::Queue;
+use crate::id::JobId;
+use crate::path::Path;
+use crate::record::ExpansionNote;
+use crate::transaction::Transaction;
+
+/// The next rows of a manifest, as jobs.
+#[derive(Clone, Copy, Debug)]
+pub struct NextRows<'a> {
+    /// The digest of the manifest.
+    pub digest: &'a str,
+    /// The jobs of the rows from the next one on, without that of the last row of all.
+    pub jobs: &'a [NewJob],
+    /// The job of the last row of all.
+    pub last: &'a NewJob,
+    /// Whether no other rows are between these and the last one.
+    pub has_end: bool,
+}
+
+/// How far the jobs of a batch that we hold are created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expansion {
+    /// What the znode says.
+    pub note: ExpansionNote,
+    /// Its version.
+    version: i32,
+}
+
+impl Queue {
+    /// How far the jobs of a batch are created; `None` where none are being created.
+    ///
+    /// # Errors
+    /// When it cannot be read, and [`Error::Invalid`] for a znode in no form of ours.
+    pub async fn expansion(&self, batch: &LockedBatch) -> Result<Option<Expansion>, Error> {
+        let path = Path::expansion(batch.batch.id);
+        let Some((data, stat)) = self.read_data(path.clone()).await?.data() else { return Ok(None) };
+        let note = ExpansionNote::decode(&data);
+        let reason = || Error::Invalid { path, reason: "it does not say how far the jobs are created".to_owned() };
+        Ok(Some(Expansion { note: note.ok_or_else(reason)?, version: stat.version }))
+    }
+
+    /// Creates the jobs of the next rows, as many as fit into one `multi`, and advances the expansion; the answer is
+    /// `None` when all jobs exist.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] where another advanced it, or our lock is gone; else as [`Queue::create_jobs`]. After
+    /// [`Error::Unknown`] read the expansion again.
+    pub async fn expand(
+        &self,
+        batch: &LockedBatch,
+        expansion: &Expansion,
+        rows: NextRows<'_>,
+        now: Timestamp,
+    ) -> Result<Option<Expansion>, Error> {
+        let path = Path::expansion(batch.batch.id);
+        let (Expansion { note, version }, NextRows { digest, jobs: rows, last, has_end }) = (expansion, rows);
+        if !note.digest.is_empty() && note.digest != digest {
+            let reason = "the manifest is not the one whose jobs were begun to be created".to_owned();
+            return Err(Error::Invalid { path, reason });
+        }
+        // The last one comes with the first ones, and takes its part of the request.
+        let is_first = note.last.is_none();
+        let mut jobs: Vec<NewJob> = is_first.then(|| last.clone()).into_iter().chain(rows.iter().cloned()).collect();
+        jobs.truncate(self.first_jobs(&jobs));
+        let made = jobs.len() - usize::from(is_first);
+        let has_all = has_end && made == rows.len();
+        let next = note.next + made as u64;
+        let complete = |transaction: &mut Transaction, ids: &[JobId]| {
+            batch.lock.hold(transaction);
+            let last_id = note.last.or(ids.first().copied().filter(|_| is_first));
+            let queued = jobs.iter().zip(ids).skip(usize::from(is_first));
+            queued.for_each(|(job, id)| job.enqueue(transaction, *id));
+            if has_all {
+                last_id.into_iter().for_each(|id| last.enqueue(transaction, id));
+                transaction.delete(path.clone(), Some(*version));
+            } else {
+                let note = ExpansionNote { next, digest: digest.to_owned(), last: last_id };
+                transaction.set(path.clone(), note.encode(), *version);
+            }
+        };
+        let ids = self.create_some_jobs(batch.batch.id, &jobs, now, complete).await?;
+        if has_all {
+            return Ok(None);
+        }
+        let last = note.last.or(ids.first().copied());
+        let note = ExpansionNote { next, digest: digest.to_owned(), last };
+        Ok(Some(Expansion { note, version: version.wrapping_add(1) }))
+    }
+
+    /// Ends an expansion whose batch is given up, so that no daemon takes it up again. Done twice, it does nothing.
+    ///
+    /// # Errors
+    /// As [`Queue::commit`].
+    pub async fn end_expansion(&self, batch: &LockedBatch) -> Result<(), Error> {
+        let path = Path::expansion(batch.batch.id);
+        let found = self.read_data(path.clone()).await?;
+        let Some(stat) = found.stat() else { return Ok(()) };
+        let mut transaction = Transaction::new();
+        batch.lock.hold(&mut transaction);
+        transaction.delete(path, Some(stat.version));
+        match self.commit(&transaction).await {
+            Ok(_) | Err(Error::Missing(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}

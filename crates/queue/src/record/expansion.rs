@@ -1,0 +1,58 @@
+//! How far the creation of a batch's jobs is.
+
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::id::JobId;
+
+/// `/queuekeeper/expansions/BID`: a batch whose jobs are being created, many in each transaction.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExpansionNote {
+    /// How many of the manifest's rows have their jobs.
+    pub next: u64,
+    /// The digest of the manifest, once it is known; the rows are those of this content.
+    pub digest: String,
+    /// The job of the last row, which is created with those of the first ones and gets its queue entry at the end.
+    pub last: Option<JobId>,
+}
+
+#[derive(Deserialize)]
+struct ExpansionForm {
+    next: u64,
+    digest: String,
+    last: Option<String>,
+}
+
+impl ExpansionNote {
+    /// Reads the znode's data; `None` for what is not in this form.
+    #[must_use]
+    pub fn decode(data: &[u8]) -> Option<Self> {
+        let form: ExpansionForm = serde_json::from_slice(data).ok()?;
+        let last = form.last.map(|last| last.parse()).transpose().ok()?;
+        Some(Self { next: form.next, digest: form.digest, last })
+    }
+
+    /// The znode's data.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let Self { next, digest, last } = self;
+        let last = last.map(|last| last.to_string());
+        json!({ "next": next, "digest": digest, "last": last }).to_string().into_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_nothing_else() {
+        let begun = ExpansionNote { next: 900, digest: "ab".to_owned(), last: Some(JobId::new(7)) };
+        for note in [ExpansionNote::default(), begun] {
+            assert_eq!(ExpansionNote::decode(&note.encode()), Some(note));
+        }
+        for wrong in [&b""[..], b"{}", br#"{"next":-1,"digest":"","last":null}"#, br#"{"next":1,"digest":"","last":"x"}"#] {
+            assert_eq!(ExpansionNote::decode(wrong), None);
+        }
+    }
+}
