@@ -28,6 +28,7 @@ pub mod dump;
 mod exit;
 mod failures;
 mod faults;
+mod ingest;
 mod job;
 mod jobs;
 pub mod load;
@@ -42,8 +43,10 @@ mod pauses;
 mod prompt;
 mod rules;
 pub mod serve;
+mod standalone;
 mod status;
 mod store;
+mod submit;
 pub mod token;
 mod variables;
 mod verbs;
@@ -70,6 +73,9 @@ enum Command {
     // Boxed, since it has many more flags than the others.
     Serve(Box<serve::ServeArgs>),
     Demo(demo::DemoArgs),
+    Standalone(standalone::StandaloneArgs),
+    Ingest(Box<ingest::IngestArgs>),
+    Submit(Box<submit::SubmitArgs>),
     Dump(dump::DumpArgs),
     Load(load::LoadArgs),
     Status(status::StatusArgs),
@@ -115,6 +121,9 @@ pub fn run() -> ExitCode {
     let outcome = match cli.command {
         Command::Serve(args) => block_on(args.run()),
         Command::Demo(args) => block_on(args.run()),
+        Command::Standalone(args) => block_on(args.run()),
+        Command::Ingest(args) => block_on(args.run()),
+        Command::Submit(args) => block_on(args.run()),
         Command::Dump(args) => block_on(args.run()),
         Command::Load(args) => block_on(args.run()),
         Command::CheckWebConfig(args) => args.run(),

@@ -1,6 +1,7 @@
 //! Runs a server: starts its parts, connects them, and shuts them down.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use tokio::net::TcpListener;
@@ -16,11 +17,14 @@ use crate::mirror;
 use crate::prometheus::Prometheus;
 use crate::web;
 use host_names::HostNames;
+use queuekeeper_ingest::step::Services;
 use queuekeeper_zookeeper::Sessions;
 use queuekeeper_zookeeper::connections::Connections;
 use queuekeeper_zookeeper::coordination::{Coordination, CoordinationError};
 
 mod host_names;
+pub mod ingest;
+pub mod standalone;
 mod tasks;
 
 /// Binds every address, all of them or none.
@@ -62,10 +66,19 @@ pub async fn serve_beside(
     listeners: Vec<TcpListener>,
     shutdown: &CancellationToken,
 ) -> anyhow::Result<()> {
-    serve_with(volume, config, listeners, None, shutdown).await
+    serve_with(volume, config, listeners, Beside::default(), shutdown).await
 }
 
-/// The same; each of `hangups` reloads the configuration and reopens the audit file.
+/// What a server has besides the queue's pages.
+#[derive(Default)]
+pub struct Beside {
+    /// Each of them reloads the configuration and reopens the audit file.
+    pub hangups: Option<Signal>,
+    /// Daemons that work on the same queue in this process, with what they need opened.
+    pub daemons: Option<(ingest::Ingest, Arc<Services>)>,
+}
+
+/// The same with what is beside it.
 ///
 /// # Errors
 /// As [`serve`].
@@ -73,7 +86,7 @@ pub async fn serve_with(
     volume: Option<storage::Storage>,
     config: Config,
     listeners: Vec<TcpListener>,
-    hangups: Option<Signal>,
+    beside: Beside,
     shutdown: &CancellationToken,
 ) -> anyhow::Result<()> {
     let (audit, mut trail) = Audit::open(config.audit.clone())?;
@@ -82,6 +95,10 @@ pub async fn serve_with(
     }
     let mut tasks = tasks::Tasks::new(shutdown);
     let mut registry = metrics::registry();
+    if let Some((ingest, services)) = &beside.daemons {
+        services.metrics.register(&mut registry);
+        ingest::spawn_daemons(&mut tasks, ingest, services);
+    }
 
     let writer = mirror::Writer::with_limits(config.mirror.fault_limits.clone())
         .with_read_budget(config.mirror.read_budget_bytes);
@@ -158,7 +175,7 @@ pub async fn serve_with(
     if let Some(prometheus) = prometheus.transpose().context("cannot set up TLS for --prometheus.url")? {
         state = state.with_prometheus(prometheus);
     }
-    if let Some(mut hangups) = hangups {
+    if let Some(mut hangups) = beside.hangups {
         let state = state.clone();
         tasks.spawn("the reload on SIGHUP", |shutdown| async move {
             while shutdown.run_until_cancelled(hangups.recv()).await.flatten().is_some() {

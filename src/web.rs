@@ -41,6 +41,7 @@ mod events;
 pub mod health;
 mod http;
 mod icons;
+pub mod ingest;
 mod links;
 pub mod pages;
 mod reload;

@@ -129,7 +129,8 @@ impl ServeArgs {
         let (shutdown, signals, hangups) = on_signal_and_hangups().context("cannot listen to signals")?;
         let config = self.config()?;
         let listeners = server::listen(&addresses).await?;
-        let served = server::serve_with(server::volume(&config), config, listeners, Some(hangups), &shutdown).await;
+        let beside = server::Beside { hangups: Some(hangups), daemons: None };
+        let served = server::serve_with(server::volume(&config), config, listeners, beside, &shutdown).await;
         let outcome = served.map_err(|error| match error.downcast::<AuditError>() {
             Ok(error) => UsageError::flag("--audit.file", error).into(),
             Err(error) => error,

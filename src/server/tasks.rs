@@ -15,12 +15,19 @@ pub(super) struct Tasks {
     tasks: JoinSet<(&'static str, anyhow::Result<()>)>,
     /// Cancelled with the caller's token, or by the first task that ends.
     end: CancellationToken,
+    /// How long they may take to shut down.
+    limit: Duration,
 }
 
 impl Tasks {
     /// Tasks that are stopped when `shutdown` is cancelled.
     pub(super) fn new(shutdown: &CancellationToken) -> Self {
-        Self { tasks: JoinSet::new(), end: shutdown.child_token() }
+        Self { tasks: JoinSet::new(), end: shutdown.child_token(), limit: END_LIMIT }
+    }
+
+    /// Gives them more time to shut down than a server needs.
+    pub(super) fn allow(&mut self, limit: Duration) {
+        self.limit = self.limit.max(limit.saturating_add(END_LIMIT));
     }
 
     /// Starts a task, which must run until its token is cancelled.
@@ -38,10 +45,10 @@ impl Tasks {
     /// The error of the first task that failed, or an error if one ended early or did not end.
     pub(super) async fn join(mut self) -> anyhow::Result<()> {
         let mut outcome = Ok(());
-        let end = self.end.clone();
+        let (end, limit) = (self.end.clone(), self.limit);
         let mut overdue = std::pin::pin!(async move {
             end.cancelled().await;
-            tokio::time::sleep(END_LIMIT).await;
+            tokio::time::sleep(limit).await;
         });
         loop {
             let next = tokio::select! {
@@ -49,7 +56,7 @@ impl Tasks {
                 next = self.tasks.join_next() => next,
                 () = &mut overdue => {
                     self.tasks.abort_all();
-                    return outcome.and(Err(anyhow!("a task did not end within {} ms", END_LIMIT.as_millis())));
+                    return outcome.and(Err(anyhow!("a task did not end within {} ms", limit.as_millis())));
                 }
             };
             let Some(ended) = next else { return outcome };

@@ -26,7 +26,7 @@ pub(super) async fn ready(FromState(state): FromState<State>) -> Response {
     }
 }
 
-fn plain(status: StatusCode, body: String) -> Response {
+pub(super) fn plain(status: StatusCode, body: String) -> Response {
     let mut response = (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], body).into_response();
     response.extensions_mut().insert(HasMessage);
     response

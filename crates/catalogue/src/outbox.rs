@@ -51,8 +51,7 @@ pub struct KnownMessage {
     pub is_delivered: bool,
 }
 
-const BY_NAME: &str =
-    "SELECT id, message, kind, subject, recipient, content, delivered FROM outbox WHERE message = $1";
+const BY_NAME: &str = "SELECT id, message, kind, subject, recipient, content, delivered FROM outbox WHERE message = $1";
 
 pub(crate) const TAKE_DUE: &str = "UPDATE outbox SET due = {now} + $1, attempts = attempts + 1 WHERE id IN (
         SELECT id FROM outbox WHERE delivered IS NULL AND due <= {now} ORDER BY due, id LIMIT $2 {lock_next})

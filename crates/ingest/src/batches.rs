@@ -121,9 +121,8 @@ async fn wait_for_room(session: &Session) {
         let client = session.queue.client();
         let folders = [Path::Jobs, Path::StateFolder(JobState::Pending.into())].map(|folder| folder.to_string());
         let (jobs, pending) = tokio::join!(client.check_stat(&folders[0]), client.check_stat(&folders[1]));
-        let is_full = [jobs, pending].iter().any(|found| {
-            matches!(found, Ok(Some(stat)) if stat.num_children >= MOST_CHILDREN)
-        });
+        let is_full =
+            [jobs, pending].iter().any(|found| matches!(found, Ok(Some(stat)) if stat.num_children >= MOST_CHILDREN));
         if !is_full {
             return;
         }
@@ -137,7 +136,8 @@ async fn after_failure(session: &Session, batch: &LockedBatch, error: StepError,
         StepError::Permanent(why) => why,
         StepError::Temporary { why, after } => {
             let now = now();
-            let (since, attempts) = delayed.lock().get(&id).map_or((now, 0), |(since, attempts, _)| (*since, *attempts));
+            let (since, attempts) =
+                delayed.lock().get(&id).map_or((now, 0), |(since, attempts, _)| (*since, *attempts));
             if now.duration_since(since).unsigned_abs() < settings.retry_within {
                 let pause = settings.pause(attempts).max(after.unwrap_or_default());
                 info!(batch = %id, %why, "batch is tried again later");

@@ -63,10 +63,9 @@ async fn round(session: &Session) -> Result<(), Error> {
 /// Whether a job needs no room and no other attempt: it has ended, failed, or is gone.
 async fn has_ended(queue: &Queue, job: JobId) -> Result<bool, Error> {
     match queue.load_job(job).await {
-        Ok(job) => Ok(matches!(
-            job.state(),
-            Some(JobState::Completed | JobState::Deleted | JobState::Failed | JobState::Held)
-        )),
+        Ok(job) => {
+            Ok(matches!(job.state(), Some(JobState::Completed | JobState::Deleted | JobState::Failed | JobState::Held)))
+        }
         Err(Error::Missing(_)) => Ok(true),
         Err(error) => Err(error),
     }

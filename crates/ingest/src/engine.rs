@@ -6,10 +6,12 @@
 pub mod fence;
 mod folder;
 mod lane;
+mod presence;
 pub(crate) mod session;
 mod worker;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use queuekeeper_queue::Queue;
@@ -18,26 +20,39 @@ use queuekeeper_zookeeper::{Config, ConnectError, Sessions};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::{info, warn};
-use zookeeper_client::Client;
+use zookeeper_client::{Acls, Client};
 
 use crate::daemon::Daemon;
 use crate::step::Services;
 use fence::Fence;
+pub use presence::WrongCatalogue;
 use session::Session;
 
 /// How often the profiles are looked at.
 const PROFILES: Duration = Duration::from_secs(5);
 
+/// Why the daemons cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// There is no session, and trying again is of no use.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The queue has another catalogue.
+    #[error(transparent)]
+    Catalogue(#[from] WrongCatalogue),
+}
+
 /// Runs the daemons until `stopping` is true and what was under way has ended, or was given up after
 /// [`Settings::shutdown`](crate::settings::Settings::shutdown).
 ///
 /// # Errors
-/// When the first session cannot be had for a reason that trying again will not repair.
+/// When the first session cannot be had for a reason that trying again will not repair, or the queue has another
+/// catalogue.
 pub async fn run(
     services: Arc<Services>,
     zookeeper: Config,
     mut stopping: watch::Receiver<bool>,
-) -> Result<(), ConnectError> {
+) -> Result<(), EngineError> {
     for daemon in Daemon::ALL {
         let workers = services.settings.workers.get(&daemon).copied().unwrap_or(0);
         services.metrics.set_workers(daemon, workers);
@@ -53,6 +68,10 @@ pub async fn run(
         let queue = Queue::new(client.clone()).with_acl(zookeeper.acl.clone());
         let session = Session::new(Arc::clone(&services), queue, Fence::new(timeout), stopping.clone());
         let session = Arc::new(session);
+        let acls = if zookeeper.acl.is_empty() { Acls::anyone_all() } else { Acls::new(&zookeeper.acl) };
+        presence::check_catalogue(&client, &services, &acls).await?;
+        presence::announce(&client, &services, &acls).await;
+        services.is_connected.store(true, Ordering::Relaxed);
         info!(session = %client.session_id(), "the daemons have a session");
         tokio::select! {
             end = sessions.follow(&client) => warn!(?end, "the session of the daemons is over; their work begins again"),
@@ -61,6 +80,7 @@ pub async fn run(
             () = read_profiles(&services) => {}
             () = work(&session) => {}
         }
+        services.is_connected.store(false, Ordering::Relaxed);
         // What is under way must not go on without the locks.
         session.running.lock().abort_all();
         while let Some(_ended) = next_ended(&session).await {}
@@ -116,14 +136,15 @@ async fn follow_changes(session: &Arc<Session>, watches: &mut Sessions) {
 }
 
 async fn watch_all(session: &Arc<Session>, client: &Client) {
-    let folders = Daemon::ALL.into_iter().filter(|daemon| session.services.settings.runs(*daemon)).filter_map(|daemon| {
-        let folder = match (daemon, daemon.spec().state) {
-            (_, Some(state)) => Path::StateFolder(state.into()),
-            (Daemon::Batch, None) => Path::Batches,
-            (_, None) => return None,
-        };
-        Some((folder.to_string(), session.wake(daemon)))
-    });
+    let folders =
+        Daemon::ALL.into_iter().filter(|daemon| session.services.settings.runs(*daemon)).filter_map(|daemon| {
+            let folder = match (daemon, daemon.spec().state) {
+                (_, Some(state)) => Path::StateFolder(state.into()),
+                (Daemon::Batch, None) => Path::Batches,
+                (_, None) => return None,
+            };
+            Some((folder.to_string(), session.wake(daemon)))
+        });
     let watches = folders.map(|(folder, wake)| async move { folder::watch(client, &folder, &wake).await });
     let pause = Path::QueueLock(path::Queue::Ingest).to_string();
     tokio::join!(futures::future::join_all(watches), folder::watch_existence(client, &pause, &session.paused));

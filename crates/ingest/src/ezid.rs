@@ -25,11 +25,7 @@ pub(crate) async fn register(work: &JobAtWork<'_>, service: &ContentUrl, ark: &A
     let url: ContentUrl = format!("{base}/id/{ark}").parse().map_err(StepError::permanent)?;
     let description = Description::of(work.spec);
     let mark = work.spec.uuid.to_string();
-    let fields = [
-        ("erc", description.erc(ark.as_str())),
-        ("_profile", "erc".to_owned()),
-        (MARK, mark.clone()),
-    ];
+    let fields = [("erc", description.erc(ark.as_str())), ("_profile", "erc".to_owned()), (MARK, mark.clone())];
     let content: String = fields.iter().map(|(key, value)| format!("{key}: {}\n", escape(value))).collect();
     let text = HeaderValue::from_static("text/plain; charset=UTF-8");
     let headers = HeaderMap::from_iter([(CONTENT_TYPE, text)]);

@@ -164,7 +164,12 @@ impl LockedGrants<'_> {
     ///
     /// # Errors
     /// When the volume cannot be looked at.
-    pub fn decide(&self, storage: &WorkingStorage, waiting: &[Wanted], now: Timestamp) -> Result<Round<JobId>, StepError> {
+    pub fn decide(
+        &self,
+        storage: &WorkingStorage,
+        waiting: &[Wanted],
+        now: Timestamp,
+    ) -> Result<Round<JobId>, StepError> {
         let round = self.round(&self.known.granted, storage, waiting, now)?;
         let reserving = round.waiting.iter().find(|(_, wait)| matches!(wait, space::Wait::Reserving { .. }));
         *self.of.reserved.lock() = reserving.map(|(job, _)| *job);

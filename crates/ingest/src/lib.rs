@@ -10,7 +10,7 @@
 //!
 //! Then the daemons:
 //!
-//! - [`daemon`]: which there are; [`settings`]: what an operator sets; [`metrics`]: what they count;
+//! - [`deposit`]: from a payload to a batch; [`daemon`]: which daemons there are; [`settings`]: what an operator sets; [`metrics`]: what they count;
 //! - [`spec`]: what a job is to do; [`directory`], [`files`]: where its files lie, and which it has;
 //! - [`grants`]: who was granted how much of the working storage;
 //! - [`steps`]: what is done with a job in each state; [`step`]: how that ends; [`outbox`]: what is sent to depositors;
@@ -27,6 +27,7 @@ pub mod ark;
 mod batches;
 mod cleanup;
 pub mod daemon;
+pub mod deposit;
 pub mod directory;
 pub mod engine;
 mod ezid;

@@ -36,8 +36,7 @@ impl Callback {
     /// When it was not taken.
     pub async fn deliver(&self, message: &NewMessage) -> Result<(), DeliveryFailure> {
         let failure = |why: String, is_final| DeliveryFailure { why, is_final, after: None };
-        let url: ContentUrl =
-            message.recipient.parse().map_err(|error| failure(format!("callback: {error}"), true))?;
+        let url: ContentUrl = message.recipient.parse().map_err(|error| failure(format!("callback: {error}"), true))?;
         let key = HeaderValue::try_from(&message.name)
             .map_err(|_| failure("callback: its key is no header".to_owned(), true))?;
         let headers = HeaderMap::from_iter([

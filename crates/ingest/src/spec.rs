@@ -171,7 +171,8 @@ mod tests {
     #[test]
     fn what_names_no_folder_no_package_and_no_url_is_one_sentence() {
         let with = |key: &str, value: &str| {
-            let mut all = serde_json::json!({"batchID":"bid-1","jobID":"jid-2","profile":"p","type":"file","filename":"a"});
+            let mut all =
+                serde_json::json!({"batchID":"bid-1","jobID":"jid-2","profile":"p","type":"file","filename":"a"});
             all[key] = value.into();
             parsed(&all.to_string()).map(|_| ()).unwrap_err()
         };

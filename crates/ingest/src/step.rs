@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -43,6 +44,8 @@ pub struct Services {
     pub grants: Grants,
     /// What is counted.
     pub metrics: DaemonMetrics,
+    /// Whether the daemons have a session.
+    pub is_connected: AtomicBool,
 }
 
 impl fmt::Debug for Services {
@@ -175,7 +178,8 @@ impl Services {
     ) -> Self {
         let grants = Grants::new(working.volume(), settings.space);
         let (profiles, fetchers, metrics) = (RwLock::new(profiles), RwLock::default(), DaemonMetrics::default());
-        Self { catalogue, stores, profiles, fetchers, working, settings, grants, metrics }
+        let is_connected = AtomicBool::new(false);
+        Self { catalogue, stores, profiles, fetchers, working, settings, grants, metrics, is_connected }
     }
 
     /// The profile of a collection.
@@ -229,7 +233,8 @@ pub(crate) fn now() -> Timestamp {
 /// A message as a status may have it: one line of at most 1 KiB.
 #[must_use]
 pub fn message(text: &str) -> String {
-    let mut line = text.split(|char: char| char.is_control()).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
+    let mut line =
+        text.split(|char: char| char.is_control()).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
     if line.len() > MOST_MESSAGE_BYTES {
         line.truncate(line.floor_char_boundary(MOST_MESSAGE_BYTES - 3));
         line.push_str("..");

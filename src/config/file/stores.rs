@@ -111,6 +111,15 @@ impl StoreSettings {
         Ok(Self { stores: checked, catalogue })
     }
 
+    /// One directory as the store `main`, and a catalogue in a file of SQLite: a repository on one machine.
+    ///
+    /// # Errors
+    /// When a store cannot have the name.
+    pub fn local(objects: PathBuf, catalogue: &Path) -> Result<Self, queuekeeper_store::name::NameError> {
+        let stores = BTreeMap::from([("main".parse()?, Location::Directory(objects))]);
+        Ok(Self { stores, catalogue: Some(CatalogueUrl(format!("sqlite:{}", catalogue.display()))) })
+    }
+
     /// The names of all stores.
     pub fn names(&self) -> impl Iterator<Item = &StoreName> {
         self.stores.keys()

@@ -44,11 +44,7 @@ pub(super) struct Rows {
 
 impl Rows {
     /// Saves and validates the manifest; a submission that is none has one row.
-    pub(super) async fn open(
-        services: &Services,
-        profile: &Arc<Profile>,
-        spec: &BatchSpec,
-    ) -> Result<Self, StepError> {
+    pub(super) async fn open(services: &Services, profile: &Arc<Profile>, spec: &BatchSpec) -> Result<Self, StepError> {
         let batch = services.working.batch(&spec.id);
         let mut rows = Self {
             spec: spec.clone(),
@@ -183,12 +179,8 @@ impl Rows {
             own.push(("digestType", digest.algorithm().to_string().into()));
             own.push(("digestValue", digest.hex().into()));
         }
-        let texts = [
-            ("objectID", &row.primary_id),
-            ("creator", &row.creator),
-            ("title", &row.title),
-            ("date", &row.date),
-        ];
+        let texts =
+            [("objectID", &row.primary_id), ("creator", &row.creator), ("title", &row.title), ("date", &row.date)];
         own.extend(texts.into_iter().filter_map(|(key, text)| Some((key, text.clone()?.into()))));
         if !row.local_ids.is_empty() {
             own.push(("localID", row.local_ids.join(";").into()));

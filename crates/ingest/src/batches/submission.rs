@@ -57,8 +57,12 @@ impl BatchSpec {
 
     /// The configuration of the job of a row, from 0: what the submission says, with what is said of the row.
     pub(super) fn job(&self, row: u64, own: impl IntoIterator<Item = (&'static str, Value)>) -> Map<String, Value> {
-        let mut all: Map<String, Value> =
-            self.all.iter().filter(|(key, _)| !OWN.contains(&key.as_str())).map(|(key, value)| (key.clone(), value.clone())).collect();
+        let mut all: Map<String, Value> = self
+            .all
+            .iter()
+            .filter(|(key, _)| !OWN.contains(&key.as_str()))
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
         all.insert("jobID".to_owned(), self.job_id(row).into());
         all.insert("type".to_owned(), self.kind.of_jobs().into());
         if !self.all.contains_key("update") {

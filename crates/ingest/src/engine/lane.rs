@@ -104,12 +104,8 @@ async fn round(session: &Arc<Session>, workers: &Arc<Semaphore>) -> Result<usize
         services.metrics.space(grants.total(), decided.waiting.len());
         decided
     };
-    let chosen: Vec<_> = decided
-        .passed
-        .iter()
-        .map(|(job, _)| *job)
-        .chain(decided.failed.iter().map(|(job, _)| *job))
-        .collect();
+    let chosen: Vec<_> =
+        decided.passed.iter().map(|(job, _)| *job).chain(decided.failed.iter().map(|(job, _)| *job)).collect();
     poll.retain(|job| chosen.contains(&job));
     loop {
         let Ok(permit) = Arc::clone(workers).acquire_owned().await else { break };

@@ -105,15 +105,8 @@ async fn work(session: &Session, job: &mut LockedJob) -> Result<Planned, StepErr
     let spec = JobSpec::of(&job.job).map_err(StepError::Permanent)?;
     let profile = services.profile(&spec.profile)?;
     let directory = services.working.job(&spec);
-    let at_work = JobAtWork {
-        services,
-        queue: &session.queue,
-        fence: &session.fence,
-        job,
-        spec: &spec,
-        profile,
-        directory,
-    };
+    let at_work =
+        JobAtWork { services, queue: &session.queue, fence: &session.fence, job, spec: &spec, profile, directory };
     if at_work.job.state != JobState::Provisioning {
         return at_work.step().await.map(Planned::Change);
     }

@@ -273,7 +273,8 @@ async fn package(work: &JobAtWork<'_>, place: &Arc<Place>, size: Option<u64>) ->
     let failed = |error: io::Error| StepError::working(&format!("read {:?}", spec.file_name), &error);
     let source = work.directory.local_package(&spec.file_name).map_err(failed)?.ok_or_else(missing)?;
     let (place, name) = (Arc::clone(place), spec.file_name.clone());
-    let algorithms: Vec<_> = ALGORITHMS.into_iter().chain(spec.digest.iter().map(|digest| digest.algorithm())).collect();
+    let algorithms: Vec<_> =
+        ALGORITHMS.into_iter().chain(spec.digest.iter().map(|digest| digest.algorithm())).collect();
     let (found_size, found) = blocking(move || {
         place.adopt(&source, &name)?;
         let file = place.file(&name)?.ok_or_else(|| io::Error::other("it is gone"))?;

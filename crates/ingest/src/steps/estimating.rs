@@ -29,7 +29,8 @@ pub async fn estimate(work: &JobAtWork<'_>) -> JobChange {
         Some(bytes) => change.with_value(JobValue::SpaceNeeded(Some(bytes))),
         None => {
             let change = change.with_value(JobValue::SpaceNeeded(None));
-            let later = |priority: Priority| priority.number().saturating_add(UNKNOWN_PRIORITY).min(Priority::MAX.number());
+            let later =
+                |priority: Priority| priority.number().saturating_add(UNKNOWN_PRIORITY).min(Priority::MAX.number());
             let priority = work.job.job.priority().ok().and_then(|old| Priority::new(later(old).into()));
             match priority {
                 Some(priority) => change.with_priority(priority),

@@ -21,7 +21,9 @@ pub async fn notify(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
         call(work, url).await?;
     }
     let directory = work.directory.clone();
-    blocking(move || directory.remove()).await?.map_err(|error| StepError::working("remove the job's files", &error))?;
+    blocking(move || directory.remove())
+        .await?
+        .map_err(|error| StepError::working("remove the job's files", &error))?;
     Ok(JobChange::success())
 }
 

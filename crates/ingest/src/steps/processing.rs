@@ -52,10 +52,11 @@ pub async fn process(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
     let action = if work.spec.is_update { "update" } else { "add" };
     let mode = format!("{action}/{}/{encoded}", work.profile.node);
     let identifiers = JobValue::Identifiers { ark: ark.to_string(), local_ids: work.spec.local_ids.clone() };
-    Ok(JobChange::success()
-        .with_value(identifiers)
-        .with_value(metadata)
-        .with_value(JobValue::Store { manifest_url: url, mode, delete: None }))
+    Ok(JobChange::success().with_value(identifiers).with_value(metadata).with_value(JobValue::Store {
+        manifest_url: url,
+        mode,
+        delete: None,
+    }))
 }
 
 /// The ARK: the one that the depositor named, that of the local ids, or a new one.
@@ -63,8 +64,7 @@ async fn identify(work: &JobAtWork<'_>) -> Result<Ark, StepError> {
     let (spec, profile) = (work.spec, &work.profile);
     let named = spec.primary_id.as_deref().map(|id| id.parse::<Ark>()).transpose().map_err(StepError::permanent)?;
     for derivation in 0..DERIVATIONS {
-        let candidate =
-            named.clone().unwrap_or_else(|| profile.minter.shoulder().derive(spec.uuid, derivation));
+        let candidate = named.clone().unwrap_or_else(|| profile.minter.shoulder().derive(spec.uuid, derivation));
         let request = Request {
             job: spec.uuid,
             owner: profile.owner.to_string(),

@@ -164,7 +164,8 @@ mod tests {
             local_ids: vec!["a".to_owned()],
         };
         let erc = description.erc("ark:/99999/x");
-        let expected = "erc:\nwho: A  where: ark:/1/forged\nwhat: <b> & ]]>\nwhen: (:unas)\nwhere: ark:/99999/x\nwhere: a\n";
+        let expected =
+            "erc:\nwho: A  where: ark:/1/forged\nwhat: <b> & ]]>\nwhen: (:unas)\nwhere: ark:/99999/x\nwhere: a\n";
         assert_eq!(erc, expected);
         let xml = description.dublin_core("ark:/99999/x");
         assert!(xml.contains("<dc:title>&lt;b&gt; &amp; ]]&gt; </dc:title>"), "{xml}");

@@ -11,7 +11,8 @@ async fn a_file_becomes_an_object_with_an_identifier_an_inventory_row_and_a_repo
     let world = World::new().await;
     world.origin.serve("/a.txt", "content");
     let daemons = world.start();
-    let (batch, _) = world.deposit(json!({"type": "file", "filename": "a.txt", "payload_url": world.origin.url("/a.txt")})).await;
+    let (batch, _) =
+        world.deposit(json!({"type": "file", "filename": "a.txt", "payload_url": world.origin.url("/a.txt")})).await;
     let (state, report) = world.ended(batch).await;
     assert_eq!(state, BatchState::Completed, "{:?}", world.jobs(batch).await);
     let job = world.job(report.completed[0]).await;
@@ -23,7 +24,8 @@ async fn a_file_becomes_an_object_with_an_identifier_an_inventory_row_and_a_repo
     let files = world.services.catalogue.files(&ark, 1, "", 100).await.unwrap();
     let paths: Vec<_> = files.iter().map(|file| file.path.as_str()).collect();
     let system = ["mrt-dc.xml", "mrt-erc.txt", "mrt-ingest.txt", "mrt-membership.txt", "mrt-mom.txt", "mrt-owner.txt"];
-    let expected: Vec<_> = ["producer/a.txt".to_owned()].into_iter().chain(system.map(|name| format!("system/{name}"))).collect();
+    let expected: Vec<_> =
+        ["producer/a.txt".to_owned()].into_iter().chain(system.map(|name| format!("system/{name}"))).collect();
     assert_eq!(paths, expected);
     assert_eq!(files[0].size, 7);
 

@@ -161,11 +161,10 @@ impl JobPoll {
         // The entry is read after its job: one that is still there although the status has moved on is an orphan, and
         // not the trace of a change made between two reads.
         let place = |entry: &EntryName| Read::Existence(Path::Entry(self.state.into(), *entry));
-        let retry = |entry: &EntryName| {
-            self.retrying.contains(&entry.job).then(|| Read::Data(Path::retry(entry.job)))
-        };
-        let reads =
-            entries.iter().flat_map(|entry| Job::reads(entry.job).into_iter().chain([place(entry)]).chain(retry(entry)));
+        let retry = |entry: &EntryName| self.retrying.contains(&entry.job).then(|| Read::Data(Path::retry(entry.job)));
+        let reads = entries
+            .iter()
+            .flat_map(|entry| Job::reads(entry.job).into_iter().chain([place(entry)]).chain(retry(entry)));
         let mut found = self.queue.read(&reads.collect::<Vec<_>>()).await?.into_iter();
         for entry in entries {
             let job = Job::from_found(entry.job, found.by_ref().take(Job::READS).collect::<Vec<_>>());

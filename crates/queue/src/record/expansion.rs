@@ -51,7 +51,9 @@ mod tests {
         for note in [ExpansionNote::default(), begun] {
             assert_eq!(ExpansionNote::decode(&note.encode()), Some(note));
         }
-        for wrong in [&b""[..], b"{}", br#"{"next":-1,"digest":"","last":null}"#, br#"{"next":1,"digest":"","last":"x"}"#] {
+        for wrong in
+            [&b""[..], b"{}", br#"{"next":-1,"digest":"","last":null}"#, br#"{"next":1,"digest":"","last":"x"}"#]
+        {
             assert_eq!(ExpansionNote::decode(wrong), None);
         }
     }

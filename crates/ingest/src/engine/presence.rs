@@ -1,0 +1,105 @@
+//! Our own znodes of a process: which catalogue the queue has, and which daemons run where.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::json;
+use tracing::warn;
+use uuid::Uuid;
+use zookeeper_client::{Acls, Client, CreateMode, Error};
+
+use crate::step::Services;
+
+/// The folder of our own znodes.
+const OWN: &str = "/queuekeeper";
+
+/// The znode with the UUID of the catalogue.
+const CATALOGUE: &str = "/queuekeeper/catalogue";
+
+/// The folder of the processes with daemons.
+const DAEMONS: &str = "/queuekeeper/daemons";
+
+/// Why the daemons of this process must not work on a queue.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the queue has catalogue {expected} ({CATALOGUE}), and this process was given {found}: two catalogues would become \
+     two inventories; use the same one everywhere"
+)]
+pub struct WrongCatalogue {
+    expected: String,
+    found: Uuid,
+}
+
+/// Checks that a queue has this catalogue, or gives it this one where it has none. Trouble with the connection says
+/// nothing: it is checked again by the next session.
+///
+/// # Errors
+/// When the queue has another one.
+pub(super) async fn check_catalogue(
+    client: &Client,
+    services: &Services,
+    acls: &Acls<'_>,
+) -> Result<(), WrongCatalogue> {
+    let found = services.catalogue.id();
+    let persistent = CreateMode::Persistent.with_acls(*acls);
+    for _ in 0..2 {
+        match client.get_data(CATALOGUE).await {
+            Ok((data, _)) if data == found.to_string().as_bytes() => return Ok(()),
+            Ok((data, _)) => {
+                let expected = crate::name::shown(&String::from_utf8_lossy(&data));
+                return Err(WrongCatalogue { expected, found });
+            }
+            Err(Error::NoNode) => {
+                folder(client, OWN, acls).await;
+                match client.create(CATALOGUE, found.to_string().as_bytes(), &persistent).await {
+                    Ok(_) => return Ok(()),
+                    // Another process was faster: read what it wrote.
+                    Err(Error::NodeExists) => {}
+                    Err(error) => {
+                        warn!(%error, "cannot write {CATALOGUE}");
+                        return Ok(());
+                    }
+                }
+            }
+            Err(error) => {
+                warn!(%error, "cannot read {CATALOGUE}");
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Says which daemons run here, by a znode that ends with the session.
+pub(super) async fn announce(client: &Client, services: &Arc<Services>, acls: &Acls<'_>) {
+    folder(client, OWN, acls).await;
+    folder(client, DAEMONS, acls).await;
+    let workers = services.settings.workers.iter().filter(|(_, workers)| **workers > 0);
+    let workers: serde_json::Map<_, _> =
+        workers.map(|(daemon, workers)| (daemon.name().to_owned(), json!(workers))).collect();
+    let node = json!({
+        "host": host(),
+        "pid": std::process::id(),
+        "version": env!("CARGO_PKG_VERSION"),
+        "since": Timestamp::now().as_millisecond(),
+        "volume": services.working.volume(),
+        "workers": workers,
+    });
+    let path = format!("{DAEMONS}/{:x}", client.session_id().0);
+    let ephemeral = CreateMode::Ephemeral.with_acls(*acls);
+    if let Err(error) = client.create(&path, node.to_string().as_bytes(), &ephemeral).await {
+        warn!(%error, "cannot write {path}; the daemons work all the same");
+    }
+}
+
+async fn folder(client: &Client, path: &str, acls: &Acls<'_>) {
+    match client.create(path, &[], &CreateMode::Persistent.with_acls(*acls)).await {
+        Ok(_) | Err(Error::NodeExists) => {}
+        Err(error) => warn!(%error, "cannot make {path}"),
+    }
+}
+
+fn host() -> String {
+    let name = rustix::system::uname();
+    name.nodename().to_string_lossy().into_owned()
+}

@@ -1,0 +1,183 @@
+//! `queuekeeper ingest`: the daemons that work on a queue.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+use queuekeeper_ingest::daemon::Daemon;
+use queuekeeper_ingest::settings::Settings;
+use queuekeeper_ingest::space::Rules;
+
+use super::{LogArgs, UsageError, ZooKeeperArgs, on_signal};
+use crate::config::{ConfigFile, ListenAddress, PrometheusDuration};
+use crate::server;
+use crate::server::ingest::Ingest;
+
+/// The most workers of a daemon.
+const MOST_WORKERS: usize = 1_000;
+
+/// Run the daemons that work on the queue
+///
+/// They take batches and jobs from the queue in ZooKeeper: create jobs, fetch content into the working storage, store it
+/// as OCFL objects, write the inventory, and report. Any number of such processes, on any number of hosts, share the
+/// queue. The stores and the catalogue are those of --config.file.
+#[derive(Clone, Debug, Args)]
+pub(super) struct IngestArgs {
+    /// The directory of the collections' profiles, a YAML file for each
+    #[arg(long = "profiles", value_name = "DIR")]
+    profiles: PathBuf,
+
+    /// The directory of the working storage
+    #[arg(long = "working", value_name = "DIR")]
+    working: PathBuf,
+
+    /// File with the stores and the catalogue
+    #[arg(long = "config.file", value_name = "FILE")]
+    config_file: PathBuf,
+
+    #[command(flatten)]
+    daemons: DaemonArgs,
+
+    /// The address of metrics and probes: host:port, or :port for every interface; may be repeated
+    #[arg(
+        long = "web.listen-address",
+        value_name = "ADDRESS",
+        value_delimiter = ',',
+        default_value = "127.0.0.1:12182",
+        help_heading = "Web"
+    )]
+    listen_address: Vec<ListenAddress>,
+
+    #[command(flatten)]
+    zookeeper: ZooKeeperArgs,
+
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+/// How the daemons work.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Daemons")]
+pub(super) struct DaemonArgs {
+    /// Which daemons run here, by their names, separated by commas; or all
+    #[arg(long = "daemons", value_name = "LIST", value_delimiter = ',', default_value = "all", value_parser = chosen)]
+    daemons: Vec<Chosen>,
+
+    /// How many workers a daemon has, as downloading=4; may be repeated
+    #[arg(long = "workers", value_name = "DAEMON=NUMBER", value_delimiter = ',', value_parser = workers)]
+    workers: Vec<(Daemon, usize)>,
+
+    /// How many files of a job are fetched at a time
+    #[arg(
+        long = "download.connections",
+        value_name = "NUMBER",
+        default_value_t = 4,
+        value_parser = clap::value_parser!(u16).range(1..=64)
+    )]
+    connections: u16,
+
+    /// Up to which share of the working storage is granted to jobs
+    #[arg(long = "storage.threshold", value_name = "SHARE", default_value_t = 0.8, value_parser = share)]
+    threshold: f64,
+
+    /// How many GiB a job of unknown size counts as
+    #[arg(long = "space.unknown", value_name = "GIB", default_value_t = 10)]
+    unknown: u32,
+
+    /// How long a job is tried again in its state before it fails
+    #[arg(long = "retry.within", value_name = "DURATION", default_value = "1d")]
+    retry_within: PrometheusDuration,
+
+    /// How long a stop waits for what is under way
+    #[arg(long = "shutdown-timeout", value_name = "DURATION", default_value = "30s")]
+    shutdown: PrometheusDuration,
+
+    /// Create more jobs than programs in Java can list: none of them reads this queue
+    #[arg(long = "no-java-readers")]
+    no_java_readers: bool,
+}
+
+/// One daemon, or all.
+#[derive(Clone, Copy, Debug)]
+enum Chosen {
+    All,
+    One(Daemon),
+}
+
+fn chosen(text: &str) -> Result<Chosen, String> {
+    if text == "all" {
+        return Ok(Chosen::All);
+    }
+    text.parse().map(Chosen::One).map_err(|error: queuekeeper_ingest::daemon::UnknownDaemon| error.to_string())
+}
+
+fn workers(text: &str) -> Result<(Daemon, usize), String> {
+    let (daemon, number) = text.split_once('=').ok_or("expected DAEMON=NUMBER, such as downloading=4")?;
+    let daemon = daemon.parse().map_err(|error: queuekeeper_ingest::daemon::UnknownDaemon| error.to_string())?;
+    let number = number.parse().ok().filter(|number| (1..=MOST_WORKERS).contains(number));
+    Ok((daemon, number.ok_or_else(|| format!("expected a number from 1 to {MOST_WORKERS}"))?))
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.01..=1.0).contains(share));
+    share.ok_or_else(|| "expected a share from 0.01 to 1, such as 0.8".to_owned())
+}
+
+impl DaemonArgs {
+    /// The settings of the daemons.
+    ///
+    /// # Errors
+    /// When workers are set for a daemon that does not run.
+    pub(super) fn settings(&self) -> Result<Settings, UsageError> {
+        let runs = |daemon: &Daemon| {
+            self.daemons.iter().any(|chosen| match chosen {
+                Chosen::All => true,
+                Chosen::One(one) => one == daemon,
+            })
+        };
+        let mut all: BTreeMap<Daemon, usize> =
+            Daemon::ALL.into_iter().filter(runs).map(|daemon| (daemon, daemon.spec().workers)).collect();
+        for (daemon, number) in &self.workers {
+            match all.get_mut(daemon) {
+                Some(workers) => *workers = *number,
+                None => return Err(UsageError::flag("--workers", format!("{daemon} is not one of --daemons"))),
+            }
+        }
+        let defaults = Settings::default();
+        let space = Rules { threshold: self.threshold, unknown: u64::from(self.unknown) << 30, ..defaults.space };
+        Ok(Settings {
+            workers: all,
+            space,
+            connections: self.connections.into(),
+            retry_within: self.retry_within.get(),
+            shutdown: self.shutdown.get(),
+            java_readers: !self.no_java_readers,
+            ..defaults
+        })
+    }
+}
+
+impl IngestArgs {
+    /// Runs the daemons until SIGTERM or SIGINT.
+    ///
+    /// # Errors
+    /// When a flag is wrong ([`UsageError`]), something cannot be opened, or the daemons cannot go on.
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        self.log.begin();
+        let (shutdown, signals) = on_signal().context("cannot listen to signals")?;
+        let file = ConfigFile::read(&self.config_file).map_err(|error| UsageError::flag("--config.file", error))?;
+        let ingest = Ingest {
+            zookeeper: self.zookeeper.config()?,
+            stores: file.stores().clone(),
+            profiles: self.profiles,
+            working: self.working,
+            settings: self.daemons.settings()?,
+        };
+        let listeners = server::listen(&self.listen_address).await?;
+        let outcome = server::ingest::ingest(ingest, listeners, &shutdown).await;
+        shutdown.cancel();
+        signals.await.context("the task that waits for signals failed")?;
+        outcome
+    }
+}

@@ -1,0 +1,63 @@
+//! `queuekeeper standalone`: a whole repository on one machine.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+
+use super::ingest::DaemonArgs;
+use super::{LogArgs, UsageError, on_signal};
+use crate::config::ListenAddress;
+use crate::server;
+use crate::server::standalone::DataDirectory;
+use queuekeeper_zookeeper::ServerError;
+
+/// Run a whole repository on one machine, kept in one directory
+///
+/// It starts a ZooKeeper of its own, all daemons, and the status page. Objects are kept as OCFL 1.1 below DIR/objects,
+/// the inventory in DIR/catalogue.db, and the collections' profiles in DIR/profiles. A restart goes on where it stopped.
+#[derive(Clone, Debug, Args)]
+pub(super) struct StandaloneArgs {
+    /// The directory of the repository, which is made where it is missing
+    #[arg(long = "data", value_name = "DIR")]
+    data: PathBuf,
+
+    #[command(flatten)]
+    daemons: DaemonArgs,
+
+    /// The address to listen on: host:port, or :port for every interface; may be repeated
+    #[arg(
+        long = "web.listen-address",
+        value_name = "ADDRESS",
+        value_delimiter = ',',
+        default_value = "127.0.0.1:12181",
+        help_heading = "Web"
+    )]
+    listen_address: Vec<ListenAddress>,
+
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+impl StandaloneArgs {
+    /// Runs it until SIGTERM or SIGINT.
+    ///
+    /// # Errors
+    /// When ZooKeeper is not installed ([`UsageError`]), an address cannot be bound, or a part fails.
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        self.log.begin();
+        let (shutdown, signals) = on_signal().context("cannot listen to signals")?;
+        let settings = self.daemons.settings()?;
+        let listeners = server::listen(&self.listen_address).await?;
+        let names = self.listen_address.iter().filter_map(ListenAddress::host).map(str::to_owned).collect();
+        let data = DataDirectory::new(std::path::absolute(&self.data)?);
+        let outcome = server::standalone::standalone(&data, settings, names, listeners, &shutdown).await;
+        shutdown.cancel();
+        signals.await.context("the task that waits for signals failed")?;
+        outcome.map_err(|error| match error.downcast::<ServerError>() {
+            Ok(ServerError::NotInstalled(what)) => UsageError(what).into(),
+            Ok(error) => error.into(),
+            Err(error) => error,
+        })
+    }
+}

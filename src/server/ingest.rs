@@ -1,0 +1,97 @@
+//! Runs the daemons of a process, with their metrics and probes.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use queuekeeper_catalogue::Catalogue;
+use queuekeeper_ingest::directory::WorkingStorage;
+use queuekeeper_ingest::engine;
+use queuekeeper_ingest::profile::Profiles;
+use queuekeeper_ingest::settings::Settings;
+use queuekeeper_ingest::step::Services;
+use queuekeeper_store::StoreFamilies;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::tasks::Tasks;
+use crate::config::StoreSettings;
+use crate::{metrics, web};
+
+/// What the daemons of a process need.
+#[derive(Clone, Debug)]
+pub struct Ingest {
+    /// How to reach ZooKeeper.
+    pub zookeeper: queuekeeper_zookeeper::Config,
+    /// The stores and the catalogue.
+    pub stores: StoreSettings,
+    /// The directory of the profiles.
+    pub profiles: PathBuf,
+    /// The directory of the working storage.
+    pub working: PathBuf,
+    /// What an operator has set.
+    pub settings: Settings,
+}
+
+impl Ingest {
+    /// Opens what the daemons need, so that what is missing is reported before they begin.
+    ///
+    /// # Errors
+    /// One line that names what cannot be opened.
+    pub async fn open(&self, families: &StoreFamilies) -> anyhow::Result<Arc<Services>> {
+        let url = self.stores.catalogue().context("there is no catalogue in the configuration; name one")?;
+        let catalogue = Catalogue::open(url.expose()).await?;
+        let mut stores = BTreeMap::new();
+        for name in self.stores.names() {
+            if let Some(opened) = self.stores.open(name, families).await {
+                stores.insert(name.clone(), opened?);
+            }
+        }
+        let profiles = Profiles::read(&self.profiles)?;
+        if let Some(error) = profiles.errors().first() {
+            anyhow::bail!("{error}");
+        }
+        let working = WorkingStorage::open(&self.working)
+            .with_context(|| format!("cannot use {} as the working storage", self.working.display()))?;
+        Ok(Arc::new(Services::new(catalogue, stores, profiles, working, self.settings.clone())))
+    }
+}
+
+/// Runs the daemons until `shutdown`, and their probes on the listeners.
+///
+/// # Errors
+/// When something they need cannot be opened, or they cannot go on.
+pub async fn ingest(ingest: Ingest, listeners: Vec<TcpListener>, shutdown: &CancellationToken) -> anyhow::Result<()> {
+    let mut registry = metrics::registry();
+    let services = ingest.open(&StoreFamilies::register(&mut registry)).await?;
+    services.metrics.register(&mut registry);
+    let mut tasks = Tasks::new(shutdown);
+    spawn_daemons(&mut tasks, &ingest, &services);
+    let probed = Arc::clone(&services);
+    tasks.spawn("the web server", |shutdown| async move {
+        Ok(web::ingest::run(listeners, registry, probed, shutdown).await?)
+    });
+    let outcome = tasks.join().await;
+    services.catalogue.close().await;
+    outcome
+}
+
+/// Starts the daemons as a task among others.
+pub(super) fn spawn_daemons(tasks: &mut Tasks, ingest: &Ingest, services: &Arc<Services>) {
+    tasks.allow(ingest.settings.shutdown);
+    let (services, zookeeper) = (Arc::clone(services), ingest.zookeeper.clone());
+    tasks.spawn("the daemons", |shutdown| async move {
+        let (stop, stopping) = tokio::sync::watch::channel(false);
+        let running = engine::run(services, zookeeper, stopping);
+        let stopped = async {
+            shutdown.cancelled().await;
+            stop.send_replace(true);
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            ended = running => Ok(ended?),
+            () = stopped => unreachable!("it waits until the daemons have ended"),
+        }
+    });
+}

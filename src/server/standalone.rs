@@ -1,0 +1,149 @@
+//! Runs a whole repository on one machine: ZooKeeper, the daemons, stores, catalogue and pages, in one directory.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use queuekeeper_ingest::settings::Settings;
+use queuekeeper_store::StoreFamilies;
+use queuekeeper_zookeeper::PrivateServer;
+use queuekeeper_zookeeper::server::Options;
+use rustix::fs::{FlockOperation, flock};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::ingest::Ingest;
+use super::{Beside, serve_with, volume};
+use crate::actions::Role;
+use crate::actions::audit::{Destination, Rotation};
+use crate::config::{Config, Loopback, Storage, StoreSettings};
+
+/// The notice on every page.
+const NOTICE: &str = "Everyone on this machine may do everything here.";
+
+/// The profile that a new repository has.
+const PROFILE: &str = "\
+# The collection of this repository. Others are files beside this one.
+name: default
+owner: ark:/99999/fk4owner
+store: main
+# 99999 is for tests: these identifiers are not registered anywhere.
+minter: {kind: noid, shoulder: ark:/99999/fk4}
+";
+
+/// The directory of a repository.
+#[derive(Clone, Debug)]
+pub struct DataDirectory(PathBuf);
+
+impl DataDirectory {
+    /// A directory, which need not exist yet.
+    #[must_use]
+    pub fn new(path: PathBuf) -> Self {
+        Self(path)
+    }
+
+    /// The file with the connect string of the ZooKeeper that runs there.
+    #[must_use]
+    pub fn connect_file(&self) -> PathBuf {
+        self.0.join("zookeeper.connect")
+    }
+
+    /// The working storage.
+    #[must_use]
+    pub fn working(&self) -> PathBuf {
+        self.0.join("working")
+    }
+
+    /// The profiles.
+    #[must_use]
+    pub fn profiles(&self) -> PathBuf {
+        self.0.join("profiles")
+    }
+
+    /// The objects.
+    #[must_use]
+    pub fn objects(&self) -> PathBuf {
+        self.0.join("objects")
+    }
+
+    /// Makes what is missing, and locks it for this process.
+    fn open(&self) -> anyhow::Result<File> {
+        let make = |path: &Path| fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()));
+        [self.working(), self.profiles(), self.objects()].iter().try_for_each(|path| make(path))?;
+        let path = self.0.join("lock");
+        let lock = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)
+            .with_context(|| format!("{} is used by another process", self.0.display()))?;
+        let profiles = self.profiles();
+        if fs::read_dir(&profiles)?.next().is_none() {
+            fs::write(profiles.join("default.yaml"), PROFILE)?;
+        }
+        Ok(lock)
+    }
+}
+
+/// Runs a repository until `shutdown`; the next run goes on where this one stopped.
+///
+/// # Errors
+/// When a part of it cannot be started, or ends early.
+pub async fn standalone(
+    data: &DataDirectory,
+    settings: Settings,
+    names: Vec<String>,
+    listeners: Vec<TcpListener>,
+    shutdown: &CancellationToken,
+) -> anyhow::Result<()> {
+    let _lock = data.open()?;
+    let options = Options { directory: Some(data.0.join("zookeeper")), durable: true, ..Options::default() };
+    let Some(started) = shutdown.run_until_cancelled(PrivateServer::start(options)).await else { return Ok(()) };
+    let mut server = started?;
+    let outcome = run(data, settings, names, listeners, &server, shutdown).await;
+    let _ = fs::remove_file(data.connect_file());
+    let stopped = server.stop().await;
+    outcome?;
+    Ok(stopped?)
+}
+
+async fn run(
+    data: &DataDirectory,
+    settings: Settings,
+    names: Vec<String>,
+    listeners: Vec<TcpListener>,
+    server: &PrivateServer,
+    shutdown: &CancellationToken,
+) -> anyhow::Result<()> {
+    let zookeeper = queuekeeper_zookeeper::Config::new(server.connect_string().parse()?);
+    let stores = StoreSettings::local(data.objects(), &data.0.join("catalogue.db"))?;
+    let threshold = settings.space.threshold;
+    let (profiles, working) = (data.profiles(), data.working());
+    let ingest = Ingest { zookeeper: zookeeper.clone(), stores, profiles, working, settings };
+    let services = ingest.open(&StoreFamilies::default()).await?;
+    fs::write(data.connect_file(), server.connect_string())?;
+
+    let mut config = Config::new(zookeeper);
+    config.mirror.session_addresses = true;
+    config.web.names = names;
+    config.web.loopback = Some(Loopback { role: Role::Admin, notice: NOTICE });
+    config.audit = Destination::File(data.0.join("audit.jsonl"), Rotation::default());
+    config.storage = Some(Storage { path: data.working(), threshold });
+    let address = listeners.first().and_then(|listener| listener.local_addr().ok());
+    let greeting = address.map(|address| greeting(data, &address.to_string())).unwrap_or_default();
+    // Standard output may be closed.
+    let _ = std::io::stdout().write_all(greeting.as_bytes());
+    let beside = Beside { hangups: None, daemons: Some((ingest, std::sync::Arc::clone(&services))) };
+    let outcome = serve_with(volume(&config), config, listeners, beside, shutdown).await;
+    services.catalogue.close().await;
+    outcome
+}
+
+/// What one can do now.
+fn greeting(data: &DataDirectory, address: &str) -> String {
+    let data = data.0.display();
+    format!(
+        "Repository: {data}\n\
+         Pages:      http://{address}/\n\
+         Deposit:    queuekeeper submit --data {data} --profile default FILE\n\
+         Objects:    {data}/objects (OCFL 1.1)\n"
+    )
+}
