@@ -107,19 +107,19 @@ impl DaemonMetrics {
     /// Adds the families to a registry.
     pub fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("merritt_daemon");
-        registry.register("taken", "Jobs and batches that a daemon of this process took.", self.taken.clone());
-        registry.register("ended", "Jobs and batches whose work has ended, by outcome.", self.ended.clone());
-        let help = "Time that a daemon worked on a job or batch in one state.";
+        registry.register("taken", "Jobs and batches that a daemon of this process took", self.taken.clone());
+        registry.register("ended", "Jobs and batches whose work has ended, by outcome", self.ended.clone());
+        let help = "Time that a daemon worked on a job or batch in one state";
         registry.register_with_unit("work", help, Unit::Seconds, self.seconds.clone());
-        registry.register("workers_busy", "Workers that are at work.", self.busy.clone());
-        registry.register("workers", "Workers that a daemon has in this process.", self.workers.clone());
-        let help = "Bytes fetched into the working storage.";
+        registry.register("workers_busy", "Workers that are at work", self.busy.clone());
+        registry.register("workers", "Workers that a daemon has in this process", self.workers.clone());
+        let help = "Bytes fetched into the working storage";
         registry.register_with_unit("downloaded", help, Unit::Bytes, self.downloaded.clone());
-        let help = "Bytes of versions written to stores.";
+        let help = "Bytes of versions written to stores";
         registry.register_with_unit("stored", help, Unit::Bytes, self.stored.clone());
-        let help = "Working storage that is granted to jobs.";
+        let help = "Working storage that is granted to jobs";
         registry.register_with_unit("granted", help, Unit::Bytes, self.granted.clone());
-        registry.register("space_waiting", "Jobs that wait for working storage.", self.waiting.clone());
+        registry.register("space_waiting", "Jobs that wait for working storage", self.waiting.clone());
     }
 
     /// A daemon has so many workers here.
