@@ -1,6 +1,6 @@
 //! The content index: what is known of each copy of each item.
 
-use queuekeeper_store::store::EntityTag;
+use queuekeeper_store::store::{EntityTag, Item};
 use queuekeeper_store::{Digests, Key, SpaceName, StoreName};
 
 use jiff::Timestamp;
@@ -124,7 +124,23 @@ pub(crate) const ITEMS: &str = "SELECT page.key, copies.store, copies.size, copi
     FROM (SELECT id, key FROM items WHERE account = $1 AND space = $2 AND key > $3 ORDER BY key LIMIT $4) AS page
     LEFT JOIN copies ON copies.item = page.id";
 
+/// One copy; the columns are those of [`ITEMS`].
+pub(crate) const COPY: &str = "SELECT items.key, copies.store, copies.size, copies.digests, copies.etag,
+        copies.properties, copies.seq, copies.is_deleted, copies.proof, copies.proven
+    FROM items JOIN copies ON copies.item = items.id
+    WHERE items.account = $1 AND items.space = $2 AND items.key = $3 AND copies.store = $4";
+
 impl Catalogue {
+    /// What is known of the copy of an item in a store; `None` where no change of it was recorded.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn copy(&self, store: &StoreName, item: &Item) -> Result<Option<Copy>, Error> {
+        let mut session = self.database.read().await?;
+        let row = session.row(COPY, values![NO_ACCOUNT, &item.space, &item.key, store]).await?;
+        row.map(|row| session.decode(copy(&row))).transpose().map(Option::flatten)
+    }
+
     /// The items of a space that were ever recorded in any store, in the byte order of their keys, of those above `after`;
     /// at most `limit`, and at most 1,000.
     ///

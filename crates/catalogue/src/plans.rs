@@ -11,7 +11,7 @@ use crate::database::Session;
 use crate::database::dialect::Dialect;
 use crate::database::value::{Row, Value, values};
 use crate::deposits::DEPOSITS;
-use crate::index::ITEMS;
+use crate::index::{COPY, ITEMS};
 use crate::inventory::{FILES, LOCAL_IDS, OBJECTS, OBJECTS_OF_COLLECTION, VERSIONS};
 use crate::outbox::TAKE_DUE;
 
@@ -38,6 +38,7 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
         (TAKE_DUE, values![0i64, 10u64]),
         (DEPOSITS, values!["ada", 9u64, Uuid::max(), 10u64]),
         (ITEMS, values!["", "space", &b"key"[..], 10u64]),
+        (COPY, values!["", "space", &b"key"[..], "main"]),
         (OBJECTS, values!["ark:/1/2", 10u64]),
         (OBJECTS_OF_COLLECTION, values!["collection", "ark:/1/2", 10u64]),
         (VERSIONS, values!["ark:/1/2", 9u64, 10u64]),

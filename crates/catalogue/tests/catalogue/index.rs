@@ -2,6 +2,7 @@
 
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_store::audit::{AuditSink as _, Change, Intent, Settlement};
+use queuekeeper_store::store::Item;
 use queuekeeper_store::{Digests, Key};
 
 use super::support::{LEASE, digests, done, etag, intent, on_both, subject};
@@ -64,6 +65,9 @@ on_both! {
             assert_eq!((copy.size, &copy.digests), (u64::from(number), &digests(number)), "{settlement:?}");
             assert_eq!((&copy.etag, copy.is_deleted), (&tag, is_deleted), "{settlement:?}");
             assert_eq!(copy.properties.is_some(), has_properties, "{settlement:?}");
+            let at = Item::new("space-a".parse().unwrap(), item.key.clone());
+            assert_eq!(catalogue.copy(&copy.store, &at).await.unwrap().as_ref(), Some(copy));
+            assert_eq!(catalogue.copy(&"replica".parse().unwrap(), &at).await.unwrap(), None);
         }
         let unknown = catalogue.items(&"space-a".parse().unwrap(), Some(&Key::new(*b"a").unwrap()), 9).await.unwrap();
         assert_eq!((unknown.len(), unknown[0].copies.len()), (1, 0));
