@@ -4,9 +4,11 @@
 //! lock of its item: there is one open intent for each item (or space) of a store. It has a lease, which the process at
 //! work extends; an intent whose lease has ended was left by a process that died, and is resolved by a look at the store.
 
+use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -94,6 +96,43 @@ pub struct Intent {
     pub properties: Option<String>,
 }
 
+/// A change of another process, at work on the item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rival {
+    /// Whom the audit log will name.
+    pub user: String,
+    /// What it does.
+    pub change: Change,
+    /// When it began, by the clock of its process.
+    pub since: Option<Timestamp>,
+    /// How long its lease still lasts, unless it is extended.
+    pub left: Duration,
+}
+
+impl Rival {
+    /// The change of an intent whose lease lasts so long.
+    #[must_use]
+    pub fn new(id: Uuid, user: String, change: Change, left: Duration) -> Self {
+        let begun = id.get_timestamp().and_then(|time| {
+            let (seconds, nanos) = time.to_unix();
+            Timestamp::new(i64::try_from(seconds).ok()?, i32::try_from(nanos).ok()?).ok()
+        });
+        Self { user, change, since: begun, left }
+    }
+}
+
+/// Who holds the item, and until when.
+impl fmt::Display for Rival {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "a change of {} holds it ({}", self.user, self.change.as_str())?;
+        if let Some(since) = self.since {
+            write!(to, ", begun at {}", since.strftime("%Y-%m-%d %H:%M:%S UTC"))?;
+        }
+        let until = Timestamp::now().checked_add(self.left).unwrap_or(Timestamp::MAX);
+        write!(to, ") until {}, and longer while its process works", until.strftime("%H:%M:%S UTC"))
+    }
+}
+
 /// What became of an intent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Settlement {
@@ -128,8 +167,8 @@ pub enum Settlement {
 pub enum Begun {
     /// It is written: the item is ours until its lease ends.
     Ours,
-    /// Another process is at work on the item, at most until this time from now, unless it extends its lease.
-    Busy(Duration),
+    /// Another process is at work on the item.
+    Busy(Rival),
     /// A process died at work on the item. That intent is ours now, with a new holder and lease, to be resolved and settled
     /// first; the one that was to begin is not written.
     Left(Box<Intent>),

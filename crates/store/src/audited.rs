@@ -27,6 +27,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
 
 use crate::audit::AuditSink;
 use crate::error::{Error, ErrorKind, Operation};
@@ -51,7 +52,8 @@ pub use resolve::Resolved;
 /// How long things take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// The lease of an intent: longer than any request to the store may take to have its effect.
+    /// The lease of an intent, which is extended each third of it while the process works: longer than a request that was
+    /// sent before the process died may take to have its effect.
     pub lease: Duration,
     /// How long to wait for another change of the same item, for the audit log after a change, and for the outcome of a
     /// request without an answer.
@@ -59,9 +61,9 @@ pub struct Timing {
 }
 
 impl Default for Timing {
-    /// A lease of five minutes, half a minute of patience.
+    /// A lease of one minute, half a minute of patience.
     fn default() -> Self {
-        Self { lease: Duration::from_mins(5), patience: Duration::from_secs(30) }
+        Self { lease: Duration::from_mins(1), patience: Duration::from_secs(30) }
     }
 }
 
@@ -76,6 +78,7 @@ pub struct Audited<S: Store + ?Sized> {
     reserved: BTreeSet<SpaceName>,
     owned: BTreeSet<SpaceName>,
     timing: Timing,
+    abort: CancellationToken,
 }
 
 impl<S: Store + ?Sized> Audited<S> {
@@ -83,7 +86,8 @@ impl<S: Store + ?Sized> Audited<S> {
     pub fn new(store: Arc<S>, capabilities: &Capabilities, sink: Arc<dyn AuditSink>, user: impl Into<String>) -> Self {
         let &Capabilities { if_absent, if_match, .. } = capabilities;
         let (reserved, owned) = (BTreeSet::new(), BTreeSet::new());
-        Self { store, sink, user: user.into(), if_absent, if_match, reserved, owned, timing: Timing::default() }
+        let (timing, abort) = (Timing::default(), CancellationToken::new());
+        Self { store, sink, user: user.into(), if_absent, if_match, reserved, owned, timing, abort }
     }
 
     /// Refuses changes of these spaces too, besides those of which the names are reserved: policies, content kept aside.
@@ -104,6 +108,13 @@ impl<S: Store + ?Sized> Audited<S> {
     #[must_use]
     pub fn with_timing(mut self, timing: Timing) -> Self {
         self.timing = timing;
+        self
+    }
+
+    /// Lets this token end the waits for others, and copies.
+    #[must_use]
+    pub fn with_abort(mut self, abort: CancellationToken) -> Self {
+        self.abort = abort;
         self
     }
 
@@ -158,7 +169,18 @@ impl<S: Store + ?Sized> Store for Audited<S> {
         to: &Item,
         condition: &Condition,
     ) -> Result<Written, Error> {
-        self.copy_recorded(from, if_match, to, condition).await
+        self.copy_recorded(from, if_match, to, condition, &self.abort).await
+    }
+
+    async fn copy_until(
+        &self,
+        from: &Item,
+        if_match: Option<&EntityTag>,
+        to: &Item,
+        condition: &Condition,
+        abort: &CancellationToken,
+    ) -> Result<Written, Error> {
+        self.copy_recorded(from, if_match, to, condition, abort).await
     }
 
     async fn delete(&self, item: &Item, if_match: Option<&EntityTag>) -> Result<bool, Error> {
@@ -180,6 +202,10 @@ impl<S: Store + ?Sized> Store for Audited<S> {
 
     async fn probe(&self) -> Result<Capabilities, Error> {
         self.store.probe().await
+    }
+
+    async fn remove_probe_bucket(&self) -> Result<bool, Error> {
+        self.store.remove_probe_bucket().await
     }
 
     async fn sweep(&self, before: Timestamp) -> Result<u64, Error> {

@@ -16,6 +16,7 @@ use async_trait::async_trait;
 use futures::future::join_all;
 use jiff::Timestamp;
 use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
 
 use crate::digest::Algorithm;
 use crate::error::{Error, ErrorKind, Operation};
@@ -163,6 +164,17 @@ impl Store for DirectoryStore {
         to: &Item,
         condition: &Condition,
     ) -> Result<Written, Error> {
+        self.copy_until(from, if_match, to, condition, &CancellationToken::new()).await
+    }
+
+    async fn copy_until(
+        &self,
+        from: &Item,
+        if_match: Option<&EntityTag>,
+        to: &Item,
+        condition: &Condition,
+        abort: &CancellationToken,
+    ) -> Result<Written, Error> {
         let Content { properties, chunks } = self.get(from, None, if_match).await?;
         // What the copy is made of is read, so what it is compared with is worth something.
         let put = Put {
@@ -171,6 +183,7 @@ impl Store for DirectoryStore {
             expected: properties.checksums,
             condition: condition.clone(),
             user: properties.user,
+            abort: abort.clone(),
             ..Put::default()
         };
         let written = self.put(to, chunks, put).await;

@@ -1,5 +1,6 @@
 //! What fails, as one line that names the store, what was being done, and to what.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
@@ -8,7 +9,7 @@ use crate::name::StoreName;
 
 /// A failure of one operation on a store.
 #[derive(Debug, thiserror::Error)]
-#[error("store {store}: {operation} {subject}: {kind}")]
+#[error("store {store}: {operation} {subject}: {kind}", subject = shortened(subject))]
 pub struct Error {
     /// Which store.
     pub store: StoreName,
@@ -19,6 +20,22 @@ pub struct Error {
     /// Why it failed.
     #[source]
     pub kind: ErrorKind,
+}
+
+/// How much of a name is shown in an error, in characters: of its beginning, and of its end.
+const SHOWN: (usize, usize) = (120, 60);
+
+/// The name of an item as errors have it: without its middle where it is long.
+#[must_use]
+pub fn shortened(name: &str) -> Cow<'_, str> {
+    let (first, last) = SHOWN;
+    let length = name.chars().count();
+    if length <= first + last {
+        return Cow::Borrowed(name);
+    }
+    let start: String = name.chars().take(first).collect();
+    let end: String = name.chars().skip(length - last).collect();
+    Cow::Owned(format!("{start}…{end}"))
 }
 
 /// What is done to a store: the name in errors, metrics and the audit log.
@@ -138,9 +155,15 @@ pub enum ErrorKind {
     /// Credentials, permissions, names, endpoint: it fails until something is changed. Says what to do.
     #[error("{0}")]
     Refused(String),
+    /// The space is for a part of this program alone.
+    #[error("{0}")]
+    Reserved(String),
     /// Temporary: the connection, a time-out, a busy server. It may succeed later.
     #[error("{0}")]
     Unavailable(String),
+    /// Another change of the same item is under way; nothing was changed. Says whose, and until when it holds the item.
+    #[error("{0}; nothing was changed")]
+    Held(String),
     /// It was sent, and no answer came: it may have happened.
     #[error("no answer came, so it may have been done: {0}")]
     Unknown(String),
@@ -160,12 +183,30 @@ impl Error {
     /// repeated.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
-        matches!(self.kind, ErrorKind::Unavailable(_) | ErrorKind::Unknown(_))
+        matches!(self.kind, ErrorKind::Unavailable(_) | ErrorKind::Held(_) | ErrorKind::Unknown(_))
     }
 
     /// Whether it failed since the item is not what the condition requires.
     #[must_use]
     pub fn is_precondition(&self) -> bool {
         matches!(self.kind, ErrorKind::Precondition)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_key_is_shown_without_its_middle() {
+        let subject = format!("space/{}end", "ä".repeat(500));
+        let (store, operation, kind) = ("main".parse().unwrap(), Operation::Head, ErrorKind::NotFound);
+        let text = Error { store, operation, subject, kind }.to_string();
+        assert!(
+            text.starts_with("store main: head space/ää") && text.ends_with("ääend: there is no such item"),
+            "{text}"
+        );
+        assert!(text.contains("ä…ä") && text.chars().count() < 250, "{text}");
+        assert_eq!(shortened("space/key"), "space/key");
     }
 }

@@ -103,8 +103,8 @@ impl From<&ErrorKind> for Outcome {
         match kind {
             ErrorKind::NotFound | ErrorKind::NoSpace => Self::NotFound,
             ErrorKind::Precondition => Self::Precondition,
-            ErrorKind::Refused(_) => Self::Refused,
-            ErrorKind::Unavailable(_) => Self::Unavailable,
+            ErrorKind::Refused(_) | ErrorKind::Reserved(_) => Self::Refused,
+            ErrorKind::Unavailable(_) | ErrorKind::Held(_) => Self::Unavailable,
             ErrorKind::Unknown(_) => Self::Unknown,
             ErrorKind::NotEmpty
             | ErrorKind::Unsupported(_)

@@ -14,9 +14,15 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::digest::{Algorithm, Digests};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind, Operation};
 use crate::key::Key;
 use crate::name::{SpaceName, StoreName};
+
+/// What is said of what its caller ended.
+pub(crate) const INTERRUPTED: &str = "it was interrupted";
+
+/// The space that probes write to.
+pub const PROBE_SPACE: &str = "x-queuekeeper-probe";
 
 /// Content on its way, in pieces of any size. An error ends it.
 pub type Chunks = BoxStream<'static, io::Result<Bytes>>;
@@ -254,6 +260,30 @@ pub trait Store: Send + Sync + 'static {
         condition: &Condition,
     ) -> Result<Written, Error>;
 
+    /// As [`Self::copy`], ended by a token. Where it is not certain that the copy will never appear then, the error is
+    /// [`Unknown`](crate::ErrorKind::Unknown).
+    ///
+    /// # Errors
+    /// As for [`Self::copy`].
+    async fn copy_until(
+        &self,
+        from: &Item,
+        if_match: Option<&EntityTag>,
+        to: &Item,
+        condition: &Condition,
+        abort: &CancellationToken,
+    ) -> Result<Written, Error> {
+        tokio::select! {
+            biased;
+            copied = self.copy(from, if_match, to, condition) => copied,
+            () = abort.cancelled() => {
+                let (store, subject) = (self.name().clone(), to.to_string());
+                let kind = ErrorKind::Unknown(INTERRUPTED.to_owned());
+                Err(Error { store, operation: Operation::Copy, subject, kind })
+            }
+        }
+    }
+
     /// Deletes an item; one that is gone counts as deleted, and the answer is whether there was one, where the store
     /// tells.
     ///
@@ -281,11 +311,20 @@ pub trait Store: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Finds out what the store can do, by writing and removing probes in a space of its own.
+    /// Finds out what the store can do, by writing and removing probes in a space of its own, [`PROBE_SPACE`]. A
+    /// bucket that was made for that space stays for the next probe: its name might belong to another account by then.
     ///
     /// # Errors
     /// When it can do nothing at all, with one line that says what to change.
     async fn probe(&self) -> Result<Capabilities, Error>;
+
+    /// Removes the bucket that a probe of this process made, where it made one; the answer is whether it did.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    async fn remove_probe_bucket(&self) -> Result<bool, Error> {
+        Ok(false)
+    }
 
     /// Removes what writers left unfinished before an instant (temporary files, uploads in parts), and returns how many
     /// that were.

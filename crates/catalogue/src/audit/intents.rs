@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use queuekeeper_store::audit::{Begun, Change, Intent, Subject};
+use queuekeeper_store::audit::{Begun, Change, Intent, Rival, Subject};
 use queuekeeper_store::{Key, SpaceName, StoreName};
 use uuid::Uuid;
 
@@ -86,15 +86,21 @@ async fn begin_in(session: &mut Session, new: &Intent, lease: Duration) -> Resul
         if let Some(left) = take_over(session, new, lease).await? {
             return Ok(Begun::Left(Box::new(left)));
         }
-        let sql = "SELECT lease_end - {now} FROM intents WHERE store = $1 AND space = $2 AND key = $3";
+        let sql = "SELECT lease_end - {now}, id, user_name, change FROM intents
+            WHERE store = $1 AND space = $2 AND key = $3";
         let Subject { store, space, key } = &new.subject;
         let row = session.row(sql, vec![store.into(), space.into(), subject_key(key.as_ref())]).await?;
         if let Some(row) = row {
-            let millis: i64 = session.decode(row.get(0))?;
-            return Ok(Begun::Busy(Duration::from_millis(u64::try_from(millis).unwrap_or(0))));
+            return session.decode(rival(&row)).map(Begun::Busy);
         }
     }
     Err(session.error(ErrorKind::Conflict("the item is changed all the time".to_owned())))
+}
+
+fn rival(row: &Row) -> Result<Rival, sqlx::Error> {
+    let left: i64 = row.get(0)?;
+    let left = Duration::from_millis(u64::try_from(left).unwrap_or(0));
+    Ok(Rival::new(row.get(1)?, row.get(2)?, row.need(3, change)?, left))
 }
 
 async fn insert(session: &mut Session, new: &Intent, lease: Duration) -> Result<bool, Error> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use queuekeeper_catalogue::audit::{EventKind, Events};
 use queuekeeper_store::audit::{AuditSink as _, Begun, Change, Intent, Settlement, SinkError};
 use queuekeeper_store::store::Item;
@@ -31,8 +32,11 @@ on_both! {
         let (catalogue, first, second) = (&world.catalogue, intent(b"a"), intent(b"a"));
         assert_eq!(catalogue.begin(&first, LEASE).await, Ok(Begun::Ours));
         assert_eq!(catalogue.begin(&first, LEASE).await, Ok(Begun::Ours));
-        let Ok(Begun::Busy(remaining)) = catalogue.begin(&second, LEASE).await else { panic!("not busy") };
-        assert!(remaining <= LEASE && remaining > LEASE / 2, "{remaining:?}");
+        let Ok(Begun::Busy(rival)) = catalogue.begin(&second, LEASE).await else { panic!("not busy") };
+        assert!(rival.left <= LEASE && rival.left > LEASE / 2, "{rival:?}");
+        let age = rival.since.map(|since| Timestamp::now().duration_since(since).as_secs());
+        assert!(age.is_some_and(|age| age < 60), "{rival:?}");
+        assert_eq!((rival.user.as_str(), rival.change), ("ada", Change::Add));
         // Other items are free, also the space itself and the same key elsewhere.
         for free in [
             intent(b"b"),

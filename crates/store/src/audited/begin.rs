@@ -15,7 +15,10 @@ use crate::digest::Digests;
 use crate::error::{Error, ErrorKind, Operation};
 use crate::key::Key;
 use crate::name::SpaceName;
-use crate::store::{Item, Store};
+use crate::store::{INTERRUPTED, Item, Store};
+
+/// A wait for another change that lasts this long is announced.
+const ANNOUNCED_AFTER: Duration = Duration::from_millis(500);
 
 /// What is to be changed, and by what operation.
 #[derive(Clone)]
@@ -31,9 +34,13 @@ impl Target {
 
     /// A failure of the operation on it.
     pub(super) fn error(&self, kind: ErrorKind) -> Error {
-        let Subject { store, space, key } = &self.subject;
-        let subject = key.as_ref().map_or_else(|| space.to_string(), |key| format!("{space}/{key}"));
-        Error { store: store.clone(), operation: self.operation, subject, kind }
+        let store = self.subject.store.clone();
+        Error { store, operation: self.operation, subject: self.subject_text(), kind }
+    }
+
+    fn subject_text(&self) -> String {
+        let Subject { space, key, .. } = &self.subject;
+        key.as_ref().map_or_else(|| space.to_string(), |key| format!("{space}/{key}"))
     }
 
     /// A failure that a later try may not have.
@@ -95,16 +102,19 @@ impl<S: Store + ?Sized> Audited<S> {
         is_once: bool,
         make: impl Fn(&Found) -> Result<Option<Intent>, ErrorKind> + Send + Sync,
     ) -> Result<Option<Opened>, Error> {
-        let until = Instant::now() + self.timing.patience;
+        let began = Instant::now();
+        let until = began + self.timing.patience;
         let mut backoff = Backoff::new();
+        let mut is_announced = false;
         loop {
-            let found = self.look(&target.subject).await?;
+            let found = self.unless_aborted(target, self.look(&target.subject)).await??;
             let Some(intent) = make(&found).map_err(|kind| target.error(kind))? else { return Ok(None) };
             let now = Instant::now();
             let begin = self.sink.begin(&intent, self.timing.lease);
             let limit = until.max(now + self.timing.patience / 2);
             let begun = timeout_at(limit, begin).await;
             let begun = begun.map_err(|_| target.unavailable(&"the audit log does not answer"))?;
+            let mut rival = None;
             let wait = match begun.map_err(|error| target.unavailable(&error))? {
                 Begun::Ours => {
                     let lease = Arc::new(Lease::new(self.sink.clone(), self.timing.lease, intent, now));
@@ -120,13 +130,31 @@ impl<S: Store + ?Sized> Audited<S> {
                     })?;
                     Duration::ZERO
                 }
-                Begun::Busy(_) => backoff.next(),
+                Begun::Busy(other) => {
+                    rival = Some(other);
+                    backoff.next()
+                }
             };
             if Instant::now() + wait > until {
-                return Err(target.unavailable(&"another change of it is in progress; try again later"));
+                return Err(match rival {
+                    Some(rival) => target.error(ErrorKind::Held(format!("{rival}; try again then"))),
+                    None => target.unavailable(&"it is changed all the time; try again later"),
+                });
             }
-            sleep(wait).await;
+            if let Some(rival) = rival.filter(|_| !is_announced && began.elapsed() + wait >= ANNOUNCED_AFTER) {
+                is_announced = true;
+                let (patience, subject) = (self.timing.patience.as_secs(), target.subject_text());
+                let Target { operation, subject: Subject { store, .. } } = target;
+                tracing::warn!("store {store}: {operation} {subject}: waiting for up to {patience} s: {rival}");
+            }
+            self.unless_aborted(target, sleep(wait)).await?;
         }
+    }
+
+    /// Waits for something that changes nothing.
+    async fn unless_aborted<T>(&self, target: &Target, work: impl Future<Output = T>) -> Result<T, Error> {
+        let stopped = || target.error(ErrorKind::Stopped(INTERRUPTED.to_owned()));
+        self.abort.run_until_cancelled(work).await.ok_or_else(stopped)
     }
 
     /// Whether the store has, under the intent, what was found before it; else the intent is closed.

@@ -1,5 +1,7 @@
 //! Changes that can be repeated: copies, deletions, properties, spaces.
 
+use tokio_util::sync::CancellationToken;
+
 use super::Audited;
 use super::begin::Target;
 use super::decide::Found;
@@ -46,7 +48,7 @@ impl<S: Store + ?Sized> Audited<S> {
             return Ok(());
         }
         let why = format!("the space {space} is reserved for queuekeeper itself; use another one");
-        Err(target.error(ErrorKind::Refused(why)))
+        Err(target.error(ErrorKind::Reserved(why)))
     }
 
     /// The caller's condition; without one, that the item is as it was found, where the store can hold to it.
@@ -68,6 +70,7 @@ impl<S: Store + ?Sized> Audited<S> {
         if_match: Option<&EntityTag>,
         to: &Item,
         condition: &Condition,
+        abort: &CancellationToken,
     ) -> Result<Written, Error> {
         let target = &self.target(Operation::Copy, &to.space, Some(&to.key));
         self.check_reserved(target)?;
@@ -86,7 +89,7 @@ impl<S: Store + ?Sized> Audited<S> {
             };
             let opened = self.open(target, false, make).await?.expect("content can always be copied");
             let condition = self.condition(condition, &opened.found);
-            let copied = opened.lease.hold(None, self.store.copy(from, if_match, to, &condition)).await;
+            let copied = opened.lease.hold(None, self.store.copy_until(from, if_match, to, &condition, abort)).await;
             let copied = copied.unwrap_or_else(|why| Err(target.error(ErrorKind::Unknown(why))));
             let done = copied.map(|written| Done::with_content(Change::Copy, written));
             self.close(target, &opened, done).await

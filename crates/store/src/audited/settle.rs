@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::Audited;
 use super::backoff::Backoff;
@@ -12,6 +12,9 @@ use crate::audit::{Change, Settlement, SinkError};
 use crate::digest::Digests;
 use crate::error::{Error, ErrorKind};
 use crate::store::{EntityTag, Store, Written};
+
+/// How long the look may take that an interrupted change ends with.
+const LAST_LOOK: Duration = Duration::from_secs(2);
 
 /// What was changed, in the form that is recorded.
 pub(super) struct Done {
@@ -72,11 +75,18 @@ impl<S: Store + ?Sized> Audited<S> {
     /// Finds out whether an operation without an answer was done. `None` where that is not known yet: what was sent may
     /// still happen. Then the intent is left to the end of its lease, after which nothing of it happens any more.
     async fn find_out(&self, lease: &Lease) -> Option<Done> {
-        let until = Instant::now() + self.timing.patience;
+        // Of a change that was interrupted, one look has to do.
+        let patience = if self.abort.is_cancelled() { Duration::ZERO } else { self.timing.patience };
+        let until = Instant::now() + patience;
         let mut backoff = Backoff::new();
         loop {
             let intent = lease.intent().await;
-            match self.decide(&intent).await {
+            let decided = if self.abort.is_cancelled() {
+                timeout(LAST_LOOK, self.decide(&intent)).await.ok()?
+            } else {
+                self.decide(&intent).await
+            };
+            match decided {
                 Ok(Settlement::Done { change, etag, size, digests }) => {
                     return Some(Done { change, etag, size, digests });
                 }

@@ -18,7 +18,7 @@ use super::tree::{Tree, Way, sync};
 use crate::digest::Digests;
 use crate::error::{Error, ErrorKind, Operation};
 use crate::name::{SpaceName, StoreName};
-use crate::store::{Condition, EntityTag, Item, Properties, UserProperties};
+use crate::store::{Condition, EntityTag, INTERRUPTED, Item, Properties, UserProperties};
 
 /// Where everything lies that is not content. No space has such a name.
 const OWN: &str = ".queuekeeper";
@@ -201,7 +201,7 @@ impl Core {
                 Err(error) => return Err(error.into()),
             };
             if abort.is_cancelled() {
-                return Err(ErrorKind::Stopped("it was given up".to_owned()));
+                return Err(ErrorKind::Stopped(INTERRUPTED.to_owned()));
             }
             if let Some(record) = pending.record.as_ref().filter(|record| record.path().exists()) {
                 directories.push(records.place(&item.key, &pending.etag, record.path())?.into());
@@ -345,7 +345,7 @@ fn mode(mode: u32) -> fs::Permissions {
     std::os::unix::fs::PermissionsExt::from_mode(mode)
 }
 
-/// A new file for content. Who may read it once it has appeared is for the user's mask.
+/// A new file for content or its record. Who may read it once it has appeared is for the user's mask.
 pub(super) fn temporary_file(directory: &Path) -> io::Result<NamedTempFile> {
     tempfile::Builder::new().permissions(mode(0o666)).tempfile_in(directory)
 }

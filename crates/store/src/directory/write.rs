@@ -13,7 +13,7 @@ use super::record::Record;
 use crate::digest::{Digests, Hashers};
 use crate::error::ErrorKind;
 use crate::key::Key;
-use crate::store::{Chunks, Put};
+use crate::store::{Chunks, INTERRUPTED, Put};
 
 /// How much is written at a time, in bytes; so much is digested at the same time, and so much read ahead.
 const BATCH: usize = 1 << 20;
@@ -95,7 +95,7 @@ async fn next(content: &mut Chunks, put: &Put, so_far: u64) -> Result<Batch, Err
         }
         Ok::<_, ErrorKind>(batch)
     };
-    let stopped = || ErrorKind::Stopped("it was given up".to_owned());
+    let stopped = || ErrorKind::Stopped(INTERRUPTED.to_owned());
     let batch = put.abort.run_until_cancelled(gathering).await.ok_or_else(stopped)??;
     let found = so_far + batch.bytes as u64;
     match put.size {

@@ -14,7 +14,7 @@ use crate::s3::failure::Failure;
 use crate::s3::head::{Kept, check_user, quoted, tag, text};
 use crate::s3::place::Object;
 use crate::s3::{Inner, MEMORY_KIB, upload};
-use crate::store::{Chunks, Condition, EntityTag, Item, Properties, Put, UserProperties, Written};
+use crate::store::{Chunks, Condition, EntityTag, INTERRUPTED, Item, Properties, Put, UserProperties, Written};
 
 /// The smallest part, and the most content that is sent whole, in bytes.
 pub(super) const PART: usize = 8 * 1024 * 1024;
@@ -88,7 +88,7 @@ pub(super) async fn pass(put: &Put, size: u64, digests: &Digests) -> Result<(), 
 }
 
 pub(super) fn aborted() -> ErrorKind {
-    ErrorKind::Stopped("the caller ended it".to_owned())
+    ErrorKind::Stopped(INTERRUPTED.to_owned())
 }
 
 /// The digests that were expected or requested.

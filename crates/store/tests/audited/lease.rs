@@ -110,9 +110,11 @@ async fn a_caller_who_goes_away_leaves_the_intent_to_the_end_of_its_lease() {
     // Until then the item is busy, for a while that a caller may wait.
     let began = Instant::now();
     let error = setup.put("a", chunks(b"second"), Put::default()).await.expect_err("it is busy");
-    assert!(matches!(&error.kind, ErrorKind::Unavailable(_)) && began.elapsed() <= TIMING.patience);
-    let why = "another change of it is in progress; try again later; nothing was changed";
-    assert_eq!(error.to_string(), format!("store memory: put space/a: {why}"));
+    assert!(matches!(&error.kind, ErrorKind::Held(_)) && error.is_temporary() && began.elapsed() <= TIMING.patience);
+    let text = error.to_string();
+    assert!(text.starts_with("store memory: put space/a: a change of tester holds it (add, begun at 20"), "{text}");
+    let end = "and longer while its process works; try again then; nothing was changed";
+    assert!(text.contains(" UTC) until ") && text.ends_with(end), "{text}");
     // Other items are not.
     assert!(setup.put("b", chunks(b"content"), Put::default()).await.is_ok());
 
@@ -120,6 +122,23 @@ async fn a_caller_who_goes_away_leaves_the_intent_to_the_end_of_its_lease() {
     assert!(setup.put("a", chunks(b"second"), Put::default()).await.is_ok());
     assert_eq!((setup.sink.events().len(), setup.sink.open_intents()), (2, vec![]));
     assert_eq!(setup.store.uploads().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interrupted_change_waits_no_longer() {
+    let setup = setup_with_space();
+    assert!(setup.put("a", slow(100), Put::default()).now_or_never().is_none());
+    let abort = CancellationToken::new();
+    let other = another(&setup.store, &setup.sink).with_abort(abort.clone());
+    let interrupt = async {
+        sleep(Duration::from_secs(3)).await;
+        abort.cancel();
+    };
+    let began = Instant::now();
+    let item = item("a");
+    let (deleted, ()) = tokio::join!(other.put(&item, chunks(b"second"), Put::default()), interrupt);
+    assert!(matches!(deleted.map_err(|error| error.kind), Err(ErrorKind::Stopped(_))));
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

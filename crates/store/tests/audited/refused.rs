@@ -7,7 +7,7 @@ use super::setup::{another, chunks, item, setup, space};
 use crate::support::memory::Kind;
 
 fn is_refused<T>(result: Result<T, Error>) -> bool {
-    result.is_err_and(|error| matches!(error.kind, ErrorKind::Refused(_)))
+    result.is_err_and(|error| matches!(error.kind, ErrorKind::Reserved(_)))
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use queuekeeper_store::StoreName;
-use queuekeeper_store::audit::{AuditSink, Begun, Intent, Settlement, SinkError, Subject};
+use queuekeeper_store::audit::{AuditSink, Begun, Intent, Rival, Settlement, SinkError, Subject};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -111,7 +111,9 @@ impl AuditSink for MemorySink {
         let begin = |state: &mut State| {
             let now = Instant::now();
             match state.open.iter_mut().find(|(open, _)| open.subject == intent.subject) {
-                Some((_, until)) if *until > now => Ok(Begun::Busy(*until - now)),
+                Some((rival, until)) if *until > now => {
+                    Ok(Begun::Busy(Rival::new(rival.id, rival.user.clone(), rival.change, *until - now)))
+                }
                 Some(left) => Ok(Begun::Left(Box::new(take_over(left, lease)))),
                 None => {
                     state.open.push((intent.clone(), now + lease));
