@@ -4,6 +4,9 @@ mod chain;
 
 use std::fmt;
 
+use queuekeeper_store::Key;
+use queuekeeper_store::error::shortened;
+
 use crate::catalogue::Catalogue;
 use crate::counters::{Counter, Figures, read_figures};
 use crate::database::Session;
@@ -38,6 +41,13 @@ const MOST_FINDINGS: u32 = 20;
 
 const REBUILD: &str = "run queuekeeper catalogue rebuild";
 const RESTORE: &str = "restore a backup, and find out who changed the database";
+
+const SETTLE: &str = "change something in that store, as with queuekeeper store put: that looks at the store and records \
+                      what was done";
+
+/// A living process extends its lease long before the end.
+const LEFT: &str = "SELECT change, user_name, store, space, key FROM intents WHERE lease_end < {now}
+    ORDER BY lease_end LIMIT $1";
 
 /// The argument `$1` of each is the limit.
 const RULES: &[Rule] = &[
@@ -80,11 +90,6 @@ const RULES: &[Rule] = &[
             LIMIT $1",
         what: "the last event of a copy is not in the audit log, of the store",
         remedy: RESTORE,
-    },
-    Rule {
-        sql: "SELECT store FROM intents WHERE lease_end < {now} - 86400000 LIMIT $1",
-        what: "a change was left unfinished for a day, in the store",
-        remedy: "change or check anything in that store; that resolves what was left",
     },
 ];
 
@@ -136,8 +141,22 @@ async fn check_in(session: &mut Session) -> Result<Vec<Finding>, Error> {
             findings.push(Finding { what: format!("{} {name}", rule.what), remedy: rule.remedy });
         }
     }
+    left(session, &mut findings).await?;
     chain::check(session, &mut findings).await?;
     Ok(findings)
+}
+
+/// Changes that processes left when they were killed, and that nothing has settled since.
+async fn left(session: &mut Session, findings: &mut Vec<Finding>) -> Result<(), Error> {
+    for row in session.rows(LEFT, values![MOST_FINDINGS]).await? {
+        let read = || Ok([row.get::<String>(0)?, row.get(1)?, row.get(2)?, row.get(3)?]);
+        let [change, user, store, space] = session.decode(read())?;
+        let key = session.decode(row.get::<Vec<u8>>(4))?;
+        let key = Key::new(key).map(|key| format!("/{}", shortened(&key.to_string()))).unwrap_or_default();
+        let what = format!("a change of a killed process is not settled: {change} of {store}/{space}{key} by {user}");
+        findings.push(Finding { what, remedy: SETTLE });
+    }
+    Ok(())
 }
 
 /// What SQLite finds in its own pages. (PostgreSQL has `pg_amcheck` and checksums.)

@@ -1,6 +1,8 @@
 //! What `check` finds when the database was changed by hand.
 
-use queuekeeper_store::audit::{AuditSink as _, Change};
+use std::time::Duration;
+
+use queuekeeper_store::audit::{AuditSink as _, Change, Settlement};
 
 use super::inventory::{files, version};
 use super::support::{LEASE, World, done, intent, on_both};
@@ -16,6 +18,22 @@ async fn fill(world: &World) {
         world.catalogue.record_version(&version("ark:/99999/a", number), files(3)).await.unwrap();
     }
     assert_eq!(world.catalogue.check().await.unwrap(), []);
+}
+
+on_both! {
+    async fn a_change_that_a_killed_process_left_is_found_until_it_is_settled(world: World) {
+        let catalogue = &world.catalogue;
+        let (dead, living) = (intent(b"a\xff"), intent(b"b"));
+        catalogue.begin(&dead, Duration::ZERO).await.unwrap();
+        catalogue.begin(&living, LEASE).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let findings = catalogue.check().await.unwrap();
+        let texts: Vec<_> = findings.iter().map(ToString::to_string).collect();
+        let what = "a change of a killed process is not settled: add of main/space-a/a\\xff by ada; change something";
+        assert!(texts.len() == 1 && texts[0].starts_with(what), "{texts:?}");
+        catalogue.settle(&dead, &Settlement::NotDone).await.unwrap();
+        assert_eq!(catalogue.check().await.unwrap(), []);
+    }
 }
 
 /// Changes, and what is said of each.
