@@ -52,7 +52,7 @@ impl Catalogue {
         self.id
     }
 
-    /// What errors call the database: the path of its file, or `postgres://HOST:PORT/DATABASE`.
+    /// What errors call the database: the path of its file, or `postgres://USER@HOST:PORT/DATABASE`.
     #[must_use]
     pub fn place(&self) -> &str {
         self.database.place()

@@ -9,7 +9,7 @@ use sqlx::error::DatabaseError;
 #[derive(Debug, thiserror::Error)]
 #[error("catalogue {place}: {kind}")]
 pub struct Error {
-    /// Which database: the path of its file, or `postgres://HOST:PORT/DATABASE`; never with a password.
+    /// Which database: the path of its file, or `postgres://USER@HOST:PORT/DATABASE`; never with a password.
     pub place: Arc<str>,
     /// Why.
     #[source]
@@ -60,6 +60,14 @@ pub enum ErrorKind {
     /// The server refuses user or password.
     #[error("access denied: {0}; check the user name and the password")]
     Denied(String),
+    /// The user of the URL lacks a privilege.
+    #[error("{text}; the user in its URL needs the privilege: {grant}")]
+    Privilege {
+        /// The server's words.
+        text: String,
+        /// What to grant.
+        grant: &'static str,
+    },
     /// A transaction was ended in favour of another one.
     #[error("ended in favour of another transaction ({0}); try again")]
     Conflict(String),
@@ -123,6 +131,7 @@ impl ErrorKind {
             13 => Self::Full,
             11 | 26 => Self::Corrupt(text),
             14 => Self::Open(text),
+            10 => Self::Database(format!("{text}; check the disk, its space, and the limit of file sizes")),
             _ => Self::Database(text),
         }
     }
@@ -132,7 +141,8 @@ impl ErrorKind {
         let code = error.code().unwrap_or_default();
         let text = one_line(error.message());
         match &*code {
-            "28000" | "28P01" | "42501" => Self::Denied(text),
+            "28000" | "28P01" => Self::Denied(text),
+            "42501" => Self::Privilege { grant: missing_grant(&text), text },
             "3D000" => Self::Open(text),
             "53100" => Self::Full,
             "25006" => Self::ReadOnly,
@@ -144,6 +154,20 @@ impl ErrorKind {
             _ if code.starts_with("08") => Self::Away(text),
             _ => Self::Database(text),
         }
+    }
+}
+
+/// What to grant, by the kind of what a server refuses access to.
+fn missing_grant(text: &str) -> &'static str {
+    if text.contains("for schema") {
+        "GRANT USAGE, CREATE ON SCHEMA public TO it, or ALTER SCHEMA public OWNER TO it"
+    } else if text.contains("for database") {
+        "GRANT CONNECT, CREATE ON DATABASE to it"
+    } else if text.contains("must be owner") {
+        "ALTER TABLE .. OWNER TO it, since it changes the schema"
+    } else {
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO it, and USAGE ON ALL SEQUENCES, or make it \
+         the owner of all tables"
     }
 }
 

@@ -68,6 +68,7 @@ fn place(options: &PgConnectOptions) -> Arc<str> {
         Some(socket) => socket.display().to_string(),
         None => options.get_host().to_owned(),
     };
-    let database = options.get_database().unwrap_or(options.get_username());
-    format!("postgres://{host}:{}/{database}", options.get_port()).into()
+    let user = options.get_username();
+    let database = options.get_database().unwrap_or(user);
+    format!("postgres://{user}@{host}:{}/{database}", options.get_port()).into()
 }

@@ -111,6 +111,19 @@ async fn a_wrong_password_or_address_is_one_line_without_the_password() {
     assert!(!shown.contains("correct"), "{shown}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_privilege_says_what_to_grant_to_whom() {
+    let url = new_postgres_url();
+    Catalogue::open(&url).await.unwrap().close().await;
+    look(&url, "CREATE ROLE librarian LOGIN PASSWORD 'librarian'").await;
+    let database = url.rsplit_once('/').unwrap().1;
+    let reader = format!("postgres://librarian:librarian@127.0.0.1:{}/{database}", SERVER.port());
+    let error = Catalogue::open(&reader).await.unwrap_err().to_string();
+    assert!(error.starts_with("catalogue postgres://librarian@127.0.0.1:"), "{error}");
+    assert!(error.contains("permission denied for table queuekeeper_schema; the user in its URL needs"), "{error}");
+    assert!(error.contains("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES"), "{error}");
+}
+
 #[tokio::test]
 async fn a_file_in_a_directory_that_is_missing_or_a_directory_itself_cannot_be_opened() {
     let directory = tempfile::tempdir().unwrap();
