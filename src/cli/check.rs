@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
-use queuekeeper_store::StoreFamilies;
 use queuekeeper_store::store::Capabilities;
+use queuekeeper_store::{Error, Store, StoreFamilies};
 
 use super::exit::{CommandError, FAILED};
 use super::{UsageError, output};
@@ -113,7 +113,7 @@ async fn probe(path: &Path) -> anyhow::Result<u64> {
     for name in file.stores().names() {
         let Some(opened) = file.stores().open(name, &StoreFamilies::default()).await else { continue };
         let probed = match opened {
-            Ok(store) => store.probe().await,
+            Ok(store) => probe_store(&*store).await,
             Err(error) => Err(error),
         };
         match probed {
@@ -134,6 +134,15 @@ async fn probe(path: &Path) -> anyhow::Result<u64> {
         }
     }
     Ok(failed)
+}
+
+/// Probes a store, and removes the bucket that it made for that, or says that it cannot.
+async fn probe_store(store: &dyn Store) -> Result<Capabilities, Error> {
+    let probed = store.probe().await;
+    if let Err(error) = store.remove_probe_bucket().await {
+        output::note(&format!("a bucket was made for the probe and is still there; remove it: {error}"));
+    }
+    probed
 }
 
 /// Connects to a catalogue, and makes none.

@@ -65,6 +65,16 @@ impl Attempts {
         self.began = Instant::now();
     }
 
+    /// How long the attempts that are left take at most, if each takes so long.
+    #[must_use]
+    pub fn left(&self, each: Duration) -> Duration {
+        let failures = self.failures.max(1)..self.policy.attempts;
+        let all = failures.fold(Duration::ZERO, |all, failures| {
+            all.saturating_add(self.policy.wait(failures, 1.0)).saturating_add(each)
+        });
+        all.min(self.policy.within.saturating_sub(self.spent).saturating_add(each))
+    }
+
     /// The wait before the next attempt after one that failed; `None` where there is no other one. A wait that the store
     /// requests is kept, and ends the attempts where it leads beyond their time.
     pub fn after_failure(&mut self, requested: Option<Duration>) -> Option<Duration> {
@@ -123,6 +133,15 @@ mod tests {
         attempts.begin();
         tokio::time::advance(POLICY.within).await;
         assert_eq!(attempts.after_failure(None), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_left_is_bounded_by_the_attempts_and_by_their_time() {
+        let mut attempts = Attempts::new(POLICY);
+        assert_eq!(attempts.left(Duration::ZERO), Duration::from_secs(1 + 2 + 3));
+        assert_eq!(attempts.left(Duration::from_secs(9)), POLICY.within + Duration::from_secs(9));
+        while attempts.after_failure(None).is_some() {}
+        assert_eq!(attempts.left(Duration::from_secs(9)), Duration::ZERO);
     }
 
     #[tokio::test(start_paused = true)]

@@ -11,6 +11,7 @@
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
@@ -84,6 +85,9 @@ struct Inner {
     /// Spaces that were seen to exist, and when.
     known: Mutex<HashMap<SpaceName, Instant>>,
     found: OnceCell<Found>,
+    has_made_probe_bucket: AtomicBool,
+    /// Whether it was announced that the service does not answer.
+    is_announced: AtomicBool,
     /// Whether an entity tag that looks like an MD5 is one, once that was found out.
     tags_are_md5: OnceLock<bool>,
 }
@@ -124,6 +128,8 @@ impl S3Store {
             memory: Arc::new(Semaphore::new(MEMORY_KIB as usize)),
             known: Mutex::default(),
             found: OnceCell::new(),
+            has_made_probe_bucket: AtomicBool::new(false),
+            is_announced: AtomicBool::new(false),
             tags_are_md5: OnceLock::new(),
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -217,6 +223,16 @@ impl Store for S3Store {
     async fn probe(&self) -> Result<Capabilities, Error> {
         let inner = &self.inner;
         inner.capabilities().await.map_err(|kind| inner.error(Operation::Probe, &inner.place, kind))
+    }
+
+    async fn remove_probe_bucket(&self) -> Result<bool, Error> {
+        let inner = &self.inner;
+        if !inner.has_made_probe_bucket.swap(false, Ordering::Relaxed) {
+            return Ok(false);
+        }
+        let space = probe::space();
+        let bucket = inner.place.bucket(&space).unwrap_or_default();
+        inner.delete_space(&space).await.map_err(|kind| inner.error(Operation::DeleteSpace, &bucket, kind))
     }
 
     async fn sweep(&self, before: Timestamp) -> Result<u64, Error> {

@@ -1,10 +1,13 @@
 //! One request: its turn, its limit of time, its repetitions, and what is counted of it.
 
 use std::error::Error as StdError;
+use std::pin::pin;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
-use tokio::time::Instant;
+use jiff::Timestamp;
+use tokio::time::{Instant, timeout};
 
 use crate::error::Operation;
 use crate::limit::Turn;
@@ -15,6 +18,9 @@ use crate::s3::failure::{Failure, Repeat};
 
 /// The slowest connection that is waited for, in bytes a second.
 const SLOWEST: u64 = 32 * 1024;
+
+/// A wait for an answer that lasts this long is announced, once until an answer comes.
+const ANNOUNCED_AFTER: Duration = Duration::from_secs(2);
 
 /// How a request is made.
 #[derive(Clone, Copy, Debug)]
@@ -68,10 +74,12 @@ impl Inner {
         F: Future<Output = Result<T, SdkError<E>>> + Send,
     {
         let mut may_be_done = false;
+        let began = Instant::now();
         loop {
             let turn = self.limit.turn().await;
             attempts.begin();
-            let mut failure = match self.attempt(turn, call, &send).await {
+            let (more, attempt_began) = (attempts.left(call.limit), Instant::now());
+            let mut failure = match self.attempt(turn, call, more, &send).await {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure,
             };
@@ -82,6 +90,9 @@ impl Inner {
                 Repeat::Transient | Repeat::Busy => attempts.after_failure(failure.retry_after),
             };
             let Some(wait) = wait else { return Err(failure) };
+            if began.elapsed() + wait >= ANNOUNCED_AFTER {
+                self.announce(&failure.brief(), wait.max(attempts.left(attempt_began.elapsed())));
+            }
             tracing::debug!(
                 store = %self.name, operation = %call.operation, error = %failure.text, wait_ms = wait.as_millis(),
                 "repeating a request"
@@ -98,13 +109,27 @@ impl Inner {
         E: ProvideErrorMetadata + StdError + Send + Sync + 'static,
         F: Future<Output = Result<T, SdkError<E>>> + Send,
     {
-        self.attempt(self.limit.turn().await, call, &send).await
+        self.attempt(self.limit.turn().await, call, Duration::ZERO, &send).await
+    }
+
+    /// Says that the service has not answered yet, why, and how long it is tried at most.
+    fn announce(&self, why: &str, left: Duration) {
+        if self.is_announced.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let until = Timestamp::now().checked_add(left).unwrap_or(Timestamp::MAX).strftime("%H:%M:%S UTC");
+        tracing::warn!(
+            "store {}: no answer from {} yet{why}, trying again until {until}",
+            self.name,
+            self.target.endpoint
+        );
     }
 
     async fn attempt<T, E, F>(
         &self,
         turn: Turn,
         call: Call,
+        more: Duration,
         send: &(impl Fn() -> F + Send + Sync),
     ) -> Result<T, Failure>
     where
@@ -114,8 +139,19 @@ impl Inner {
     {
         let began = Instant::now();
         // The SDK's futures are large.
-        let failure = match tokio::time::timeout(call.limit, Box::pin(send())).await {
+        let mut request = pin!(timeout(call.limit, Box::pin(send())));
+        let is_quick = call.limit <= self.quick(call.operation).limit;
+        let answer = if !is_quick {
+            request.await
+        } else if let Ok(answer) = timeout(ANNOUNCED_AFTER, &mut request).await {
+            answer
+        } else {
+            self.announce("", call.limit.saturating_sub(ANNOUNCED_AFTER).saturating_add(more));
+            request.await
+        };
+        let failure = match answer {
             Ok(Ok(answer)) => {
+                self.is_announced.store(false, Ordering::Relaxed);
                 turn.succeeded();
                 self.metrics.request(call.operation, Outcome::Ok, began.elapsed());
                 return Ok(answer);

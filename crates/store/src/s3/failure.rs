@@ -58,6 +58,17 @@ impl Failure {
         Self::unanswered(text, true)
     }
 
+    /// Why no answer came, in a few words in brackets.
+    pub(super) fn brief(&self) -> String {
+        match self.status {
+            Some(status) => format!(" (status {status})"),
+            None if self.text.contains("refuses connections") => " (connection refused)".to_owned(),
+            None if self.text.contains("host name") => " (its host name is not found)".to_owned(),
+            None if self.text.starts_with("no answer came") => String::new(),
+            None => " (the connection failed)".to_owned(),
+        }
+    }
+
     fn unanswered(text: String, may_be_done: bool) -> Self {
         let (status, code, repeat) = (None, String::new(), Repeat::Transient);
         Self { status, code, text, repeat, may_be_done, retry_after: None, size: None }
@@ -96,7 +107,12 @@ impl Failure {
             return never(format!("no credentials: set credentials_file, or the variables of AWS's tools ({chain})"));
         }
         if has("invalid peer certificate") || has("unknownissuer") {
-            return never(format!("the certificate of {endpoint} is not trusted; set ca_file to its CA's ({chain})"));
+            let why = if has("causedasendentity") {
+                "is that of a CA; give the server one that the CA has issued, and set ca_file to the CA's"
+            } else {
+                "is not trusted; set ca_file to that of the CA which issued it, not to the server's own"
+            };
+            return never(format!("the certificate of {endpoint} {why} ({chain})"));
         }
         if has("invalidcontenttype") || has("corrupt message") || has("wrong version number") {
             return never(format!("{endpoint} speaks no TLS; use http:// or the port for https ({chain})"));
@@ -112,7 +128,13 @@ impl Failure {
             return Self::unanswered(format!("{endpoint} refuses connections; check its address and port"), false);
         }
         let was_sent = !has("error (connect)") && !has("connect timeout");
-        Self::unanswered(format!("the connection to {endpoint} failed: {chain}"), was_sent)
+        let has_broken_off = ["closed before message", "incomplete", "reset by peer", "eof", "close_notify"].map(has);
+        let hint = match has_broken_off.contains(&true) {
+            true if endpoint.starts_with("http://") => "; if that is its port for https, use https://",
+            true if endpoint.starts_with("https://") => "; if that is its port for http, use http://",
+            _ => "",
+        };
+        Self::unanswered(format!("the connection to {endpoint} failed: {chain}{hint}"), was_sent)
     }
 
     /// A request with an answer that is an error.
@@ -175,6 +197,7 @@ impl Failure {
             "InvalidBucketName" => {
                 format!("the service does not accept the name of the bucket of {place}; correct url")
             }
+            NO_S3 if is_wrong_scheme(raw) => format!("{endpoint} is a port for https; use https:// (status {status})"),
             NO_S3 => {
                 format!(
                     "{endpoint} answers with a web page (status {status}), so it is no S3 service; correct endpoint"
@@ -211,7 +234,7 @@ impl Failure {
             (Some(507), _) | (_, "QuotaExceeded" | "InsufficientStorage" | "XMinioStorageFull") => {
                 return ErrorKind::Full;
             }
-            (_, "KeyTooLongError" | "MetadataTooLarge" | "EntityTooLarge" | "NotImplemented") => {
+            (_, "KeyTooLongError" | "MetadataTooLarge" | "EntityTooLarge" | "NotImplemented" | "InvalidBucketName") => {
                 return ErrorKind::Unsupported(self.text);
             }
             _ => {}
@@ -257,6 +280,13 @@ fn region(raw: &HttpResponse) -> String {
         |name: &&str| name.len() <= 40 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     let named = raw.headers().get("x-amz-bucket-region").filter(is_plain);
     named.map(|name| format!(", which is {name}")).unwrap_or_default()
+}
+
+/// Whether a server says that it was spoken to without TLS, as nginx, Apache and Go's do.
+fn is_wrong_scheme(raw: &HttpResponse) -> bool {
+    let body = raw.body().bytes().unwrap_or_default();
+    let text = String::from_utf8_lossy(&body[..body.len().min(2000)]).to_ascii_lowercase();
+    raw.status().as_u16() == 400 && ["https port", "https server", "ssl-enabled"].iter().any(|part| text.contains(part))
 }
 
 /// Whether an answer is a page for people: S3's are XML, or empty.

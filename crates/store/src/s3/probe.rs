@@ -1,5 +1,6 @@
 //! What a service really does, found out with a few small objects in a space of their own.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use aws_sdk_s3::types::{BucketVersioningStatus, ObjectLockEnabled};
@@ -18,10 +19,7 @@ use crate::s3::head::{md5_of_tag, quoted};
 use crate::s3::place::Object;
 use crate::s3::put::Whole;
 use crate::s3::upload::{Completion, Part, Upload};
-use crate::store::{Capabilities, Condition, EntityTag, UserProperties};
-
-/// The space of the probes.
-const SPACE: &str = "x-queuekeeper-probe";
+use crate::store::{Capabilities, Condition, EntityTag, PROBE_SPACE, UserProperties};
 
 /// How long a probe waits for the first answer of a service.
 const REACHED_WITHIN: Duration = Duration::from_secs(10);
@@ -97,7 +95,7 @@ impl Inner {
     /// repetitions of its requests. Of what it answers, only a wrong clock counts: the SDK learns the service's time from
     /// that answer, and the requests that follow succeed.
     async fn reach(&self) -> Result<(), ErrorKind> {
-        let at = self.place.object(&probe_space(), &Key::new(b"reach".to_vec()).expect("a valid key"))?;
+        let at = self.place.object(&space(), &Key::new(b"reach".to_vec()).expect("a valid key"))?;
         let quick = self.quick(Operation::Probe);
         let call = Call { limit: quick.limit.min(REACHED_WITHIN), ..quick };
         let send = || self.client.get_object().bucket(&at.bucket).key(&at.key).send();
@@ -108,14 +106,15 @@ impl Inner {
     }
 
     async fn look(&self) -> Result<Found, ErrorKind> {
-        let space = probe_space();
+        let space = space();
         if self.place.shared_bucket().is_none() {
             let bucket = self.place.bucket(&space)?;
             let needed = |why: String| format!("the bucket {bucket} is needed for probes, and cannot be made: {why}");
-            self.create_space(&space).await.map_err(|kind| match kind {
+            let made = self.create_space(&space).await.map_err(|kind| match kind {
                 ErrorKind::Refused(why) => ErrorKind::Refused(needed(why)),
                 kind => kind,
             })?;
+            self.has_made_probe_bucket.fetch_or(made, Ordering::Relaxed);
         }
         let object = |name: String| self.place.object(&space, &Key::new(name.into_bytes()).expect("a valid key"));
         let id = Uuid::now_v7();
@@ -274,8 +273,8 @@ impl Inner {
     }
 }
 
-fn probe_space() -> SpaceName {
-    SPACE.parse().expect("a valid name")
+pub(super) fn space() -> SpaceName {
+    PROBE_SPACE.parse().expect("a valid name")
 }
 
 fn digests() -> Digests {

@@ -84,6 +84,9 @@ async fn an_endpoint_that_is_no_s3_or_not_there_says_so() {
     assert!(unknown.contains("the host name of http://no-such-host.invalid is not found"), "{unknown}");
 
     for answer in [
+        "HTTP/1.1 400 Bad Request\r\ncontent-type: text/html\r\ncontent-length: 57\r\nconnection: close\r\n\r\n\
+         <html>The plain HTTP request was sent to HTTPS port</html>",
+        "",
         "HTTP/1.1 404 Not Found\r\ncontent-type: text/html\r\ncontent-length: 20\r\nconnection: close\r\n\r\n<html>Oh no!</html>\n",
         "HTTP/1.1 200 OK\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: 20\r\nconnection: close\r\n\r\n<html>Welcome</html>",
     ] {
@@ -102,7 +105,12 @@ async fn an_endpoint_that_is_no_s3_or_not_there_says_so() {
             line = line(config) => line,
             () = serving => unreachable!("it serves for ever"),
         };
-        assert!(page.contains("so it is no S3 service; correct endpoint"), "{page}");
+        let expected = match answer {
+            "" => "if that is its port for https, use https://",
+            answer if answer.contains("HTTPS port") => "is a port for https; use https://",
+            _ => "so it is no S3 service; correct endpoint",
+        };
+        assert!(page.contains(expected), "{page}");
     }
 }
 

@@ -62,6 +62,30 @@ async fn each_space_may_have_a_bucket_of_its_own() {
 }
 
 #[tokio::test]
+async fn a_bucket_that_a_probe_made_can_be_removed_again() {
+    let server = S3Server::start(Settings::default()).await.unwrap();
+    let mut config = config(&server);
+    config.place = "s3://{space}-cold".parse().unwrap();
+    let probe = names(&["x-queuekeeper-probe"]);
+    let first = store(config.clone()).await;
+    first.probe().await.unwrap();
+    assert_eq!(first.spaces().await.unwrap(), probe);
+    // One that was there is not of this probe.
+    let second = store(config).await;
+    second.probe().await.unwrap();
+    assert!(!second.remove_probe_bucket().await.unwrap());
+    server.plant("x-queuekeeper-probe-cold", ["other"], b"x");
+    let kept = first.remove_probe_bucket().await.unwrap_err().to_string();
+    assert!(kept.contains("delete_space x-queuekeeper-probe-cold: the space is not empty"), "{kept}");
+    second.delete(&Item::new(probe[0].clone(), "other".parse().unwrap()), None).await.unwrap();
+    second.delete_space(&probe[0]).await.unwrap();
+    second.probe().await.unwrap();
+
+    let third = store(self::config(&server)).await;
+    assert!(!third.remove_probe_bucket().await.unwrap());
+}
+
+#[tokio::test]
 async fn a_probe_finds_what_the_service_does_and_leaves_nothing() {
     let fixture = Fixture::start_with(|config| config.storage_class = Some("GLACIER_IR".to_owned())).await;
     let capabilities = fixture.store.probe().await.unwrap();
