@@ -11,6 +11,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use jiff::{SignedDuration, Timestamp};
 use queuekeeper_store::store::{Condition, Put};
 use queuekeeper_store::{Algorithm, DirectoryStore, ErrorKind, SpaceName, Store};
+use tokio_util::sync::CancellationToken;
 
 #[path = "support/contract.rs"]
 mod contract;
@@ -81,6 +82,36 @@ async fn digests_are_of_the_content_that_is_there_and_of_no_other() {
     let failed = store.copy(&at, None, &item(&space, "b"), &Condition::None).await.unwrap_err();
     assert!(matches!(failed.kind, ErrorKind::Digest { .. }), "{failed}");
     assert!(store.head(&item(&space, "b")).await.unwrap().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_may_read_an_item_may_read_its_record() {
+    let top = tempfile::tempdir().unwrap();
+    let (store, space) = with_space(top.path()).await;
+    put(&store, &item(&space, "a"), b"a", Put { compute: vec![Algorithm::Sha256], ..Put::default() }).await.unwrap();
+    let records = top.path().join(".queuekeeper/records/objects");
+    let folder = fs::read_dir(records).unwrap().next().unwrap().unwrap().path();
+    let record = fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode();
+    assert_eq!(mode(&record), mode(&top.path().join("objects/a")));
+    fs::set_permissions(&record, fs::Permissions::from_mode(0o200)).unwrap();
+    if !rustix::process::geteuid().is_root() {
+        let failed = store.head(&item(&space, "a")).await.unwrap_err().to_string();
+        assert!(failed.contains(&record.display().to_string()), "{failed}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_is_ended_never_appears() {
+    let top = tempfile::tempdir().unwrap();
+    let (store, space) = with_space(top.path()).await;
+    let [from, to] = ["a", "b"].map(|key| item(&space, key));
+    put(&store, &from, b"a", Put::default()).await.unwrap();
+    let abort = CancellationToken::new();
+    abort.cancel();
+    let ended = store.copy_until(&from, None, &to, &Condition::None, &abort).await.unwrap_err();
+    assert!(matches!(ended.kind, ErrorKind::Stopped(_)), "{ended}");
+    assert!(store.head(&to).await.unwrap().is_none());
 }
 
 #[tokio::test(flavor = "multi_thread")]

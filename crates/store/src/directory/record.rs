@@ -11,8 +11,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 
+use super::core::temporary_file;
 use super::tree::sync;
 use crate::digest::{Algorithm, Digests, Hashers};
+use crate::error::ErrorKind;
 use crate::key::Key;
 use crate::store::{EntityTag, UserProperties};
 
@@ -61,7 +63,8 @@ impl Record {
         if self.digests.is_empty() && self.user == UserProperties::default() {
             return Ok(None);
         }
-        let mut file = NamedTempFile::new_in(temporary)?;
+        // Whoever may read the content may read its record.
+        let mut file = temporary_file(temporary)?;
         file.write_all(&serde_json::to_vec(self)?)?;
         file.as_file().sync_all()?;
         Ok(Some(file))
@@ -91,12 +94,18 @@ impl Records {
     }
 
     /// The record of an item in this state; an empty one where there is none.
-    pub(super) fn read(&self, key: &Key, etag: &EntityTag) -> io::Result<Record> {
+    pub(super) fn read(&self, key: &Key, etag: &EntityTag) -> Result<Record, ErrorKind> {
         let path = self.path(key, etag);
         let file = match File::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Record::default()),
-            Err(error) => return Err(error),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                let path = path.display();
+                return Err(ErrorKind::Refused(format!(
+                    "this user may read the item and not its record {path}, which has its digests; change the owner or mode of the record"
+                )));
+            }
+            Err(error) => return Err(error.into()),
         };
         let record = read(file)?;
         if record.is_none() {
