@@ -211,7 +211,12 @@ fn completed(command: clap::Command) -> clap::Command {
 
 fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let outcome = runtime.block_on(work);
+    let outcome = runtime.block_on(async {
+        // A file may reach the limit of its size (`ulimit -f`). Without a listener that ends the process; with one, the
+        // write fails, and says so.
+        let _too_large = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
+        work.await
+    });
     runtime.shutdown_timeout(THREADS_LIMIT);
     outcome
 }

@@ -34,7 +34,8 @@ Exit codes:
   2  wrong usage: a flag, a value or a named file is wrong, a confirmation is
      not possible, or a program is missing
   3  refused, and nothing was done: the state of the queue forbids it or has
-     changed, it was not confirmed, or it was interrupted before it started
+     changed, another change holds the item, it was not confirmed, or it was
+     interrupted before it started
   4  not found: there is no such job, batch, request, lock, collection or group
   5  unknown: the connection was lost, and it is not known whether all of it
      was done

@@ -25,6 +25,11 @@ impl Interrupts {
         Ok(Self { interrupted, waiting })
     }
 
+    /// What a signal cancels.
+    pub(super) fn token(&self) -> CancellationToken {
+        self.interrupted.clone()
+    }
+
     /// Whether a signal came.
     pub(super) fn is_interrupted(&self) -> bool {
         self.interrupted.is_cancelled()

@@ -11,6 +11,8 @@ mod list;
 mod open;
 mod path;
 mod put;
+mod read;
+mod recorded;
 mod report;
 mod verify;
 mod write;

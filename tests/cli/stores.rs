@@ -1,7 +1,9 @@
 //! Stores and the catalogue: content in, content out, and a record of it.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Stdio;
@@ -11,7 +13,7 @@ use queuekeeper_testkit::s3::{S3Server, Settings};
 use super::program::{queuekeeper, run};
 
 /// A directory with a configuration: a store in a directory, one in S3, and a catalogue.
-async fn configured(home: &Path) -> S3Server {
+pub(super) async fn configured(home: &Path) -> S3Server {
     let s3 = S3Server::start(Settings::default()).await.unwrap();
     s3.create_bucket("copies");
     fs::set_permissions(home, fs::Permissions::from_mode(0o700)).unwrap();
@@ -29,7 +31,7 @@ async fn configured(home: &Path) -> S3Server {
 }
 
 /// Runs `queuekeeper store` or `catalogue` with the configuration.
-async fn command(home: &Path, arguments: &str) -> super::program::Ran {
+pub(super) async fn command(home: &Path, arguments: &str) -> super::program::Ran {
     let file = home.join("config.yml");
     let words: Vec<_> = arguments.split(' ').chain(["--config.file", file.to_str().unwrap()]).collect();
     run(home, &words).await
@@ -48,7 +50,9 @@ async fn content_goes_in_and_comes_out_of_every_store_and_each_change_is_recorde
     command(home, "catalogue migrate").await.is(0, &["is up to date"]);
     for store in ["main", "replica"] {
         let put = |options: &str| format!("store put {file} {store}/space/a/b.txt {options}");
-        command(home, &put("-o json")).await.is(4, &[&format!("store {store}: "), "there is no such space"]);
+        command(home, &put("-o json"))
+            .await
+            .is(4, &[&format!("there is no space {store}/space; --create-space makes it")]);
         let wrong = format!("--create-space --digest sha256:{sha256}{sha256}");
         command(home, &put(&wrong)).await.is(1, &["sha256 is ", &format!("expected {sha256}{sha256}")]);
         let written = command(home, &put("--content-type text/plain -o json")).await.json();
@@ -63,7 +67,7 @@ async fn content_goes_in_and_comes_out_of_every_store_and_each_change_is_recorde
             .await
             .is(0, &["{\"items\": []}", "no item matches"]);
         let csv = command(home, &format!("store ls {store}/space/a -o csv")).await;
-        csv.is(0, &["key,size,modified,etag\na/b.txt,13,20"]);
+        csv.is(0, &["key,size,modified,etag,key_encoded\na/b.txt,13,20", ",a/b.txt\n"]);
 
         command(home, &format!("store get {store}/space/a/b.txt")).await.is(0, &["some content\n"]);
         let to = got.to_str().unwrap();
@@ -79,7 +83,9 @@ async fn content_goes_in_and_comes_out_of_every_store_and_each_change_is_recorde
     }
     command(home, "store cp main/space/a/b.txt replica/space/copy").await.is(0, &["sha512"]);
     command(home, "store cp replica/space/copy replica/space/copy/of/it").await.is(0, &["replica/space/copy/of/it"]);
-    command(home, "store cp replica/space/copy main/other/copy").await.is(4, &["there is no such space"]);
+    command(home, "store cp replica/space/copy main/other/copy")
+        .await
+        .is(4, &["there is no space main/other; --create-space makes it"]);
     command(home, "store cp replica/space/copy main/other/copy --create-space").await.is(0, &["main/other/copy"]);
     assert_eq!(fs::read(home.join("objects/other/copy")).unwrap(), b"some content\n");
 
@@ -89,7 +95,9 @@ async fn content_goes_in_and_comes_out_of_every_store_and_each_change_is_recorde
     fs::write(&path, "some c0ntent\n").unwrap();
     fs::File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
     command(home, "store verify main/other/copy").await.is(1, &["damaged", "the store keeps"]);
-    command(home, "store cp main/other/copy replica/space/bad").await.is(1, &["expected"]);
+    let why = "main/other/copy: damaged: ";
+    command(home, "store cp main/other/copy replica/space/bad").await.is(1, &[why, "the store keeps"]);
+    command(home, "store cp main/other/copy main/other/bad").await.is(1, &[why, "the store keeps"]);
     command(home, &format!("store get main/other/copy {}", got.display())).await.is(1, &["damaged"]);
     assert!(!got.exists() && !home.join("got.part").exists());
     command(home, "store ls replica/space").await.is(0, &["copy/of/it"]);
@@ -100,7 +108,7 @@ async fn content_goes_in_and_comes_out_of_every_store_and_each_change_is_recorde
     command(home, "store rm main/other/copy --yes").await.is(4, &["there is no item"]);
     command(home, "store rm main/other --yes").await.is(0, &["deleted main/other"]);
     command(home, "store ls main").await.is(0, &["space\n"]);
-    command(home, "store put - main/x-duracloud-admin/a --create-space").await.is(1, &["reserved"]);
+    command(home, "store put - main/x-duracloud-admin/a --create-space").await.is(3, &["reserved"]);
 
     command(home, "catalogue check").await.is(0, &["nothing is wrong"]);
     let backup = home.join("backup.db");
@@ -137,9 +145,12 @@ async fn streams_go_through_pipes_and_what_is_wrong_is_one_line_that_says_what_t
     command(home, "store ls gone").await.is(2, &["there is no store gone in ", "it has main, replica"]);
     command(home, "store ls a/../b").await.is(2, &["the space has an invalid name"]);
     command(home, "store get main").await.is(2, &["an item is named STORE/SPACE/KEY"]);
-    command(home, "store put /dev/null main/space/a --digest md5:12").await.is(2, &["md5 digest has 32 hexadecimal"]);
+    let long = "k".repeat(1020);
+    command(home, &format!("store put /dev/null replica/space/{long}")).await.is(2, &["at most 1024 bytes", "k…k"]);
+    command(home, "store put /dev/null main/space/a --digest md5:12").await.is(2, &["md5 digests have 32 hexadecimal"]);
     s3.stop().await;
-    command(home, "store ls replica").await.is(1, &["store replica: "]);
+    let away = command(home, "store ls replica").await;
+    away.is(1, &["store replica: no answer from http://127.0.0.1:", " yet (connection refused), trying again until "]);
     fs::write(home.join("keys"), "one line only\n").unwrap();
     command(home, "store ls main").await.is(2, &["config.yml, line 3: stores: replica: not a credentials file"]);
     fs::write(&file, format!("stores:\n  main: {{url: \"file://{}\"}}\n", home.join("objects").display())).unwrap();
@@ -178,5 +189,79 @@ async fn a_check_of_the_configuration_tries_each_store_with_probe() {
     assert!(!home.join("catalogue.db").exists());
     s3.stop().await;
     let failed = run(home, &["check-config", config, "--probe"]).await;
-    failed.is(1, &["store main: keeps ", "store replica: "]);
+    failed.is(1, &["store main: keeps ", "store replica: ", "1 store or catalogue cannot be used"]);
+    fs::write(home.join("catalogue.db"), "no database at all, but more than some bytes of text").unwrap();
+    let failed = run(home, &["check-config", config, "--probe"]).await;
+    failed.is(1, &["store main: keeps ", "catalogue.db: ", "restore it from a backup", "2 stores and catalogues"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_probe_removes_the_bucket_that_it_made_and_a_name_that_no_bucket_has_is_wrong_usage() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = directory.path();
+    let s3 = configured(home).await;
+    let file = home.join("config.yml");
+    let config = fs::read_to_string(&file).unwrap().replace("s3://copies/all", "s3://{space}-cold");
+    fs::write(&file, config).unwrap();
+    let probed = run(home, &["check-config", file.to_str().unwrap(), "--probe"]).await;
+    probed.is(0, &["store replica: keeps "]);
+    assert!(!probed.err.contains("remove it"), "{probed:?}");
+    assert_eq!((s3.count("CreateBucket"), s3.count("DeleteBucket")), (1, 1));
+    command(home, "store ls replica").await.is(0, &["replica has no spaces"]);
+    command(home, "store put /dev/null replica/a_b/key --create-space").await.is(2, &["a_b-cold"]);
+    s3.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn content_that_was_changed_around_the_program_is_reported_and_not_copied() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = directory.path();
+    let s3 = configured(home).await;
+    let content = home.join("content");
+    fs::write(&content, "some content\n").unwrap();
+    let put = format!("store put {} main/space/a --create-space", content.display());
+    command(home, &put).await.is(0, &[]);
+    command(home, "store cp main/space/a replica/space/a --create-space").await.is(0, &[]);
+    // Of another date, and of another size.
+    for changed in ["some c0ntent\n", "other content\n"] {
+        fs::write(home.join("objects/space/a"), changed).unwrap();
+        let verified = command(home, "store verify main/space/a -o json").await;
+        verified.is(1, &["\"result\": \"changed\"", "main/space/a: changed: ", ", which the catalogue has recorded"]);
+        for to in ["replica/space/b", "main/space/b"] {
+            let copied = command(home, &format!("store cp main/space/a {to}")).await;
+            copied.is(1, &["main/space/a: changed: ", "the catalogue has recorded"]);
+        }
+    }
+    command(home, "store ls replica/space/b").await.is(0, &["no item matches"]);
+    command(home, "store ls main/space/b").await.is(0, &["no item matches"]);
+    // The same content again, under another date: it is what was recorded.
+    fs::write(home.join("objects/space/a"), "some content\n").unwrap();
+    command(home, "store verify main/space/a").await.is(0, &["proven"]);
+    command(home, "store cp main/space/a main/space/b").await.is(0, &["main/space/b"]);
+    // What others brought is known to none.
+    fs::write(home.join("objects/space/brought"), "brought").unwrap();
+    command(home, "store verify main/space/brought").await.is(3, &["neither the store nor the catalogue"]);
+    s3.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_no_text_is_listed_reversibly() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = directory.path();
+    let s3 = configured(home).await;
+    let space = home.join("objects/space");
+    fs::create_dir(&space).unwrap();
+    for name in [&b"=1,\xff"[..], b"\\xff", b"-a\n"] {
+        fs::write(space.join(OsStr::from_bytes(name)), "").unwrap();
+    }
+    let listed = command(home, "store ls main/space -o json").await.json();
+    let encoded: Vec<_> = listed["items"].as_array().unwrap().iter().map(|item| &item["key_encoded"]).collect();
+    assert_eq!(encoded, ["%2Da%0A", "%3D1%2C%FF", "%5Cxff"], "{listed}");
+    let csv = command(home, "store ls main/space -o csv").await;
+    csv.is(0, &["etag,key_encoded\n", ",%2Da%0A\n", ",%3D1%2C%FF\n", ",%5Cxff\n"]);
+    command(home, "store ls main/space --limit 1").await.is(0, &["the first item; --all shows all of them"]);
+    let missing = command(home, "store ls main/none -o json").await;
+    missing.is(4, &["there is no such space"]);
+    assert_eq!(missing.out, "");
+    s3.stop().await;
 }

@@ -3,6 +3,11 @@
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
+
+/// What stands for itself in an encoded key.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
+
 /// The key of an item in a space: 1 to 1,024 bytes, compared as bytes.
 ///
 /// S3 keeps keys in UTF-8, a directory any bytes, so a key may be no text; it is shown with escapes then.
@@ -41,6 +46,14 @@ impl Key {
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
+    }
+
+    /// The key as ASCII, reversibly: bytes besides letters, digits and `-._~/` are percent-encoded (RFC 3986), and so is a
+    /// `-` at the beginning, which programs take for a flag and spreadsheets for a formula.
+    #[must_use]
+    pub fn encoded(&self) -> String {
+        let encoded = percent_encode(&self.0, PLAIN).to_string();
+        encoded.strip_prefix('-').map(|rest| format!("%2D{rest}")).unwrap_or(encoded)
     }
 
     /// The key as text, where it is.
@@ -87,6 +100,18 @@ impl fmt::Debug for Key {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_encoded_key_is_ascii_and_leads_back_to_its_bytes() {
+        let every: Vec<u8> = (0..=u8::MAX).collect();
+        for bytes in [&every[..], b"-1", b"=1+1", b"a%2Fb/../c d", "\u{e9}\u{202e}".as_bytes(), b"\\xff", b"\\n"] {
+            let encoded = Key::new(bytes).unwrap().encoded();
+            assert!(encoded.bytes().all(|byte| byte.is_ascii_graphic()), "{encoded}");
+            assert!(!encoded.starts_with(['-', '=', '+', '@']) && !encoded.contains([',', '"', '\\']), "{encoded}");
+            assert_eq!(percent_encoding::percent_decode_str(&encoded).collect::<Vec<u8>>(), bytes);
+        }
+        assert_eq!(Key::new(*b"a-b/c.txt").unwrap().encoded(), "a-b/c.txt");
+    }
 
     #[test]
     fn keys_are_compared_as_bytes_and_shown_on_one_line() {

@@ -48,7 +48,7 @@ impl DeleteArgs {
         let ask = async |what: String| if self.yes { Ok(()) } else { interrupts.confirm(&what).await };
         let deleted = if rest.is_empty() {
             ask(format!("Delete the space {store}/{space}, if it has no items?")).await?;
-            let writable = stores.write(&store).await?;
+            let writable = stores.write(&store, &interrupts).await?;
             let deleted = writable.store.delete_space(&space).await.map_err(|error| failed(&error));
             writable.close().await;
             if !deleted? {
@@ -59,14 +59,15 @@ impl DeleteArgs {
             let key = Key::new(rest).map_err(|error| UsageError::flag("STORE/SPACE[/KEY]", error))?;
             let path = ItemPath { store, item: Item::new(space, key) };
             let found = stores.read(&path.store).await?.head(&path.item).await.map_err(|error| failed(&error))?;
-            let found = found.ok_or_else(|| CommandError::new(NOT_FOUND, format!("there is no item {path}")))?;
+            let found =
+                found.ok_or_else(|| CommandError::new(NOT_FOUND, format!("there is no item {}", path.short())))?;
             if !self.yes {
                 let mut screen = Screen::beside();
                 ItemReport::found(&path, &found).show(&mut screen);
                 screen.print();
             }
             ask("Delete it?".to_owned()).await?;
-            let writable = stores.write(&path.store).await?;
+            let writable = stores.write(&path.store, &interrupts).await?;
             let deleted = writable.store.delete(&path.item, Some(&found.etag)).await.map_err(|error| failed(&error));
             writable.close().await;
             deleted?;

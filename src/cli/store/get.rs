@@ -13,6 +13,8 @@ use queuekeeper_store::{Algorithm, Digest, Hashers, Store};
 use super::ConfigArgs;
 use super::open::failed;
 use super::path::{ItemPath, StorePath};
+use super::read::broken;
+use super::recorded::damaged;
 use super::report::ItemReport;
 use crate::cli::UsageError;
 use crate::cli::exit::{CommandError, FAILED, IN_PART, NOT_FOUND, REFUSED};
@@ -81,7 +83,8 @@ impl GetArgs {
             };
         }
         let found = store.head(&self.item.item).await.map_err(|error| failed(&error))?;
-        let found = found.ok_or_else(|| CommandError::new(NOT_FOUND, format!("there is no item {}", self.item)))?;
+        let found =
+            found.ok_or_else(|| CommandError::new(NOT_FOUND, format!("there is no item {}", self.item.short())))?;
         let part = Part::open(&self.file, &self.item, &found)
             .with_context(|| format!("cannot write beside {}", self.file.display()))?;
         let interrupts = Interrupts::listen()?;
@@ -108,7 +111,7 @@ impl GetArgs {
         let transfer = Transfer::start(&format!("reading {}", self.item), Some(properties.size));
         let mut chunks = transfer.watch(chunks);
         let mut out = std::io::stdout();
-        while let Some(chunk) = chunks.try_next().await.map_err(|error| self.broken(&error))? {
+        while let Some(chunk) = chunks.try_next().await.map_err(|error| broken(&self.item, &error))? {
             hashers.update(&chunk);
             out.write_all(&chunk)?;
         }
@@ -128,7 +131,7 @@ impl GetArgs {
                 store.get(&self.item.item, range, Some(&found.etag)).await.map_err(|error| failed(&error))?;
             let transfer = Transfer::start(&format!("reading {}", self.item), Some(found.size - there));
             let mut chunks = transfer.watch(chunks);
-            while let Some(chunk) = chunks.try_next().await.map_err(|error| self.broken(&error))? {
+            while let Some(chunk) = chunks.try_next().await.map_err(|error| broken(&self.item, &error))? {
                 part.hashers.update(&chunk);
                 part.file.write_all(&chunk).with_context(|| format!("cannot write {}", part.path.display()))?;
             }
@@ -153,20 +156,13 @@ impl GetArgs {
 
     fn compare(&self, found: &Properties, hashers: Hashers) -> anyhow::Result<()> {
         if hashers.bytes() != found.size {
-            let why = format!("{}: {} bytes were read, not {}", self.item, hashers.bytes(), found.size);
+            let why = format!("{}: {} bytes were read, not {}", self.item.short(), hashers.bytes(), found.size);
             return Err(CommandError::new(FAILED, why).into());
         }
         match found.checksums.difference(&hashers.finish()) {
             None => Ok(()),
-            Some((kept, read)) => {
-                let why = format!("{}: damaged: {} is {read}, the store keeps {kept}", self.item, kept.algorithm());
-                Err(CommandError::new(FAILED, why).into())
-            }
+            Some((kept, read)) => Err(damaged(&self.item, kept, read).into()),
         }
-    }
-
-    fn broken(&self, error: &std::io::Error) -> CommandError {
-        CommandError::new(FAILED, format!("{}: it cannot be read to its end: {error}", self.item))
     }
 }
 

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use super::ConfigArgs;
 use super::open::failed;
-use super::path::StorePath;
+use super::path::{self, StorePath};
 use super::report;
 use crate::cli::output::{self, OutputArgs};
 use crate::cli::words::count;
@@ -19,6 +19,9 @@ use crate::mirror::words::counted;
 use crate::views::csv::Columns;
 
 /// List the spaces of a store, or the items of a space, by key
+///
+/// A key need not be text. In JSON and CSV, `key` is made to be read, with escapes where it does not show; `key_encoded`
+/// is the key itself, percent-encoded: decoding it gives its bytes.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ListArgs {
     /// A store, a space, or the beginning of keys in it
@@ -29,8 +32,8 @@ pub(super) struct ListArgs {
     output: OutputArgs,
 
     /// Show only items with keys above this one
-    #[arg(long, value_name = "KEY")]
-    after: Option<String>,
+    #[arg(long, value_name = "KEY", value_parser = path::key_parser())]
+    after: Option<Key>,
 
     /// Show so many items at most
     #[arg(long, value_name = "N", default_value_t = 1000, conflicts_with = "all")]
@@ -51,6 +54,7 @@ struct Row {
     size: u64,
     modified: jiff::Timestamp,
     etag: Option<String>,
+    key_encoded: String,
 }
 
 impl ListArgs {
@@ -85,19 +89,21 @@ impl ListArgs {
 
     /// Writes each item as it comes: a space may have any number.
     async fn items(&self, store: &dyn Store, space: &SpaceName) -> anyhow::Result<()> {
-        let after = self.after.as_deref().map(str::parse::<Key>).transpose();
-        let after = after.map_err(|error| crate::cli::UsageError::flag("--after", error))?;
-        let mut listing = store.list(space, &self.path.rest, after.as_ref());
+        let mut listing = store.list(space, &self.path.rest, self.after.as_ref());
+        // What fails at once fails before anything is written.
+        let mut next = listing.try_next().await.map_err(|error| failed(&error))?;
         let mut out = Rows::begin(self.output)?;
         let mut shown = 0;
-        while let Some(item) = listing.try_next().await.map_err(|error| failed(&error))? {
+        while let Some(item) = next {
             if !self.all && shown == self.limit {
                 out.end()?;
-                output::note(&format!("the first {}; --all shows all of them", counted(shown, "item", "items")));
+                let first = if shown == 1 { "item".to_owned() } else { counted(shown, "item", "items") };
+                output::note(&format!("the first {first}; --all shows all of them"));
                 return Ok(());
             }
             out.row(&item)?;
             shown += 1;
+            next = listing.try_next().await.map_err(|error| failed(&error))?;
         }
         out.end()?;
         if shown == 0 {
@@ -137,6 +143,7 @@ impl Rows {
             size: item.size,
             modified: item.modified,
             etag: item.etag.as_ref().map(|etag| etag.0.clone()),
+            key_encoded: item.key.encoded(),
         };
         if self.output.is_json() {
             self.out.write_all(if self.is_first { b"\n  " } else { b",\n  " })?;

@@ -10,7 +10,9 @@ use queuekeeper_store::{Audited, Error, ErrorKind, Store, StoreFamilies, StoreNa
 use super::ConfigArgs;
 use crate::cli::UsageError;
 use crate::cli::actor::actor;
-use crate::cli::exit::{CommandError, FAILED, NOT_FOUND, REFUSED, UNKNOWN};
+use crate::cli::exit::{BAD_USAGE, CommandError, FAILED, NOT_FOUND, REFUSED, UNKNOWN};
+use crate::cli::output::note;
+use crate::cli::prompt::Interrupts;
 use crate::config::ConfigFile;
 
 /// A temporary file, or an upload, that has not been written to for so long is of a process that was killed.
@@ -24,7 +26,7 @@ pub(super) struct Stores {
 /// A store that may be changed, and the catalogue that records it.
 pub(super) struct Writable {
     pub(super) store: Arc<dyn Store>,
-    catalogue: Catalogue,
+    pub(super) catalogue: Catalogue,
 }
 
 impl ConfigArgs {
@@ -49,8 +51,12 @@ impl Stores {
         Ok(opened.map_err(|error| failed(&error))?)
     }
 
-    /// A store, to change it.
-    pub(super) async fn write(&self, name: &StoreName) -> anyhow::Result<Writable> {
+    /// A store, to change it. A signal ends it, and what it waits for.
+    pub(super) async fn write(&self, name: &StoreName, interrupts: &Interrupts) -> anyhow::Result<Writable> {
+        interrupts.unless(Box::pin(self.open_to_write(name, interrupts))).await?
+    }
+
+    async fn open_to_write(&self, name: &StoreName, interrupts: &Interrupts) -> anyhow::Result<Writable> {
         let store = self.read(name).await?;
         let catalogue = self.catalogue().await?;
         // Which conditions hold decides how a change is kept from overwriting another one.
@@ -60,11 +66,24 @@ impl Stores {
             probed => probed.map_err(|error| failed(&error))?,
         };
         let audited = Audited::new(store, &capabilities, Arc::new(catalogue.clone()), actor().name);
+        let audited = audited.with_abort(interrupts.token());
         audited.resolve_left().await.map_err(|error| CommandError::new(FAILED, error.to_string()))?;
         if let Err(error) = audited.sweep(Timestamp::now() - LEFT_AFTER).await {
             tracing::warn!(store = %name, "cannot remove what killed processes have left: {error}");
         }
         Ok(Writable { store: Arc::new(audited), catalogue })
+    }
+
+    /// The catalogue, to read from it: `None` where there is none, or it cannot be opened, which is noted.
+    pub(super) async fn known(&self) -> Option<Catalogue> {
+        let url = self.file.stores().catalogue().filter(|url| url.missing().is_none())?;
+        match Catalogue::open(url.expose()).await {
+            Ok(catalogue) => Some(catalogue),
+            Err(error) => {
+                note(&format!("{error}; the content is compared with the store's checksums alone"));
+                None
+            }
+        }
     }
 
     /// The catalogue.
@@ -89,7 +108,12 @@ impl Writable {
 pub(super) fn failed(error: &Error) -> CommandError {
     let code = match error.kind {
         ErrorKind::NotFound | ErrorKind::NoSpace => NOT_FOUND,
-        ErrorKind::Precondition | ErrorKind::NotEmpty | ErrorKind::Stopped(_) => REFUSED,
+        ErrorKind::Unsupported(_) => BAD_USAGE,
+        ErrorKind::Precondition
+        | ErrorKind::NotEmpty
+        | ErrorKind::Stopped(_)
+        | ErrorKind::Reserved(_)
+        | ErrorKind::Held(_) => REFUSED,
         ErrorKind::Unknown(_) => UNKNOWN,
         _ => FAILED,
     };

@@ -5,6 +5,7 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt as _;
 
 use clap::builder::{OsStringValueParser, TypedValueParser, ValueParser};
+use queuekeeper_store::error::shortened;
 use queuekeeper_store::{Item, Key, SpaceName, StoreName};
 
 /// A store, a space in it, or an item in that.
@@ -47,11 +48,23 @@ impl StorePath {
     }
 }
 
+/// How arguments are read that are keys.
+pub(super) fn key_parser() -> ValueParser {
+    OsStringValueParser::new().try_map(|text| Key::new(text.as_bytes())).into()
+}
+
 /// An item of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ItemPath {
     pub(super) store: StoreName,
     pub(super) item: Item,
+}
+
+impl ItemPath {
+    /// The name as errors have it.
+    pub(super) fn short(&self) -> String {
+        shortened(&self.to_string()).into_owned()
+    }
 }
 
 impl fmt::Display for ItemPath {

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::Args;
 use futures::StreamExt as _;
-use queuekeeper_store::Digest;
+use queuekeeper_store::digest::DigestError;
 use queuekeeper_store::store::{Chunks, Put, UserProperties};
+use queuekeeper_store::{Algorithm, Digest};
 use tokio::fs::File;
 use tokio_util::io::ReaderStream;
 
@@ -53,16 +54,19 @@ pub(super) struct PutArgs {
 
 fn digest(text: &str) -> Result<Digest, String> {
     let (algorithm, hex) = text.split_once(':').ok_or("a digest is ALGORITHM:HEX")?;
-    let algorithm = algorithm.parse().map_err(|error: queuekeeper_store::digest::DigestError| error.to_string())?;
-    Digest::from_hex(algorithm, hex).map_err(|error| error.to_string())
+    let algorithm: Algorithm = algorithm.parse().map_err(|error: DigestError| error.to_string())?;
+    Digest::from_hex(algorithm, hex).map_err(|error| match error {
+        DigestError::Form { algorithm, bytes } => format!("{algorithm} digests have {} hexadecimal digits", 2 * bytes),
+        error @ DigestError::Algorithm(_) => error.to_string(),
+    })
 }
 
 impl PutArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let (size, chunks) = source(&self.file).await?;
         let stores = self.config.stores()?;
-        let writable = stores.write(&self.to.store).await?;
         let interrupts = Interrupts::listen()?;
+        let writable = stores.write(&self.to.store, &interrupts).await?;
         self.write.prepare(&self.to, &writable).await?;
         let put = Put {
             size,

@@ -17,6 +17,8 @@ pub(super) struct ItemReport {
     space: String,
     /// With escapes where it is no text.
     key: String,
+    /// Percent-encoded.
+    key_encoded: String,
     size: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     modified: Option<Timestamp>,
@@ -46,6 +48,7 @@ impl ItemReport {
             store: path.store.to_string(),
             space: path.item.space.to_string(),
             key: text(&path.item.key),
+            key_encoded: path.item.key.encoded(),
             size,
             modified: None,
             etag: etag.to_owned(),

@@ -7,7 +7,7 @@ use queuekeeper_store::{Algorithm, Error, ErrorKind};
 use super::open::{Writable, failed};
 use super::path::ItemPath;
 use super::report::ItemReport;
-use crate::cli::exit::{CommandError, REFUSED};
+use crate::cli::exit::{CommandError, NOT_FOUND, REFUSED};
 use crate::cli::output::{OutputArgs, Transfer};
 use crate::cli::prompt::Interrupts;
 
@@ -45,18 +45,10 @@ impl WriteArgs {
         content: Chunks,
         put: Put,
     ) -> Result<Written, Error> {
-        let put = Put { condition: self.condition(), compute: vec![Algorithm::Sha256, Algorithm::Sha512], ..put };
-        let abort = put.abort.clone();
+        let (condition, compute) = (self.condition(), vec![Algorithm::Sha256, Algorithm::Sha512]);
+        let put = Put { condition, compute, abort: interrupts.token(), ..put };
         let transfer = Transfer::start(what, put.size);
-        let writing = writable.store.put(&to.item, transfer.watch(content), put);
-        tokio::pin!(writing);
-        tokio::select! {
-            written = &mut writing => written,
-            () = interrupts.wait() => {
-                abort.cancel();
-                writing.await
-            }
-        }
+        writable.store.put(&to.item, transfer.watch(content), put).await
     }
 
     /// Shows what was written, or why not.
@@ -68,7 +60,11 @@ impl WriteArgs {
     ) -> anyhow::Result<()> {
         let written = written.map_err(|error| match error.kind {
             ErrorKind::Precondition if !self.replace => {
-                CommandError::new(REFUSED, format!("{to} exists; --replace writes over it"))
+                CommandError::new(REFUSED, format!("{} exists; --replace writes over it", to.short()))
+            }
+            ErrorKind::NoSpace => {
+                let (store, space) = (&to.store, &to.item.space);
+                CommandError::new(NOT_FOUND, format!("there is no space {store}/{space}; --create-space makes it"))
             }
             _ => failed(&error),
         })?;

@@ -163,6 +163,11 @@ fn location(path: &Path, name: &StoreName, keys: StoreKeys, files: &mut Files) -
         if is_of_s3 {
             return Err(at(line, &"a directory has a url, and nothing else"));
         }
+        if !keys.url.value.starts_with("file:/") {
+            let whole =
+                "the url of a directory is file:///PATH, with the whole path from the root, as in file:///srv/objects";
+            return Err(at(line, &whole));
+        }
         let directory = Url::parse(&keys.url.value).ok().and_then(|url| url.to_file_path().ok());
         let directory = directory.ok_or_else(|| at(line, &"the url of a directory is file:///PATH"))?;
         return Ok(Location::Directory(directory));
@@ -308,7 +313,9 @@ catalogue: {url: \"postgres://keeper@db.example.edu/catalogue\", password_file: 
                 "stores:\n  main: {url: \"file://host/a\"}",
                 "line 2: stores: main: the url of a directory is file:///PATH",
             ),
-            ("stores: {main: {url: \"file:relative\", region: x}}", "a directory has a url, and nothing else"),
+            ("stores: {main: {url: \"file:///a\", region: x}}", "a directory has a url, and nothing else"),
+            ("stores: {main: {url: \"file:relative\"}}", "file:///PATH, with the whole path from the root"),
+            ("stores: {main: {url: \"file:./relative\"}}", "file:///PATH, with the whole path from the root"),
             ("stores: {main: {url: \"s3://a b\"}}", "invalid bucket"),
             ("stores: {main: {url: \"s3://AK:hunter2@bucket\"}}", "they are for credentials_file"),
             ("stores: {main: {url: \"s3://AK:hun/ter2@bucket\"}}", "they are for credentials_file"),

@@ -1,0 +1,57 @@
+//! What the catalogue has recorded of an item.
+
+use queuekeeper_catalogue::Catalogue;
+use queuekeeper_store::store::{EntityTag, Properties};
+use queuekeeper_store::{Digest, Digests};
+
+use super::path::ItemPath;
+use crate::cli::exit::{CommandError, FAILED};
+
+/// The state of an item after its last recorded change.
+pub(super) struct Recorded {
+    pub(super) digests: Digests,
+    size: u64,
+    etag: Option<EntityTag>,
+}
+
+impl Recorded {
+    /// What is recorded of an item; `None` where nothing is, or that it was deleted.
+    pub(super) async fn of(catalogue: &Catalogue, path: &ItemPath) -> Result<Option<Self>, CommandError> {
+        let copy = catalogue.copy(&path.store, &path.item).await;
+        let copy = copy.map_err(|error| CommandError::new(FAILED, error.to_string()))?;
+        let copy = copy.filter(|copy| !copy.is_deleted);
+        Ok(copy.map(|copy| Self { digests: copy.digests, size: copy.size, etag: copy.etag }))
+    }
+
+    /// Whether the store has another state of the item than the recorded one.
+    pub(super) fn is_other_than(&self, found: &Properties) -> bool {
+        self.etag.as_ref() != Some(&found.etag)
+    }
+
+    /// How content differs from what was recorded, if it does, as far as these digests of it show.
+    pub(super) fn difference(&self, path: &ItemPath, size: u64, digests: &Digests) -> Option<CommandError> {
+        match self.digests.difference(digests) {
+            Some((recorded, found)) => Some(changed(path, recorded, found)),
+            None if self.size != size => {
+                let why = format!("{}: changed: {size} bytes, the catalogue has recorded {}", path.short(), self.size);
+                Some(CommandError::new(FAILED, why))
+            }
+            None => None,
+        }
+    }
+}
+
+/// Content that is not what the catalogue has recorded.
+pub(super) fn changed(path: &ItemPath, recorded: &Digest, found: &Digest) -> CommandError {
+    let (path, algorithm) = (path.short(), recorded.algorithm());
+    CommandError::new(
+        FAILED,
+        format!("{path}: changed: {algorithm} is {found}, expected {recorded}, which the catalogue has recorded"),
+    )
+}
+
+/// Content that is not what its store wrote.
+pub(super) fn damaged(path: &ItemPath, kept: &Digest, found: &Digest) -> CommandError {
+    let (path, algorithm) = (path.short(), kept.algorithm());
+    CommandError::new(FAILED, format!("{path}: damaged: {algorithm} is {found}, the store keeps {kept}"))
+}
