@@ -3,7 +3,7 @@
 //! Handlers are thin: they take a view from the mirror and render it. None of them sends a request to ZooKeeper.
 //!
 //! Each module names only those below it (`.ci/layers` checks that): this one assembles `events` and `errors`, `pages`,
-//! `api`, the small handlers (`health`, `scrape`, `dashboards`, `assets`, `icons`), `actions`, `state`, `reload`, `http`,
+//! `api`, `probes`, the small handlers (`health`, `scrape`, `dashboards`, `assets`, `icons`), `actions`, `state`, `reload`, `http`,
 //! `routes`.
 
 use std::sync::Arc;
@@ -41,9 +41,9 @@ mod events;
 pub mod health;
 mod http;
 mod icons;
-pub mod ingest;
 mod links;
 pub mod pages;
+pub mod probes;
 mod reload;
 mod routes;
 mod scrape;

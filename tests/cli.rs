@@ -14,6 +14,7 @@ mod cli {
     mod program;
     mod prompts;
     mod rules;
+    mod standalone;
     mod status;
     mod stores;
     mod watch;

@@ -11,7 +11,7 @@ use queuekeeper_ingest::deposit::{NewDeposit, Receipt};
 use queuekeeper_ingest::directory::WorkingStorage;
 use queuekeeper_ingest::kind::DepositType;
 use queuekeeper_ingest::url::ContentUrl;
-use queuekeeper_queue::id::{BatchId, JobId};
+use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_queue::{BatchReport, Queue};
 use queuekeeper_store::Digest;
@@ -137,7 +137,7 @@ impl SubmitArgs {
         self.print(&receipt, report.as_ref(), &arks)?;
         match report {
             Some((BatchState::Failed, report)) => {
-                let why = first_failure(&queue, &report).await;
+                let why = first_failure(&queue, receipt.batch, &report).await?;
                 Err(CommandError::new(FAILED, why).into())
             }
             _ => Ok(()),
@@ -250,16 +250,16 @@ async fn arks(queue: &Queue, report: &BatchReport) -> anyhow::Result<Vec<String>
     Ok(arks)
 }
 
-/// What the batch, or its first failed job, failed by.
-async fn first_failure(queue: &Queue, report: &BatchReport) -> String {
-    let Some(id) = report.failed.first() else { return "the batch failed; see its page".to_owned() };
-    let message = |id: JobId| async move {
-        let job = queue.load_job(id).await.ok()?;
-        Some(job.status().value.message.into_owned())
+/// What the first failed job failed by, or the batch itself where it came to no jobs.
+async fn first_failure(queue: &Queue, batch: BatchId, report: &BatchReport) -> anyhow::Result<String> {
+    let Some(id) = report.failed.first() else {
+        let loaded = queue.load_batch(batch).await?;
+        return Ok(format!("{batch} failed: {}", loaded.message()));
     };
-    let why = message(*id).await.unwrap_or_default();
-    match report.failed.len() {
+    let job = queue.load_job(*id).await?;
+    let why = job.status().value.message.into_owned();
+    Ok(match report.failed.len() {
         1 => format!("{id} failed: {why}"),
         more => format!("{more} jobs failed, the first, {id}: {why}"),
-    }
+    })
 }

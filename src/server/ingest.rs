@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use anyhow::Context as _;
 use queuekeeper_catalogue::Catalogue;
@@ -69,8 +70,12 @@ pub async fn ingest(ingest: Ingest, listeners: Vec<TcpListener>, shutdown: &Canc
     let mut tasks = Tasks::new(shutdown);
     spawn_daemons(&mut tasks, &ingest, &services);
     let probed = Arc::clone(&services);
+    let is_ready = move || {
+        let is_connected = probed.is_connected.load(Ordering::Relaxed);
+        if is_connected { Ok(()) } else { Err("not connected to ZooKeeper".to_owned()) }
+    };
     tasks.spawn("the web server", |shutdown| async move {
-        Ok(web::ingest::run(listeners, registry, probed, shutdown).await?)
+        Ok(web::probes::run(listeners, registry, is_ready, shutdown).await?)
     });
     let outcome = tasks.join().await;
     services.catalogue.close().await;

@@ -190,7 +190,7 @@ impl Services {
         let profiles = self.profiles.read();
         profiles.get(name).cloned().ok_or_else(|| {
             let known = crate::name::shown(name);
-            StepError::permanent(format_args!("there is no profile {known:?}; add it to the profiles, then resume"))
+            StepError::permanent(format_args!("there is no profile {known:?}; add its file to the profiles"))
         })
     }
 

@@ -144,6 +144,13 @@ impl Batch {
         Submission::decode(self.submission.as_deref().unwrap_or_default())
     }
 
+    /// What its status says besides the state; empty where that cannot be read.
+    #[must_use]
+    pub fn message(&self) -> String {
+        let data = self.status.as_ref().map(|(data, _)| data.as_slice()).unwrap_or_default();
+        ItemStatus::<BatchState>::decode(data).value.message.into_owned()
+    }
+
     /// Checks that the daemons can read its submission. They do without one.
     pub(super) fn check_submission(&self) -> Result<(), Malformed> {
         self.submission.as_deref().map_or(Ok(()), |data| record::refused(data, self.submitted().malformed))

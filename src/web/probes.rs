@@ -1,8 +1,7 @@
-//! The metrics and probes of a process that runs daemons and serves no queue.
+//! The metrics and probes of a process without a status page.
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use axum::Router;
 use axum::extract::State as FromState;
@@ -10,34 +9,34 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use axum::routing::get;
 use prometheus_client::registry::Registry;
-use queuekeeper_ingest::step::Services;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::routes::{HEALTHY, READY};
 use super::{health, scrape};
 
 #[derive(Clone)]
 struct Probed {
     registry: Arc<Registry>,
-    services: Arc<Services>,
+    is_ready: Arc<dyn Fn() -> Result<(), String> + Send + Sync>,
 }
 
-/// Serves them until `shutdown`.
+/// Serves `/metrics`, `/-/healthy` and `/-/ready` until `shutdown`; `is_ready` gives the reason where it is not.
 ///
 /// # Errors
 /// When a listener fails.
 pub async fn run(
     listeners: Vec<TcpListener>,
     registry: Registry,
-    services: Arc<Services>,
+    is_ready: impl Fn() -> Result<(), String> + Send + Sync + 'static,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
     let routes = Router::new()
         .route("/metrics", get(metrics))
-        .route("/-/healthy", get(health::healthy))
-        .route("/-/ready", get(ready))
-        .with_state(Probed { registry: Arc::new(registry), services });
+        .route(HEALTHY, get(health::healthy))
+        .route(READY, get(ready))
+        .with_state(Probed { registry: Arc::new(registry), is_ready: Arc::new(is_ready) });
     let mut serving = JoinSet::new();
     for listener in listeners {
         let (routes, shutdown) = (routes.clone(), shutdown.clone());
@@ -56,11 +55,10 @@ async fn metrics(FromState(probed): FromState<Probed>, headers: HeaderMap) -> Re
     scrape::exposition(&probed.registry, &headers)
 }
 
-/// `GET /-/ready`: the daemons have a session.
+/// `GET /-/ready`
 async fn ready(FromState(probed): FromState<Probed>) -> Response {
-    if probed.services.is_connected.load(Ordering::Relaxed) {
-        health::plain(StatusCode::OK, "ready\n".to_owned())
-    } else {
-        health::plain(StatusCode::SERVICE_UNAVAILABLE, "not ready: not connected to ZooKeeper\n".to_owned())
+    match (probed.is_ready)() {
+        Ok(()) => health::plain(StatusCode::OK, "ready\n".to_owned()),
+        Err(why) => health::plain(StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {why}\n")),
     }
 }

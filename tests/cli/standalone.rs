@@ -1,0 +1,128 @@
+//! A repository in one directory, as its owner runs it.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::Child;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::program::{queuekeeper, run};
+
+/// A running repository.
+struct Repository {
+    child: Child,
+    address: String,
+}
+
+impl Repository {
+    /// Starts one, and waits until it has said where its pages are.
+    fn start(data: &Path) -> Self {
+        let data = data.display().to_string();
+        let arguments = ["standalone", "--data", &data, "--web.listen-address", "127.0.0.1:0", "--log.level", "warn"];
+        let mut child = queuekeeper(Path::new("/nonexistent"), &arguments).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let pages = lines
+            .by_ref()
+            .map(Result::unwrap)
+            .find_map(|line| line.strip_prefix("Pages:").map(|rest| rest.trim().trim_end_matches('/').to_owned()));
+        let address = pages.unwrap_or_else(|| panic!("it ended: {:?}", child.wait_with_output_of_error()));
+        Self { child, address }
+    }
+
+    /// Ends it as a signal does, and waits for its end.
+    fn stop(mut self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+        let ended = self.child.wait().unwrap();
+        assert!(signal == Signal::KILL || ended.success(), "{ended}");
+    }
+}
+
+/// What a child wrote to standard error until its end.
+trait EndedChild {
+    fn wait_with_output_of_error(&mut self) -> String;
+}
+
+impl EndedChild for Child {
+    fn wait_with_output_of_error(&mut self) -> String {
+        let mut text = String::new();
+        if let Some(mut err) = self.stderr.take() {
+            let _ = std::io::Read::read_to_string(&mut err, &mut text);
+        }
+        let _ = self.wait();
+        text
+    }
+}
+
+async fn submit(data: &Path, more: &[&str]) -> super::program::Ran {
+    let data_text = data.display().to_string();
+    let arguments = [&["submit", "--data", &data_text, "--wait", "-o", "json"], more].concat();
+    run(data, &arguments).await
+}
+
+fn ark(receipt: &Value) -> String {
+    assert_eq!((&receipt["state"], &receipt["completed"]), (&"Completed".into(), &1.into()), "{receipt}");
+    receipt["arks"][0].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repository_takes_deposits_and_goes_on_where_it_was_stopped_or_killed() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let file = directory.path().join("a.txt");
+    std::fs::write(&file, "content").unwrap();
+    let path = file.display().to_string();
+    submit(&data, &[&path, "--profile", "default"]).await.is(2, &["is queuekeeper standalone running there?"]);
+
+    let repository = Repository::start(&data);
+    let digest = "sha256:ed7002b439e9ac845f22357d822bac1444730fbdb6016d3ec9432297b9ec9f73";
+    let deposit = ["--profile", "default", "--local-id", "one", "--title", "A title", "--digest", digest];
+    let made = submit(&data, &[&[path.as_str()], deposit.as_slice()].concat()).await.json();
+    let first = ark(&made);
+    // Another process must not work in the same directory.
+    let text = data.display().to_string();
+    let second = ["standalone", "--data", &text, "--web.listen-address", "127.0.0.1:0"];
+    run(&data, &second).await.is(1, &["is used by another process"]);
+    submit(&data, &[&path, "--profile", "other"]).await.is(1, &["there is no profile \"other\""]);
+    submit(&data, &[&path, "--profile", "default", "--digest", &format!("sha256:{}", "0".repeat(64))])
+        .await
+        .is(3, &["expected the sha256 digest 0000", "found ed7002b4"]);
+    let page = reqwest::get(format!("{}/metrics", repository.address)).await.unwrap().text().await.unwrap();
+    assert!(page.contains("merritt_daemon_ended_total{daemon=\"storing\",outcome=\"done\"} 1"), "{page}");
+    repository.stop(Signal::TERM);
+
+    // The same batch made again with its UUID is the same batch, and the object the same after a restart.
+    let repository = Repository::start(&data);
+    let uuid = made["id"].as_str().unwrap().trim_start_matches("bid-").to_owned();
+    let again = submit(&data, &[&[path.as_str()], deposit.as_slice(), &["--uuid", &uuid]].concat()).await.json();
+    assert_eq!((&again["batch"], ark(&again)), (&made["batch"], first.clone()));
+    repository.stop(Signal::KILL);
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    let repository = Repository::start(&data);
+    let other = directory.path().join("b.txt");
+    std::fs::write(&other, "more").unwrap();
+    let other = other.display().to_string();
+    let updated = submit(&data, &[&other, "--profile", "default", "--local-id", "one", "--update"]).await.json();
+    assert_eq!(ark(&updated), first);
+    repository.stop(Signal::TERM);
+    let objects = data.join("objects/default");
+    let (mut inventories, mut folders) = (Vec::new(), vec![objects]);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap().map(Result::unwrap) {
+            match entry.file_type().unwrap().is_dir() {
+                true => folders.push(entry.path()),
+                false if entry.file_name() == "inventory.json" => inventories.push(entry.path()),
+                false => {}
+            }
+        }
+    }
+    let newest = inventories.iter().map(|path| std::fs::read_to_string(path).unwrap()).max_by_key(String::len).unwrap();
+    let inventory: Value = serde_json::from_str(&newest).unwrap();
+    assert_eq!((&inventory["id"], &inventory["head"]), (&first.into(), &"v2".into()));
+    let state: Vec<_> =
+        inventory["versions"]["v2"]["state"].as_object().unwrap().values().map(Value::to_string).collect();
+    for name in ["producer/a.txt", "producer/b.txt", "system/mrt-erc.txt"] {
+        assert!(state.iter().any(|paths| paths.contains(name)), "{name} is missing in {state:?}");
+    }
+}
