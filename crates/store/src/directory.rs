@@ -35,7 +35,6 @@ mod names;
 mod probe;
 mod read;
 mod record;
-mod segments;
 mod tree;
 mod write;
 

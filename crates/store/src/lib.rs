@@ -5,6 +5,7 @@
 //!
 //! - [`name`], [`key`]: what things are called, checked; [`digest`]: algorithms, digests, and all of them in one pass;
 //! - [`store`]: the trait, and what its operations take and return; [`error`]: one line for each failure;
+//! - `sorted`: records that are sorted outside of memory;
 //! - [`directory`]: a directory as a store;
 //! - [`limit`], [`retry`], [`metrics`]: what stores share: how many requests at once, how often again, what is counted;
 //! - [`s3`]: buckets of S3, or of what speaks its protocol;
@@ -31,6 +32,7 @@ pub mod name;
 pub mod ocfl;
 pub mod retry;
 pub mod s3;
+mod sorted;
 pub mod store;
 
 pub use audited::Audited;

@@ -7,7 +7,7 @@
 //!
 //! - `layout`: where an object lies (extension 0003); `path`: what logical paths may be, and under which content path a
 //!   file is written;
-//! - [`Inventory`]: held compactly, read and written as a stream;
+//! - [`Inventory`]: sorted outside of memory, read and written as a stream;
 //! - [`Snapshot`]: one state of an object, read at one instant, with its versions and files;
 //! - [`Writer`]: a new version, from its files to the moment at which readers see it;
 //! - [`Object::repair`]: finishes or removes what a writer left that was stopped; [`Object::verify`]: reads everything and
@@ -28,7 +28,7 @@
 //! - Readers get the old version or the new one, never parts of both.
 //! - Nothing that an inventory names is ever overwritten or removed; content is removed only where no inventory can come
 //!   to name it.
-//! - No operation holds a file, or the text of an inventory, in memory.
+//! - No operation holds a file, or what an inventory says of many files, in memory.
 
 mod clean;
 mod commit;
@@ -42,7 +42,6 @@ mod object;
 mod path;
 mod repair;
 mod root;
-mod strings;
 mod verify;
 mod writer;
 

@@ -2,8 +2,9 @@
 //! not ours.
 //!
 //! The long form, by hand: `QUEUEKEEPER_OCFL_FILES=100000 cargo test -p queuekeeper-store --test ocfl many_files_is
-//! -- --nocapture` makes an object with so many files, and prints what that takes; with `QUEUEKEEPER_ROCFL=PROGRAM`, the
-//! validator `rocfl` (`cargo install rocfl`) validates all that ocfl-py does but for one name.
+//! -- --nocapture` compares an object with so many files with one of 1,000, and prints what each takes; with
+//! `QUEUEKEEPER_ROCFL=PROGRAM`, the validator `rocfl` (`cargo install rocfl`) validates all that ocfl-py does but for one
+//! name.
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 

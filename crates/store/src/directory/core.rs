@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use jiff::Timestamp;
@@ -30,7 +31,7 @@ const TRIES: usize = 100;
 pub(super) struct Core {
     pub(super) name: StoreName,
     top: PathBuf,
-    temporary: PathBuf,
+    temporary: Arc<Path>,
 }
 
 /// An open file with what is known of it.
@@ -68,7 +69,7 @@ impl Core {
     pub(super) fn open(name: StoreName, top: PathBuf) -> io::Result<Self> {
         let temporary = top.join(OWN).join("temporary");
         fs::create_dir_all(&temporary)?;
-        Ok(Self { name, top, temporary })
+        Ok(Self { name, top, temporary: temporary.into() })
     }
 
     pub(super) fn failed(&self, operation: Operation, subject: &impl ToString, kind: ErrorKind) -> Error {
@@ -76,7 +77,7 @@ impl Core {
     }
 
     /// Where files lie while they are written.
-    pub(super) fn temporary(&self) -> &Path {
+    pub(super) fn temporary(&self) -> &Arc<Path> {
         &self.temporary
     }
 

@@ -1,18 +1,15 @@
 //! The names of one directory, in the order in which a listing has what they stand for.
 
-use std::cmp::Ordering;
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::names::{CONTINUED, SELF, decode};
-use super::segments::{Segments, Writing};
 use crate::error::ErrorKind;
-
-/// How many names are sorted in memory; more are written to files and merged.
-const SEGMENT: usize = 50_000;
+use crate::sorted::{Merged, Sorter};
 
 /// How deep names may continue each other: no key is that long.
 const MOST_PIECES: usize = 32;
@@ -33,67 +30,33 @@ impl Name {
     }
 }
 
-impl PartialOrd for Name {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Name {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.part.cmp(&other.part)
-    }
-}
-
 /// Names in order. Those that do not fit into memory lie in a file, which goes with this.
-pub(super) enum Names {
-    Few(std::vec::IntoIter<Name>),
-    Many(Segments),
-}
+pub(super) struct Names(Merged);
 
 impl Iterator for Names {
     type Item = io::Result<Name>;
 
     fn next(&mut self) -> Option<io::Result<Name>> {
-        match self {
-            Self::Few(names) => names.next().map(Ok),
-            Self::Many(segments) => segments.next(),
-        }
+        let record = self.0.next()?;
+        Some(record.map(|record| Name { part: record.key().to_vec(), path: record.value().to_vec() }))
     }
 }
 
 /// The names of a directory that are wanted; `None` where it is gone.
 pub(super) fn read(
     directory: &Path,
-    temporary: &Path,
+    temporary: &Arc<Path>,
     is_wanted: &dyn Fn(&Name) -> bool,
 ) -> Result<Option<Names>, ErrorKind> {
-    let mut few = Vec::new();
-    let mut segments: Option<Writing> = None;
+    let mut sorter = Sorter::new(temporary);
     let mut push = |name: Name| {
-        if !is_wanted(&name) {
-            return Ok(());
-        }
-        few.push(name);
-        if few.len() == SEGMENT {
-            let writing = match segments.take() {
-                Some(writing) => writing,
-                None => Writing::new(temporary)?,
-            };
-            segments = Some(writing.add(&mut few)?);
+        if is_wanted(&name) {
+            sorter.push(&name.part, &name.path)?;
         }
         Ok(())
     };
-    if !each(directory, &Pieces::default(), &mut push)? {
-        return Ok(None);
-    }
-    Ok(Some(match segments {
-        None => {
-            few.sort_unstable();
-            Names::Few(few.into_iter())
-        }
-        Some(writing) => Names::Many(writing.add(&mut few)?.read()?),
-    }))
+    let is_there = each(directory, &Pieces::default(), &mut push)?;
+    Ok(is_there.then(|| Names(sorter.merged())))
 }
 
 /// The pieces of a name that are continued, and the path that they make.
@@ -164,37 +127,42 @@ fn foreign(entry: &DirEntry) -> ErrorKind {
 mod tests {
     use super::*;
 
+    /// More names than are sorted in memory.
+    const MANY: usize = 50_000;
+
     #[test]
     fn names_are_in_the_order_of_what_they_lead_to_however_many_there_are() {
-        let (top, temporary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (top, files) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let temporary = Arc::from(files.path());
         for directory in ["d", "e"] {
             fs::create_dir(top.path().join(directory)).unwrap();
         }
         for file in ["d!", "d.x", "d0", "d/%3D", "e/f"] {
             fs::write(top.path().join(file), "").unwrap();
         }
-        let names = read(top.path(), temporary.path(), &|_| true).unwrap().unwrap();
+        let names = read(top.path(), &temporary, &|_| true).unwrap().unwrap();
         let parts: Vec<_> = names.map(|name| String::from_utf8(name.unwrap().part).unwrap()).collect();
         assert_eq!(parts, ["d", "d!", "d.x", "d/", "d0", "e/"]);
-        for number in 0..SEGMENT + 10 {
+        for number in 0..MANY {
             fs::write(top.path().join(format!("n{number}")), "").unwrap();
         }
-        let names = read(top.path(), temporary.path(), &|name| name.part.starts_with(b"n")).unwrap().unwrap();
+        let names = read(top.path(), &temporary, &|name| name.part.starts_with(b"n")).unwrap().unwrap();
         let parts: Vec<_> = names.map(|name| name.unwrap().part).collect();
-        assert_eq!(parts.len(), SEGMENT + 10);
+        assert_eq!(parts.len(), MANY);
         assert!(parts.is_sorted());
-        assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(files.path()).unwrap().count(), 0);
     }
 
     #[test]
     fn what_no_key_leads_to_ends_a_listing_by_name() {
-        let (top, temporary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (top, files) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let temporary = Arc::from(files.path());
         std::os::unix::fs::symlink("/etc/passwd", top.path().join("link")).unwrap();
-        let names = read(top.path(), temporary.path(), &|_| true);
+        let names = read(top.path(), &temporary, &|_| true);
         assert!(names.is_err_and(|kind| kind.to_string().contains("link has no name")));
         fs::remove_file(top.path().join("link")).unwrap();
         fs::write(top.path().join("a%2Fb"), "").unwrap();
-        assert!(read(top.path(), temporary.path(), &|_| true).is_err());
-        assert!(read(&top.path().join("gone"), temporary.path(), &|_| true).unwrap().is_none());
+        assert!(read(top.path(), &temporary, &|_| true).is_err());
+        assert!(read(&top.path().join("gone"), &temporary, &|_| true).unwrap().is_none());
     }
 }

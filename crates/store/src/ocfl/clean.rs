@@ -18,13 +18,11 @@ impl Object {
         inventory: &Inventory,
     ) -> Result<u64, OcflError> {
         let mut removed = 0;
-        let mut is_content = None;
-        let mut there = std::pin::pin!(self.list(&path::content_folder(version, job)));
-        while let Some((file, listed)) = there.try_next().await? {
-            let is_content: &Vec<bool> = is_content.get_or_insert_with(|| inventory.content_flags());
-            // What is no text is in no inventory.
-            let number = std::str::from_utf8(listed.key.as_bytes()).ok().and_then(|_| inventory.path_number(&file));
-            if number.is_none_or(|number| !is_content[number]) {
+        let folder = path::content_folder(version, job);
+        let mut content = inventory.content_within(&folder);
+        let mut there = std::pin::pin!(self.list(&folder));
+        while let Some((_, listed)) = there.try_next().await? {
+            if !content.has(self.path_of(&listed.key)).map_err(|error| self.temporary(error))? {
                 self.store.delete(&self.item_at(listed.key), None).await?;
                 removed += 1;
             }

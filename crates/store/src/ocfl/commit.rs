@@ -1,10 +1,8 @@
 //! The moment at which a new version is decided, and what comes before and after it.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures::TryStreamExt;
-use tokio::task;
 use uuid::Uuid;
 
 use crate::digest::Digests;
@@ -15,6 +13,7 @@ use crate::ocfl::inventory::measure;
 use crate::ocfl::object::{Current, INVENTORY, Object};
 use crate::ocfl::path;
 use crate::ocfl::writer::Writer;
+use crate::sorted::{Merged, Record, Table, changed};
 use crate::store::{Condition, EntityTag, Put};
 
 impl Writer {
@@ -24,25 +23,28 @@ impl Writer {
     /// [`OcflError::Conflict`] when another job made this version; what this one stored is removed then.
     /// [`OcflError::Damaged`] when content that was stored is gone: another process took this writer for dead. After any other
     /// error the version may have been made: begin it again with the same job, to finish it or to learn that it was.
-    pub async fn commit(mut self) -> Result<u32, OcflError> {
-        let has_more = match self.check_content().await {
+    pub async fn commit(self) -> Result<u32, OcflError> {
+        let Self { object, job, text, version, base, before, state, names, .. } = self;
+        let folder = path::content_folder(version, job);
+        let has_stored = names.len() > 0;
+        let build = {
+            let folder = folder.clone();
+            move || base.with_version(text, &state, &folder, &names)
+        };
+        let (inventory, sizes) = object.blocking(build).await?;
+        let checked = if has_stored { object.check_content(&folder, &sizes).await } else { Ok(false) };
+        let has_more = match checked {
             Ok(has_more) => has_more,
             // The writer that made the version removed what it does not name.
-            Err(error) => match self.object.decided(self.version).await? {
-                Some(decided) => return self.object.lost(self.version, self.job, decided, self.before).await,
+            Err(error) => match object.decided(version).await? {
+                Some(decided) => return object.lost(version, job, decided, before).await,
                 None => return Err(error),
             },
         };
-        let state = std::mem::take(&mut self.state);
-        let files = state.iter().map(|(path, digest)| (path.as_ref(), *digest));
-        self.base.add_version(self.text.clone(), files, self.stored.values());
-        drop(state);
 
-        let Self { object, job, version, base, before, .. } = self;
-        let inventory = Arc::new(base);
+        let inventory = Arc::new(inventory);
         let measured = Arc::clone(&inventory);
-        let measured = task::spawn_blocking(move || measure(&measured)).await;
-        let (digest, size) = measured.map_err(|error| object.damaged(INVENTORY, error.to_string()))?;
+        let (digest, size) = object.blocking(move || measure(&measured)).await?;
         let put = Put {
             size: Some(size),
             expected: Digests::from_iter([digest.clone()]),
@@ -75,37 +77,41 @@ impl Writer {
         };
         Ok(())
     }
+}
 
-    /// Sees that all content that was stored is still there, and whether there is more in its folder than the version
-    /// has: left by an earlier attempt, or replaced.
-    async fn check_content(&self) -> Result<bool, OcflError> {
-        if self.names.is_empty() {
-            return Ok(false);
-        }
-        let used: HashSet<_> = self.state.values().copied().collect();
-        let stored = self.stored.values().filter(|stored| used.contains(&stored.digest()));
-        let mut missing: HashMap<&str, u64> =
-            stored.map(|stored| (self.base.stored_path(stored), stored.size())).collect();
+impl Object {
+    /// Sees that all content that a version names is still in the folder of its job, and whether there is more in it: left by
+    /// an earlier attempt, or replaced. The sizes are by name.
+    async fn check_content(&self, folder: &str, sizes: &Table) -> Result<bool, OcflError> {
+        let mut named = Merged::new([sizes], b"");
+        let gone = |record: &Record| {
+            let file = format!("{folder}{}", String::from_utf8_lossy(record.key()));
+            self.damaged(&file, "it was written, and is gone; begin the version again")
+        };
+        let failed = |error| self.temporary(error);
         let mut has_more = false;
-        let mut there = std::pin::pin!(self.object.list(&path::content_folder(self.version, self.job)));
+        let mut there = std::pin::pin!(self.list(folder));
         while let Some((file, listed)) = there.try_next().await? {
-            match missing.remove(file.as_str()) {
-                Some(size) if size == listed.size => {}
-                Some(size) => {
+            let name = &self.path_of(&listed.key)[folder.len()..];
+            if let Some(record) = named.next_if(|record| record.key() < name).map_err(failed)? {
+                return Err(gone(&record));
+            }
+            match named.next_if(|record| record.key() == name).map_err(failed)? {
+                Some(record) if record.value() == listed.size.to_le_bytes() => {}
+                Some(record) => {
+                    let size = record.value().try_into().map(u64::from_le_bytes).map_err(|_| failed(changed()))?;
                     let why = format!("it has {} bytes, and {size} were written", listed.size);
-                    return Err(self.object.damaged(&file, why));
+                    return Err(self.damaged(&file, why));
                 }
                 None => has_more = true,
             }
         }
-        match missing.keys().min() {
+        match named.next().transpose().map_err(failed)? {
             None => Ok(has_more),
-            Some(file) => Err(self.object.damaged(file, "it was written, and is gone; begin the version again")),
+            Some(record) => Err(gone(&record)),
         }
     }
-}
 
-impl Object {
     /// What becomes of a writer whose version was decided by another one: where that was the same job, it is made.
     async fn lost(
         &self,

@@ -1,5 +1,8 @@
 //! What fails with an object, as one line.
 
+use std::io;
+use std::path::{Path, PathBuf};
+
 use crate::error::Error;
 use crate::ocfl::path::PathError;
 
@@ -9,6 +12,14 @@ pub enum OcflError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] Error),
+    /// The temporary files in which large inventories are sorted.
+    #[error("a temporary file in {}: {source}", directory.display())]
+    Temporary {
+        /// The directory that they are in.
+        directory: PathBuf,
+        /// What is wrong.
+        source: io::Error,
+    },
     /// The space is no storage root that this program can write.
     #[error("space {space} is no OCFL storage root of ours: {why}")]
     Root {
@@ -72,6 +83,10 @@ pub enum OcflError {
 }
 
 impl OcflError {
+    pub(super) fn temporary(directory: &Path, source: io::Error) -> Self {
+        Self::Temporary { directory: directory.to_owned(), source }
+    }
+
     /// Whether another writer was first: the version may be begun again, from what that writer made.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
@@ -83,7 +98,7 @@ impl OcflError {
     pub fn is_temporary(&self) -> bool {
         match self {
             Self::Store(error) => error.is_temporary(),
-            Self::Conflict { .. } => true,
+            Self::Temporary { .. } | Self::Conflict { .. } => true,
             Self::Root { .. }
             | Self::Id { .. }
             | Self::Path { .. }

@@ -1,6 +1,7 @@
 //! Between streams and the blocking reader and writer of JSON: bounded queues, with a digest on the way.
 
 use std::io::{self, Read, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes, BytesMut};
@@ -27,10 +28,11 @@ const QUEUE: usize = 4;
 /// The size of the pieces that are written, in bytes.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Reads an inventory from a stream, on a thread that may block.
-pub(super) async fn read_inventory(mut chunks: Chunks) -> Result<Loaded, Failure> {
+/// Reads an inventory from a stream, on a thread that may block. Temporary files are in a directory.
+pub(super) async fn read_inventory(mut chunks: Chunks, directory: &Arc<Path>) -> Result<Loaded, Failure> {
     let (sender, receiver) = mpsc::channel(QUEUE);
-    let decoding = task::spawn_blocking(move || decode(Feed::new(receiver)));
+    let directory = Arc::clone(directory);
+    let decoding = task::spawn_blocking(move || decode(Feed::new(receiver), &directory));
     while let Some(chunk) = chunks.next().await {
         let is_over = chunk.is_err();
         if sender.send(chunk).await.is_err() || is_over {
@@ -46,8 +48,10 @@ pub(super) fn inventory_chunks(inventory: Arc<Inventory>) -> Chunks {
     let (sender, receiver) = mpsc::channel(QUEUE);
     task::spawn_blocking(move || {
         let mut pieces = Pieces { sender, piece: BytesMut::with_capacity(PIECE_BYTES) };
-        // It fails only when the reader is gone.
-        let _ = encode(&inventory, &mut pieces).and_then(|()| pieces.flush());
+        if let Err(error) = encode(&inventory, &mut pieces).and_then(|()| pieces.flush()) {
+            // That of a temporary file; it is not sent where the reader is gone, which is the other failure.
+            let _ = pieces.sender.blocking_send(Err(error));
+        }
     });
     stream::unfold(receiver, async |mut receiver| Some((receiver.recv().await?, receiver))).boxed()
 }

@@ -20,9 +20,9 @@ impl Snapshot {
         if self.inventory.version(version).is_none() {
             return Err(missing(format!("version {version}")));
         }
-        let file = self.inventory.file(version, path);
+        let file = self.inventory.file(version, path)?;
         let file = file.ok_or_else(|| missing(format!("file {path:?} in version {version}")))?;
-        let content = self.object.store.get(&self.object.item(file.content_path), None, None).await?;
+        let content = self.object.store.get(&self.object.item(&file.content_path), None, None).await?;
         let size = content.properties.size;
         Ok(Content { properties: content.properties, chunks: verified(content.chunks, file.digest, size) })
     }

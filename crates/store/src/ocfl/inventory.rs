@@ -1,24 +1,29 @@
-//! The inventory of an object, held compactly: every path and digest once, entries as pairs of numbers.
+//! The inventory of an object: its versions in memory, and what it says of files as sorted records outside of it.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
 
 use uuid::Uuid;
 
 use crate::digest::{Algorithm, Digest, Digests, Hashers};
-use crate::ocfl::strings::{StringId, Strings};
+use crate::ocfl::error::OcflError;
+use crate::ocfl::path;
+use crate::sorted::{Merged, changed};
 
 mod block;
 mod build;
 mod check;
 mod decode;
-mod digests;
 mod encode;
+mod relations;
 #[cfg(test)]
 mod tests;
 
 pub(super) use build::{Stored, VersionText};
 pub(super) use decode::{Failure, Loaded, decode};
-pub(super) use digests::DigestId;
-use digests::DigestTable;
 pub(super) use encode::{encode, measure};
+use relations::{Relations, sha512, split_digest, split_version, version_key};
 
 /// The most files that a version may have.
 pub(super) const MOST_FILES: usize = 400_000;
@@ -26,52 +31,36 @@ pub(super) const MOST_FILES: usize = 400_000;
 /// The most versions that an object may have.
 pub(super) const MOST_VERSIONS: usize = 10_000;
 
-/// The most entries of all blocks together: a bound on memory, 8 to 12 bytes each.
+/// The most entries of all blocks together: a bound on time and on temporary files.
 const MOST_ENTRIES: usize = 16_000_000;
 
-/// The most bytes of all paths, and of all digests in the fixity block.
+/// The most bytes that the paths of a block have together, and the digests of the fixity block.
 const MOST_TEXT_BYTES: usize = 512 << 20;
 
 /// The inventory of an object at one of its versions.
 ///
-/// In memory it has about 250 bytes for each file with its content path and digests, and 8 for each version that has it.
+/// What it says of files is in memory only as long as that is little, else in temporary files, so that memory does not
+/// grow with the number of files. What reads it blocks its thread for as long as the file system does, and fails with
+/// [`OcflError::Temporary`].
 #[derive(Clone, Debug)]
 pub struct Inventory {
     id: String,
     names_content_directory: bool,
-    digests: DigestTable,
-    /// Logical paths and content paths alike.
-    paths: Strings,
-    /// By digest.
-    manifest: Vec<Entry>,
-    fixity: Vec<FixityEntry>,
-    fixity_algorithms: Strings,
-    fixity_digests: Strings,
     versions: Vec<Version>,
+    /// The names of the algorithms in the fixity block.
+    algorithms: Vec<String>,
+    relations: Relations,
+    /// Where temporary files are.
+    directory: Arc<Path>,
 }
 
-/// A path that has content with a digest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
-    digest: DigestId,
-    path: StringId,
-}
-
-/// What the fixity block says of a content path.
-#[derive(Clone, Copy, Debug)]
-struct FixityEntry {
-    algorithm: StringId,
-    digest: StringId,
-    path: StringId,
-}
-
-/// A version, with its state by path number.
+/// A version, without its files.
 #[derive(Clone, Debug, Default)]
 struct Version {
     created: String,
     message: Option<String>,
     user: Option<User>,
-    state: Vec<Entry>,
+    files: usize,
 }
 
 /// Who made a version.
@@ -110,13 +99,13 @@ impl VersionInfo<'_> {
 
 /// A file of a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileEntry<'a> {
+pub struct FileEntry {
     /// Its logical path.
-    pub path: &'a str,
+    pub path: String,
     /// Its SHA-512.
     pub digest: Digest,
     /// Where its bytes lie, relative to the root of the object.
-    pub content_path: &'a str,
+    pub content_path: String,
 }
 
 impl Inventory {
@@ -141,7 +130,7 @@ impl Inventory {
             created: &version.created,
             message: version.message.as_deref(),
             user: version.user.as_ref(),
-            files: version.state.len(),
+            files: version.files,
         })
     }
 
@@ -156,95 +145,113 @@ impl Inventory {
         self.versions().find(|version| version.job() == Some(job)).map(|version| version.number)
     }
 
-    /// The files of a version, in no particular order; none where there is no such version.
-    pub fn files(&self, version: u32) -> impl Iterator<Item = FileEntry<'_>> {
-        self.at(version).into_iter().flat_map(|version| &version.state).map(|entry| self.file_entry(*entry))
+    /// The files of a version, in no particular order; none where there is no such version. An error ends them.
+    pub fn files(&self, version: u32) -> impl Iterator<Item = Result<FileEntry, OcflError>> + Send + use<> {
+        let mut manifest = self.relations.manifest.all();
+        let files = self.relations.states_by_digest.within(&version_key(version)).map(move |record| {
+            let record = record?;
+            let (_, file) = split_version(record.key())?;
+            let (digest, path) = split_digest(file)?;
+            manifest.seek(digest)?;
+            let content = manifest.peek()?.ok_or_else(changed)?;
+            file_entry(path, digest, content.key())
+        });
+        let directory = Arc::clone(&self.directory);
+        files.map(move |file| file.map_err(|source| OcflError::temporary(&directory, source)))
     }
 
     /// A file of a version, by its logical path.
-    #[must_use]
-    pub fn file(&self, version: u32, path: &str) -> Option<FileEntry<'_>> {
-        let id = self.paths.find(path)?;
-        let state = &self.at(version)?.state;
-        let at = state.binary_search_by_key(&id, |entry| entry.path).ok()?;
-        Some(self.file_entry(state[at]))
+    ///
+    /// # Errors
+    /// [`OcflError::Temporary`].
+    pub fn file(&self, version: u32, path: &str) -> Result<Option<FileEntry>, OcflError> {
+        let find = || {
+            let Some(digest) = self.file_digest(version, path)? else { return Ok(None) };
+            let content = self.relations.manifest.first(&digest)?.ok_or_else(changed)?;
+            file_entry(path, &digest, content.key()).map(Some)
+        };
+        find().map_err(|source| OcflError::temporary(&self.directory, source))
     }
 
-    /// Every content path with the SHA-512 of what lies there.
-    pub fn content(&self) -> impl Iterator<Item = (&str, Digest)> {
-        self.manifest.iter().map(|entry| (self.paths.get(entry.path), self.digests.digest(entry.digest)))
+    /// Every content path with the SHA-512 of what lies there, sorted by bytes. An error ends them.
+    pub fn content(&self) -> impl Iterator<Item = Result<(String, Digest), OcflError>> + Send + use<> {
+        let directory = Arc::clone(&self.directory);
+        self.relations.content.all().map(move |record| {
+            let entry = |record: io::Result<crate::sorted::Record>| {
+                let record = record?;
+                Ok((path::text(record.key())?.to_owned(), sha512(record.value())?))
+            };
+            entry(record).map_err(|source| OcflError::temporary(&directory, source))
+        })
+    }
+
+    /// The content paths that begin with a prefix, as keys, sorted by bytes.
+    pub(super) fn content_within(&self, prefix: &str) -> Merged {
+        self.relations.content.within(prefix.as_bytes())
     }
 
     /// Whether some version has content with this SHA-512.
-    pub(super) fn has_content(&self, digest: &Digest) -> bool {
-        self.digests.find(digest).is_some_and(|id| self.content_of(id).is_some())
+    pub(super) fn has_content(&self, digest: &Digest) -> io::Result<bool> {
+        Ok(self.relations.manifest.first(digest.as_bytes())?.is_some())
+    }
+
+    /// The SHA-512 of a file of a version, as bytes.
+    pub(super) fn file_digest(&self, version: u32, path: &str) -> io::Result<Option<Vec<u8>>> {
+        let key = [&version_key(version), path.as_bytes()].concat();
+        let found = self.relations.states.first(&key)?;
+        Ok(found.filter(|record| record.key() == key).map(|record| record.value().to_vec()))
+    }
+
+    /// The logical paths of a version, sorted by bytes, with their SHA-512s as bytes.
+    pub(super) fn state_of(&self, version: u32) -> impl Iterator<Item = io::Result<(String, Vec<u8>)>> + use<> {
+        self.relations.states.within(&version_key(version)).map(|record| {
+            let record = record?;
+            let (_, path) = split_version(record.key())?;
+            Ok((path::text(path)?.to_owned(), record.value().to_vec()))
+        })
     }
 
     /// Every content path with the SHA-512 of what lies there, and what the fixity block has of it by algorithms that this
     /// program knows.
-    pub(super) fn content_with_fixity(&self) -> impl Iterator<Item = (&str, Digests)> {
-        // Places in the block, by path: a map with the digests themselves would have several hundred bytes for each.
-        let mut by_path: Vec<_> = (0..self.fixity.len()).collect();
-        by_path.sort_unstable_by_key(|at| self.fixity[*at].path);
-        self.manifest.iter().map(move |entry| {
-            let first = by_path.partition_point(|at| self.fixity[*at].path < entry.path);
-            let of_path = by_path[first..].iter().map(|at| &self.fixity[*at]);
-            let of_path = of_path.take_while(|fixity| fixity.path == entry.path);
-            let mut digests: Digests = of_path.filter_map(|fixity| self.fixity_digest(fixity)).collect();
-            digests.insert(self.digests.digest(entry.digest));
-            (self.paths.get(entry.path), digests)
+    pub(super) fn content_with_fixity(&self) -> impl Iterator<Item = io::Result<(String, Digests)>> + Send + use<> {
+        let mut fixity = self.relations.fixity_by_path.all();
+        let algorithms: Vec<Option<Algorithm>> = self.algorithms.iter().map(|name| name.parse().ok()).collect();
+        self.relations.content.all().map(move |record| {
+            let record = record?;
+            let mut digests = Digests::default();
+            fixity.seek(record.key())?;
+            while let Some(entry) = fixity.next_if(|entry| entry.key() == record.key())? {
+                let (algorithm, digest) = entry.value().split_first().ok_or_else(changed)?;
+                let algorithm = algorithms.get(usize::from(*algorithm)).copied().flatten();
+                digests.extend(algorithm.and_then(|known| Digest::from_hex(known, path::text(digest).ok()?).ok()));
+            }
+            digests.insert(sha512(record.value())?);
+            Ok((path::text(record.key())?.to_owned(), digests))
         })
     }
 
-    fn fixity_digest(&self, entry: &FixityEntry) -> Option<Digest> {
-        let algorithm: Algorithm = self.fixity_algorithms.get(entry.algorithm).parse().ok()?;
-        Digest::from_hex(algorithm, self.fixity_digests.get(entry.digest)).ok()
-    }
-
-    /// The number of a path that is in the inventory, for [`Self::content_flags`].
-    pub(super) fn path_number(&self, path: &str) -> Option<usize> {
-        self.paths.find(path).map(|id| id as usize)
-    }
-
-    /// For each path number, whether it is a content path of the manifest.
-    pub(super) fn content_flags(&self) -> Vec<bool> {
-        let mut flags = vec![false; self.paths.len()];
-        for entry in &self.manifest {
-            flags[entry.path as usize] = true;
-        }
-        flags
-    }
-
     /// A digest of the files of a version, by which two inventories are compared.
-    pub(super) fn state_digest(&self, version: u32) -> Option<Digest> {
-        let mut files: Vec<_> =
-            self.state_of(version).map(|(path, digest)| (path, self.digests.bytes(digest))).collect();
-        files.sort_unstable();
+    pub(super) fn state_digest(&self, version: u32) -> io::Result<Option<Digest>> {
         let mut hashers = Hashers::new([Algorithm::Sha256]);
-        for (path, digest) in files {
+        for file in self.state_of(version) {
+            let (path, digest) = file?;
             hashers.update(&(path.len() as u64).to_be_bytes());
             hashers.update(path.as_bytes());
-            hashers.update(digest);
+            hashers.update(&digest);
         }
-        hashers.finish().strongest().cloned()
+        Ok(hashers.finish().strongest().cloned())
     }
 
     fn at(&self, version: u32) -> Option<&Version> {
         self.versions.get((version as usize).checked_sub(1)?)
     }
+}
 
-    fn file_entry(&self, entry: Entry) -> FileEntry<'_> {
-        let content = self.content_of(entry.digest).expect("the digests of every state are in the manifest");
-        FileEntry {
-            path: self.paths.get(entry.path),
-            digest: self.digests.digest(entry.digest),
-            content_path: self.paths.get(content),
-        }
+/// A file, and the entry of the manifest that has its content.
+fn file_entry(path: &str, digest: &[u8], content: &[u8]) -> io::Result<FileEntry> {
+    let (found, content_path) = split_digest(content)?;
+    if found != digest {
+        return Err(changed());
     }
-
-    /// A content path with content of this digest.
-    fn content_of(&self, digest: DigestId) -> Option<StringId> {
-        let first = self.manifest.partition_point(|entry| entry.digest < digest);
-        self.manifest.get(first).filter(|entry| entry.digest == digest).map(|entry| entry.path)
-    }
+    Ok(FileEntry { path: path.to_owned(), digest: sha512(digest)?, content_path: content_path.to_owned() })
 }

@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, TryStreamExt};
+use tokio::task;
 
 use crate::digest::{Algorithm, Digest};
 use crate::error::{Error, ErrorKind, Operation};
@@ -33,6 +35,8 @@ pub struct Object {
     id: String,
     /// The key of its root, without a slash at its end.
     root: String,
+    /// Where temporary files are.
+    pub(super) directory: Arc<Path>,
 }
 
 impl fmt::Debug for Object {
@@ -71,8 +75,8 @@ pub(super) enum RootState {
 }
 
 impl Object {
-    pub(super) fn new(store: Arc<dyn Store>, space: SpaceName, id: String, root: String) -> Self {
-        Self { store, space, id, root }
+    pub(super) fn new(store: Arc<dyn Store>, space: SpaceName, id: String, root: String, directory: Arc<Path>) -> Self {
+        Self { store, space, id, root, directory }
     }
 
     /// Its identifier.
@@ -163,7 +167,7 @@ impl Object {
             Err(error) => return Err(error.into()),
         };
         let etag = content.properties.etag.clone();
-        let read = match feed::read_inventory(content.chunks).await {
+        let read = match feed::read_inventory(content.chunks, &self.directory).await {
             Ok(loaded) if loaded.bytes != content.properties.size => {
                 let why = format!("{} of {} bytes came", loaded.bytes, content.properties.size);
                 return Err(self.broken(&item, &why));
@@ -173,6 +177,7 @@ impl Object {
             }
             Ok(loaded) => Ok((loaded.inventory, loaded.digest)),
             Err(Failure::Form(why)) => Err(why),
+            Err(Failure::Temporary(error)) => return Err(self.temporary(error)),
             Err(Failure::Read(error)) => return Err(self.broken(&item, &error.to_string())),
         };
         Ok(Some((etag, read)))
@@ -218,6 +223,11 @@ impl Object {
         Item::new(self.space.clone(), key.expect("the keys of an object are short enough"))
     }
 
+    /// The path in the object that a key has, as bytes.
+    pub(super) fn path_of<'a>(&self, key: &'a Key) -> &'a [u8] {
+        key.as_bytes().get(self.root.len() + 1..).unwrap_or_default()
+    }
+
     /// An item of the object, by its key.
     pub(super) fn item_at(&self, key: Key) -> Item {
         Item::new(self.space.clone(), key)
@@ -239,6 +249,20 @@ impl Object {
 
     pub(super) fn damaged(&self, file: &str, why: impl Into<String>) -> OcflError {
         OcflError::Damaged { id: self.id.clone(), file: file.to_owned(), why: why.into() }
+    }
+
+    /// A temporary file that failed.
+    pub(super) fn temporary(&self, source: io::Error) -> OcflError {
+        OcflError::temporary(&self.directory, source)
+    }
+
+    /// Does what blocks its thread, on one that may be busy for long.
+    pub(super) async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> io::Result<T> + Send + 'static,
+    ) -> Result<T, OcflError> {
+        let done = task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)));
+        done.map_err(|source| self.temporary(source))
     }
 
     /// A stream that ended early.

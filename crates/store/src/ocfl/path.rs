@@ -1,11 +1,11 @@
 //! What logical paths may be, and which content paths files are written under.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
+use std::io;
 
 use uuid::Uuid;
 
 use crate::digest::{Algorithm, Digest, Hashers};
+use crate::sorted::{Map, changed};
 
 /// The longest logical path, in bytes: a bound of ours.
 const MOST_PATH_BYTES: usize = 4096;
@@ -72,53 +72,70 @@ pub(super) fn folders(path: &str) -> impl Iterator<Item = &str> {
     path.rmatch_indices('/').map(|(at, _)| &path[..at])
 }
 
-/// Paths in byte order.
-pub(super) trait Paths {
-    /// The path that equals a text.
-    fn equal(&self, path: &str) -> Option<&str>;
-    /// The first path above a text.
-    fn above(&self, path: &str) -> Option<&str>;
-}
-
-impl<V> Paths for BTreeMap<Box<str>, V> {
-    fn equal(&self, path: &str) -> Option<&str> {
-        self.get_key_value(path).map(|(path, _)| &**path)
+/// Why a path cannot come beside others, the keys of a map: it is one of them, or a folder of one, or one is a folder of it.
+pub(super) fn refusal(path: &str, others: &Map) -> io::Result<Option<PathError>> {
+    if others.has(path.as_bytes())? {
+        return Ok(Some(PathError::Exists(shown(path))));
     }
-
-    fn above(&self, path: &str) -> Option<&str> {
-        self.range::<str, _>((Bound::Excluded(path), Bound::Unbounded)).next().map(|(path, _)| &**path)
-    }
-}
-
-impl Paths for BTreeSet<Box<str>> {
-    fn equal(&self, path: &str) -> Option<&str> {
-        self.get(path).map(|path| &**path)
-    }
-
-    fn above(&self, path: &str) -> Option<&str> {
-        self.range::<str, _>((Bound::Excluded(path), Bound::Unbounded)).next().map(|path| &**path)
-    }
-}
-
-/// Checks that a path can come beside others: that it is none of them, nor a folder of one, nor one a folder of it.
-pub(super) fn check_among(path: &str, others: &impl Paths) -> Result<(), PathError> {
-    if others.equal(path).is_some() {
-        return Err(PathError::Exists(shown(path)));
-    }
-    match conflict(path, others) {
-        None => Ok(()),
-        Some(other) if other.len() < path.len() => Err(PathError::Conflict { file: shown(other), inside: shown(path) }),
-        Some(other) => Err(PathError::Conflict { file: shown(path), inside: shown(other) }),
-    }
+    Ok(conflict(path, others)?.map(|other| {
+        let (file, inside) = if other.len() < path.len() { (&*other, path) } else { (path, &*other) };
+        PathError::Conflict { file: shown(file), inside: shown(inside) }
+    }))
 }
 
 /// A path of these that is a folder of another one, or of which that is a folder.
-pub(super) fn conflict<'a>(path: &str, others: &'a impl Paths) -> Option<&'a str> {
-    if let Some(outer) = folders(path).find_map(|folder| others.equal(folder)) {
-        return Some(outer);
+pub(super) fn conflict(path: &str, others: &Map) -> io::Result<Option<String>> {
+    for folder in folders(path) {
+        if others.has(folder.as_bytes())? {
+            return Ok(Some(folder.to_owned()));
+        }
     }
-    let folder = format!("{path}/");
-    others.above(&folder).filter(|inner| inner.starts_with(&folder))
+    let inner = others.first_in(format!("{path}/").as_bytes())?;
+    inner.map(|inner| text(&inner).map(str::to_owned)).transpose()
+}
+
+/// A path that was kept as bytes.
+pub(super) fn text(bytes: &[u8]) -> io::Result<&str> {
+    std::str::from_utf8(bytes).map_err(|_| changed())
+}
+
+/// Paths in ascending order of their bytes, each compared with those before it.
+#[derive(Default)]
+pub(super) struct Ascending {
+    last: String,
+    /// The lengths of those paths that the last one begins with, itself among them, in ascending order.
+    starts: Vec<usize>,
+}
+
+/// Why a path cannot come beside one before it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Clash {
+    /// It is the same.
+    Twice,
+    /// That one is a folder of it.
+    Inside(String),
+}
+
+impl Ascending {
+    /// Takes the next path.
+    pub(super) fn next(&mut self, path: &str) -> Result<(), Clash> {
+        while let Some(start) = self.starts.pop() {
+            if path.starts_with(&self.last[..start]) {
+                self.starts.push(start);
+                break;
+            }
+        }
+        if self.starts.last() == Some(&path.len()) {
+            return Err(Clash::Twice);
+        }
+        if let Some(folder) = self.starts.iter().find(|start| path.as_bytes()[**start] == b'/') {
+            return Err(Clash::Inside(self.last[..*folder].to_owned()));
+        }
+        self.last.clear();
+        self.last.push_str(path);
+        self.starts.push(path.len());
+        Ok(())
+    }
 }
 
 /// Where a job's content of a version lies, with a slash at the end: `v2/content/JOB-UUID/`.
@@ -176,6 +193,8 @@ fn is_device(part: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -193,13 +212,28 @@ mod tests {
 
     #[test]
     fn a_path_is_a_file_or_a_folder() {
-        let others = BTreeSet::from(["a/b", "a-b", "c"].map(Box::from));
+        let mut others = Map::new(&Arc::from(std::env::temp_dir()));
+        for path in ["a/b", "a-b", "c"] {
+            others.insert(path.as_bytes(), b"").unwrap();
+        }
         for path in ["a/c", "a.b", "d", "a-b2", "a/b2/c"] {
-            assert_eq!(check_among(path, &others), Ok(()), "{path}");
+            assert_eq!(refusal(path, &others).unwrap(), None, "{path}");
         }
         for path in ["a", "a/b", "a/b/c/d", "c/d", "c"] {
-            assert!(check_among(path, &others).is_err(), "{path}");
+            assert!(refusal(path, &others).unwrap().is_some(), "{path}");
         }
+    }
+
+    #[test]
+    fn among_paths_in_order_a_file_that_is_a_folder_is_found_wherever_it_comes() {
+        let next = |paths: &[&str]| {
+            let mut ascending = Ascending::default();
+            paths.iter().try_for_each(|path| ascending.next(path))
+        };
+        assert_eq!(next(&["a", "a-", "a.b", "aa", "ab/c", "b/a", "b/a-", "b/aa/c"]), Ok(()));
+        assert_eq!(next(&["a", "a-", "a.b", "a/b"]), Err(Clash::Inside("a".to_owned())));
+        assert_eq!(next(&["a/b", "a/b-c", "a/b/c"]), Err(Clash::Inside("a/b".to_owned())));
+        assert_eq!(next(&["a", "b", "b"]), Err(Clash::Twice));
     }
 
     #[test]

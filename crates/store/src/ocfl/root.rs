@@ -1,6 +1,7 @@
 //! A storage root: a space that holds objects.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -42,6 +43,8 @@ const MOST_BYTES: u64 = 64 << 10;
 pub struct Root {
     store: Arc<dyn Store>,
     space: SpaceName,
+    /// Where temporary files are.
+    directory: Arc<Path>,
 }
 
 impl fmt::Debug for Root {
@@ -58,7 +61,7 @@ impl Root {
     /// [`OcflError::Root`] when the space holds something else, another version of OCFL, or another layout; or when the
     /// store does not hold conditions.
     pub async fn open(store: Arc<dyn Store>, space: SpaceName) -> Result<Self, OcflError> {
-        let root = Self { store, space };
+        let root = Self { store, space, directory: std::env::temp_dir().into() };
         root.store.create_space(&root.space).await?;
         match root.read(DECLARATION_KEY).await? {
             Some(text) if text == DECLARATION => root.check_layout().await?,
@@ -68,12 +71,24 @@ impl Root {
         Ok(root)
     }
 
+    /// Has the temporary files in which large inventories are sorted in this directory, and not in the system's, which may
+    /// be in memory. They have no names, and up to four times the size of each inventory that is in use.
+    #[must_use]
+    pub fn with_temporary_directory(self, directory: PathBuf) -> Self {
+        Self { directory: directory.into(), ..self }
+    }
+
     /// The object with an identifier, which need not exist.
     ///
     /// # Errors
     /// [`OcflError::Id`] when no object can have it.
     pub fn object(&self, id: &str) -> Result<Object, OcflError> {
-        Ok(Object::new(Arc::clone(&self.store), self.space.clone(), id.to_owned(), layout::object_root(id)?))
+        let root = layout::object_root(id)?;
+        Ok(self.object_at(id.to_owned(), root))
+    }
+
+    fn object_at(&self, id: String, root: String) -> Object {
+        Object::new(Arc::clone(&self.store), self.space.clone(), id, root, Arc::clone(&self.directory))
     }
 
     async fn check_layout(&self) -> Result<(), OcflError> {

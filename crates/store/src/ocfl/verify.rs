@@ -4,13 +4,13 @@ use std::fmt;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
-use tokio::task::spawn_blocking;
 
 use crate::digest::{Algorithm, Digest, Digests, Hashers};
 use crate::ocfl::error::OcflError;
 use crate::ocfl::finish::DECLARATION;
 use crate::ocfl::inventory::Inventory;
 use crate::ocfl::object::{INVENTORY, Object, RootState, SIDECAR, is_absent, read_small};
+use crate::sorted::Record;
 
 /// How many findings are listed; the others are counted.
 const MOST_FINDINGS: usize = 1000;
@@ -90,29 +90,14 @@ impl Object {
         self.verify_sidecar(SIDECAR, &digest, &mut verified).await?;
         self.verify_declaration(&mut verified).await?;
         verify_times(&inventory, &mut verified);
-        // One inventory at a time: they are what takes memory here. What is needed of this one is a digest for each version.
         let head = inventory.head();
-        let states = self.states(inventory, head).await?;
+        let states = self.states(inventory.clone(), head).await?;
         for number in 1..=head {
             self.verify_version(number, &digest, &states, &mut verified).await?;
         }
-        let inventory = self.load_again([INVENTORY, &format!("v{head}/{INVENTORY}")], &digest).await?;
         self.verify_items(&inventory, &mut verified).await?;
         self.verify_content(&inventory, &mut verified).await?;
         Ok(verified)
-    }
-
-    /// The inventory with this digest, from the first of some files that has it: a writer may have replaced the root's.
-    async fn load_again(&self, files: [&str; 2], digest: &Digest) -> Result<Inventory, OcflError> {
-        for file in files {
-            if let Some((_, Ok((inventory, found)))) = self.load(file).await?
-                && found == *digest
-            {
-                return Ok(inventory);
-            }
-        }
-        let why = "it was replaced during the verification; verify the object again";
-        Err(self.broken(&self.item(files[0]), why))
     }
 
     async fn verify_sidecar(&self, file: &str, digest: &Digest, verified: &mut Verified) -> Result<(), OcflError> {
@@ -179,44 +164,48 @@ impl Object {
 
     /// A digest of the files of each version up to one, on a thread that may be busy for long.
     async fn states(&self, inventory: Inventory, last: u32) -> Result<Vec<Option<Digest>>, OcflError> {
-        let states =
-            spawn_blocking(move || (1..=last).map(|version| inventory.state_digest(version)).collect::<Vec<_>>());
-        states.await.map_err(|error| self.damaged(INVENTORY, error.to_string()))
+        self.blocking(move || (1..=last).map(|version| inventory.state_digest(version)).collect()).await
     }
 
     /// Compares the items that are there with those that must be.
     async fn verify_items(&self, inventory: &Inventory, verified: &mut Verified) -> Result<(), OcflError> {
-        let mut is_missing = inventory.content_flags();
+        let mut named = inventory.content_within("");
+        let failed = |error| self.temporary(error);
+        let missing = |record: &Record, verified: &mut Verified| {
+            verified.add(&String::from_utf8_lossy(record.key()), "it is missing");
+        };
         let head = inventory.head();
         let mut there = std::pin::pin!(self.list(""));
-        while let Some((file, _)) = there.try_next().await? {
-            let number = inventory.path_number(&file).filter(|number| is_missing[*number]);
-            if let Some(number) = number {
-                is_missing[number] = false;
-            } else if !is_own(&file, head) {
+        while let Some((file, listed)) = there.try_next().await? {
+            let path = self.path_of(&listed.key);
+            while let Some(record) = named.next_if(|record| record.key() < path).map_err(failed)? {
+                missing(&record, verified);
+            }
+            let is_named = named.next_if(|record| record.key() == path).map_err(failed)?.is_some();
+            if !is_named && !is_own(&file, head) {
                 verified.add(&file, "no inventory names it");
             }
         }
-        for (path, _) in inventory.content() {
-            if inventory.path_number(path).is_some_and(|number| is_missing[number]) {
-                verified.add(path, "it is missing");
-            }
+        while let Some(record) = named.next().transpose().map_err(failed)? {
+            missing(&record, verified);
         }
         Ok(())
     }
 
     /// Reads all content.
     async fn verify_content(&self, inventory: &Inventory, verified: &mut Verified) -> Result<(), OcflError> {
-        let wanted = inventory
-            .content_with_fixity()
-            .map(|(path, digests)| async move { Ok::<_, OcflError>((path, self.compare(path, &digests).await?)) });
+        let wanted = inventory.content_with_fixity().map(|content| async move {
+            let (path, digests) = content.map_err(|error| self.temporary(error))?;
+            let compared = self.compare(&path, &digests).await?;
+            Ok::<_, OcflError>((path, compared))
+        });
         let mut compared = std::pin::pin!(stream::iter(wanted).buffered(AT_A_TIME));
         while let Some((path, compared)) = compared.try_next().await? {
             match compared {
                 // Said where the items are compared.
                 Compared::Missing => continue,
                 Compared::Same(bytes) => verified.bytes += bytes,
-                Compared::Wrong(what) => verified.add(path, what),
+                Compared::Wrong(what) => verified.add(&path, what),
             }
             verified.files += 1;
         }

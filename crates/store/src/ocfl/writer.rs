@@ -1,19 +1,19 @@
 //! A new version of an object, while it is being put together.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
+use std::io;
 
 use futures::stream::FuturesUnordered;
 use futures::{Stream, StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::digest::{Algorithm, Digest};
+use crate::digest::Algorithm;
 use crate::ocfl::error::OcflError;
-use crate::ocfl::inventory::{DigestId, Inventory, MOST_FILES, MOST_VERSIONS, Stored, User, VersionText};
+use crate::ocfl::inventory::{Inventory, MOST_FILES, MOST_VERSIONS, User, VersionText};
 use crate::ocfl::object::Object;
 use crate::ocfl::path::{self, PathError};
-use crate::ocfl::strings::StringId;
+use crate::sorted::Map;
 use crate::store::EntityTag;
 
 /// How many items of earlier attempts of a job are looked at.
@@ -61,23 +61,25 @@ pub enum Begun {
 ///
 /// Content that an earlier version has, with the same SHA-512, is not stored again. A writer may be dropped at any time:
 /// what it stored is used by the next one of the same job, or removed by the writer that makes this version.
+///
+/// What it knows of files is in memory only as long as that is little, else in temporary files. Each change looks up its
+/// path there, and blocks its thread for as long as the file system does; it fails with [`OcflError::Temporary`].
 pub struct Writer {
     pub(super) object: Object,
     pub(super) job: Uuid,
     pub(super) text: VersionText,
     pub(super) version: u32,
-    /// That of the version before, with the digests and content paths of this one.
+    /// That of the version before.
     pub(super) base: Inventory,
     /// The entity tag of the root inventory; `None` for a new object.
     pub(super) before: Option<EntityTag>,
-    /// The digests of the files, by logical path.
-    pub(super) state: BTreeMap<Box<str>, DigestId>,
-    /// What was stored, by the number of its content path.
-    pub(super) stored: HashMap<StringId, Stored>,
-    /// The digests of what was stored.
-    new_digests: HashSet<DigestId>,
-    /// Names in the folder of the job's content: those of an earlier attempt, and ours.
-    pub(super) names: BTreeSet<Box<str>>,
+    /// The SHA-512s of the files, by logical path.
+    pub(super) state: Map,
+    /// Names in the folder of the job's content: those of an earlier attempt or of content that is being stored, without a
+    /// value, and those of what was stored, with it as [`Stored`](crate::ocfl::inventory::Stored).
+    pub(super) names: Map,
+    /// The SHA-512s of what was stored.
+    new_digests: Map,
 }
 
 impl fmt::Debug for Writer {
@@ -96,7 +98,7 @@ impl Object {
         let (current, _) = self.settle().await?;
         let (base, before) = match current {
             Some(current) => (current.inventory, Some(current.etag)),
-            None => (Inventory::empty(self.id()), None),
+            None => (Inventory::empty(self.id(), &self.directory), None),
         };
         if let Some(version) = base.version_of(job) {
             self.remove_unnamed(version, job, &base).await?;
@@ -106,15 +108,15 @@ impl Object {
         if version as usize > MOST_VERSIONS {
             return Err(self.too_many(format!("version {version}"), MOST_VERSIONS));
         }
-        let mut state = BTreeMap::new();
-        if start == Start::Head {
-            state.extend(base.state_of(base.head()).map(|(path, digest)| (path.into(), digest)));
-        }
-        let mut names = BTreeSet::new();
+        let (base, state) = match start {
+            Start::Empty => (base, Map::new(&self.directory)),
+            Start::Head => self.copy_state(base).await?,
+        };
+        let mut names = Map::new(&self.directory);
         let folder = path::content_folder(version, job);
         let mut left = std::pin::pin!(self.list(&folder));
         while let Some((file, _)) = left.try_next().await? {
-            names.insert(file[folder.len()..].into());
+            names.insert(&file.as_bytes()[folder.len()..], b"").map_err(|error| self.temporary(error))?;
             if names.len() > MOST_LEFT {
                 let what = format!("{} items of earlier attempts in {folder}", names.len());
                 return Err(self.too_many(what, MOST_LEFT));
@@ -122,10 +124,22 @@ impl Object {
         }
         let message = if message.is_empty() { format!("job {job}") } else { format!("job {job}: {message}") };
         let text = VersionText { created: created.to_string(), message, user };
-        let object = self.clone();
-        let (stored, new_digests) = (HashMap::new(), HashSet::new());
-        let writer = Writer { object, job, text, version, base, before, state, stored, new_digests, names };
+        let (object, new_digests) = (self.clone(), Map::new(&self.directory));
+        let writer = Writer { object, job, text, version, base, before, state, names, new_digests };
         Ok(Begun::Writer(Box::new(writer)))
+    }
+
+    /// The files of the newest version, to be changed.
+    async fn copy_state(&self, base: Inventory) -> Result<(Inventory, Map), OcflError> {
+        let mut state = Map::new(&self.directory);
+        let copy = move || {
+            for file in base.state_of(base.head()) {
+                let (path, digest) = file?;
+                state.insert(path.as_bytes(), &digest)?;
+            }
+            Ok((base, state))
+        };
+        self.blocking(copy).await
     }
 
     fn too_many(&self, what: String, most: usize) -> OcflError {
@@ -140,9 +154,10 @@ impl Writer {
         self.version
     }
 
-    /// The logical paths that the version has so far, sorted by bytes.
-    pub fn paths(&self) -> impl Iterator<Item = &str> {
-        self.state.keys().map(AsRef::as_ref)
+    /// The logical paths that the version has so far, sorted by bytes. An error ends them.
+    pub fn paths(&self) -> impl Iterator<Item = Result<String, OcflError>> {
+        let path = |file: io::Result<(Vec<u8>, Vec<u8>)>| Ok(path::text(&file?.0)?.to_owned());
+        self.state.iter().map(move |file| path(file).map_err(|error| self.object.temporary(error)))
     }
 
     /// Adds a file under a path that the version does not have.
@@ -151,9 +166,7 @@ impl Writer {
     /// [`OcflError::Path`] when it cannot have it; the store's, of which a wrong digest is one.
     pub async fn add(&mut self, path: &str, file: NewFile) -> Result<(), OcflError> {
         self.check_new(path)?;
-        let stored = self.plan(path, file).run().await?;
-        self.record(path, stored);
-        Ok(())
+        self.put(path, file).await
     }
 
     /// Replaces the content of a file.
@@ -162,9 +175,13 @@ impl Writer {
     /// [`OcflError::Path`] when the version does not have it; the store's.
     pub async fn replace(&mut self, path: &str, file: NewFile) -> Result<(), OcflError> {
         self.present(path)?;
-        let stored = self.plan(path, file).run().await?;
-        self.record(path, stored);
-        Ok(())
+        self.put(path, file).await
+    }
+
+    async fn put(&mut self, path: &str, file: NewFile) -> Result<(), OcflError> {
+        let put = self.plan(path, file).map_err(|error| self.object.temporary(error))?;
+        let done = put.run().await?;
+        self.record(path, &done).map_err(|error| self.object.temporary(error))
     }
 
     /// Adds many files, or replaces them where the version has them, some at a time; each path comes once. After an error,
@@ -179,20 +196,22 @@ impl Writer {
     ) -> Result<(), OcflError> {
         let mut files = std::pin::pin!(files.fuse());
         let mut running = FuturesUnordered::new();
-        let mut paths = BTreeSet::new();
+        let object = self.object.clone();
+        let failed = |error| object.temporary(error);
+        let mut paths = Map::new(&object.directory);
         loop {
             tokio::select! {
                 Some((path, file)) = files.next(), if running.len() < at_a_time.max(1) => {
-                    if !self.state.contains_key(path.as_str()) {
+                    if !self.state.has(path.as_bytes()).map_err(failed)? {
                         self.check_new(&path)?;
                     }
-                    path::check_among(&path, &paths).map_err(|error| self.path_error(error))?;
-                    paths.insert(path.as_str().into());
-                    let put = self.plan(&path, file);
+                    self.check_among(&path, &paths)?;
+                    paths.insert(path.as_bytes(), b"").map_err(failed)?;
+                    let put = self.plan(&path, file).map_err(failed)?;
                     running.push(async move { (path, put.run().await) });
                 }
                 Some((path, put)) = running.next(), if !running.is_empty() => {
-                    self.record(&path, put?);
+                    self.record(&path, &put?).map_err(failed)?;
                 }
                 else => return Ok(()),
             }
@@ -205,8 +224,7 @@ impl Writer {
     /// [`OcflError::Path`] when the version does not have it.
     pub fn remove(&mut self, path: &str) -> Result<(), OcflError> {
         self.present(path)?;
-        self.state.remove(path);
-        Ok(())
+        self.state.remove(path.as_bytes()).map_err(|error| self.object.temporary(error))
     }
 
     /// Moves a file to a path that the version does not have.
@@ -215,13 +233,10 @@ impl Writer {
     /// [`OcflError::Path`] when the version does not have the file, or cannot have the new path.
     pub fn rename(&mut self, from: &str, to: &str) -> Result<(), OcflError> {
         let digest = self.present(from)?;
-        self.state.remove(from);
-        if let Err(error) = self.check_new(to) {
-            self.state.insert(from.into(), digest);
-            return Err(error);
-        }
-        self.state.insert(to.into(), digest);
-        Ok(())
+        self.remove(from)?;
+        let checked = self.check_new(to);
+        self.set(if checked.is_ok() { to } else { from }, &digest)?;
+        checked
     }
 
     /// Takes a file over from the newest version, unchanged: for a version that begins empty.
@@ -229,25 +244,37 @@ impl Writer {
     /// # Errors
     /// [`OcflError::Path`] when the newest version does not have it, or this one cannot.
     pub fn carry(&mut self, path: &str) -> Result<(), OcflError> {
-        let head = self.base.head();
-        let missing = || self.path_error(PathError::Missing(path::shown(path)));
-        let digest = self.base.file_digest(head, path).ok_or_else(missing)?;
+        let digest = self.base.file_digest(self.base.head(), path).map_err(|error| self.object.temporary(error))?;
+        let digest = digest.ok_or_else(|| self.missing(path))?;
         self.check_new(path)?;
-        self.state.insert(path.into(), digest);
-        Ok(())
+        self.set(path, &digest)
     }
 
-    fn present(&self, path: &str) -> Result<DigestId, OcflError> {
-        let missing = || self.path_error(PathError::Missing(path::shown(path)));
-        self.state.get(path).copied().ok_or_else(missing)
+    fn set(&mut self, path: &str, digest: &[u8]) -> Result<(), OcflError> {
+        self.state.insert(path.as_bytes(), digest).map_err(|error| self.object.temporary(error))
+    }
+
+    /// The SHA-512 of a file that the version must have.
+    fn present(&self, path: &str) -> Result<Vec<u8>, OcflError> {
+        let digest = self.state.get(path.as_bytes()).map_err(|error| self.object.temporary(error))?;
+        digest.ok_or_else(|| self.missing(path))
     }
 
     fn check_new(&self, path: &str) -> Result<(), OcflError> {
         if self.state.len() >= MOST_FILES {
             return Err(self.object.too_many(format!("{} files", self.state.len() + 1), MOST_FILES));
         }
-        let checked = path::check(path).and_then(|()| path::check_among(path, &self.state));
-        checked.map_err(|error| self.path_error(error))
+        path::check(path).map_err(|error| self.path_error(error))?;
+        self.check_among(path, &self.state)
+    }
+
+    fn check_among(&self, path: &str, others: &Map) -> Result<(), OcflError> {
+        let refusal = path::refusal(path, others).map_err(|error| self.object.temporary(error))?;
+        refusal.map_or(Ok(()), |refusal| Err(self.path_error(refusal)))
+    }
+
+    fn missing(&self, path: &str) -> OcflError {
+        self.path_error(PathError::Missing(path::shown(path)))
     }
 
     fn path_error(&self, source: PathError) -> OcflError {
@@ -255,40 +282,34 @@ impl Writer {
     }
 
     /// Decides where the content of a file goes.
-    fn plan(&mut self, logical: &str, file: NewFile) -> Put {
+    fn plan(&mut self, logical: &str, file: NewFile) -> io::Result<Put> {
         if let Some(digest) = file.expected.get(Algorithm::Sha512)
-            && self.has_content(digest)
+            && (self.new_digests.has(digest.as_bytes())? || self.base.has_content(digest)?)
         {
-            return Put::Known(digest.clone());
+            return Ok(Put::Known(digest.clone()));
         }
         let folder = path::content_folder(self.version, self.job);
         let mut name = path::content_name(logical, self.object.root().len() + 1 + folder.len());
-        if path::conflict(&name, &self.names).is_some() {
+        if path::conflict(&name, &self.names)?.is_some() {
             // A file or folder of that name was stored, and is in the version no more.
             name = path::digest_name(logical);
         }
-        let is_taken = !self.names.insert(name.as_str().into());
-        Put::Content(Box::new(ContentPut { object: self.object.clone(), folder, name, is_taken, file }))
+        let is_taken = self.names.has(name.as_bytes())?;
+        if !is_taken {
+            self.names.insert(name.as_bytes(), b"")?;
+        }
+        Ok(Put::Content(Box::new(ContentPut { object: self.object.clone(), folder, name, is_taken, file })))
     }
 
-    fn has_content(&self, digest: &Digest) -> bool {
-        let is_new = self.base.digest_id(digest).is_some_and(|id| self.new_digests.contains(&id));
-        is_new || self.base.has_content(digest)
-    }
-
-    fn record(&mut self, path: &str, stored: Done) {
-        let digest = match stored {
-            Done::Known(digest) => self.base.intern_digest(&digest),
-            Done::Stored { content_path, digest, sha256, size } => {
-                let name = &content_path[path::content_folder(self.version, self.job).len()..];
-                self.names.insert(name.into());
-                let content = self.base.stored(&content_path, &digest, size, sha256.as_ref());
-                self.new_digests.insert(content.digest());
-                let digest = content.digest();
-                self.stored.insert(content.path(), content);
-                digest
+    fn record(&mut self, path: &str, done: &Done) -> io::Result<()> {
+        let digest = match done {
+            Done::Known(digest) => digest.as_bytes(),
+            Done::Stored { name, stored } => {
+                self.names.insert(name.as_bytes(), &stored.to_bytes())?;
+                self.new_digests.insert(&stored.sha512, b"")?;
+                &stored.sha512
             }
         };
-        self.state.insert(path.into(), digest);
+        self.state.insert(path.as_bytes(), digest)
     }
 }

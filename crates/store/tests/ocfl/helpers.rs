@@ -42,6 +42,11 @@ pub(crate) fn new_version(job: Uuid, start: Start) -> NewVersion {
     NewVersion { job, user, message: "a deposit".to_owned(), created, start }
 }
 
+/// The paths that a version has while it is made.
+pub(crate) fn paths(writer: &Writer) -> Vec<String> {
+    writer.paths().collect::<Result<_, _>>().unwrap()
+}
+
 /// A writer of the next version; the job must not have made it.
 pub(crate) async fn begin(object: &Object, job: Uuid, start: Start) -> Writer {
     match object.begin(new_version(job, start)).await.unwrap() {
@@ -91,9 +96,10 @@ pub(crate) async fn make(object: &Object, job: Uuid, wanted: &Files) -> Result<u
 pub(crate) async fn read_version(snapshot: &Snapshot, version: u32) -> Files {
     let mut files = Files::new();
     for file in snapshot.inventory().files(version) {
-        let content = snapshot.open(version, file.path).await.unwrap();
+        let path = file.unwrap().path;
+        let content = snapshot.open(version, &path).await.unwrap();
         let bytes: Vec<Bytes> = content.chunks.try_collect().await.unwrap();
-        files.insert(file.path.to_owned(), bytes.concat());
+        files.insert(path, bytes.concat());
     }
     files
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use queuekeeper_store::ocfl::Start;
 
-use crate::helpers::{Files, ID, begin, content, job, memory, read_all, undigested};
+use crate::helpers::{Files, ID, begin, content, job, memory, paths, read_all, undigested};
 use crate::memory::Kind;
 
 #[derive(Clone, Debug)]
@@ -104,7 +104,7 @@ async fn run(changes: Vec<Change>) {
                 files = versions.last().cloned().unwrap_or_default();
             }
         }
-        assert!(writer.paths().eq(files.keys().map(String::as_str)));
+        assert!(paths(&writer).iter().eq(files.keys()));
     }
     writer.abandon().await.unwrap();
     assert_eq!(read_all(&object).await, versions);

@@ -1,10 +1,14 @@
 //! The inventory of a new version, from that of the version before.
 
-use std::collections::HashSet;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
 
-use super::{DigestId, DigestTable, Entry, FixityEntry, Inventory, User, Version};
+use super::relations::{Relating, Relations, algorithm_place, version_key};
+use super::{Inventory, User, Version};
 use crate::digest::{Algorithm, Digest};
-use crate::ocfl::strings::{StringId, Strings};
+use crate::ocfl::path::text;
+use crate::sorted::{Map, Sorter, Table, changed};
 
 /// What a new version says of itself.
 #[derive(Clone, Debug)]
@@ -14,109 +18,93 @@ pub(in crate::ocfl) struct VersionText {
     pub(in crate::ocfl) user: User,
 }
 
-/// Content that was stored for a version, by the numbers of the inventory that it is for.
-#[derive(Clone, Debug)]
+/// Content that was stored for a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::ocfl) struct Stored {
-    digest: DigestId,
-    path: StringId,
-    sha256: Option<StringId>,
-    size: u64,
+    pub(in crate::ocfl) sha512: [u8; 64],
+    pub(in crate::ocfl) sha256: [u8; 32],
+    pub(in crate::ocfl) size: u64,
 }
 
 impl Stored {
-    /// Its SHA-512.
-    pub(in crate::ocfl) fn digest(&self) -> DigestId {
-        self.digest
+    /// As the value of a record.
+    pub(in crate::ocfl) fn to_bytes(self) -> Vec<u8> {
+        [&self.sha512[..], &self.sha256, &self.size.to_le_bytes()].concat()
     }
 
-    /// The number of its content path.
-    pub(in crate::ocfl) fn path(&self) -> StringId {
-        self.path
-    }
-
-    /// Its size in bytes.
-    pub(in crate::ocfl) fn size(&self) -> u64 {
-        self.size
+    pub(in crate::ocfl) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (sha512, rest) = bytes.split_first_chunk()?;
+        let (sha256, size) = rest.split_first_chunk()?;
+        Some(Self { sha512: *sha512, sha256: *sha256, size: u64::from_le_bytes(size.try_into().ok()?) })
     }
 }
 
 impl Inventory {
     /// An object without versions: no inventory yet, but what the first one is made from.
-    pub(in crate::ocfl) fn empty(id: &str) -> Self {
+    pub(in crate::ocfl) fn empty(id: &str, directory: &Arc<Path>) -> Self {
         Self {
             id: id.to_owned(),
             names_content_directory: false,
-            digests: DigestTable::default(),
-            paths: Strings::default(),
-            manifest: Vec::new(),
-            fixity: Vec::new(),
-            fixity_algorithms: Strings::default(),
-            fixity_digests: Strings::default(),
             versions: Vec::new(),
+            algorithms: Vec::new(),
+            relations: Relations::default(),
+            directory: Arc::clone(directory),
         }
     }
 
-    /// The number of a digest, a new one where it is new.
-    pub(in crate::ocfl) fn intern_digest(&mut self, digest: &Digest) -> DigestId {
-        self.digests.intern(digest)
-    }
-
-    /// The number of a digest, where it is there.
-    pub(in crate::ocfl) fn digest_id(&self, digest: &Digest) -> Option<DigestId> {
-        self.digests.find(digest)
-    }
-
-    /// The digest of a file of a version, by its logical path.
-    pub(in crate::ocfl) fn file_digest(&self, version: u32, path: &str) -> Option<DigestId> {
-        let id = self.paths.find(path)?;
-        let state = &self.at(version)?.state;
-        state.binary_search_by_key(&id, |entry| entry.path).ok().map(|at| state[at].digest)
-    }
-
-    /// The files of a version with the numbers of their digests.
-    pub(in crate::ocfl) fn state_of(&self, version: u32) -> impl Iterator<Item = (&str, DigestId)> {
-        let entries = self.at(version).into_iter().flat_map(|version| &version.state);
-        entries.map(|entry| (self.paths.get(entry.path), entry.digest))
-    }
-
-    /// Content that was stored under a content path, to be named by the next version.
-    pub(in crate::ocfl) fn stored(
-        &mut self,
-        content_path: &str,
-        digest: &Digest,
-        size: u64,
-        sha256: Option<&Digest>,
-    ) -> Stored {
-        let sha256 = sha256.map(|sha256| self.fixity_digests.intern(&sha256.hex()));
-        Stored { digest: self.digests.intern(digest), path: self.paths.intern(content_path), sha256, size }
-    }
-
-    /// The content path of what was stored.
-    pub(in crate::ocfl) fn stored_path(&self, stored: &Stored) -> &str {
-        self.paths.get(stored.path)
-    }
-
-    /// Adds a version with these files. Of what was stored, that is taken into the manifest which the version has; the
+    /// This inventory with one version more, which has these files, by logical path; and the names of its content with
+    /// their sizes. Of what was stored, by its name in a folder, that is taken into the manifest which the version has; the
     /// rest is named by no inventory.
-    pub(in crate::ocfl) fn add_version<'a>(
-        &mut self,
-        text: VersionText,
-        files: impl Iterator<Item = (&'a str, DigestId)>,
-        stored: impl Iterator<Item = &'a Stored>,
-    ) {
-        let mut state: Vec<_> = files.map(|(path, digest)| Entry { digest, path: self.paths.intern(path) }).collect();
-        state.sort_unstable_by_key(|entry| entry.path);
-        let used: HashSet<_> = state.iter().map(|entry| entry.digest).collect();
-        for Stored { digest, path, sha256, .. } in stored.filter(|stored| used.contains(&stored.digest)) {
-            let (digest, path) = (*digest, *path);
-            self.manifest.push(Entry { digest, path });
-            if let Some(sha256) = *sha256 {
-                let algorithm = self.fixity_algorithms.intern(Algorithm::Sha256.as_str());
-                self.fixity.push(FixityEntry { algorithm, digest: sha256, path });
+    pub(in crate::ocfl) fn with_version(
+        &self,
+        about: VersionText,
+        state: &Map,
+        folder: &str,
+        stored: &Map,
+    ) -> io::Result<(Self, Table)> {
+        let number = self.head() + 1;
+        let mut states = Relating::new(&self.directory);
+        for file in state.iter() {
+            let (path, digest) = file?;
+            states.file(number, &digest, text(&path)?)?;
+        }
+        let states = states.finish()?;
+
+        let mut by_digest = Sorter::new(&self.directory);
+        for item in stored.iter() {
+            let (name, value) = item?;
+            // What has no value is left from an earlier attempt.
+            if !value.is_empty() {
+                by_digest.push(&[&value, name.as_slice()].concat(), &value)?;
             }
         }
-        self.manifest.sort_unstable();
-        let VersionText { created, message, user } = text;
-        self.versions.push(Version { created, message: Some(message), user: Some(user), state });
+        let mut inventory = self.clone();
+        let sha256 = algorithm_place(&mut inventory.algorithms, Algorithm::Sha256.as_str());
+        let sha256 = u8::try_from(sha256).map_err(io::Error::other)?;
+        let (mut content, mut sizes) = (Relating::new(&self.directory), Sorter::new(&self.directory));
+        let mut used = states.states_by_digest.all();
+        for item in by_digest.merged() {
+            let item = item?;
+            let stored = Stored::from_bytes(item.value()).ok_or_else(changed)?;
+            let name = text(item.key().get(item.value().len()..).ok_or_else(changed)?)?;
+            let key = [&version_key(number)[..], &stored.sha512].concat();
+            used.seek(&key)?;
+            if !used.peek()?.is_some_and(|file| file.key().starts_with(&key)) {
+                continue;
+            }
+            let path = format!("{folder}{name}");
+            content.content(&stored.sha512, &path)?;
+            content.fixity(sha256, &hex(&stored.sha256)?, &path)?;
+            sizes.push(name.as_bytes(), &stored.size.to_le_bytes())?;
+        }
+        inventory.relations.extend(states);
+        inventory.relations.extend(content.finish()?);
+        let VersionText { created, message, user } = about;
+        inventory.versions.push(Version { created, message: Some(message), user: Some(user), files: state.len() });
+        Ok((inventory, sizes.finish()?))
     }
+}
+
+fn hex(sha256: &[u8]) -> io::Result<String> {
+    Digest::new(Algorithm::Sha256, sha256).map(|digest| digest.hex()).map_err(|_| changed())
 }

@@ -3,21 +3,23 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::path::Path;
+use std::sync::Arc;
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 
 use super::block::{Block, BlockSeed, ObjectSeed, TakeValue, Text};
-use super::{
-    DigestId, DigestTable, Entry, FixityEntry, Inventory, MOST_ENTRIES, MOST_FILES, MOST_TEXT_BYTES, MOST_VERSIONS,
-    User, Version, check,
-};
+use super::relations::{Relating, algorithm_place};
+use super::{Inventory, MOST_ENTRIES, MOST_FILES, MOST_TEXT_BYTES, MOST_VERSIONS, User, Version, check};
 use crate::digest::{Algorithm, Digest};
 use crate::ocfl::feed::Feed;
 use crate::ocfl::path;
-use crate::ocfl::strings::{StringId, Strings};
 
 /// What `type` must be.
 pub(super) const TYPE: &str = "https://ocfl.io/1.1/spec/#inventory";
+
+/// The most algorithms that the fixity block may have.
+const MOST_ALGORITHMS: u8 = 32;
 
 /// An inventory that was read, with the SHA-512 and the size of its text.
 #[derive(Debug)]
@@ -32,50 +34,61 @@ pub(in crate::ocfl) struct Loaded {
 pub(in crate::ocfl) enum Failure {
     /// The stream failed.
     Read(io::Error),
+    /// A temporary file failed.
+    Temporary(io::Error),
     /// It is no inventory that can be used; says why.
     Form(String),
 }
 
-/// Reads an inventory to its end. Blocks its thread.
-pub(in crate::ocfl) fn decode(mut feed: Feed) -> Result<Loaded, Failure> {
+/// What reads sorted records fails where their temporary files do.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Temporary(error)
+    }
+}
+
+/// Reads an inventory to its end, into temporary files in a directory where it is large. Blocks its thread.
+pub(in crate::ocfl) fn decode(mut feed: Feed, directory: &Arc<Path>) -> Result<Loaded, Failure> {
+    let mut parts = Parts::new(directory);
     let mut json = serde_json::Deserializer::from_reader(&mut feed);
-    let read = top().deserialize(&mut json).and_then(|parts| json.end().map(|()| parts));
-    let parts = match read {
-        Ok(parts) => parts,
+    let read = top(&mut parts).deserialize(&mut json).map(drop).and_then(|()| json.end());
+    if let Some(error) = parts.failed {
+        return Err(Failure::Temporary(error));
+    }
+    match read {
+        Ok(()) => {}
         Err(error) if error.is_io() => match io::Error::from(error) {
             error if error.kind() == io::ErrorKind::InvalidData => return Err(Failure::Form(error.to_string())),
             error => return Err(Failure::Read(error)),
         },
         Err(error) => return Err(Failure::Form(error.to_string())),
-    };
-    let inventory = parts.finish().and_then(check::check).map_err(Failure::Form)?;
+    }
+    let inventory = parts.finish(directory)?;
+    check::check(&inventory)?;
     let (digest, bytes) = feed.finish();
     Ok(Loaded { inventory, digest, bytes })
 }
 
-fn top() -> ObjectSeed<Parts> {
+fn top(parts: &mut Parts) -> ObjectSeed<&mut Parts> {
     const KEYS: &[&str] =
         &["id", "type", "digestAlgorithm", "head", "manifest", "versions", "contentDirectory", "fixity"];
-    ObjectSeed { what: "the inventory", keys: KEYS, required: 6, take: Parts::default() }
+    ObjectSeed { what: "the inventory", keys: KEYS, required: 6, take: parts }
 }
 
 /// What was read so far.
-#[derive(Default)]
 struct Parts {
     id: String,
     head: u32,
     names_content_directory: bool,
     entries: usize,
-    digests: DigestTable,
-    paths: Strings,
-    manifest: Vec<Entry>,
-    fixity: Vec<FixityEntry>,
-    fixity_algorithms: Strings,
-    fixity_digests: Strings,
     versions: BTreeMap<u32, Version>,
+    algorithms: Vec<String>,
+    relating: Relating,
+    /// What failed with a temporary file, which ended the reading.
+    failed: Option<io::Error>,
 }
 
-impl TakeValue for Parts {
+impl TakeValue for &mut Parts {
     fn take<'de, A: MapAccess<'de>>(&mut self, key: usize, map: &mut A) -> Result<(), A::Error> {
         match key {
             0 => self.id = map.next_value_seed(Text(|id: &str| Ok(id.to_owned())))?,
@@ -83,8 +96,8 @@ impl TakeValue for Parts {
             2 => map.next_value_seed(Text(|text: &str| only(text, "sha512", "digestAlgorithm")))?,
             3 => self.head = map.next_value_seed(Text(version_number))?,
             4 => {
-                map.next_value_seed(BlockSeed(&mut Manifest { parts: self, digest: 0 }))?;
-                self.manifest.sort_unstable();
+                let mut manifest = Manifest { parts: self, digest: None, text_bytes: 0 };
+                map.next_value_seed(BlockSeed(&mut manifest))?;
             }
             5 => map.next_value_seed(Versions(self))?,
             6 => {
@@ -115,86 +128,110 @@ fn version_number(name: &str) -> Result<u32, String> {
 }
 
 impl Parts {
-    fn count(&mut self) -> Result<(), String> {
+    fn new(directory: &Arc<Path>) -> Self {
+        Self {
+            id: String::new(),
+            head: 0,
+            names_content_directory: false,
+            entries: 0,
+            versions: BTreeMap::new(),
+            algorithms: Vec::new(),
+            relating: Relating::new(directory),
+            failed: None,
+        }
+    }
+
+    /// Takes an entry of a block that has so many bytes of text with it.
+    fn entry(&mut self, text_bytes: usize, relate: impl FnOnce(&mut Relating) -> io::Result<()>) -> Result<(), String> {
         self.entries += 1;
         if self.entries > MOST_ENTRIES {
             return Err(format!("more than {MOST_ENTRIES} entries"));
         }
-        Ok(())
-    }
-
-    fn path(&mut self, text: &str) -> Result<StringId, String> {
-        self.count()?;
-        let id = self.paths.intern(text);
-        if self.paths.bytes() > MOST_TEXT_BYTES || self.fixity_digests.bytes() > MOST_TEXT_BYTES {
+        if text_bytes > MOST_TEXT_BYTES {
             return Err(format!("more than {MOST_TEXT_BYTES} bytes of paths or digests"));
         }
-        Ok(id)
+        relate(&mut self.relating).map_err(|error| {
+            let text = error.to_string();
+            self.failed = Some(error);
+            text
+        })
     }
 
-    fn digest(&mut self, text: &str) -> Result<DigestId, String> {
-        let digest = Digest::from_hex(Algorithm::Sha512, text).map_err(|error| error.to_string())?;
-        Ok(self.digests.intern(&digest))
+    /// The place of an algorithm's name.
+    fn algorithm(&mut self, name: &str) -> Result<u8, String> {
+        let place = u8::try_from(algorithm_place(&mut self.algorithms, name)).ok();
+        let refused = || format!("more than {MOST_ALGORITHMS} algorithms in the fixity block");
+        place.filter(|place| *place < MOST_ALGORITHMS).ok_or_else(refused)
     }
 
-    fn finish(self) -> Result<Inventory, String> {
+    fn finish(self, directory: &Arc<Path>) -> Result<Inventory, Failure> {
         let (head, count) = (self.head, self.versions.len());
         if !self.versions.keys().copied().eq(1..=head) {
-            return Err(format!("head is v{head}, and its {count} versions are not v1 to v{head}"));
+            return Err(Failure::Form(format!("head is v{head}, and its {count} versions are not v1 to v{head}")));
         }
         Ok(Inventory {
             id: self.id,
             names_content_directory: self.names_content_directory,
-            digests: self.digests,
-            paths: self.paths,
-            manifest: self.manifest,
-            fixity: self.fixity,
-            fixity_algorithms: self.fixity_algorithms,
-            fixity_digests: self.fixity_digests,
             versions: self.versions.into_values().collect(),
+            algorithms: self.algorithms,
+            relations: self.relating.finish()?,
+            directory: Arc::clone(directory),
         })
     }
 }
 
+fn sha512(text: &str) -> Result<Option<Digest>, String> {
+    Digest::from_hex(Algorithm::Sha512, text).map(Some).map_err(|error| error.to_string())
+}
+
+/// The bytes of the digest that a block has before its paths.
+fn bytes(digest: Option<&Digest>) -> &[u8] {
+    digest.map_or(&[], Digest::as_bytes)
+}
+
 struct Manifest<'a> {
     parts: &'a mut Parts,
-    digest: DigestId,
+    digest: Option<Digest>,
+    text_bytes: usize,
 }
 
 impl Block for Manifest<'_> {
     fn digest(&mut self, digest: &str) -> Result<(), String> {
-        self.digest = self.parts.digest(digest)?;
+        self.digest = sha512(digest)?;
         Ok(())
     }
 
     fn path(&mut self, text: &str) -> Result<(), String> {
         path::check(text).map_err(|error| error.to_string())?;
-        let path = self.parts.path(text)?;
-        self.parts.manifest.push(Entry { digest: self.digest, path });
-        Ok(())
+        self.text_bytes += text.len();
+        let digest = bytes(self.digest.as_ref());
+        self.parts.entry(self.text_bytes, |relating| relating.content(digest, text))
     }
 }
 
 struct State<'a> {
     parts: &'a mut Parts,
-    digest: DigestId,
-    entries: Vec<Entry>,
+    version: u32,
+    digest: Option<Digest>,
+    files: usize,
+    text_bytes: usize,
 }
 
 impl Block for State<'_> {
     fn digest(&mut self, digest: &str) -> Result<(), String> {
-        self.digest = self.parts.digest(digest)?;
+        self.digest = sha512(digest)?;
         Ok(())
     }
 
     fn path(&mut self, text: &str) -> Result<(), String> {
         path::check(text).map_err(|error| error.to_string())?;
-        if self.entries.len() == MOST_FILES {
+        if self.files == MOST_FILES {
             return Err(format!("more than {MOST_FILES} files in a version"));
         }
-        let path = self.parts.path(text)?;
-        self.entries.push(Entry { digest: self.digest, path });
-        Ok(())
+        self.files += 1;
+        self.text_bytes += text.len();
+        let digest = bytes(self.digest.as_ref());
+        self.parts.entry(self.text_bytes, |relating| relating.file(self.version, digest, text))
     }
 }
 
@@ -203,20 +240,23 @@ struct Fixity<'a>(&'a mut Parts);
 
 struct FixityBlock<'a> {
     parts: &'a mut Parts,
-    algorithm: StringId,
-    digest: StringId,
+    algorithm: u8,
+    digest: String,
+    /// The bytes of digests and of paths. A digest counts for each path, since it is kept with each.
+    text_bytes: &'a mut [usize; 2],
 }
 
 impl Block for FixityBlock<'_> {
     fn digest(&mut self, digest: &str) -> Result<(), String> {
-        self.digest = self.parts.fixity_digests.intern(digest);
+        digest.clone_into(&mut self.digest);
         Ok(())
     }
 
     fn path(&mut self, text: &str) -> Result<(), String> {
-        let path = self.parts.path(text)?;
-        self.parts.fixity.push(FixityEntry { algorithm: self.algorithm, digest: self.digest, path });
-        Ok(())
+        let (digest, [digests, paths]) = (&self.digest, &mut *self.text_bytes);
+        *digests += digest.len();
+        *paths += text.len();
+        self.parts.entry((*digests).max(*paths), |relating| relating.fixity(self.algorithm, digest, text))
     }
 }
 
@@ -237,11 +277,11 @@ impl<'de> Visitor<'de> for Fixity<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let parts = self.0;
-        while let Some(algorithm) = map.next_key_seed(Text(|name: &str| Ok(parts.fixity_algorithms.intern(name))))? {
-            if parts.fixity_algorithms.len() > 32 {
-                return Err(A::Error::custom("more than 32 algorithms in the fixity block"));
-            }
-            map.next_value_seed(BlockSeed(&mut FixityBlock { parts, algorithm, digest: 0 }))?;
+        let mut text_bytes = [0; 2];
+        while let Some(algorithm) = map.next_key_seed(Text(|name: &str| parts.algorithm(name)))? {
+            let text_bytes = &mut text_bytes;
+            let mut block = FixityBlock { parts, algorithm, digest: String::new(), text_bytes };
+            map.next_value_seed(BlockSeed(&mut block))?;
         }
         Ok(())
     }
@@ -268,7 +308,7 @@ impl<'de> Visitor<'de> for Versions<'_> {
         const KEYS: &[&str] = &["created", "state", "message", "user"];
         let parts = self.0;
         while let Some(number) = map.next_key_seed(Text(version_number))? {
-            let take = VersionParts { parts, version: Version::default() };
+            let take = VersionParts { parts, number, version: Version::default() };
             let read = map.next_value_seed(ObjectSeed { what: "a version", keys: KEYS, required: 2, take })?;
             let version = read.version;
             if parts.versions.insert(number, version).is_some() {
@@ -281,6 +321,7 @@ impl<'de> Visitor<'de> for Versions<'_> {
 
 struct VersionParts<'a> {
     parts: &'a mut Parts,
+    number: u32,
     version: Version,
 }
 
@@ -291,11 +332,10 @@ impl TakeValue for VersionParts<'_> {
         match key {
             0 => version.created = map.next_value_seed(owned)?,
             1 => {
-                let mut state = State { parts: self.parts, digest: 0, entries: Vec::new() };
+                let mut state =
+                    State { parts: self.parts, version: self.number, digest: None, files: 0, text_bytes: 0 };
                 map.next_value_seed(BlockSeed(&mut state))?;
-                version.state = state.entries;
-                version.state.sort_unstable_by_key(|entry| entry.path);
-                version.state.shrink_to_fit();
+                version.files = state.files;
             }
             2 => version.message = Some(map.next_value_seed(owned)?),
             _ => {

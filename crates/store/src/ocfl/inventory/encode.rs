@@ -3,9 +3,11 @@
 use std::io::{self, Write};
 
 use super::decode::TYPE;
-use super::{Entry, Inventory, User};
+use super::relations::{sha512, split_digest, split_fixity, split_version, version_key};
+use super::{Inventory, User};
 use crate::digest::{Algorithm, Digest, Hashers};
-use crate::ocfl::strings::Strings;
+use crate::ocfl::path::text;
+use crate::sorted::Merged;
 
 /// Writes an inventory as JSON, an entry a line, sorted by digests and paths.
 pub(in crate::ocfl) fn encode(inventory: &Inventory, to: &mut impl Write) -> io::Result<()> {
@@ -16,7 +18,7 @@ pub(in crate::ocfl) fn encode(inventory: &Inventory, to: &mut impl Write) -> io:
         to.write_all(b"\"contentDirectory\": \"content\",\n")?;
     }
     to.write_all(b"\"manifest\": ")?;
-    block(to, inventory, &inventory.manifest)?;
+    pairs(to, inventory.relations.manifest.all(), split_digest, hex)?;
     fixity(to, inventory)?;
     to.write_all(b",\n\"versions\": {")?;
     for (number, version) in (1_u32..).zip(&inventory.versions) {
@@ -31,19 +33,20 @@ pub(in crate::ocfl) fn encode(inventory: &Inventory, to: &mut impl Write) -> io:
             user(to, of)?;
         }
         to.write_all(b",\n\"state\": ")?;
-        block(to, inventory, &version.state)?;
+        let state = inventory.relations.states_by_digest.within(&version_key(number));
+        pairs(to, state, |key| split_digest(split_version(key)?.1), hex)?;
         to.write_all(b"\n}")?;
     }
     to.write_all(b"\n}\n}\n")
 }
 
 /// The SHA-512 and the size in bytes of what [`encode`] writes.
-pub(in crate::ocfl) fn measure(inventory: &Inventory) -> (Digest, u64) {
+pub(in crate::ocfl) fn measure(inventory: &Inventory) -> io::Result<(Digest, u64)> {
     let mut measure = io::BufWriter::with_capacity(1 << 16, Measure(Hashers::new([Algorithm::Sha512])));
-    encode(inventory, &mut measure).expect("memory takes every byte");
-    let Measure(hashers) = measure.into_inner().map_err(|_| ()).expect("memory takes every byte");
+    encode(inventory, &mut measure)?;
+    let Measure(hashers) = measure.into_inner().map_err(io::IntoInnerError::into_error)?;
     let bytes = hashers.bytes();
-    (hashers.finish().strongest().cloned().expect("one algorithm was requested"), bytes)
+    Ok((hashers.finish().strongest().cloned().expect("one algorithm was requested"), bytes))
 }
 
 struct Measure(Hashers);
@@ -73,61 +76,53 @@ fn user(to: &mut impl Write, user: &User) -> io::Result<()> {
     to.write_all(b"}")
 }
 
-/// A block of paths by their SHA-512.
-fn block(to: &mut impl Write, inventory: &Inventory, entries: &[Entry]) -> io::Result<()> {
-    let mut sorted = entries.to_vec();
-    let key = |entry: &Entry| (inventory.digests.bytes(entry.digest), inventory.paths.get(entry.path));
-    sorted.sort_unstable_by(|one, other| key(one).cmp(&key(other)));
-    let groups = sorted.chunk_by(|one, other| one.digest == other.digest);
-    let groups = groups.map(|group| {
-        (inventory.digests.digest(group[0].digest).hex(), group.iter().map(|entry| inventory.paths.get(entry.path)))
-    });
-    pairs(to, groups)
+fn hex(digest: &[u8]) -> io::Result<String> {
+    Ok(sha512(digest)?.hex())
 }
 
 fn fixity(to: &mut impl Write, inventory: &Inventory) -> io::Result<()> {
-    if inventory.fixity.is_empty() {
+    let mut algorithms = Vec::new();
+    for (place, name) in (0_u8..).zip(&inventory.algorithms) {
+        if inventory.relations.fixity.first(&[place])?.is_some() {
+            algorithms.push((name, place));
+        }
+    }
+    if algorithms.is_empty() {
         return Ok(());
     }
-    let Inventory { fixity_algorithms: algorithms, fixity_digests: digests, paths, .. } = inventory;
-    let mut sorted = inventory.fixity.clone();
-    let text = |strings: &Strings, id| strings.get(id).to_owned();
-    sorted.sort_unstable_by(|one, other| {
-        let key = |entry: &super::FixityEntry| {
-            (algorithms.get(entry.algorithm), digests.get(entry.digest), paths.get(entry.path))
-        };
-        key(one).cmp(&key(other))
-    });
+    algorithms.sort_unstable();
     to.write_all(b",\n\"fixity\": {")?;
-    for (number, block) in sorted.chunk_by(|one, other| one.algorithm == other.algorithm).enumerate() {
+    for (number, (name, place)) in algorithms.into_iter().enumerate() {
         to.write_all(if number == 0 { b"\n" } else { b",\n" })?;
-        string(to, algorithms.get(block[0].algorithm))?;
+        string(to, name)?;
         to.write_all(b": ")?;
-        let groups = block.chunk_by(|one, other| one.digest == other.digest);
-        pairs(
-            to,
-            groups.map(|group| (text(digests, group[0].digest), group.iter().map(|entry| paths.get(entry.path)))),
-        )?;
+        let digest = |digest: &[u8]| text(digest).map(str::to_owned);
+        pairs(to, inventory.relations.fixity.within(&[place]), split_fixity, digest)?;
     }
     to.write_all(b"\n}")
 }
 
-fn pairs<'a, P: Iterator<Item = &'a str>>(
+/// A block of paths by their digests, from records whose keys have both.
+fn pairs(
     to: &mut impl Write,
-    groups: impl Iterator<Item = (String, P)>,
+    records: Merged,
+    split: impl Fn(&[u8]) -> io::Result<(&[u8], &str)>,
+    name: impl Fn(&[u8]) -> io::Result<String>,
 ) -> io::Result<()> {
     to.write_all(b"{")?;
-    for (number, (digest, paths)) in groups.enumerate() {
-        to.write_all(if number == 0 { b"\n" } else { b",\n" })?;
-        string(to, &digest)?;
-        to.write_all(b": [")?;
-        for (number, path) in paths.enumerate() {
-            if number > 0 {
-                to.write_all(b", ")?;
-            }
-            string(to, path)?;
+    let mut before: Option<Vec<u8>> = None;
+    for record in records {
+        let record = record?;
+        let (digest, path) = split(record.key())?;
+        if before.as_deref() == Some(digest) {
+            to.write_all(b", ")?;
+        } else {
+            to.write_all(if before.is_none() { b"\n" } else { b"],\n" })?;
+            string(to, &name(digest)?)?;
+            to.write_all(b": [")?;
+            before = Some(digest.to_vec());
         }
-        to.write_all(b"]")?;
+        string(to, path)?;
     }
-    to.write_all(b"\n}")
+    to.write_all(if before.is_none() { b"\n}" } else { b"]\n}" })
 }

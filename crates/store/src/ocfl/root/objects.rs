@@ -57,10 +57,7 @@ impl Root {
             return Ok(other(root.to_owned(), why));
         };
         match layout::object_root(&id) {
-            Ok(place) if place == root => {
-                let Root { store, space } = self.clone();
-                Ok(Found::Object(Object::new(store, space, id, place)))
-            }
+            Ok(place) if place == root => Ok(Found::Object(self.object_at(id, place))),
             Ok(place) => Ok(other(root.to_owned(), &format!("it is the object {id:?}, which belongs to {place}"))),
             Err(error) => Ok(other(root.to_owned(), &error.to_string())),
         }
@@ -76,9 +73,10 @@ impl Root {
                 Err(error) if is_absent(&error) => continue,
                 Err(error) => return Err(error.into()),
             };
-            match feed::read_inventory(content.chunks).await {
+            match feed::read_inventory(content.chunks, &self.directory).await {
                 Ok(loaded) => return Ok(Some(loaded.inventory.id().to_owned())),
                 Err(Failure::Form(_)) => {}
+                Err(Failure::Temporary(error)) => return Err(OcflError::temporary(&self.directory, error)),
                 Err(Failure::Read(error)) => return Err(broken(&*self.store, &item, &error.to_string()).into()),
             }
         }

@@ -9,6 +9,7 @@ use crate::digest::{Algorithm, Digest, Digests, Hashers};
 use crate::error::{Error, ErrorKind, Operation};
 use crate::ocfl::error::OcflError;
 use crate::ocfl::finish::is_race;
+use crate::ocfl::inventory::Stored;
 use crate::ocfl::object::{Object, is_absent};
 use crate::ocfl::path;
 use crate::store::{self, Chunks, Condition};
@@ -51,8 +52,8 @@ pub(super) enum Put {
 pub(super) enum Done {
     /// Nothing: the object has content with this SHA-512.
     Known(Digest),
-    /// Its content lies under this path, relative to the object's root.
-    Stored { content_path: String, digest: Digest, sha256: Option<Digest>, size: u64 },
+    /// Its content lies under this name in the folder of the job's content.
+    Stored { name: String, stored: Stored },
 }
 
 /// Content on its way to a key that no other job uses.
@@ -93,7 +94,7 @@ impl ContentPut {
             let is_other = name != self.name;
             match found {
                 Some((digests, size)) if digests.get(Algorithm::Sha512) == Some(&sha512) => {
-                    return Ok(self.done(&name, &digests, size));
+                    return Ok(done(&name, &digests, size));
                 }
                 Some(_) if is_other => {
                     let why = format!("it is there already, with other content than the SHA-512 {sha512} of its name");
@@ -115,16 +116,7 @@ impl ContentPut {
         };
         let item = self.object.item(&format!("{}{name}", self.folder));
         let written = self.object.store.put(&item, (self.file.open)(), put).await?;
-        Ok(self.done(name, &written.digests, written.size))
-    }
-
-    fn done(&self, name: &str, digests: &Digests, size: u64) -> Done {
-        Done::Stored {
-            content_path: format!("{}{name}", self.folder),
-            digest: digests.get(Algorithm::Sha512).cloned().expect("it was requested"),
-            sha256: digests.get(Algorithm::Sha256).cloned(),
-            size,
-        }
+        Ok(done(name, &written.digests, written.size))
     }
 
     /// The digests and the size of what lies under a name, by reading it.
@@ -159,6 +151,17 @@ impl ContentPut {
         }
         Ok(digests.get(Algorithm::Sha512).cloned().expect("it was requested"))
     }
+}
+
+fn done(name: &str, digests: &Digests, size: u64) -> Done {
+    let stored = Stored { sha512: bytes(digests, Algorithm::Sha512), sha256: bytes(digests, Algorithm::Sha256), size };
+    Done::Stored { name: name.to_owned(), stored }
+}
+
+/// The bytes of a digest that was requested.
+fn bytes<const N: usize>(digests: &Digests, algorithm: Algorithm) -> [u8; N] {
+    let digest = digests.get(algorithm).expect("it was requested");
+    digest.as_bytes().try_into().expect("the length is that of the algorithm's digests")
 }
 
 async fn hash(mut chunks: Chunks, algorithms: &[Algorithm]) -> std::io::Result<Hashers> {
