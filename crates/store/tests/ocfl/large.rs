@@ -16,8 +16,9 @@ use crate::helpers::{ID, begin, content, job, validate};
 /// How many files the objects have that are compared, without the long form: so many that what is sorted in memory is full.
 const FILES: [usize; 2] = [2_000, 6_000];
 
-/// By how much the peak of a process's memory may grow from the smaller object to the larger one, in bytes.
-const MOST_GROWTH: usize = 6 << 20;
+/// By how much the peak of a process's memory may grow from the smaller object to the larger one, in bytes. On a busy
+/// machine it varies by 7 MB between equal runs; the long form has the files to tell 200 bytes for each from that.
+const MOST_GROWTH: usize = 12 << 20;
 
 /// The same in the long form, which begins with 1,000 files.
 const MOST_GROWTH_LONG: usize = 20 << 20;
