@@ -49,15 +49,16 @@ pub async fn record(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
     let before = number - 1;
     let mut recorded = Vec::new();
     for file in inventory.files(number) {
-        let (size, media_type) = match facts.get(file.path) {
+        let file = file?;
+        let (size, media_type) = match facts.get(&file.path) {
             Some((size, media_type)) => (*size, media_type.clone()),
             // The version before was not recorded here: the store knows the size.
-            None => (snapshot.open(number, file.path).await?.properties.size, None),
+            None => (snapshot.open(number, &file.path).await?.properties.size, None),
         };
-        let is_new = inventory.file(before, file.path).is_none_or(|old| old.digest != file.digest);
+        let is_new = inventory.file(before, &file.path)?.is_none_or(|old| old.digest != file.digest);
         recorded.push(File {
-            path: file.path.to_owned(),
-            content_path: file.content_path.to_owned(),
+            path: file.path,
+            content_path: file.content_path,
             size,
             media_type,
             is_billable: is_new,

@@ -88,8 +88,10 @@ async fn write(work: &JobAtWork<'_>, ark: &str) -> Result<u32, StepError> {
         _ => failed(error),
     })?;
     if work.spec.is_update {
-        for path in left_out(work)? {
-            if writer.paths().any(|has| has == path) {
+        let wanted = left_out(work)?;
+        if !wanted.is_empty() {
+            let has = writer.paths().filter(|path| path.as_ref().map_or(true, |path| wanted.contains(path)));
+            for path in has.collect::<Result<Vec<_>, _>>()? {
                 writer.remove(&path)?;
             }
         }
