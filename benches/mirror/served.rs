@@ -49,6 +49,12 @@ impl Reader {
         Ok((response.status().as_u16(), response.text().await?))
     }
 
+    /// The same from another address of this machine: each has a limited share of connections and streams.
+    pub(crate) fn from(&self, address: std::net::IpAddr) -> anyhow::Result<Self> {
+        let http = reqwest::Client::builder().local_address(address).build()?;
+        Ok(Self { base: self.base.clone(), http })
+    }
+
     /// A response whose body is read piece by piece.
     pub(crate) async fn open(&self, path: &str) -> anyhow::Result<reqwest::Response> {
         Ok(self.http.get(format!("{}{path}", self.base)).send().await?.error_for_status()?)

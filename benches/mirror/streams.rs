@@ -33,7 +33,10 @@ async fn measure(served: &Served, when: &str) -> anyhow::Result<()> {
     let without = busy(served).await?;
     let bytes = Arc::new(AtomicU64::new(0));
     let (reader, mut readers) = (served.reader(), JoinSet::new());
-    for _ in 0..STREAMS {
+    let from = [[127, 0, 0, 1], [127, 0, 0, 2]].map(|address| reader.from(address.into()));
+    let [first, second] = from;
+    let from = [first?, second?];
+    for reader in from.iter().cycle().take(STREAMS) {
         let (mut response, bytes) = (reader.open("/events?page=").await?, Arc::clone(&bytes));
         readers.spawn(async move {
             while let Ok(Some(chunk)) = response.chunk().await {
