@@ -125,7 +125,7 @@ impl SubmitArgs {
             None => {
                 let storage = WorkingStorage::open(&working)
                     .with_context(|| format!("cannot use {} as the working storage", working.display()))?;
-                deposit.upload(&queue, &storage, uuid, self.open()?).await
+                Box::pin(deposit.upload(&queue, &storage, uuid, self.open()?)).await
             }
         };
         let receipt = made.map_err(|error| CommandError::new(REFUSED, error.to_string()))?;

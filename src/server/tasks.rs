@@ -12,7 +12,7 @@ const END_LIMIT: Duration = Duration::from_millis(1_800);
 /// Tasks that run and end together.
 #[derive(Debug)]
 pub(super) struct Tasks {
-    tasks: JoinSet<(&'static str, anyhow::Result<()>)>,
+    running: JoinSet<(&'static str, anyhow::Result<()>)>,
     /// Cancelled with the caller's token, or by the first task that ends.
     end: CancellationToken,
     /// How long they may take to shut down.
@@ -22,7 +22,7 @@ pub(super) struct Tasks {
 impl Tasks {
     /// Tasks that are stopped when `shutdown` is cancelled.
     pub(super) fn new(shutdown: &CancellationToken) -> Self {
-        Self { tasks: JoinSet::new(), end: shutdown.child_token(), limit: END_LIMIT }
+        Self { running: JoinSet::new(), end: shutdown.child_token(), limit: END_LIMIT }
     }
 
     /// Gives them more time to shut down than a server needs.
@@ -36,7 +36,7 @@ impl Tasks {
         F: Future<Output = anyhow::Result<()>> + Send + 'static,
     {
         let work = work(self.end.clone());
-        self.tasks.spawn(async move { (name, work.await) });
+        self.running.spawn(async move { (name, work.await) });
     }
 
     /// Waits for all of them. The first that ends early stops the others.
@@ -53,9 +53,9 @@ impl Tasks {
         loop {
             let next = tokio::select! {
                 biased;
-                next = self.tasks.join_next() => next,
+                next = self.running.join_next() => next,
                 () = &mut overdue => {
-                    self.tasks.abort_all();
+                    self.running.abort_all();
                     return outcome.and(Err(anyhow!("a task did not end within {} ms", limit.as_millis())));
                 }
             };
