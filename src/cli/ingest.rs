@@ -45,7 +45,7 @@ pub(super) struct IngestArgs {
         value_name = "ADDRESS",
         value_delimiter = ',',
         default_value = "127.0.0.1:12182",
-        help_heading = "Web"
+        help_heading = "Probes"
     )]
     listen_address: Vec<ListenAddress>,
 

@@ -15,7 +15,7 @@ pub(super) fn of_flags(command: Command) -> Command {
 /// The variable of a flag; `None` for one that is decided anew each time: to say yes for good would be dangerous.
 fn variable(command: &str, argument: &Arg) -> Option<String> {
     let long = argument.get_long()?;
-    let is_service = matches!(command, "serve" | "demo" | "token" | "dump" | "load");
+    let is_service = matches!(command, "serve" | "demo" | "standalone" | "ingest" | "token" | "dump" | "load");
     if !is_service && !long.contains('.') && long != "zookeeper" {
         return None;
     }
@@ -26,6 +26,8 @@ fn variable(command: &str, argument: &Arg) -> Option<String> {
         Some("Demo") => "QUEUEKEEPER_DEMO",
         Some("Audit") => "QUEUEKEEPER_CLI",
         Some("Dump") => "QUEUEKEEPER_DUMP",
+        // Beside a sidecar on the same host.
+        Some("Probes") => "QUEUEKEEPER_INGEST",
         Some("Load") => "QUEUEKEEPER_LOAD",
         Some(_) | None => "QUEUEKEEPER",
     };
@@ -37,17 +39,20 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// What there is in the environments of installations: none of these may change by accident.
-    const VARIABLES: [&str; 51] = [
+    const VARIABLES: [&str; 62] = [
         "QUEUEKEEPER_AUDIT_FILE",
         "QUEUEKEEPER_AUDIT_FILES",
         "QUEUEKEEPER_AUDIT_SIZE",
         "QUEUEKEEPER_CLI_AUDIT_FILE",
         "QUEUEKEEPER_CONFIG_FILE",
+        "QUEUEKEEPER_DAEMONS",
+        "QUEUEKEEPER_DATA",
         "QUEUEKEEPER_DEMO_JOBS",
         "QUEUEKEEPER_DEMO_RATE",
         "QUEUEKEEPER_DEMO_SEED",
         "QUEUEKEEPER_DEMO_WITH_PROMETHEUS",
         "QUEUEKEEPER_DEMO_ZOOKEEPER",
+        "QUEUEKEEPER_DOWNLOAD_CONNECTIONS",
         "QUEUEKEEPER_DUMP_OUTPUT",
         "QUEUEKEEPER_DUMP_REDACT",
         "QUEUEKEEPER_EXPIRES",
@@ -59,6 +64,7 @@ mod tests {
         "QUEUEKEEPER_FAULTS_RETRIES",
         "QUEUEKEEPER_FAULTS_STUCK",
         "QUEUEKEEPER_HASH",
+        "QUEUEKEEPER_INGEST_WEB_LISTEN_ADDRESS",
         "QUEUEKEEPER_LOAD_LARGEST_NUMBER",
         "QUEUEKEEPER_LOAD_RESUME",
         "QUEUEKEEPER_LOG_FORMAT",
@@ -70,9 +76,14 @@ mod tests {
         "QUEUEKEEPER_MIRROR_READ_BUDGET",
         "QUEUEKEEPER_MIRROR_SESSION_ADDRESSES",
         "QUEUEKEEPER_MIRROR_STALE_AFTER",
+        "QUEUEKEEPER_NO_JAVA_READERS",
+        "QUEUEKEEPER_PROFILES",
         "QUEUEKEEPER_PROMETHEUS_MATCHERS",
         "QUEUEKEEPER_PROMETHEUS_URL",
+        "QUEUEKEEPER_RETRY_WITHIN",
         "QUEUEKEEPER_ROLE",
+        "QUEUEKEEPER_SHUTDOWN_TIMEOUT",
+        "QUEUEKEEPER_SPACE_UNKNOWN",
         "QUEUEKEEPER_STORAGE_PATH",
         "QUEUEKEEPER_STORAGE_THRESHOLD",
         "QUEUEKEEPER_WEB_CONFIG_FILE",
@@ -80,6 +91,8 @@ mod tests {
         "QUEUEKEEPER_WEB_LISTEN_ADDRESS",
         "QUEUEKEEPER_WEB_ROUTE_PREFIX",
         "QUEUEKEEPER_WEB_TELEMETRY_PATH",
+        "QUEUEKEEPER_WORKERS",
+        "QUEUEKEEPER_WORKING",
         "QUEUEKEEPER_ZOOKEEPER",
         "QUEUEKEEPER_ZOOKEEPER_ACL",
         "QUEUEKEEPER_ZOOKEEPER_AUTH_FILE",
