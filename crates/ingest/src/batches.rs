@@ -10,9 +10,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use queuekeeper_queue::id::BatchId;
-use queuekeeper_queue::path::{BatchNode, Path};
-use queuekeeper_queue::state::{BatchState, JobState, Outcome};
-use queuekeeper_queue::{Due, Error, ItemChange, LockedBatch, Transaction};
+use queuekeeper_queue::path::Path;
+use queuekeeper_queue::state::{BatchState, JobState};
+use queuekeeper_queue::{Due, Error, ItemChange, LockedBatch};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
@@ -23,7 +23,7 @@ use crate::step::{self, StepError, now};
 use submission::BatchSpec;
 
 mod rows;
-mod submission;
+pub(crate) mod submission;
 
 /// How many children a folder may have before no more jobs are created: Java's client cannot list about 52,000.
 const MOST_CHILDREN: i32 = 45_000;
@@ -108,7 +108,8 @@ async fn create_jobs(session: &Session, batch: &LockedBatch) -> Result<u64, Step
         }
     }
     queue.finish_batch(batch, &ItemChange::to(BatchState::Reporting), now()).await?;
-    session.wake(Daemon::Report).notify_one();
+    // Its jobs may have ended while it was locked, when no report could be made.
+    session.may_be_due(batch.batch.id);
     Ok(total)
 }
 
@@ -160,25 +161,11 @@ async fn after_failure(session: &Session, batch: &LockedBatch, error: StepError,
     };
     let why = step::message(&why);
     warn!(batch = %id, %why, "batch failed");
-    match fail(session, batch, &why).await {
-        Ok(()) => Ended::Failed,
+    let change = ItemChange::to(BatchState::Failed).with_message(why);
+    match queue.finish_batch(batch, &change, now()).await {
+        Ok(_) => Ended::Failed,
         Err(error) => lost(batch, &error),
     }
-}
-
-/// Sets a batch Failed. It has no jobs, but the folder of those that others look for.
-async fn fail(session: &Session, batch: &LockedBatch, why: &str) -> Result<(), Error> {
-    let (queue, id) = (&session.queue, batch.batch.id);
-    queue.end_expansion(batch).await?;
-    let mut transaction = Transaction::new();
-    transaction.check_exists(Path::BatchNode(id, BatchNode::States));
-    transaction.create(Path::BatchOutcome(id, Outcome::Processing), Vec::new());
-    match queue.commit(&transaction).await {
-        Ok(_) | Err(Error::Conflict(_)) => {}
-        Err(error) => return Err(error),
-    }
-    let change = ItemChange::to(BatchState::Failed).with_message(why);
-    queue.finish_batch(batch, &change, now()).await.map(drop)
 }
 
 fn lost(batch: &LockedBatch, error: &Error) -> Ended {

@@ -42,10 +42,7 @@ async fn round(session: &Session) -> Result<(), Error> {
         session.wake(Daemon::Provisioning).notify_one();
     }
     let folder = Path::retries();
-    let names = match queue.client().list_children(&folder.to_string()).await {
-        Ok(names) => names,
-        Err(_) => return Ok(()),
-    };
+    let Ok(names) = queue.client().list_children(&folder.to_string()).await else { return Ok(()) };
     for job in names.iter().filter_map(|name| name.parse::<JobId>().ok()) {
         if has_ended(queue, job).await? {
             let mut transaction = Transaction::new();

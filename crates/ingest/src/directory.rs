@@ -74,6 +74,18 @@ impl WorkingStorage {
         self.root.join(id)
     }
 
+    /// Removes the directory of a batch with all that is in it, by its checked id.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub fn remove_batch(&self, id: &str) -> io::Result<()> {
+        let path = self.batch(id);
+        if path.parent() != Some(&self.root) {
+            return Err(io::Error::other(format!("{id:?} is not the name of a batch's directory")));
+        }
+        absent_is_fine(fs::remove_dir_all(path))
+    }
+
     /// The directory of a job.
     #[must_use]
     pub fn job(&self, spec: &JobSpec) -> JobDirectory {
@@ -145,8 +157,9 @@ impl JobDirectory {
     /// # Errors
     /// When it cannot be written.
     pub fn write(&self, path: &Path, content: &[u8]) -> io::Result<()> {
+        // A name of its own: an attempt whose session was lost may still be writing.
         let mut temporary = path.as_os_str().to_owned();
-        temporary.push(".new");
+        temporary.push(format!(".new-{}", Uuid::new_v4()));
         let temporary = PathBuf::from(temporary);
         write_synced(&temporary, content)?;
         fs::rename(&temporary, path)?;

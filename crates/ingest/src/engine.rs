@@ -147,7 +147,10 @@ async fn watch_all(session: &Arc<Session>, client: &Client) {
         });
     let watches = folders.map(|(folder, wake)| async move { folder::watch(client, &folder, &wake).await });
     let pause = Path::QueueLock(path::Queue::Ingest).to_string();
-    tokio::join!(futures::future::join_all(watches), folder::watch_existence(client, &pause, &session.paused));
+    tokio::join!(
+        futures::future::join_all(watches),
+        folder::watch_existence(client, &pause, &session.paused, || session.wake_all())
+    );
 }
 
 /// Reads the profiles again when their files change.

@@ -1,7 +1,7 @@
 //! Registering identifiers with EZID, `PUT /id/ARK`.
 //!
-//! An identifier that exists already is ours only if it carries the mark of this job: it was registered by an attempt
-//! whose answer was lost.
+//! An identifier that exists already is ours only if it carries the mark of this job, or of the catalogue in which it is
+//! reserved: it was registered by an attempt whose answer was lost, or by another job of the same object.
 
 use percent_encoding::percent_decode_str;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -13,8 +13,11 @@ use crate::step::{JobAtWork, StepError};
 use crate::steps::Description;
 use crate::url::ContentUrl;
 
-/// The key of our mark.
+/// The key of a job's mark.
 const MARK: &str = "queuekeeper.job";
+
+/// The key of our catalogue's mark: the other job of the same local id may have been faster.
+const CATALOGUE: &str = "queuekeeper.catalogue";
 
 /// Registers an ARK, or finds that this job has registered it.
 ///
@@ -24,9 +27,15 @@ pub(crate) async fn register(work: &JobAtWork<'_>, service: &ContentUrl, ark: &A
     let base = service.reveal().as_str().trim_end_matches('/');
     let url: ContentUrl = format!("{base}/id/{ark}").parse().map_err(StepError::permanent)?;
     let description = Description::of(work.spec);
-    let mark = work.spec.uuid.to_string();
-    let fields = [("erc", description.erc(ark.as_str())), ("_profile", "erc".to_owned()), (MARK, mark.clone())];
-    let content: String = fields.iter().map(|(key, value)| format!("{key}: {}\n", escape(value))).collect();
+    let (mark, catalogue) = (work.spec.uuid.to_string(), work.services.catalogue.id().to_string());
+    let fields = [
+        ("erc", description.erc(ark.as_str())),
+        ("_profile", "erc".to_owned()),
+        (MARK, mark.clone()),
+        (CATALOGUE, catalogue.clone()),
+    ];
+    let lines = fields.iter().map(|(key, value)| format!("{key}: {}\n", escape(value)));
+    let content = lines.collect::<Vec<_>>().concat();
     let text = HeaderValue::from_static("text/plain; charset=UTF-8");
     let headers = HeaderMap::from_iter([(CONTENT_TYPE, text)]);
     let fetcher = work.fetcher()?;
@@ -37,10 +46,13 @@ pub(crate) async fn register(work: &JobAtWork<'_>, service: &ContentUrl, ark: &A
     }
     if status == StatusCode::BAD_REQUEST && answer.contains("already exists") {
         let (status, answer) = fetcher.send_to(Method::GET, &url, HeaderMap::new(), String::new()).await?;
-        return match value(&answer, MARK) {
-            Some(found) if status.is_success() && found == mark => Ok(()),
-            _ => Err(StepError::permanent(format_args!("{ark} is registered at {url}, but not by this job"))),
-        };
+        let is_ours = [(MARK, mark), (CATALOGUE, catalogue)]
+            .into_iter()
+            .any(|(key, own)| value(&answer, key).is_some_and(|found| found == own));
+        if status.is_success() && is_ours {
+            return Ok(());
+        }
+        return Err(StepError::permanent(format_args!("{ark} is registered at {url}, but not by this job")));
     }
     let first = answer.lines().next().unwrap_or_default();
     Err(StepError::permanent(format_args!("{url} refuses {ark}: {status}, {:?}", shown(first))))

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use queuekeeper_store::Digests;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::directory::{self, JobDirectory};
 
@@ -36,12 +37,12 @@ pub struct FilesWriter {
 }
 
 impl FilesWriter {
-    /// Begins the list of a job.
+    /// Begins the list of a job, under a name of its own: an attempt whose session was lost may still be writing one.
     ///
     /// # Errors
     /// When it cannot be written.
     pub fn begin(directory: &JobDirectory) -> io::Result<Self> {
-        let (temporary, path) = (directory.helper("files.new"), directory.helper(NAME));
+        let (temporary, path) = (directory.helper(&format!("files.new-{}", Uuid::new_v4())), directory.helper(NAME));
         Ok(Self { to: BufWriter::new(File::create(&temporary)?), temporary, path, files: 0, bytes: 0 })
     }
 

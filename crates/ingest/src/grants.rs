@@ -105,6 +105,11 @@ impl Grants {
         Ok(LockedGrants { of: self, known, next: None })
     }
 
+    /// Has them read again before the next change: another process may have changed them, which nothing reports.
+    pub async fn refresh(&self) {
+        self.known.lock().await.is_read = false;
+    }
+
     /// The counter of what a job has written to the disk.
     #[must_use]
     pub fn written(&self, job: JobId) -> Arc<AtomicU64> {
@@ -210,6 +215,8 @@ impl LockedGrants<'_> {
         wanted: &Wanted,
         now: Timestamp,
     ) -> Result<Option<Transaction>, StepError> {
+        // It has not ended: an operator resumed it after it had failed.
+        self.of.ended.lock().remove(&wanted.job);
         if self.of(wanted.job).is_some() {
             return Ok(Some(Transaction::new()));
         }
@@ -240,6 +247,7 @@ impl LockedGrants<'_> {
         bytes: u64,
         now: Timestamp,
     ) -> Result<(Transaction, bool), StepError> {
+        self.of.ended.lock().remove(&job);
         let (mut next, name) = (self.known.granted.clone(), job.to_string());
         let form = next.grants.entry(name.clone()).or_insert(GrantForm {
             bytes: 0,

@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
+use queuekeeper_queue::state::BatchState;
 use queuekeeper_queue::{Due, Error, LockedBatch};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
+use crate::batches::submission::BatchSpec;
 use crate::daemon::Daemon;
 use crate::engine::session::Session;
 use crate::metrics::Ended;
 use crate::spec::uuid_of;
 use crate::step::{StepError, now};
+use crate::steps::downloading::blocking;
 
 /// Reports batches, until it is dropped. Those whose jobs ended here are looked at once they have, all others from time
 /// to time.
@@ -72,7 +75,20 @@ async fn write(session: &Session, batch: &LockedBatch) -> Result<(), StepError> 
     session.fence.pass().await;
     let outcome = format!("{} completed, {} failed", report.completed.len(), report.failed.len());
     session.services.catalogue.deposit_ended(uuid, &outcome).await?;
+    if report.verdict() == BatchState::Completed {
+        remove_directory(session, batch).await?;
+    }
     let changed = queue.finish_report(batch, &report, &outcome, now()).await?;
     info!(batch = %id, state = %changed.to, completed = report.completed.len(), failed = report.failed.len(), "batch was reported");
     Ok(())
+}
+
+/// Removes what lies in the working storage of a batch whose jobs are all completed: its manifest or package.
+async fn remove_directory(session: &Session, batch: &LockedBatch) -> Result<(), StepError> {
+    // Without an id that names a folder it has none.
+    let Ok(spec) = BatchSpec::of(batch.batch.submission.as_deref().unwrap_or_default()) else { return Ok(()) };
+    let storage = session.services.working.clone();
+    blocking(move || storage.remove_batch(&spec.id))
+        .await?
+        .map_err(|error| StepError::working("remove the batch's files", &error))
 }

@@ -84,6 +84,7 @@ impl StepError {
     }
 
     /// A failure of the working storage, which is no fault of the deposit.
+    #[must_use]
     pub fn working(what: &str, error: &std::io::Error) -> Self {
         Self::Temporary { why: format!("working storage: cannot {what}: {error}"), after: None }
     }
@@ -98,9 +99,10 @@ impl From<queue::Error> for StepError {
 impl From<FetchError> for StepError {
     fn from(error: FetchError) -> Self {
         let is_temporary = error.is_temporary() || matches!(error.cause(), Cause::Disk(_));
-        match is_temporary {
-            true => Self::Temporary { after: error.retry_after(), why: error.to_string() },
-            false => Self::Permanent(error.to_string()),
+        if is_temporary {
+            Self::Temporary { after: error.retry_after(), why: error.to_string() }
+        } else {
+            Self::Permanent(error.to_string())
         }
     }
 }

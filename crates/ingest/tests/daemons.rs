@@ -1,6 +1,15 @@
 //! The daemons on a real ZooKeeper, with a catalogue, a store and an origin of their own.
 
+#![expect(clippy::unwrap_used, reason = "a test ends where something unexpected happens")]
+
 mod daemons {
+    mod crashes;
+    mod expansion;
     mod flow;
+    mod kinds;
+    mod locks;
+    mod pauses;
+    mod space;
+    mod trouble;
     mod world;
 }

@@ -10,10 +10,11 @@ use jiff::Timestamp;
 use crate::batch::LockedBatch;
 use crate::create::NewJob;
 use crate::error::Error;
-use crate::handle::Queue;
-use crate::id::JobId;
+use crate::handle::{Queue, Read};
+use crate::id::{BatchId, JobId};
 use crate::path::Path;
 use crate::record::ExpansionNote;
+use crate::state::Outcome;
 use crate::transaction::Transaction;
 
 /// The next rows of a manifest, as jobs.
@@ -83,7 +84,9 @@ impl Queue {
             let queued = jobs.iter().zip(ids).skip(usize::from(is_first));
             queued.for_each(|(job, id)| job.enqueue(transaction, *id));
             if has_all {
-                last_id.into_iter().for_each(|id| last.enqueue(transaction, id));
+                if let Some(id) = last_id {
+                    last.enqueue(transaction, id);
+                }
                 transaction.delete(path.clone(), Some(*version));
             } else {
                 let note = ExpansionNote { next, digest: digest.to_owned(), last: last_id };
@@ -99,20 +102,17 @@ impl Queue {
         Ok(Some(Expansion { note, version: version.wrapping_add(1) }))
     }
 
-    /// Ends an expansion whose batch is given up, so that no daemon takes it up again. Done twice, it does nothing.
-    ///
-    /// # Errors
-    /// As [`Queue::commit`].
-    pub async fn end_expansion(&self, batch: &LockedBatch) -> Result<(), Error> {
-        let path = Path::expansion(batch.batch.id);
-        let found = self.read_data(path.clone()).await?;
-        let Some(stat) = found.stat() else { return Ok(()) };
-        let mut transaction = Transaction::new();
-        batch.lock.hold(&mut transaction);
+    /// Adds the end of an expansion whose batch fails: no daemon takes it up again, and the folder of its jobs exists, which
+    /// others look for. Apart from the change of the state, either would be taken for something else after a crash: an
+    /// empty folder for jobs that are all done, a batch without an expansion for one that is not ours.
+    pub(crate) async fn plan_end_of_expansion(&self, id: BatchId, transaction: &mut Transaction) -> Result<(), Error> {
+        let (path, processing) = (Path::expansion(id), Path::BatchOutcome(id, Outcome::Processing));
+        let [note, folder] = self.read_each([Read::Data(path.clone()), Read::Existence(processing.clone())]).await?;
+        let Some(stat) = note.stat() else { return Ok(()) };
         transaction.delete(path, Some(stat.version));
-        match self.commit(&transaction).await {
-            Ok(_) | Err(Error::Missing(_)) => Ok(()),
-            Err(error) => Err(error),
+        if !folder.exists() {
+            transaction.create(processing, Vec::new());
         }
+        Ok(())
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use queuekeeper_queue::id::Priority;
 use queuekeeper_queue::{NewJob, NextRows};
-use queuekeeper_store::Algorithm;
+use queuekeeper_store::{Algorithm, Digests};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -27,6 +27,9 @@ const READY: usize = 1_000;
 
 /// The largest manifest of a batch, in bytes.
 const MOST_MANIFEST_BYTES: u64 = 256 << 20;
+
+/// How much of what is wrong with a manifest is said, in bytes: a status holds 1 KiB.
+const PROBLEMS_BYTES: usize = 950;
 
 /// The rows of a submission from the first one on, without the last.
 pub(super) struct Rows {
@@ -59,7 +62,7 @@ impl Rows {
         };
         if !spec.kind.is_batch() {
             // It is the package of the only job, which fetches it.
-            rows.digest = "single".to_owned();
+            "single".clone_into(&mut rows.digest);
             return Ok(rows);
         }
         let file = rows.manifest(services).await?;
@@ -77,7 +80,7 @@ impl Rows {
         })
         .await?
         .map_err(failed)?;
-        let (summary, file) = checked.map_err(StepError::permanent)?;
+        let (summary, file) = checked.map_err(|error| StepError::Permanent(error.in_full(PROBLEMS_BYTES)))?;
         rows.total = summary.rows;
         if rows.total > MOST_JOBS && services.settings.java_readers {
             let why = format_args!("the manifest has {} rows; a batch may have {MOST_JOBS}: split it", rows.total);
@@ -105,7 +108,7 @@ impl Rows {
         std::fs::create_dir_all(&self.batch).map_err(failed)?;
         let place = Arc::new(Place::open(&self.batch, &self.batch).map_err(failed)?);
         if let Some(url) = &self.spec.url {
-            let expected = Expected { size: None, most_bytes: MOST_MANIFEST_BYTES, digests: Default::default() };
+            let expected = Expected { size: None, most_bytes: MOST_MANIFEST_BYTES, digests: Digests::default() };
             // What was fetched by an attempt before is the manifest whose jobs were begun.
             if place.file(&self.spec.file_name).map_err(failed)?.is_none() {
                 let fetcher = services.fetcher(&self.profile)?;
@@ -126,13 +129,11 @@ impl Rows {
 
     /// The job of the last row.
     pub(super) fn last_job(&self) -> Result<NewJob, StepError> {
-        match &self.last {
-            Some(row) => self.job(self.total - 1, row),
-            None => {
-                let own = self.spec.payload().chain(self.spec.url.iter().map(|url| ("payload_url", url_value(url))));
-                self.finish(0, self.spec.job(0, own), self.spec.url.as_ref())
-            }
+        if let Some(row) = &self.last {
+            return self.job(self.total - 1, row);
         }
+        let own = self.spec.payload().chain(self.spec.url.iter().map(|url| ("payload_url", url_value(url))));
+        self.finish(0, &self.spec.job(0, own), self.spec.url.as_ref())
     }
 
     /// Leaves out the rows whose jobs exist.
@@ -185,14 +186,14 @@ impl Rows {
         if !row.local_ids.is_empty() {
             own.push(("localID", row.local_ids.join(";").into()));
         }
-        self.finish(at, self.spec.job(at, own), row.url.as_ref())
+        self.finish(at, &self.spec.job(at, own), row.url.as_ref())
     }
 
     /// Keeps a secret query in the job's directory, and completes the job.
     fn finish(
         &self,
         at: u64,
-        configuration: serde_json::Map<String, Value>,
+        configuration: &serde_json::Map<String, Value>,
         url: Option<&ContentUrl>,
     ) -> Result<NewJob, StepError> {
         if let Some(url) = url.filter(|url| url.has_query()) {
@@ -201,7 +202,7 @@ impl Rows {
             kept.map_err(|error| StepError::working("keep a presigned URL", &error))?;
         }
         let priority = Priority::new(self.profile.priority(self.total).into()).unwrap_or_default();
-        let data = serde_json::to_vec(&configuration).map_err(StepError::permanent)?;
+        let data = serde_json::to_vec(configuration).map_err(StepError::permanent)?;
         Ok(NewJob::new(data).with_priority(priority))
     }
 }

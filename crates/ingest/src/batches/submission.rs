@@ -13,9 +13,9 @@ const OWN: [&str; 4] = ["size", "responseForm", "payload_url", "filename"];
 
 /// A submission, checked.
 #[derive(Clone, Debug)]
-pub(super) struct BatchSpec {
+pub(crate) struct BatchSpec {
     /// The id as the depositor knows it: a name that a folder can have.
-    pub(super) id: String,
+    pub(crate) id: String,
     pub(super) uuid: Uuid,
     pub(super) profile: String,
     pub(super) kind: DepositType,
@@ -27,7 +27,7 @@ pub(super) struct BatchSpec {
 
 impl BatchSpec {
     /// Reads a submission; an error is one sentence.
-    pub(super) fn of(data: &[u8]) -> Result<Self, String> {
+    pub(crate) fn of(data: &[u8]) -> Result<Self, String> {
         let all: Map<String, Value> =
             serde_json::from_slice(data).map_err(|error| format!("the submission is not a JSON object: {error}"))?;
         let text = |key: &str| {

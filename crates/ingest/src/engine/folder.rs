@@ -44,12 +44,19 @@ pub(super) async fn watch(client: &Client, folder: &str, wake: &Notify) {
     }
 }
 
-/// Watches whether a znode exists, and keeps the answer, until it is dropped.
-pub(super) async fn watch_existence(client: &Client, path: &str, exists: &tokio::sync::watch::Sender<bool>) {
+/// Watches whether a znode exists, and keeps the answer, until it is dropped; `changed` is called after each change.
+pub(super) async fn watch_existence(
+    client: &Client,
+    path: &str,
+    exists: &tokio::sync::watch::Sender<bool>,
+    changed: impl Fn(),
+) {
     loop {
         match client.check_and_watch_stat(path).await {
             Ok((stat, watcher)) => {
-                exists.send_replace(stat.is_some());
+                if exists.send_replace(stat.is_some()) != stat.is_some() {
+                    changed();
+                }
                 watcher.changed().await;
             }
             Err(error) => {

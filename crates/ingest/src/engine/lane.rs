@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::{StreamExt as _, stream};
 use queuekeeper_queue::Error;
 use queuekeeper_queue::state::JobState;
 use tokio::sync::Semaphore;
@@ -18,6 +19,9 @@ use crate::steps::provisioning;
 
 /// How often jobs that wait for space are looked at where nothing reports a change: what others remove frees some, too.
 const ROUND: Duration = Duration::from_secs(1);
+
+/// How many jobs that wait for space are read at a time.
+const AT_A_TIME: usize = 64;
 
 /// How long a list of jobs is taken to have the most urgent ones first.
 const FRESH: Duration = Duration::from_secs(1);
@@ -68,8 +72,10 @@ pub(super) async fn provide(session: Arc<Session>) {
             match round(&session, &workers).await {
                 Ok(0) => {}
                 Ok(_) => longest = ROUND,
-                Err(StepError::Queue(error)) => warn!(%error, "cannot look at the jobs that wait for space"),
-                Err(error) => warn!(?error, "cannot grant working storage"),
+                Err(error) => {
+                    longest = ROUND;
+                    warn!(?error, "cannot look at the jobs that wait for space");
+                }
             }
         }
         session.pause(Daemon::Provisioning, longest).await;
@@ -79,25 +85,20 @@ pub(super) async fn provide(session: Arc<Session>) {
 /// One round; the answer is how many jobs wait.
 async fn round(session: &Arc<Session>, workers: &Arc<Semaphore>) -> Result<usize, StepError> {
     let (services, queue) = (&session.services, &session.queue);
-    {
-        let mut grants = services.grants.lock(queue).await?;
-        if let Some(transaction) = grants.remove_ended() {
-            match queue.commit(&transaction).await {
-                Ok(_) => grants.committed(),
-                Err(_) => grants.refused(),
-            }
-        }
-    }
+    services.grants.refresh().await;
+    remove_ended(session).await?;
     let mut poll = queue.poll_jobs(JobState::Provisioning).await?;
     let ids: Vec<_> = poll.jobs().collect();
+    let mut loads = stream::iter(ids.into_iter().map(|id| queue.load_job(id))).buffered(AT_A_TIME);
     let mut waiting: Vec<Wanted> = Vec::new();
-    for id in ids {
-        match queue.load_job(id).await {
+    while let Some(loaded) = loads.next().await {
+        match loaded {
             Ok(job) if job.lock().is_none() => waiting.push(provisioning::wanted(&job)),
             Ok(_) | Err(Error::Missing(_)) => {}
             Err(error) => return Err(error.into()),
         }
     }
+    drop(loads);
     let decided = {
         let grants = services.grants.lock(queue).await?;
         let decided = grants.decide(&services.working, &waiting, now())?;
@@ -113,4 +114,24 @@ async fn round(session: &Arc<Session>, workers: &Arc<Semaphore>) -> Result<usize
         session.spawn(worker::carry(Arc::clone(session), job, permit));
     }
     Ok(decided.waiting.len())
+}
+
+/// Removes the grants of the jobs of ours that have ended.
+async fn remove_ended(session: &Session) -> Result<(), StepError> {
+    loop {
+        let mut grants = session.services.grants.lock(&session.queue).await?;
+        let Some(transaction) = grants.remove_ended() else { return Ok(()) };
+        match session.queue.commit(&transaction).await {
+            Ok(_) => {
+                grants.committed();
+                return Ok(());
+            }
+            // Another process has changed them meanwhile.
+            Err(Error::Conflict(_)) => grants.refused(),
+            Err(error) => {
+                grants.refused();
+                return Err(error.into());
+            }
+        }
+    }
 }

@@ -84,9 +84,7 @@ impl Session {
                 self.services.grants.ended(job.id());
                 self.wake(Daemon::Provisioning).notify_one();
                 if let Ok(batch) = job.job.batch() {
-                    self.ended_batches.lock().insert(batch);
-                    self.wake(Daemon::Report).notify_one();
-                    self.wake(Daemon::UpdateReport).notify_one();
+                    self.may_be_due(batch);
                 }
             }
             // The watch wakes the next daemon where it is on another host; this is faster.
@@ -96,6 +94,18 @@ impl Session {
                 }
             }
         }
+    }
+
+    /// A batch may be due for its report: a job of it has ended, or all of them exist now.
+    pub(crate) fn may_be_due(&self, batch: BatchId) {
+        self.ended_batches.lock().insert(batch);
+        self.wake(Daemon::Report).notify_one();
+        self.wake(Daemon::UpdateReport).notify_one();
+    }
+
+    /// The queue was paused, or is not any more: each daemon looks again, also one that is just looking.
+    pub(crate) fn wake_all(&self) {
+        self.wakes.values().for_each(|wake| wake.notify_one());
     }
 
     /// A job was given back, and may be taken again after a pause.
@@ -125,10 +135,9 @@ impl Session {
 
     /// Waits until something may have changed for a daemon.
     pub(crate) async fn pause(&self, daemon: Daemon, longest: Duration) {
-        let (wake, mut stopping, mut paused) = (self.wake(daemon), self.stopping.clone(), self.paused.subscribe());
+        let (wake, mut stopping) = (self.wake(daemon), self.stopping.clone());
         tokio::select! {
             () = wake.notified() => {}
-            _ = paused.changed() => {}
             _ = stopping.changed() => {}
             () = tokio::time::sleep(longest) => {}
         }

@@ -132,17 +132,13 @@ async fn work(session: &Session, job: &mut LockedJob) -> Result<Planned, StepErr
 async fn write(session: &Session, job: &mut LockedJob, change: &JobChange) -> Result<StepOutcome, Error> {
     let queue = &session.queue;
     let next = job.state.success().and_then(Daemon::of_state).and_then(|next| session.worker_of(next));
-    match next {
-        Some(permit) => {
-            through!(queue, queue.step_job(job, change, now()))?;
-            Ok(StepOutcome::Kept(permit))
-        }
-        None => {
-            let changed = through!(queue, queue.finish_job(job, change, now()))?;
-            session.left(job, &changed);
-            Ok(StepOutcome::Released(Ended::Done))
-        }
+    if let Some(permit) = next {
+        through!(queue, queue.step_job(job, change, now()))?;
+        return Ok(StepOutcome::Kept(permit));
     }
+    let changed = through!(queue, queue.finish_job(job, change, now()))?;
+    session.left(job, &changed);
+    Ok(StepOutcome::Released(Ended::Done))
 }
 
 /// Gives a job up that another changed, whose lock was broken, or that cannot be written.

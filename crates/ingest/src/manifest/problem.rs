@@ -132,6 +132,29 @@ impl ManifestError {
 }
 
 /// One sentence with the first problem, and the number of the others.
+impl ManifestError {
+    /// All that is wrong in one line, as far as so many bytes hold it; at least the first problem.
+    #[must_use]
+    pub fn in_full(&self, most_bytes: usize) -> String {
+        let Self::Invalid { problems, has_more } = self else { return self.to_string() };
+        let (mut text, mut shown) = ("invalid manifest".to_owned(), 0);
+        for problem in problems {
+            let more = format!("{} {problem}", if shown == 0 { ":" } else { ";" });
+            if shown > 0 && text.len() + more.len() > most_bytes {
+                break;
+            }
+            text.push_str(&more);
+            shown += 1;
+        }
+        let rest = problems.len() - shown;
+        if rest > 0 || *has_more {
+            let at_least = if *has_more { "at least " } else { "" };
+            let _ = fmt::Write::write_fmt(&mut text, format_args!(" (and {at_least}{rest} more)"));
+        }
+        text
+    }
+}
+
 impl fmt::Display for ManifestError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (problems, has_more) = match self {

@@ -192,7 +192,7 @@ async fn manifest_files(work: &JobAtWork<'_>) -> Result<u64, StepError> {
     let check = source.try_clone().map_err(|error| StepError::working("read the manifest", &error))?;
     let summary = blocking(move || {
         let summary = Reader::new(BufReader::new(&check), Limits::default(), Some(ManifestProfile::Ingest)).finish();
-        io::Seek::rewind(&mut &check).map(|_| summary)
+        io::Seek::rewind(&mut &check).map(|()| summary)
     });
     let summary = summary.await?.map_err(|error| StepError::working("read the manifest", &error))?;
     summary.map_err(StepError::permanent)?;
@@ -274,7 +274,7 @@ async fn package(work: &JobAtWork<'_>, place: &Arc<Place>, size: Option<u64>) ->
     let source = work.directory.local_package(&spec.file_name).map_err(failed)?.ok_or_else(missing)?;
     let (place, name) = (Arc::clone(place), spec.file_name.clone());
     let algorithms: Vec<_> =
-        ALGORITHMS.into_iter().chain(spec.digest.iter().map(|digest| digest.algorithm())).collect();
+        ALGORITHMS.into_iter().chain(spec.digest.iter().map(queuekeeper_store::Digest::algorithm)).collect();
     let (found_size, found) = blocking(move || {
         place.adopt(&source, &name)?;
         let file = place.file(&name)?.ok_or_else(|| io::Error::other("it is gone"))?;
@@ -321,6 +321,6 @@ async fn sync(place: &Arc<Place>, names: Vec<String>) -> Result<(), StepError> {
 }
 
 /// Does what blocks on the disk.
-pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, StepError> {
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, StepError> {
     tokio::task::spawn_blocking(work).await.map_err(StepError::temporary)
 }

@@ -25,18 +25,15 @@ const MOST_REQUESTS: usize = 10_000;
 /// Estimates, and sets space and priority.
 pub async fn estimate(work: &JobAtWork<'_>) -> JobChange {
     let change = JobChange::success();
-    match size(work).await {
-        Some(bytes) => change.with_value(JobValue::SpaceNeeded(Some(bytes))),
-        None => {
-            let change = change.with_value(JobValue::SpaceNeeded(None));
-            let later =
-                |priority: Priority| priority.number().saturating_add(UNKNOWN_PRIORITY).min(Priority::MAX.number());
-            let priority = work.job.job.priority().ok().and_then(|old| Priority::new(later(old).into()));
-            match priority {
-                Some(priority) => change.with_priority(priority),
-                None => change,
-            }
-        }
+    let size = size(work).await;
+    let change = change.with_value(JobValue::SpaceNeeded(size));
+    if size.is_some() {
+        return change;
+    }
+    let later = |priority: Priority| priority.number().saturating_add(UNKNOWN_PRIORITY).min(Priority::MAX.number());
+    match work.job.job.priority().ok().and_then(|old| Priority::new(later(old).into())) {
+        Some(priority) => change.with_priority(priority),
+        None => change,
     }
 }
 
@@ -54,15 +51,13 @@ async fn size(work: &JobAtWork<'_>) -> Option<u64> {
 
 /// The size of the package itself.
 async fn package_size(work: &JobAtWork<'_>) -> Option<u64> {
-    match &work.spec.url {
-        Some(url) => match work.spec.size {
-            Some(size) => Some(size),
-            None => work.fetcher().ok()?.size(url).await.ok()?,
-        },
-        None => {
-            let file = work.directory.local_package(&work.spec.file_name).ok()??;
-            Some(file.metadata().ok()?.len())
-        }
+    let Some(url) = &work.spec.url else {
+        let file = work.directory.local_package(&work.spec.file_name).ok()??;
+        return Some(file.metadata().ok()?.len());
+    };
+    match work.spec.size {
+        Some(size) => Some(size),
+        None => work.fetcher().ok()?.size(url).await.ok()?,
     }
 }
 

@@ -48,9 +48,12 @@ async fn call(work: &JobAtWork<'_>, url: &crate::url::ContentUrl) -> Result<(), 
         return Ok(());
     }
     let callback = Callback { fetcher: work.fetcher()? };
-    callback.deliver(&due.message).await.map_err(|failure| match failure.is_final {
-        true => StepError::Permanent(failure.why),
-        false => StepError::Temporary { why: failure.why, after: failure.after },
+    callback.deliver(&due.message).await.map_err(|failure| {
+        if failure.is_final {
+            StepError::Permanent(failure.why)
+        } else {
+            StepError::Temporary { why: failure.why, after: failure.after }
+        }
     })?;
     catalogue.message_delivered(due.id).await?;
     Ok(())

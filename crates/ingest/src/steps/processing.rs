@@ -38,6 +38,7 @@ const DERIVATIONS: u32 = 16;
 /// When a local id belongs to another object, an id is no ARK, or catalogue or disk cannot be written.
 pub async fn process(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
     let ark = identify(work).await?;
+    check_owner(work, ark.as_str()).await?;
     let description = Description::of(work.spec);
     write_files(work, &description, ark.as_str())?;
     let url = write_manifest(work).await?;
@@ -62,7 +63,7 @@ pub async fn process(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
 /// The ARK: the one that the depositor named, that of the local ids, or a new one.
 async fn identify(work: &JobAtWork<'_>) -> Result<Ark, StepError> {
     let (spec, profile) = (work.spec, &work.profile);
-    let named = spec.primary_id.as_deref().map(|id| id.parse::<Ark>()).transpose().map_err(StepError::permanent)?;
+    let named = spec.primary_id.as_deref().map(str::parse::<Ark>).transpose().map_err(StepError::permanent)?;
     for derivation in 0..DERIVATIONS {
         let candidate = named.clone().unwrap_or_else(|| profile.minter.shoulder().derive(spec.uuid, derivation));
         let request = Request {
@@ -91,6 +92,20 @@ async fn identify(work: &JobAtWork<'_>) -> Result<Ark, StepError> {
         }
     }
     Err(StepError::temporary(format_args!("{DERIVATIONS} identifiers in a row belong to other jobs")))
+}
+
+/// An object is changed by deposits of its owner and collection only: the catalogue would refuse what has been stored by
+/// then.
+pub(super) async fn check_owner(work: &JobAtWork<'_>, ark: &str) -> Result<(), StepError> {
+    let (owner, collection) = (work.profile.owner.as_str(), work.profile.name.as_str());
+    match work.services.catalogue.object(ark).await? {
+        Some(object) if object.owner != owner || object.collection != collection => {
+            let (other, of) = (object.owner, object.collection);
+            let why = format_args!("{ark} belongs to {other} and collection {of}, not to {owner} and {collection}");
+            Err(StepError::permanent(why))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Registers an ARK where identifiers are looked up.
@@ -126,7 +141,7 @@ async fn write_manifest(work: &JobAtWork<'_>) -> Result<String, StepError> {
     let system = work.directory.path().join(SYSTEM);
     let path = system.join(MANIFEST);
     let (directory, url) = (work.directory.clone(), base.to_string());
-    let temporary = work.directory.helper("manifest");
+    let temporary = work.directory.helper(&format!("manifest-{}", uuid::Uuid::new_v4()));
     let target = path.clone();
     let written = blocking(move || -> io::Result<bool> {
         let Some(files) = files::read(&directory)? else { return Ok(false) };
@@ -141,7 +156,8 @@ async fn write_manifest(work: &JobAtWork<'_>) -> Result<String, StepError> {
         }
         for name in system_files(&system)? {
             let (size, digests) = place::digests(&std::fs::File::open(system.join(&name))?, [Algorithm::Sha256])?;
-            let media_type = if name.ends_with(".xml") { "application/xml" } else { "text/plain" };
+            let is_xml = std::path::Path::new(&name).extension().is_some_and(|extension| extension == "xml");
+            let media_type = if is_xml { "application/xml" } else { "text/plain" };
             manifest
                 .write(&format!("{SYSTEM}/{name}"), size, sha256(&digests)?, Some(media_type.to_owned()))
                 .map_err(io::Error::other)?;

@@ -14,7 +14,7 @@ pub fn wanted(job: &queuekeeper_queue::Job) -> Wanted {
     Wanted {
         job: job.id,
         bytes: job.space_needed().ok().flatten(),
-        priority: job.priority().map_or(u8::MAX, |priority| priority.number()),
+        priority: job.priority().map_or(u8::MAX, queuekeeper_queue::id::Priority::number),
         age: Duration::from_millis(u64::try_from(age).unwrap_or(0)),
     }
 }

@@ -12,7 +12,7 @@ use queuekeeper_store::Digests;
 use queuekeeper_store::ocfl::{Begun, NewFile, NewVersion, Root, Start, User};
 
 use super::downloading::PRODUCER;
-use super::processing::{MANIFEST, SYSTEM};
+use super::processing::{self, MANIFEST, SYSTEM};
 use crate::manifest::{Limits, Reader, Row};
 use crate::place::Place;
 use crate::step::{JobAtWork, StepError, now};
@@ -39,7 +39,12 @@ pub async fn store(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
         }
         other => other?,
     };
-    let stored = write(work, &ark).await;
+    let stored = async {
+        // The version before may have been recorded since the job was in Processing.
+        processing::check_owner(work, &ark).await?;
+        write(work, &ark).await
+    };
+    let stored = stored.await;
     // A session that is lost has released it.
     let released = work.queue.unlock(&lock).await;
     let version = stored?;

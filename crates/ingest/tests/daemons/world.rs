@@ -1,21 +1,26 @@
 //! A queue, and daemons that work on it.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
+use queuekeeper_ingest::daemon::Daemon;
 use queuekeeper_ingest::directory::WorkingStorage;
 use queuekeeper_ingest::engine;
+use queuekeeper_ingest::manifest::ManifestProfile;
 use queuekeeper_ingest::profile::Profiles;
 use queuekeeper_ingest::settings::Settings;
 use queuekeeper_ingest::step::Services;
-use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_queue::{BatchReport, Job, Queue};
-use queuekeeper_store::{DirectoryStore, Store};
+use queuekeeper_store::ocfl::Root;
+use queuekeeper_store::retry::RetryPolicy;
+use queuekeeper_store::{Algorithm, DirectoryStore, Hashers, Store};
 use queuekeeper_testkit::origin::Origin;
 use queuekeeper_zookeeper::server::Options;
 use queuekeeper_zookeeper::{Config, PrivateServer};
@@ -26,10 +31,10 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 /// How long anything may take before the test gives up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(super) struct World {
-    pub(super) server: PrivateServer,
+    _server: PrivateServer,
     pub(super) queue: Queue,
     pub(super) origin: Origin,
     pub(super) directory: TempDir,
@@ -52,24 +57,35 @@ impl World {
         let server = PrivateServer::start(Options::default()).await.unwrap();
         let zookeeper = Config::new(server.connect_string().parse().unwrap());
         let queue = Queue::new(zookeeper.connect().await.unwrap());
-        let (origin, directory) = (Origin::start().await, tempfile::tempdir().unwrap());
+        let (origin, directory) = (Origin::start().await, tempfile::tempdir_in(memory()).unwrap());
         for folder in ["working", "objects", "profiles"] {
             std::fs::create_dir(directory.path().join(folder)).unwrap();
         }
-        let profile = format!(
-            "name: demo\nowner: ark:/99999/owner\nstore: main\nminter: {{kind: noid, shoulder: ark:/99999/fk4}}\n\
-             internal_hosts: [\"{}\"]\n",
-            origin.address()
-        );
-        std::fs::write(directory.path().join("profiles/demo.yaml"), profile).unwrap();
+        for (name, owner) in [("demo", "owner"), ("other", "stranger")] {
+            let profile = format!(
+                "name: {name}\nowner: ark:/99999/{owner}\nstore: main\nspace: demo\n\
+                 minter: {{kind: noid, shoulder: ark:/99999/fk4}}\ninternal_hosts: [\"{}\"]\n",
+                origin.address()
+            );
+            std::fs::write(directory.path().join(format!("profiles/{name}.yaml")), profile).unwrap();
+        }
         let services = services(directory.path(), settings).await;
-        Self { server, queue, origin, directory, services, zookeeper }
+        Self { _server: server, queue, origin, directory, services, zookeeper }
     }
 
-    /// Starts the daemons, as a process of their own would.
+    /// Starts the daemons.
     pub(super) fn start(&self) -> Daemons {
+        self.start_with(Arc::clone(&self.services), Duration::from_secs(10))
+    }
+
+    /// Starts daemons as another process does: with nothing that those before know, and with a session of its own.
+    pub(super) async fn start_anew(&self, settings: Settings, session: Duration) -> Daemons {
+        self.start_with(services(self.directory.path(), settings).await, session)
+    }
+
+    fn start_with(&self, services: Arc<Services>, session: Duration) -> Daemons {
         let (stop, stopping) = watch::channel(false);
-        let (services, zookeeper) = (Arc::clone(&self.services), self.zookeeper.clone());
+        let zookeeper = Config { session_timeout: session, ..self.zookeeper.clone() };
         let task = tokio::spawn(async move { engine::run(services, zookeeper, stopping).await.unwrap() });
         Daemons { stop, task }
     }
@@ -89,6 +105,10 @@ impl World {
 
     /// Waits until a batch is reported.
     pub(super) async fn ended(&self, batch: BatchId) -> (BatchState, BatchReport) {
+        self.ended_within(PATIENCE, batch).await
+    }
+
+    pub(super) async fn ended_within(&self, limit: Duration, batch: BatchId) -> (BatchState, BatchReport) {
         let wait = async {
             loop {
                 let state = self.queue.load_batch(batch).await.unwrap().check_loadable().unwrap();
@@ -98,10 +118,12 @@ impl World {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        match tokio::time::timeout(PATIENCE, wait).await {
-            Ok(ended) => ended,
-            Err(_) => panic!("batch {batch} has not ended: {:?}", self.jobs(batch).await),
+        if let Ok(ended) = tokio::time::timeout(limit, wait).await {
+            return ended;
         }
+        let mut jobs = self.jobs(batch).await;
+        jobs.retain(|(state, _)| state != "Completed");
+        panic!("batch {batch} has not ended: {} jobs: {:?}", jobs.len(), &jobs[..jobs.len().min(10)])
     }
 
     /// States and messages of a batch's jobs.
@@ -116,9 +138,108 @@ impl World {
         found
     }
 
-    pub(super) async fn job(&self, id: queuekeeper_queue::id::JobId) -> Job {
+    pub(super) async fn job(&self, id: JobId) -> Job {
         self.queue.load_job(id).await.unwrap()
     }
+
+    pub(super) async fn message(&self, id: JobId) -> String {
+        self.job(id).await.status().value.message.into_owned()
+    }
+
+    /// The object of a completed job, its content read and compared, and the paths of a version.
+    pub(super) async fn ark(&self, job: JobId) -> String {
+        let ark = self.job(job).await.identifiers().value.ark.into_owned();
+        assert!(ark.starts_with("ark:/99999/fk4"), "{job}: {ark:?}");
+        ark
+    }
+
+    /// Checks an object: its content, and that store and inventory know so many versions, each by a job of its own.
+    pub(super) async fn check_object(&self, ark: &str, versions: u32) {
+        let store = Arc::clone(self.services.stores.values().next().unwrap());
+        let root = Root::open(store, "demo".parse().unwrap()).await.unwrap();
+        let object = root.object(ark).unwrap();
+        let verified = object.verify().await.unwrap();
+        assert!(verified.is_valid(), "{ark}: {verified:?}");
+        let stored = object.read().await.unwrap().unwrap();
+        assert_eq!(stored.inventory().head(), versions, "{ark}");
+        let recorded = self.services.catalogue.versions(ark, None, 100).await.unwrap();
+        assert_eq!(recorded.len(), versions as usize, "{ark}: {recorded:?}");
+        for version in recorded {
+            assert_eq!(stored.inventory().version_of(version.job), Some(version.number), "{ark}");
+        }
+    }
+
+    /// The names of a version's deposited files.
+    pub(super) async fn producer(&self, ark: &str, version: u32) -> Vec<String> {
+        let files = self.services.catalogue.files(ark, version, "", 1_000).await.unwrap();
+        files.iter().filter_map(|file| file.path.strip_prefix("producer/")).map(ToOwned::to_owned).collect()
+    }
+
+    /// What is left in the working storage, besides the volume's own file.
+    pub(super) fn left(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.directory.path().join("working")).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name != ".queuekeeper-volume").collect()
+    }
+
+    /// The children of a znode; none where there is none.
+    pub(super) async fn children(&self, path: &str) -> Vec<String> {
+        self.queue.client().list_children(path).await.unwrap_or_default()
+    }
+}
+
+/// A directory in memory, where there is one: what is written there survives the end of a process as on a disk.
+fn memory() -> PathBuf {
+    let memory = PathBuf::from("/dev/shm");
+    if memory.is_dir() { memory } else { std::env::temp_dir() }
+}
+
+/// Settings with short pauses.
+pub(super) fn quick() -> Settings {
+    let short = Duration::from_millis(100);
+    let mut settings =
+        Settings { retry_first: short, retry_most: short * 5, look_again: short * 5, ..Settings::default() };
+    settings.fetch.retries = RetryPolicy { attempts: 1, within: short, first: short, most: short };
+    settings
+}
+
+/// The same with these daemons only.
+pub(super) fn only(daemons: &[Daemon], mut settings: Settings) -> Settings {
+    settings.workers.retain(|daemon, _| daemons.contains(daemon));
+    settings
+}
+
+/// A manifest of a profile with these rows.
+pub(super) fn manifest(profile: ManifestProfile, rows: impl IntoIterator<Item = String>) -> String {
+    let rows: String = rows.into_iter().map(|row| row + "\n").collect();
+    format!("#%checkm_0.7\n#%profile | {}\n{rows}#%eof\n", profile.uri())
+}
+
+pub(super) fn zip(files: &[(&str, &str)]) -> Vec<u8> {
+    let mut writer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (name, content) in files {
+        let options = zip::write::SimpleFileOptions::default();
+        writer.start_file(*name, options.compression_method(zip::CompressionMethod::Deflated)).unwrap();
+        writer.write_all(content.as_bytes()).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}
+
+pub(super) fn tar_gz(files: &[(&str, &str)]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast()));
+    for (name, content) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        builder.append_data(&mut header, name, content.as_bytes()).unwrap();
+    }
+    builder.into_inner().unwrap().finish().unwrap()
+}
+
+pub(super) fn sha256(content: &str) -> String {
+    let mut hasher = Hashers::new([Algorithm::Sha256]);
+    hasher.update(content.as_bytes());
+    hasher.finish().get(Algorithm::Sha256).unwrap().hex()
 }
 
 async fn services(directory: &Path, settings: Settings) -> Arc<Services> {
@@ -134,6 +255,12 @@ async fn services(directory: &Path, settings: Settings) -> Arc<Services> {
 }
 
 impl Daemons {
+    /// Ends them at whatever they do.
+    pub(super) async fn abort(self) {
+        self.task.abort();
+        assert!(self.task.await.unwrap_err().is_cancelled());
+    }
+
     /// Stops them as a signal does, and waits for their end.
     pub(super) async fn stop(self) {
         self.stop.send_replace(true);

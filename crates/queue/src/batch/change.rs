@@ -38,6 +38,9 @@ impl LockedItem for LockedBatch {
         if let Some(report) = &update.written {
             self.batch.set_report(&mut transaction, report, now);
         }
+        if (changed.from, changed.to) == (BatchState::Processing, BatchState::Failed) {
+            queue.plan_end_of_expansion(self.batch.id, &mut transaction).await?;
+        }
         Ok((transaction, changed))
     }
 

@@ -1,0 +1,116 @@
+//! Daemons that end at any instant, and several that work on one queue.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use queuekeeper_ingest::manifest::ManifestProfile;
+use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::state::BatchState;
+use queuekeeper_testkit::wait::eventually;
+use serde_json::{Value, json};
+
+use super::world::{World, manifest, quick, sha256, tar_gz, zip};
+
+const JOBS: usize = 30;
+
+const LIMIT: Duration = Duration::from_mins(2);
+
+/// How often the daemons are ended, at most, before they may go on.
+const CRASHES: u64 = 300;
+
+impl World {
+    async fn deposit_rows(&self, name: &str, rows: usize) -> BatchId {
+        self.origin.serve("/row", "content of a row");
+        let path = format!("/{name}.checkm");
+        let rows = (0..rows).map(|row| format!("{} | | | 16 | | {name}-{row}.txt", self.origin.url("/row")));
+        self.origin.serve(&path, manifest(ManifestProfile::SingleFileBatch, rows));
+        let say = json!({"type": "single-file-batch-manifest", "filename": format!("{name}.checkm"),
+                         "payload_url": self.origin.url(&path)});
+        self.deposit(say).await.0
+    }
+
+    /// Checks that each job of a batch has an object of its own with one version, and is reported once.
+    async fn check_batch(&self, batch: BatchId, jobs: usize) -> BTreeSet<String> {
+        let (state, report) = self.ended_within(LIMIT, batch).await;
+        assert_eq!((state, report.completed.len(), report.len()), (BatchState::Completed, jobs, jobs));
+        let (data, _) = self.queue.client().get_data(&format!("/batches/{batch}/status-report")).await.unwrap();
+        let written: Value = serde_json::from_slice(&data).unwrap();
+        let names: Vec<_> = report.completed.iter().map(ToString::to_string).collect();
+        assert_eq!((&written["successful_jobs"], &written["failed_jobs"]), (&json!(names), &json!([])));
+        let mut arks = BTreeSet::new();
+        for job in report.completed {
+            let ark = self.ark(job).await;
+            self.check_object(&ark, 1).await;
+            arks.insert(ark);
+        }
+        assert_eq!(arks.len(), jobs);
+        arks
+    }
+
+    /// Checks that nothing is left of work that has ended.
+    async fn check_nothing_is_left(&self) {
+        assert_eq!(self.left(), Vec::<String>::new());
+        for folder in ["expansions", "retry", "held"] {
+            let path = format!("/queuekeeper/{folder}");
+            eventually(LIMIT, &path, async || self.children(&path).await.is_empty()).await;
+        }
+        let grants = format!("/queuekeeper/space/{}", self.services.working.volume());
+        eventually(LIMIT, "no grant is left", async || {
+            self.queue.client().get_data(&grants).await.is_ok_and(|(data, _)| data == br#"{"grants":{}}"#)
+        })
+        .await;
+        assert!(self.children("/locks/storage").await.is_empty());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_whose_daemons_end_at_random_instants_are_completed_once() {
+    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0x5eed_u64);
+    let world = World::with(quick()).await;
+    let mut batches = vec![(world.deposit_rows("many", 12).await, 12)];
+    world.origin.serve("/a.txt", "content");
+    world.origin.serve("/a.zip", zip(&[("a.txt", "alpha"), ("b/c.txt", "gamma")]));
+    world.origin.serve("/a.tar.gz", tar_gz(&[("x.txt", "xi"), ("y/z.txt", "zeta")]));
+    let row = format!("{} | sha256 | {} | 7 | | in/a.txt", world.origin.url("/a.txt"), sha256("content"));
+    world.origin.serve("/a.checkm", manifest(ManifestProfile::Ingest, [row]));
+    let kinds = [("file", "a.txt"), ("container", "a.zip"), ("container", "a.tar.gz"), ("object-manifest", "a.checkm")];
+    for at in 0..18 {
+        let (kind, name) = kinds[at % kinds.len()];
+        let url = world.origin.url(&format!("/{name}"));
+        let say = json!({"type": kind, "filename": name, "payload_url": url, "localID": format!("crash-{at}")});
+        batches.push((world.deposit(say).await.0, 1));
+    }
+
+    let (mut state, mut crashes) = (seed, 0);
+    while crashes < CRASHES && world.children("/jobs/states/completed").await.len() < JOBS {
+        let daemons = world.start_anew(quick(), Duration::from_secs(1)).await;
+        // Xorshift.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        tokio::time::sleep(Duration::from_millis(10 + state % 60)).await;
+        daemons.abort().await;
+        crashes += 1;
+    }
+    assert!(crashes > 10, "seed {seed}: {crashes} crashes");
+    let daemons = world.start_anew(quick(), Duration::from_secs(2)).await;
+    let mut arks = BTreeSet::new();
+    for (batch, jobs) in &batches {
+        arks.extend(world.check_batch(*batch, *jobs).await);
+    }
+    assert_eq!(arks.len(), JOBS);
+    world.check_nothing_is_left().await;
+    daemons.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_processes_on_one_queue_each_job_is_done_by_one() {
+    let world = World::with(quick()).await;
+    let first = world.start_anew(quick(), Duration::from_secs(10)).await;
+    let second = world.start_anew(quick(), Duration::from_secs(10)).await;
+    let batch = world.deposit_rows("shared", 100).await;
+    world.check_batch(batch, 100).await;
+    world.check_nothing_is_left().await;
+    first.stop().await;
+    second.stop().await;
+}

@@ -1,0 +1,105 @@
+//! Packages of each kind, and the versions of objects that exist.
+
+use queuekeeper_ingest::manifest::ManifestProfile;
+use queuekeeper_queue::state::BatchState;
+use serde_json::{Value, json};
+
+use super::world::{World, manifest, quick, sha256, tar_gz, zip};
+
+/// Deposits what becomes one job; the answer is its object.
+async fn completed(world: &World, say: Value) -> String {
+    let (batch, _) = world.deposit(say).await;
+    let (state, report) = world.ended(batch).await;
+    assert_eq!((state, report.completed.len()), (BatchState::Completed, 1), "{:?}", world.jobs(batch).await);
+    world.ark(report.completed[0]).await
+}
+
+/// Deposits what becomes one job that fails; the answer is its message.
+async fn failed(world: &World, say: Value) -> String {
+    let (batch, _) = world.deposit(say).await;
+    let (state, report) = world.ended(batch).await;
+    assert_eq!((state, report.failed.len()), (BatchState::Failed, 1), "{:?}", world.jobs(batch).await);
+    let message = world.message(report.failed[0]).await;
+    assert!(!message.contains('\n') && message.len() <= 1_024, "{message}");
+    message
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_kind_of_package_becomes_an_object_and_later_deposits_its_next_versions() {
+    let world = World::with(quick()).await;
+    let url = |path: &str| world.origin.url(path);
+    world.origin.serve("/one.zip", zip(&[("a.txt", "alpha"), ("b/c.txt", "gamma")]));
+    world.origin.serve("/two.zip", zip(&[("d.txt", "delta"), ("mrt-delete.txt", "producer/b/c.txt\n")]));
+    world.origin.serve("/one.tar.gz", tar_gz(&[("x.txt", "xi"), ("y/z.txt", "zeta")]));
+    for (path, content) in [("/p", "pi"), ("/q", "koppa"), ("/r", "rho")] {
+        world.origin.serve(path, content);
+    }
+    let row = |path: &str, content: &str, name: &str| {
+        format!("{} | sha256 | {} | {} | | {name} | text/plain", url(path), sha256(content), content.len())
+    };
+    let rows = [row("/p", "pi", "p.txt"), row("/q", "koppa", "dir/q.txt"), row("/r", "rho", "r.txt")];
+    world.origin.serve("/good.checkm", manifest(ManifestProfile::Ingest, rows.clone()));
+    let wrong = row("/r", "sigma!!", "r.txt").replace(" | 7 | ", " | 3 | ");
+    world.origin.serve("/bad.checkm", manifest(ManifestProfile::Ingest, [rows[0].clone(), wrong]));
+    let twins = ["p", "q"].map(|name| format!("{} | | | | | {name}.txt | | twin", url(&format!("/{name}"))));
+    world.origin.serve("/twins.checkm", manifest(ManifestProfile::SingleFileBatch, twins));
+    let daemons = world.start();
+
+    let container = |name: &str, update: bool| {
+        json!({"type": "container", "filename": name, "payload_url": url(&format!("/{name}")), "localID": "obj-1",
+               "update": update})
+    };
+    let ark = completed(&world, container("one.zip", false)).await;
+    assert_eq!(world.producer(&ark, 1).await, ["a.txt", "b/c.txt"]);
+    world.check_object(&ark, 1).await;
+
+    // An update carries over what it neither brings nor leaves out.
+    assert_eq!(completed(&world, container("two.zip", true)).await, ark);
+    assert_eq!(world.producer(&ark, 2).await, ["a.txt", "d.txt", "mrt-delete.txt"]);
+    let files = world.services.catalogue.files(&ark, 2, "", 100).await.unwrap();
+    let kept = files.iter().find(|file| file.path == "producer/a.txt").unwrap();
+    assert!(kept.content_path.starts_with("v1/content/") && kept.size == 5 && !kept.is_billable, "{kept:?}");
+    world.check_object(&ark, 2).await;
+
+    // What is added is all that the next version has.
+    let add = json!({"type": "file", "filename": "p.txt", "payload_url": url("/p"), "localID": "obj-1"});
+    assert_eq!(completed(&world, add).await, ark);
+    assert_eq!(world.producer(&ark, 3).await, ["p.txt"]);
+    let named = json!({"type": "file", "filename": "q.txt", "payload_url": url("/q"), "objectID": ark});
+    assert_eq!(completed(&world, named.clone()).await, ark);
+    world.check_object(&ark, 4).await;
+
+    // But another collection cannot add to it.
+    let mut foreign = named;
+    foreign["profile"] = "other".into();
+    let message = failed(&world, foreign).await;
+    assert!(message.contains(&ark) && message.contains("belongs to ark:/99999/owner"), "{message}");
+    world.check_object(&ark, 4).await;
+
+    let tarred = json!({"type": "container", "filename": "one.tar.gz", "payload_url": url("/one.tar.gz")});
+    let tarred = completed(&world, tarred).await;
+    assert_eq!(world.producer(&tarred, 1).await, ["x.txt", "y/z.txt"]);
+    world.check_object(&tarred, 1).await;
+
+    let listed =
+        |name: &str| json!({"type": "object-manifest", "filename": name, "payload_url": url(&format!("/{name}"))});
+    let good = completed(&world, listed("good.checkm")).await;
+    assert_eq!(world.producer(&good, 1).await, ["dir/q.txt", "p.txt", "r.txt"]);
+    world.check_object(&good, 1).await;
+    let message = failed(&world, listed("bad.checkm")).await;
+    for part in [url("/r"), sha256("sigma!!"), sha256("rho"), "sha256".to_owned()] {
+        assert!(message.contains(&part), "{message} does not name {part}");
+    }
+
+    let twins =
+        json!({"type": "single-file-batch-manifest", "filename": "twins.checkm", "payload_url": url("/twins.checkm")});
+    let (batch, _) = world.deposit(twins).await;
+    let (state, report) = world.ended(batch).await;
+    assert_eq!((state, report.completed.len()), (BatchState::Completed, 2), "{:?}", world.jobs(batch).await);
+    let (first, second) = (world.ark(report.completed[0]).await, world.ark(report.completed[1]).await);
+    assert_eq!(first, second);
+    world.check_object(&first, 2).await;
+    daemons.stop().await;
+    // Of the jobs that failed the files are kept, of all others none.
+    assert_eq!(world.left().len(), 2, "{:?}", world.left());
+}

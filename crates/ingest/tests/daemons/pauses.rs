@@ -1,0 +1,88 @@
+//! A paused queue and a held collection.
+
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use queuekeeper_ingest::daemon::Daemon;
+use queuekeeper_ingest::manifest::ManifestProfile;
+use queuekeeper_queue::path::Queue;
+use queuekeeper_queue::state::BatchState;
+use queuekeeper_testkit::wait::eventually;
+use serde_json::json;
+
+use super::world::{World, manifest, only, quick};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+const JOBS: usize = 20;
+
+impl World {
+    async fn count(&self, state: &str) -> usize {
+        self.children(&format!("/jobs/states/{state}")).await.len()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pause_stops_new_work_until_it_ends_and_a_hold_takes_all_that_is_pending_at_once() {
+    let world = World::new().await;
+    world.origin.serve("/a", "content");
+    let file = json!({"type": "file", "filename": "a.txt", "payload_url": world.origin.url("/a")});
+    let rows = (0..JOBS).map(|row| format!("{} | | | 7 | | f{row}.txt", world.origin.url("/a")));
+    world.origin.serve("/all.checkm", manifest(ManifestProfile::SingleFileBatch, rows));
+    let many = json!({"type": "single-file-batch-manifest", "filename": "all.checkm",
+                      "payload_url": world.origin.url("/all.checkm")});
+
+    // Some jobs are there, and a batch comes, while the queue is paused.
+    let expanding = world.start_anew(only(&[Daemon::Batch], quick()), Duration::from_secs(10)).await;
+    let (jobs, _) = world.deposit(many.clone()).await;
+    eventually(LIMIT, "all jobs are created", async || world.count("pending").await == JOBS).await;
+    expanding.stop().await;
+    world.queue.pause(Queue::Ingest, "tester", "a test", Timestamp::now()).await.unwrap();
+    let daemons = world.start_anew(quick(), Duration::from_secs(10)).await;
+    let (batch, _) = world.deposit(file.clone()).await;
+    // They look twice a second.
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    assert_eq!(world.count("pending").await, JOBS);
+    assert_eq!(world.queue.load_batch(batch).await.unwrap().check_loadable().unwrap(), BatchState::Pending);
+    daemons.stop().await;
+
+    // These look four times a minute; it is the watch that wakes them.
+    let daemons = world.start();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let unpause = world.queue.plan_unpause(Queue::Ingest, None).await.unwrap();
+    world.queue.commit(&unpause).await.unwrap();
+    let began = Instant::now();
+    eventually(LIMIT, "the batch is taken", async || {
+        let state = world.queue.load_batch(batch).await.unwrap().check_loadable().unwrap();
+        state != BatchState::Pending && world.count("pending").await < JOBS
+    })
+    .await;
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    for batch in [batch, jobs] {
+        let (state, report) = world.ended(batch).await;
+        assert_eq!((state, report.failed.len()), (BatchState::Completed, 0));
+    }
+    daemons.stop().await;
+
+    // All that is Pending becomes Held in one look: those after it are far away.
+    let expanding = world.start_anew(only(&[Daemon::Batch], quick()), Duration::from_secs(10)).await;
+    world.deposit(many).await;
+    eventually(LIMIT, "all jobs are created", async || world.count("pending").await == JOBS).await;
+    expanding.stop().await;
+    let mut batches = Vec::new();
+    for _ in 0..5 {
+        batches.push(world.deposit(file.clone()).await.0);
+    }
+    world.queue.hold_collection("demo", "tester", "a test", Timestamp::now()).await.unwrap();
+    let daemons = world.start();
+    eventually(Duration::from_secs(5), "all jobs and batches are held", async || {
+        for batch in &batches {
+            if world.queue.load_batch(*batch).await.unwrap().check_loadable().unwrap() != BatchState::Held {
+                return false;
+            }
+        }
+        world.count("held").await == JOBS && world.count("pending").await == 0
+    })
+    .await;
+    daemons.stop().await;
+}
