@@ -120,13 +120,12 @@ impl SubmitArgs {
         let deposit = self.deposit(url.as_ref())?;
         let queue = Queue::new(zookeeper.connect().await?);
         let uuid = self.uuid.unwrap_or_else(Uuid::new_v4);
-        let made = match &url {
-            Some(url) => deposit.refer(&queue, uuid, url).await,
-            None => {
-                let storage = WorkingStorage::open(&working)
-                    .with_context(|| format!("cannot use {} as the working storage", working.display()))?;
-                Box::pin(deposit.upload(&queue, &storage, uuid, self.open()?)).await
-            }
+        let made = if let Some(url) = &url {
+            deposit.refer(&queue, uuid, url).await
+        } else {
+            let storage = WorkingStorage::open(&working)
+                .with_context(|| format!("cannot use {} as the working storage", working.display()))?;
+            Box::pin(deposit.upload(&queue, &storage, uuid, self.open()?)).await
         };
         let receipt = made.map_err(|error| CommandError::new(REFUSED, error.to_string()))?;
         let report = if self.wait { Some(followed(&queue, receipt.batch).await?) } else { None };
