@@ -1,6 +1,7 @@
 //! The next job of a state, in order of priority.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
@@ -15,6 +16,9 @@ use crate::record::Retry;
 use crate::state::JobState;
 use crate::transaction::Transaction;
 
+/// For how long a note on a job's next attempt is taken to be as it was read.
+const NOTES_FRESH: Duration = Duration::from_millis(20);
+
 /// One poll for jobs of a state: a frozen list of its queue entries, handed out one after the other.
 #[derive(Debug)]
 pub struct JobPoll {
@@ -24,8 +28,8 @@ pub struct JobPoll {
     /// What was read of the window last, in reverse.
     read: Vec<(EntryName, Job, Option<JobRetry>)>,
     held_collections: BTreeSet<String>,
-    /// The jobs that had a znode below `/queuekeeper/retry`.
-    retrying: BTreeSet<JobId>,
+    /// When that was.
+    read_at: Instant,
     /// Set while the queue is paused; the poll is empty then.
     pub paused: Option<Pause>,
     /// The skipped items, with the reasons.
@@ -43,6 +47,20 @@ struct JobRetry {
     version: i32,
     /// What it says, where that is about the job's present state.
     retry: Option<Retry>,
+}
+
+impl JobRetry {
+    /// What was found of a job's note; `None` where there is none.
+    fn of(job: &Job, found: Found) -> Option<Self> {
+        let (data, stat) = found.data()?;
+        let is_current = |retry: &Retry| job.version() == Some(retry.version);
+        Some(Self { version: stat.version, retry: Retry::decode(&data).filter(is_current) })
+    }
+
+    /// What the job waits for, where its time has not come.
+    fn wait(&self, now: Timestamp) -> Option<Retry> {
+        self.retry.clone().filter(|retry| retry.not_before > now)
+    }
 }
 
 impl Queue {
@@ -68,12 +86,11 @@ impl Queue {
     /// When it cannot be read.
     pub async fn poll_jobs(&self, state: JobState) -> Result<JobPoll, Error> {
         let folder = Path::StateFolder(state.into());
-        let [entries, pause, held, retries] = self
+        let [entries, pause, held] = self
             .read_each([
                 Read::Children(folder.clone()),
                 Read::Data(Path::QueueLock(path::Queue::Ingest)),
                 Read::Children(Path::LockFolder(LockFolder::Collections)),
-                Read::Children(Path::retries()),
             ])
             .await?;
         let pause = pause.data().filter(|_| state != JobState::Recording);
@@ -96,7 +113,7 @@ impl Queue {
             window: Window::new(readable),
             read: Vec::new(),
             held_collections: held.children().into_iter().collect(),
-            retrying: retries.children().iter().filter_map(|name| name.parse().ok()).collect(),
+            read_at: Instant::now(),
             paused,
             skipped,
             held: Vec::new(),
@@ -133,13 +150,25 @@ impl JobPoll {
             }
         }
         loop {
-            while let Some((entry, job, retry)) = self.read.pop() {
+            while let Some((entry, job, mut retry)) = self.read.pop() {
+                if self.read_at.elapsed() > NOTES_FRESH {
+                    // Another worker may have had the job since, and given it back.
+                    match self.queue.read_each([Read::Data(Path::retry(job.id))]).await {
+                        Ok([found]) => retry = JobRetry::of(&job, found),
+                        Err(error) => {
+                            self.read.push((entry, job, retry));
+                            return Err(error);
+                        }
+                    }
+                }
                 if self.state == JobState::Pending && self.is_held(&job) {
                     match self.queue.change_job(&job, &JobChange::to(JobState::Held), now).await {
                         Ok(_) => self.held.push(job.id),
                         Err(error) if was_quicker(&error) => {}
                         Err(error) => return Err(error),
                     }
+                } else if let Some(wait) = retry.as_ref().and_then(|found| found.wait(now)) {
+                    self.delayed.insert(job.id, wait);
                 } else if let Some(locked) = self.lock(entry, job, retry).await? {
                     return Ok(Some(locked));
                 }
@@ -148,7 +177,7 @@ impl JobPoll {
             if entries.is_empty() {
                 return Ok(None);
             }
-            self.look_at(entries, now).await?;
+            self.look_at(entries).await?;
         }
     }
 
@@ -157,23 +186,20 @@ impl JobPoll {
     }
 
     /// Reads jobs, and keeps those that can be worked on.
-    async fn look_at(&mut self, entries: Vec<EntryName>, now: Timestamp) -> Result<(), Error> {
+    async fn look_at(&mut self, entries: Vec<EntryName>) -> Result<(), Error> {
+        self.read_at = Instant::now();
         // The entry is read after its job: one that is still there although the status has moved on is an orphan, and
         // not the trace of a change made between two reads.
         let place = |entry: &EntryName| Read::Existence(Path::Entry(self.state.into(), *entry));
-        let retry = |entry: &EntryName| self.retrying.contains(&entry.job).then(|| Read::Data(Path::retry(entry.job)));
-        let reads = entries
-            .iter()
-            .flat_map(|entry| Job::reads(entry.job).into_iter().chain([place(entry)]).chain(retry(entry)));
+        // What was given back while this poll runs was not when the folder was listed.
+        let retry = |entry: &EntryName| Read::Data(Path::retry(entry.job));
+        let reads =
+            entries.iter().flat_map(|entry| Job::reads(entry.job).into_iter().chain([place(entry), retry(entry)]));
         let mut found = self.queue.read(&reads.collect::<Vec<_>>()).await?.into_iter();
         for entry in entries {
             let job = Job::from_found(entry.job, found.by_ref().take(Job::READS).collect::<Vec<_>>());
             let is_queued = found.next().is_some_and(|found| found.exists());
-            let retry = self.retrying.contains(&entry.job).then(|| found.next()).flatten();
-            let retry = retry.and_then(Found::data).map(|(data, stat)| {
-                let is_current = |retry: &Retry| job.as_ref().and_then(Job::version) == Some(retry.version);
-                JobRetry { version: stat.version, retry: Retry::decode(&data).filter(is_current) }
-            });
+            let retry = found.next().zip(job.as_ref()).and_then(|(found, job)| JobRetry::of(job, found));
             match job {
                 // The list is from a while ago: the job went its way since.
                 _ if !is_queued => {}
@@ -187,10 +213,7 @@ impl JobPoll {
                         let state = job.status().value.status.text.into_owned();
                         self.skip(entry, SkipReason::OrphanEntry(state));
                     }
-                    Ok(_) => match retry.as_ref().and_then(|found| found.retry.as_ref()) {
-                        Some(wait) if wait.not_before > now => drop(self.delayed.insert(job.id, wait.clone())),
-                        Some(_) | None => self.read.push((entry, job, retry)),
-                    },
+                    Ok(_) => self.read.push((entry, job, retry)),
                     Err(_) if is_bare(&job) => self.skip(entry, SkipReason::Unfinished),
                     Err(error) => self.skip(entry, SkipReason::Unloadable(error)),
                 },
