@@ -32,10 +32,18 @@ impl Repository {
     }
 
     /// Ends it as a signal does, and waits for its end.
-    fn stop(mut self, signal: Signal) {
+    fn stop(&mut self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
         let ended = self.child.wait().unwrap();
         assert!(signal == Signal::KILL || ended.success(), "{ended}");
+    }
+}
+
+impl Drop for Repository {
+    /// A test that fails leaves no process behind: ZooKeeper ends with the program that started it.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -75,7 +83,7 @@ async fn a_repository_takes_deposits_and_goes_on_where_it_was_stopped_or_killed(
     let path = file.display().to_string();
     submit(&data, &[&path, "--profile", "default"]).await.is(2, &["is queuekeeper standalone running there?"]);
 
-    let repository = Repository::start(&data);
+    let mut repository = Repository::start(&data);
     let digest = "sha256:ed7002b439e9ac845f22357d822bac1444730fbdb6016d3ec9432297b9ec9f73";
     let deposit = ["--profile", "default", "--local-id", "one", "--title", "A title", "--digest", digest];
     let made = submit(&data, &[&[path.as_str()], deposit.as_slice()].concat()).await.json();
@@ -93,13 +101,13 @@ async fn a_repository_takes_deposits_and_goes_on_where_it_was_stopped_or_killed(
     repository.stop(Signal::TERM);
 
     // The same batch made again with its UUID is the same batch, and the object the same after a restart.
-    let repository = Repository::start(&data);
+    let mut repository = Repository::start(&data);
     let uuid = made["id"].as_str().unwrap().trim_start_matches("bid-").to_owned();
     let again = submit(&data, &[&[path.as_str()], deposit.as_slice(), &["--uuid", &uuid]].concat()).await.json();
     assert_eq!((&again["batch"], ark(&again)), (&made["batch"], first.clone()));
     repository.stop(Signal::KILL);
     tokio::time::sleep(Duration::from_millis(1)).await;
-    let repository = Repository::start(&data);
+    let mut repository = Repository::start(&data);
     let other = directory.path().join("b.txt");
     std::fs::write(&other, "more").unwrap();
     let other = other.display().to_string();

@@ -37,8 +37,8 @@ impl LockedItem for LockedBatch {
         let (mut transaction, changed) = queue.plan_batch_change(self, &update.change, now).await?;
         if let Some(report) = &update.written {
             self.batch.set_report(&mut transaction, report, now);
-        }
-        if (changed.from, changed.to) == (BatchState::Processing, BatchState::Failed) {
+        } else if (changed.from, changed.to) == (BatchState::Processing, BatchState::Failed) {
+            // Its jobs were not all created: one that is reported has no expansion.
             queue.plan_end_of_expansion(self.batch.id, &mut transaction).await?;
         }
         Ok((transaction, changed))
