@@ -204,7 +204,7 @@ impl LockedGrants<'_> {
         Ok(space::decide(&self.of.rules, &volume, &waiting))
     }
 
-    /// What is to be written with the change that lets a job pass; `None` where it has to wait. [`Self::written`] follows
+    /// What is to be written with the change that lets a job pass; `None` where it has to wait. [`Self::committed`] follows
     /// when that is done.
     ///
     /// # Errors
