@@ -9,6 +9,7 @@ mod cli {
     mod bulk;
     mod dashboards;
     mod hostile;
+    mod ingest;
     mod killed;
     mod looking;
     mod program;

@@ -20,6 +20,8 @@ const LEFT_OUT: [(&str, &str); 9] = [
     (".ci/install zookeeper && cargo run", "it installs packages and builds; what it starts is what is run here"),
     (".ci/install zookeeper prometheus", "the same with Prometheus, whose demo has tests of its own"),
     (".ci/install && cargo test", "it is what runs this"),
+    ("cargo run -- standalone", "it builds, and runs until it is ended; tests/cli/standalone.rs runs both commands"),
+    ("queuekeeper ingest ", "it needs stores and a ZooKeeper of one's own; tests/cli/ingest.rs runs it"),
     ("cargo build --release", "it builds for many minutes; what it builds is what benchmarks run"),
     ("queuekeeper serve ", "it needs a ZooKeeper of one's own; its flags have tests of their own"),
     ("queuekeeper dashboards files", "it writes below /etc; tests/cli/dashboards.rs runs the command itself"),

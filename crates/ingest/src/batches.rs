@@ -89,7 +89,7 @@ async fn create_jobs(session: &Session, batch: &LockedBatch) -> Result<u64, Step
     let spec = BatchSpec::of(batch.batch.submission.as_deref().unwrap_or_default()).map_err(StepError::Permanent)?;
     let profile = services.profile(&spec.profile)?;
     let mut total = 0;
-    // A batch of an older kind, whose jobs were created without one.
+    // Without an expansion all its jobs exist.
     if let Some(mut expansion) = queue.expansion(batch).await? {
         session.fence.pass().await;
         let mut rows = rows::Rows::open(services, &profile, &spec).await?;
