@@ -45,7 +45,7 @@ async fn a_process_of_daemons_works_on_a_queue_shows_what_it_does_and_ends_by_a_
         let answer = reqwest::get(format!("http://{web}{path}")).await.ok()?;
         (answer.status() == 200).then_some(answer.text().await.ok()?)
     };
-    eventually(std::time::Duration::from_secs(60), "it has a session", async || get("/-/ready").await.is_some()).await;
+    eventually(std::time::Duration::from_mins(1), "it has a session", async || get("/-/ready").await.is_some()).await;
     std::fs::write(&file, "content").unwrap();
     let submit = ["submit", &file, "--profile", "demo", "--zookeeper", &zookeeper, "--working", &working, "--wait"];
     run(directory.path(), &submit).await.is(0, &["Completed: 1 completed, 0 failed", "ark:/99999/fk4"]);
