@@ -13,7 +13,7 @@ use super::world::{World, manifest, quick, sha256, tar_gz, zip};
 
 const JOBS: usize = 30;
 
-const LIMIT: Duration = Duration::from_mins(2);
+const LIMIT: Duration = Duration::from_mins(5);
 
 /// How often the daemons are ended, at most, before they may go on.
 const CRASHES: u64 = 300;

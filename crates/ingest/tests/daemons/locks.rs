@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::world::{World, quick};
 
-const LIMIT: Duration = Duration::from_mins(1);
+const LIMIT: Duration = Duration::from_mins(5);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_whose_lock_is_deleted_again_and_again_is_completed_once() {

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::world::{World, manifest, only, quick};
 
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_mins(5);
 
 const JOBS: usize = 20;
 
@@ -57,7 +57,7 @@ async fn a_pause_stops_new_work_until_it_ends_and_a_hold_takes_all_that_is_pendi
         state != BatchState::Pending && world.count("pending").await < JOBS
     })
     .await;
-    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     for batch in [batch, jobs] {
         let (state, report) = world.ended(batch).await;
         assert_eq!((state, report.failed.len()), (BatchState::Completed, 0));
@@ -75,7 +75,7 @@ async fn a_pause_stops_new_work_until_it_ends_and_a_hold_takes_all_that_is_pendi
     }
     world.queue.hold_collection("demo", "tester", "a test", Timestamp::now()).await.unwrap();
     let daemons = world.start();
-    eventually(Duration::from_secs(5), "all jobs and batches are held", async || {
+    eventually(Duration::from_secs(12), "all jobs and batches are held", async || {
         for batch in &batches {
             if world.queue.load_batch(*batch).await.unwrap().check_loadable().unwrap() != BatchState::Held {
                 return false;

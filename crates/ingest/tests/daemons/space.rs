@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::world::{World, manifest, only, quick};
 
-const LIMIT: Duration = Duration::from_mins(1);
+const LIMIT: Duration = Duration::from_mins(5);
 
 const JOBS: usize = 5;
 
