@@ -17,6 +17,7 @@ use crate::manifest::{Limits, Reader, Row};
 use crate::place::{self, Place};
 use crate::profile::Profile;
 use crate::step::{Services, StepError};
+use crate::steps::downloading::blocking;
 use crate::url::ContentUrl;
 
 /// How many jobs a batch may have: its folder must stay listable, and its report below 1 MiB.
@@ -219,8 +220,4 @@ fn keep_secret(directory: &std::path::Path, url: &ContentUrl) -> io::Result<()> 
     let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(directory.join(".url"))?;
     file.write_all(url.reveal().as_str().as_bytes())?;
     file.sync_all()
-}
-
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, StepError> {
-    tokio::task::spawn_blocking(work).await.map_err(StepError::temporary)
 }

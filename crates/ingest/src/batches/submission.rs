@@ -11,6 +11,9 @@ use crate::url::ContentUrl;
 /// The keys of a submission that are its own, and not those of its jobs.
 const OWN: [&str; 4] = ["size", "responseForm", "payload_url", "filename"];
 
+/// The keys that say something of the payload: in a batch of several objects, of its manifest and of none of them.
+const OF_PAYLOAD: [&str; 4] = ["digestType", "digestValue", "objectID", "localID"];
+
 /// A submission, checked.
 #[derive(Clone, Debug)]
 pub(crate) struct BatchSpec {
@@ -61,6 +64,7 @@ impl BatchSpec {
             .all
             .iter()
             .filter(|(key, _)| !OWN.contains(&key.as_str()))
+            .filter(|(key, _)| !self.kind.is_batch() || !OF_PAYLOAD.contains(&key.as_str()))
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect();
         all.insert("jobID".to_owned(), self.job_id(row).into());
@@ -81,5 +85,29 @@ impl BatchSpec {
     pub(super) fn payload(&self) -> impl Iterator<Item = (&'static str, Value)> {
         let size = self.all.get("size").map(|size| ("size", size.clone()));
         std::iter::once(("filename", self.file_name.clone().into())).chain(size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_a_manifest_is_not_said_of_the_objects_in_it() {
+        let job = |kind: &str| {
+            let text = format!(
+                r#"{{"batchID":"bid-1","profile":"p","type":"{kind}","filename":"f","title":"T","localID":"a",
+                    "objectID":"ark:/1/2","digestType":"md5","digestValue":"00","size":"9","update":true}}"#
+            );
+            BatchSpec::of(text.as_bytes()).unwrap().job(0, [])
+        };
+        let (of_one, of_many) = (job("file"), job("single-file-batch-manifest"));
+        for key in OF_PAYLOAD {
+            assert!(of_one.contains_key(key) && !of_many.contains_key(key), "{key}");
+        }
+        for one in [&of_one, &of_many] {
+            assert_eq!((&one["title"], &one["type"], &one["update"]), (&"T".into(), &"file".into(), &true.into()));
+            assert!(OWN.iter().all(|key| !one.contains_key(*key)), "{one:?}");
+        }
     }
 }
