@@ -12,6 +12,7 @@ pub(crate) mod value;
 use std::path::Path;
 use std::sync::Arc;
 
+use sqlx::pool::PoolOptions;
 use sqlx::{Pool, Postgres, Sqlite};
 
 pub(crate) use self::session::Session;
@@ -34,6 +35,15 @@ enum Pools {
         readers: Pool<Sqlite>,
     },
     Postgres(Pool<Postgres>),
+}
+
+/// Keeps a pool from closing connections by their age.
+///
+/// The task that would do so loops over the number of idle connections, which is lowered for one that is taken before it
+/// is raised for it: read in that instant it is 2^64, and the task keeps its thread busy for ever (sqlx-core 0.9.0,
+/// `pool/inner.rs`; met on 2026-11-24).
+fn without_maintenance<D: sqlx::Database>(pool: PoolOptions<D>) -> PoolOptions<D> {
+    pool.idle_timeout(None).max_lifetime(None)
 }
 
 impl Database {

@@ -8,6 +8,7 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions as _, Connection as _, Pool, Postgres};
 use tokio::time::timeout;
 
+use super::without_maintenance;
 use crate::error::{Error, ErrorKind};
 
 /// How long a connection may take, and a wait for one that is free.
@@ -47,7 +48,7 @@ pub(super) async fn connect(url: &str) -> Result<(Pool<Postgres>, Arc<str>), Err
     let first = timeout(CONNECT_LIMIT, options.connect()).await.map_err(silent)?.map_err(failed)?;
     first.close().await.map_err(failed)?;
 
-    let pool = PgPoolOptions::new()
+    let pool = without_maintenance(PgPoolOptions::new())
         .max_connections(MOST_CONNECTIONS)
         .acquire_timeout(CONNECT_LIMIT)
         .test_before_acquire(false)

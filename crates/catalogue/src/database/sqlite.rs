@@ -7,6 +7,7 @@ use std::time::Duration;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Pool, Sqlite};
 
+use super::without_maintenance;
 use crate::error::{Error, ErrorKind};
 use crate::schema;
 
@@ -55,7 +56,8 @@ pub(super) async fn connect(path: &Path, place: &Arc<str>) -> Result<(Pool<Sqlit
 
     let pool = |most, limit| {
         // A connection that is opened anew is as good as one that is kept.
-        SqlitePoolOptions::new().max_connections(most).acquire_timeout(limit).test_before_acquire(false)
+        let pool = SqlitePoolOptions::new().max_connections(most).acquire_timeout(limit).test_before_acquire(false);
+        without_maintenance(pool)
     };
     let writing = options.clone().journal_mode(SqliteJournalMode::Wal);
     let writer = pool(1, QUEUE_LIMIT).connect_lazy_with(writing);
