@@ -121,12 +121,6 @@ impl Grants {
         self.written.lock().remove(&job);
         self.ended.lock().insert(job);
     }
-
-    /// Whether grants are to be removed.
-    #[must_use]
-    pub fn has_ended(&self) -> bool {
-        !self.ended.lock().is_empty()
-    }
 }
 
 impl Known {

@@ -66,9 +66,16 @@ async fn poll(session: &Arc<Session>, state: JobState, workers: &Arc<Semaphore>)
 /// Gives jobs in Provisioning room, until it is dropped: each round looks at all that wait.
 pub(super) async fn provide(session: Arc<Session>) {
     let Some(workers) = session.workers(Daemon::Provisioning) else { return };
+    let mut swept: Option<Instant> = None;
     loop {
         let mut longest = session.services.settings.look_again;
         if session.may_take(Daemon::Provisioning) {
+            if swept.is_none_or(|swept| swept.elapsed() >= longest) {
+                swept = Some(Instant::now());
+                if let Err(error) = find_ended(&session).await {
+                    warn!(?error, "cannot look at the jobs that were granted working storage");
+                }
+            }
             match round(&session, &workers).await {
                 Ok(0) => {}
                 Ok(_) => longest = ROUND,
@@ -80,6 +87,17 @@ pub(super) async fn provide(session: Arc<Session>) {
         }
         session.pause(Daemon::Provisioning, longest).await;
     }
+}
+
+/// Ends the grants of jobs that ended elsewhere: in a process that was killed, by an operator, or purged.
+async fn find_ended(session: &Session) -> Result<(), StepError> {
+    let granted: Vec<_> = session.services.grants.lock(&session.queue).await?.jobs().collect();
+    for job in granted {
+        if session.has_ended(job).await? {
+            session.services.grants.ended(job);
+        }
+    }
+    Ok(())
 }
 
 /// One round; the answer is how many jobs wait.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::JobState;
-use queuekeeper_queue::{JobChanged, LockedJob, Queue};
+use queuekeeper_queue::{Error, JobChanged, LockedJob, Queue};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
@@ -146,5 +146,15 @@ impl Session {
     /// The batches whose jobs have ended since the last call.
     pub(crate) fn take_ended_batches(&self) -> BTreeSet<BatchId> {
         std::mem::take(&mut *self.ended_batches.lock())
+    }
+
+    /// Whether a job needs no room and no other attempt: it has ended, failed, is held, or is gone.
+    pub(crate) async fn has_ended(&self, job: JobId) -> Result<bool, Error> {
+        use JobState as S;
+        match self.queue.load_job(job).await {
+            Ok(job) => Ok(matches!(job.state(), Some(S::Completed | S::Deleted | S::Failed | S::Held))),
+            Err(Error::Missing(_)) => Ok(true),
+            Err(error) => Err(error),
+        }
     }
 }

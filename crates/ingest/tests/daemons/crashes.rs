@@ -32,7 +32,12 @@ impl World {
     /// Checks that each job of a batch has an object of its own with one version, and is reported once.
     async fn check_batch(&self, batch: BatchId, jobs: usize) -> BTreeSet<String> {
         let (state, report) = self.ended_within(LIMIT, batch).await;
-        assert_eq!((state, report.completed.len(), report.len()), (BatchState::Completed, jobs, jobs));
+        let counts = (state, report.completed.len(), report.len());
+        if counts != (BatchState::Completed, jobs, jobs) {
+            let mut ended = self.jobs(batch).await;
+            ended.retain(|(state, _)| state != "Completed");
+            panic!("{counts:?}: {ended:?}");
+        }
         let (data, _) = self.queue.client().get_data(&format!("/batches/{batch}/status-report")).await.unwrap();
         let written: Value = serde_json::from_slice(&data).unwrap();
         let names: Vec<_> = report.completed.iter().map(ToString::to_string).collect();

@@ -133,7 +133,14 @@ impl World {
         for id in report.processing.iter().chain(&report.failed).chain(&report.completed) {
             let job = self.queue.load_job(*id).await.unwrap();
             let status = job.status().value;
-            found.push((status.status.text.into_owned(), status.message.into_owned()));
+            let retry = self.queue.client().get_data(&format!("/queuekeeper/retry/{id}")).await.ok();
+            let retry = retry.map(|(data, _)| String::from_utf8_lossy(&data).into_owned());
+            let note = format!(
+                "{} lock {:?} retry {retry:?}",
+                status.message,
+                job.lock().map(|lock| (lock.session, lock.since))
+            );
+            found.push((status.status.text.into_owned(), note));
         }
         found
     }

@@ -12,6 +12,9 @@ use crate::store::{Capabilities, Condition, EntityTag, Item, PROBE_SPACE, Put, S
 /// What probes write; nothing, on a full disk: an empty file mostly finds a place there.
 const CONTENTS: [&[u8]; 2] = [b"probe", b""];
 
+/// How often a probe begins again because its space was deleted under it.
+const ATTEMPTS: usize = 100;
+
 /// Writes a file under each condition and deletes it.
 pub(super) async fn probe(store: &DirectoryStore) -> Result<Capabilities, Error> {
     let failed = |kind| store.core.failed(Operation::Probe, &PROBE_SPACE, kind);
@@ -19,15 +22,24 @@ pub(super) async fn probe(store: &DirectoryStore) -> Result<Capabilities, Error>
     let name = uuid::Uuid::now_v7().to_string();
     let key = name.parse().map_err(|_| failed(ErrorKind::NotFound))?;
     let item = Item::new(space.clone(), key);
-    store.create_space(&space).await?;
-    let mut capabilities = write(store, &item, CONTENTS[0]).await;
-    if matches!(&capabilities, Err(Error { kind: ErrorKind::Full, .. })) {
-        capabilities = write(store, &item, CONTENTS[1]).await;
+    let mut capabilities = Err(failed(ErrorKind::NoSpace));
+    // Another process may be probing at the same time, and delete the space at its end before anything of ours is in it.
+    for _ in 0..ATTEMPTS {
+        store.create_space(&space).await?;
+        capabilities = write(store, &item, CONTENTS[0]).await;
+        if matches!(&capabilities, Err(Error { kind: ErrorKind::Full, .. })) {
+            capabilities = write(store, &item, CONTENTS[1]).await;
+        }
+        if !matches!(&capabilities, Err(Error { kind: ErrorKind::NoSpace, .. })) {
+            break;
+        }
     }
-    store.delete(&item, None).await?;
-    // Another process may be probing at the same time.
+    match store.delete(&item, None).await {
+        Err(Error { kind: ErrorKind::NoSpace, .. }) | Ok(_) => {}
+        Err(error) => return Err(error),
+    }
     match store.delete_space(&space).await {
-        Err(Error { kind: ErrorKind::NotEmpty, .. }) | Ok(_) => {}
+        Err(Error { kind: ErrorKind::NotEmpty | ErrorKind::NoSpace, .. }) | Ok(_) => {}
         Err(error) => return Err(error),
     }
     capabilities
