@@ -60,7 +60,8 @@ async fn a_pause_stops_new_work_until_it_ends_and_a_hold_takes_all_that_is_pendi
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     for batch in [batch, jobs] {
         let (state, report) = world.ended(batch).await;
-        assert_eq!((state, report.failed.len()), (BatchState::Completed, 0));
+        let jobs = world.jobs(batch).await;
+        assert_eq!((state, report.failed.len()), (BatchState::Completed, 0), "{jobs:?}");
     }
     daemons.stop().await;
 

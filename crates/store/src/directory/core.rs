@@ -126,7 +126,11 @@ impl Core {
             return Ok(false);
         }
         let _all = self.locks(space).space()?;
-        remove_empty(&self.space_path(space))?;
+        match remove_empty(&self.space_path(space)) {
+            // Another process was faster.
+            Err(_) if Tree::open(&self.space_path(space))?.is_none() => return Ok(false),
+            removed => removed?,
+        }
         sync(fs::File::open(&self.top)?)?;
         self.records(space).clear()?;
         Ok(true)

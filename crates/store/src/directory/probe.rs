@@ -25,7 +25,11 @@ pub(super) async fn probe(store: &DirectoryStore) -> Result<Capabilities, Error>
     let mut capabilities = Err(failed(ErrorKind::NoSpace));
     // Another process may be probing at the same time, and delete the space at its end before anything of ours is in it.
     for _ in 0..ATTEMPTS {
-        store.create_space(&space).await?;
+        match store.create_space(&space).await {
+            // It was there, and was deleted before it was looked at.
+            Err(Error { kind: ErrorKind::NoSpace, .. }) => continue,
+            made => made?,
+        };
         capabilities = write(store, &item, CONTENTS[0]).await;
         if matches!(&capabilities, Err(Error { kind: ErrorKind::Full, .. })) {
             capabilities = write(store, &item, CONTENTS[1]).await;

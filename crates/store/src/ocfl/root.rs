@@ -123,6 +123,10 @@ impl Root {
         while let Some(item) = items.next().await {
             let key = item?.key;
             if ![LAYOUT_KEY, CONFIG_KEY, DECLARATION_KEY].iter().any(|ours| key.as_bytes() == ours.as_bytes()) {
+                // Another process made the root meanwhile, and objects in it.
+                if self.read(DECLARATION_KEY).await?.is_some_and(|text| text == DECLARATION) {
+                    return self.check_layout().await;
+                }
                 let why = format!("it has no {DECLARATION_KEY} but other items, such as {key}; name an empty space");
                 return Err(self.wrong(why));
             }
