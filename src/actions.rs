@@ -17,6 +17,7 @@ mod actor;
 pub mod audit;
 mod bulk;
 mod clock;
+pub mod deposit;
 mod execute;
 mod execution;
 mod forecast;

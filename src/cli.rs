@@ -22,6 +22,7 @@ mod catalogue;
 pub mod check;
 mod client;
 mod completion;
+mod daemons;
 mod dashboards;
 pub mod demo;
 pub mod dump;
@@ -87,6 +88,7 @@ enum Command {
     Access(access::AccessArgs),
     Locks(locks::LocksArgs),
     Lock(lock::LockArgs),
+    Daemons(daemons::DaemonsArgs),
     Queue(pauses::QueueArgs),
     Collection(pauses::CollectionArgs),
     Faults(faults::FaultsArgs),
@@ -137,6 +139,7 @@ pub fn run() -> ExitCode {
         Command::Batch(args) => block_on(args.run()),
         Command::Access(args) => block_on(args.run()),
         Command::Locks(args) => block_on(args.run()),
+        Command::Daemons(args) => block_on(args.run()),
         Command::Faults(args) => block_on(args.run()),
         Command::Lock(args) => block_on(args.run()),
         Command::Queue(args) => block_on(args.run()),

@@ -48,6 +48,8 @@ pub struct Config {
     pub file: Option<ConfigFile>,
     /// Where actions are recorded.
     pub audit: Destination,
+    /// Where deposits go; `None` where none are taken.
+    pub deposits: Option<Deposits>,
 }
 
 impl Config {
@@ -66,8 +68,18 @@ impl Config {
             collections: Self::COLLECTIONS.into(),
             file: None,
             audit: Destination::StandardOutput,
+            deposits: None,
         }
     }
+}
+
+/// Where deposits go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deposits {
+    /// The working storage of the daemons.
+    pub working: PathBuf,
+    /// The directory of the collections' profiles.
+    pub profiles: PathBuf,
 }
 
 /// The configuration of the pages and the API.

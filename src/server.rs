@@ -9,6 +9,7 @@ use tokio::signal::unix::Signal;
 use tokio_util::sync::CancellationToken;
 
 use crate::actions::audit::Audit;
+use crate::actions::deposit::Intake;
 use crate::actions::{self, Actions};
 use crate::alerts::{self, Alerts};
 use crate::config::{Config, ListenAddress};
@@ -169,11 +170,31 @@ pub async fn serve_with(
         Ok(())
     });
 
+    let takes = match (&beside.daemons, &config.deposits) {
+        (Some((_, services)), _) => Some(Arc::clone(services)),
+        (None, Some(deposits)) => {
+            let stores = config.file.as_ref().map(|file| file.stores().clone()).unwrap_or_default();
+            let threshold = config.storage.as_ref().map(|storage| storage.threshold);
+            Some(ingest::for_deposits(&stores, deposits, threshold).await?)
+        }
+        (None, None) => None,
+    };
+    let intake = takes.map(|services| Intake::new(actions.clone(), services));
+    if let Some(intake) = intake.clone() {
+        tasks.spawn("the sweep of uploads", |shutdown| async {
+            intake.sweep(shutdown).await;
+            Ok(())
+        });
+    }
+
     let prometheus =
         config.prometheus.clone().map(|options| Prometheus::new(options.url.to_string(), options.matchers));
     let mut state = web::State::new(config, store, volume, Some(actions), registry).with_alerts(alerts);
     if let Some(prometheus) = prometheus.transpose().context("cannot set up TLS for --prometheus.url")? {
         state = state.with_prometheus(prometheus);
+    }
+    if let Some(intake) = intake {
+        state = state.with_intake(intake);
     }
     if let Some(mut hangups) = beside.hangups {
         let state = state.clone();

@@ -10,6 +10,8 @@ pub(crate) mod audit;
 pub(crate) mod batches;
 pub(crate) mod charts;
 pub(crate) mod csv;
+pub(crate) mod daemons;
+pub(crate) mod deposits;
 pub(crate) mod diagnosis;
 mod duration;
 pub(crate) mod error;

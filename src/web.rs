@@ -7,7 +7,6 @@
 //! `routes`.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
@@ -18,10 +17,7 @@ use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::limit::RequestBodyLimitLayer;
-use tower_http::timeout::TimeoutLayer;
 
-use self::http::layers::{ALERTS_BODY_LIMIT, BODY_LIMIT};
 use self::http::{auth, connection, csrf, layers, prefix};
 use self::routes::{HEALTHY, READY, Route};
 use crate::actions::Actions;
@@ -36,6 +32,7 @@ mod actions;
 mod api;
 mod assets;
 pub(crate) mod dashboards;
+mod deposits;
 mod errors;
 mod events;
 pub mod health;
@@ -43,14 +40,12 @@ mod http;
 mod icons;
 mod links;
 pub mod pages;
+mod poster;
 pub mod probes;
 mod reload;
 mod routes;
 mod scrape;
 mod state;
-
-/// How long a handler may take until the request is answered with 503.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl State {
     /// The state of a server. `registry` is complete: what is registered later is not served.
@@ -85,7 +80,9 @@ fn assemble(config: &config::Web) -> (Router<State>, Vec<Route>) {
     let (document, mut known, mut router) = api::described();
     let read = own_routes(config).into_iter().chain(pages::read()).chain([api::document_route(&document)]);
     let read = read.map(|(pattern, route)| (pattern, route, true));
-    for (pattern, route, is_read) in read.chain(pages::posted().map(|(pattern, route)| (pattern, route, false))) {
+    for (pattern, route, is_read) in
+        read.chain(pages::posted().chain(poster::routes()).map(|(pattern, route)| (pattern, route, false)))
+    {
         known.push(Route { pattern: pattern.to_owned(), is_read });
         router = router.route(pattern, route);
     }
@@ -123,10 +120,8 @@ fn with_layers(state: State, hub: Arc<events::Hub>) -> Router {
     prefix::below(&config.route_prefix, assemble(config).0)
         .fallback(|| async { StatusCode::NOT_FOUND })
         .layer(Extension(hub))
-        .layer(middleware::from_fn_with_state(Arc::clone(&context), layers::limit_body))
-        .layer(RequestBodyLimitLayer::new(ALERTS_BODY_LIMIT))
-        .layer(DefaultBodyLimit::max(BODY_LIMIT))
-        .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, REQUEST_TIMEOUT))
+        .layer(DefaultBodyLimit::disable())
+        .layer(middleware::from_fn_with_state(Arc::clone(&context), layers::limit))
         .layer(middleware::from_fn_with_state(Arc::clone(&context), auth::check))
         .layer(middleware::from_fn_with_state(Arc::clone(&context), csrf::check))
         .layer(middleware::from_fn_with_state(Arc::clone(&context), layers::check_host))

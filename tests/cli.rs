@@ -8,12 +8,14 @@ mod cli {
     mod api;
     mod bulk;
     mod dashboards;
+    mod deposits;
     mod hostile;
     mod ingest;
     mod killed;
     mod looking;
     mod program;
     mod prompts;
+    mod repository;
     mod rules;
     mod standalone;
     mod status;

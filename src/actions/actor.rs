@@ -4,11 +4,13 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// What a caller may do. Each role includes those before it, except `Alertmanager`.
+/// What a caller may do. Each role from `Viewer` on includes those between; the two before it are only what they say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// Send alerts, and nothing else, not even read. For Alertmanager.
     Alertmanager,
+    /// Make deposits and see what becomes of them, and nothing else.
+    Depositor,
     /// Read.
     Viewer,
     /// Request what can be undone: resume, hold, release, fail, set a priority, pause, report again, repair.
@@ -19,13 +21,14 @@ pub enum Role {
 
 impl Role {
     /// Every role, the least privileged first.
-    pub const ALL: [Self; 4] = [Self::Alertmanager, Self::Viewer, Self::Operator, Self::Admin];
+    pub const ALL: [Self; 5] = [Self::Alertmanager, Self::Depositor, Self::Viewer, Self::Operator, Self::Admin];
 
     /// The name in files, tokens and API responses.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
             Self::Alertmanager => "alertmanager",
+            Self::Depositor => "depositor",
             Self::Viewer => "viewer",
             Self::Operator => "operator",
             Self::Admin => "admin",
@@ -41,7 +44,7 @@ impl fmt::Display for Role {
 
 /// There is no such role.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown role “{0}”; expected viewer, operator, admin, or alertmanager for a sender of alerts")]
+#[error("unknown role “{0}”; expected viewer, operator, admin, depositor, or alertmanager for a sender of alerts")]
 pub struct UnknownRole(String);
 
 impl FromStr for Role {

@@ -33,6 +33,12 @@ pub enum Refusal {
         /// The version of its status now, if known.
         version: Option<i32>,
     },
+    /// It would be more than the caller may do.
+    #[error("{0}")]
+    TooMuch(String),
+    /// There is no room for it on the working storage.
+    #[error("{0}")]
+    NoRoom(String),
     /// ZooKeeper is not connected, or the audit file cannot be written. Nothing was done.
     #[error("{0}")]
     Unavailable(String),
@@ -56,6 +62,8 @@ impl Refusal {
             Self::Invalid(_) => "invalid",
             Self::Missing(_) => "missing",
             Self::Conflict { .. } => CONFLICT,
+            Self::TooMuch(_) => "too_much",
+            Self::NoRoom(_) => "no_room",
             Self::Unavailable(_) => "unavailable",
             Self::Failed(_) => "failed",
             Self::Unknown(_) => UNKNOWN,

@@ -13,6 +13,7 @@ use crate::mirror::READ_BUDGET_BYTES;
 use crate::server;
 
 mod audit;
+mod deposits;
 pub(super) mod faults;
 mod prometheus;
 pub(super) mod volume;
@@ -111,6 +112,9 @@ pub struct ServeArgs {
     audit: audit::AuditArgs,
 
     #[command(flatten)]
+    deposits: deposits::DepositArgs,
+
+    #[command(flatten)]
     faults: faults::FaultArgs,
 
     #[command(flatten)]
@@ -164,11 +168,13 @@ impl ServeArgs {
             let file = ConfigFile::read(&path)?;
             file.check_users(web.file.as_ref()).map(|()| file)
         });
+        let file = file.transpose().map_err(|error| UsageError::flag("--config.file", error))?;
         Ok(Config {
             zookeeper: self.zookeeper.config()?,
+            deposits: self.deposits.deposits(file.as_ref())?,
             web,
             audit: self.audit.destination(),
-            file: file.transpose().map_err(|error| UsageError::flag("--config.file", error))?,
+            file,
             mirror,
             storage: self.storage.volume(),
             prometheus: self.prometheus.prometheus()?,

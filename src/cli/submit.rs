@@ -21,6 +21,7 @@ use uuid::Uuid;
 use super::exit::{CommandError, FAILED, REFUSED};
 use super::output::{OutputArgs, Spinner, without_csv};
 use super::{UsageError, ZooKeeperArgs};
+use crate::actions::deposit::read_digest;
 use crate::server::standalone::DataDirectory;
 
 /// How often the batch is looked at while it is waited for.
@@ -85,7 +86,7 @@ pub(super) struct SubmitArgs {
     update: bool,
 
     /// The digest of the file, as sha256:HEX
-    #[arg(long = "digest", value_name = "ALGORITHM:HEX", value_parser = digest, help_heading = "Deposit")]
+    #[arg(long = "digest", value_name = "ALGORITHM:HEX", value_parser = read_digest, help_heading = "Deposit")]
     digest: Option<Digest>,
 
     /// The UUID of the batch: the same deposit made again with it is the same batch [default: a new one]
@@ -101,12 +102,6 @@ pub(super) struct SubmitArgs {
 
     #[command(flatten)]
     zookeeper: ZooKeeperArgs,
-}
-
-fn digest(text: &str) -> Result<Digest, String> {
-    let (algorithm, hex) = text.split_once(':').ok_or("expected ALGORITHM:HEX, such as sha256:0f3a..")?;
-    let algorithm = algorithm.parse().map_err(|error| format!("{error}"))?;
-    Digest::from_hex(algorithm, hex).map_err(|error| error.to_string())
 }
 
 impl SubmitArgs {

@@ -39,7 +39,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// What there is in the environments of installations: none of these may change by accident.
-    const VARIABLES: [&str; 62] = [
+    const VARIABLES: [&str; 64] = [
         "QUEUEKEEPER_AUDIT_FILE",
         "QUEUEKEEPER_AUDIT_FILES",
         "QUEUEKEEPER_AUDIT_SIZE",
@@ -52,6 +52,8 @@ mod tests {
         "QUEUEKEEPER_DEMO_SEED",
         "QUEUEKEEPER_DEMO_WITH_PROMETHEUS",
         "QUEUEKEEPER_DEMO_ZOOKEEPER",
+        "QUEUEKEEPER_DEPOSITS_PROFILES",
+        "QUEUEKEEPER_DEPOSITS_WORKING",
         "QUEUEKEEPER_DOWNLOAD_CONNECTIONS",
         "QUEUEKEEPER_DUMP_OUTPUT",
         "QUEUEKEEPER_DUMP_REDACT",

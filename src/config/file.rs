@@ -1,4 +1,4 @@
-//! The file of `--config.file`: roles of users and tokens, the rules for alerts, and the stores with their catalogue.
+//! The file of `--config.file`: roles of users and tokens, what depositors may do, the rules for alerts, and the stores with their catalogue.
 //!
 //! Reading the queue needs no such file; without it no actions are allowed. Each part of the file has a module below
 //! this one, and a key in [`Keys`].
@@ -14,8 +14,10 @@ use serde_saphyr::Spanned;
 use super::source::{FileError, Files, Sources, refuse, yaml};
 use super::{Users, WebFile};
 use crate::actions::Role;
+use crate::actions::deposit::Allowance;
 use crate::alerts::Rules;
 
+mod depositors;
 mod rules;
 mod secret;
 mod stores;
@@ -34,6 +36,7 @@ pub struct ConfigFile {
     tokens: Arc<Tokens>,
     rules: Rules,
     stores: StoreSettings,
+    depositors: BTreeMap<String, Allowance>,
 }
 
 /// The role of a user in the file.
@@ -53,6 +56,7 @@ struct Keys {
     alerts: Option<rules::Keys>,
     stores: Option<BTreeMap<String, Spanned<stores::StoreKeys>>>,
     catalogue: Option<stores::CatalogueKeys>,
+    depositors: Option<BTreeMap<String, Spanned<depositors::Keys>>>,
 }
 
 impl ConfigFile {
@@ -80,7 +84,12 @@ impl ConfigFile {
         };
         let rules = keys.alerts.map(|keys| rules::check(path, keys)).transpose()?.unwrap_or_default();
         let stores = StoreSettings::check(path, keys.stores.unwrap_or_default(), keys.catalogue, &mut files)?;
-        Ok(Self { path: path.to_owned(), sources: files.sources(), roles, tokens: Arc::new(tokens), rules, stores })
+        let users = roles.iter().filter(|(_, given)| given.role == Role::Depositor);
+        let users = users.map(|(name, given)| (name.clone(), given.line));
+        let known = users.chain(tokens.of_role(Role::Depositor)).collect();
+        let depositors = depositors::check(path, keys.depositors.unwrap_or_default(), &known)?;
+        let (path, tokens) = (path.to_owned(), Arc::new(tokens));
+        Ok(Self { path, sources: files.sources(), roles, tokens, rules, stores, depositors })
     }
 
     /// Reads everything again; `None` if nothing has changed.
@@ -118,6 +127,12 @@ impl ConfigFile {
     #[must_use]
     pub fn role(&self, user: &str) -> Role {
         self.roles.get(user).map_or(Role::Viewer, |given| given.role)
+    }
+
+    /// What a depositor may do; `None` for who is none.
+    #[must_use]
+    pub fn allowance(&self, name: &str) -> Option<Allowance> {
+        self.depositors.get(name).cloned()
     }
 
     /// The tokens.

@@ -4,13 +4,14 @@ use std::fmt;
 use std::str::FromStr;
 
 /// The first segments of paths that the pages and the API use; a test compares them with the routes.
-pub(crate) const RESERVED: [&str; 21] = [
+pub(crate) const RESERVED: [&str; 24] = [
     "-",
     "access",
     "api",
     "audit",
     "batches",
     "charts",
+    "daemons",
     "dashboards",
     "events",
     "failures",
@@ -18,6 +19,8 @@ pub(crate) const RESERVED: [&str; 21] = [
     "icon",
     "jobs",
     "lists",
+    "poster",
+    "submit",
     "locks",
     "action",
     "actions",

@@ -51,8 +51,16 @@ fn in_work(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp, caus
             .items([Path::Batch(batch.id)], 1);
         causes.push(cause);
     }
+    if let Some(created) = batch.expansion {
+        let sentence = format!("Its jobs are being created, {} so far.", count(created));
+        let evidence =
+            if batch.lock.is_some() { "" } else { "No daemon is creating them now; the next one that looks goes on." };
+        let note = [Path::expansion(batch.id)];
+        causes.push(Cause::new(CauseKind::BeingCreated, sentence).evidence(evidence).items(note, 1));
+    }
     if let Some(lock) = &batch.lock {
-        let what = if batch.state == Some(BatchState::Processing) { "Its jobs are being created." } else { "" };
+        let is_unsaid = batch.state == Some(BatchState::Processing) && batch.expansion.is_none();
+        let what = if is_unsaid { "Its jobs are being created." } else { "" };
         let sentence = format!("A daemon has been working on it for {}.", ago(lock.since, now));
         let cause = Cause::new(CauseKind::InWork, sentence)
             .evidence(
@@ -242,8 +250,10 @@ fn verdict(causes: &[Cause], batch: &BatchSituation) -> Verdict {
     match causes.first().map(|cause| cause.kind) {
         Some(CauseKind::Done) => Verdict::Done,
         Some(CauseKind::InWork) => Verdict::Moving,
+        Some(CauseKind::BeingCreated) if batch.lock.is_some() => Verdict::Moving,
         Some(CauseKind::JobsToDo) if is_moving(batch) => Verdict::Moving,
-        Some(CauseKind::JobsToDo | CauseKind::ReportDue | CauseKind::BatchNotAcquired) | None => Verdict::Waiting,
+        Some(CauseKind::JobsToDo | CauseKind::ReportDue | CauseKind::BatchNotAcquired | CauseKind::BeingCreated)
+        | None => Verdict::Waiting,
         Some(CauseKind::Fault(fault)) if !fault.stops_item() => Verdict::Waiting,
         Some(_) => Verdict::Stopped,
     }
@@ -254,6 +264,7 @@ fn headline(cause: &Cause, batch: &BatchSituation) -> String {
         CauseKind::Done if batch.state == Some(BatchState::Deleted) => "It is deleted.",
         CauseKind::Done => "It is done, and its report has been made.",
         CauseKind::QueuePaused => "It is waiting for the ingest queue to be unpaused.",
+        CauseKind::BeingCreated => "Its jobs are being created.",
         CauseKind::Failed => "It failed and needs an operator.",
         CauseKind::ReportDue => "It is waiting for its report.",
         CauseKind::JobsToDo if is_moving(batch) => "It is moving.",

@@ -8,10 +8,11 @@ use super::at_rest::{collection_held, done, failed, held, unknown};
 use super::obstacles::{is_paused_with_the_queue, obstacles, paused, storage, would_be};
 use super::verdict::{headline, verdict};
 use super::{Cause, CauseKind, Diagnosis};
-use crate::mirror::words::{ago, between, count, counted, length, session, size, span};
+use crate::mirror::words::{ago, between, count, counted, length, quoted, session, size, span};
 use crate::mirror::{BatchContext, Holding, JobSituation, QueuePosition, StateSituation, Volume};
 use queuekeeper_queue::fault::{Fault, Provisioning};
 use queuekeeper_queue::path::Path;
+use queuekeeper_queue::record::Retry;
 use queuekeeper_queue::state::{BatchState, JobPhase, JobState, State};
 
 /// Says why a job is not moving, or that it is. `volume` is the working storage; `None` where it cannot be seen.
@@ -146,8 +147,17 @@ fn waiting(job: &JobSituation, state: JobState, volume: Option<&Volume>, now: Ti
     if state == JobState::Pending && job.hold.is_some() {
         causes.push(collection_held(job, now));
     }
+    if let Some(created) = job.expansion {
+        causes.push(being_created(job, created));
+        return;
+    }
+    if let Some(retry) = &job.retry {
+        causes.push(retried(job, retry, now));
+    }
     let has_daemon = !situation.faults.iter().any(|found| found.fault == Fault::NoDaemon);
-    if state == JobState::Provisioning
+    if state == JobState::Provisioning && job.retry.is_none() && situation.workers > 0 {
+        causes.push(ungranted(job, situation, volume));
+    } else if state == JobState::Provisioning
         && has_daemon
         && let Some(volume) = volume.filter(|volume| volume.keeps_back(job.space_needed_bytes))
     {
@@ -162,7 +172,8 @@ fn waiting(job: &JobSituation, state: JobState, volume: Option<&Volume>, now: Ti
     causes.extend(obstacles);
     // Where something stops the way, no rate of the past says when its turn comes.
     let is_stopped = !causes.is_empty();
-    let Some((entry, place)) = &job.place else { return };
+    // Its turn is not what a job waits for that is tried again at a time of its own.
+    let Some((entry, place)) = job.place.as_ref().filter(|_| job.retry.is_none()) else { return };
     let waits_for_others = place.more_urgent + place.earlier > place.locked;
     // In a full pool no job is next.
     if waits_for_others || !is_full {
@@ -171,6 +182,54 @@ fn waiting(job: &JobSituation, state: JobState, volume: Option<&Volume>, now: Ti
     if place.held_ahead > 0 {
         causes.extend(delays);
     }
+}
+
+/// A daemon gave it back, and takes it again later.
+fn retried(job: &JobSituation, retry: &Retry, now: Timestamp) -> Cause {
+    let when = match Duration::try_from(retry.not_before.duration_since(now)) {
+        Ok(left) if !left.is_zero() => format!("It is tried again in {}.", length(left)),
+        Ok(_) | Err(_) => "The next attempt is due.".to_owned(),
+    };
+    let attempts = counted(retry.attempts.into(), "attempt has", "attempts have");
+    let evidence = format!(
+        "{attempts} failed in {}. If this goes on until --retry.within is over, the job fails.",
+        ago(retry.since, now)
+    );
+    Cause::new(CauseKind::WaitingForRetry, format!("The last attempt failed: {} {when}", quoted(&retry.why)))
+        .evidence(evidence)
+        .remedy("Fix what the message names. Nothing needs to be done to the job itself.")
+        .since(Some(retry.since))
+        .items([Path::retry(job.id)], 1)
+}
+
+/// It is the last job of a batch whose jobs are being created.
+fn being_created(job: &JobSituation, created: u64) -> Cause {
+    let sentence = format!("The jobs of its batch are being created, {} so far.", count(created));
+    let evidence = "As the last of them, it gets its queue entry when all the others have theirs.";
+    let note = job.batch.as_ref().map(|batch| Path::expansion(batch.id));
+    Cause::new(CauseKind::BeingCreated, sentence).evidence(evidence).items(note, 1)
+}
+
+/// It passes when working storage is granted to it.
+fn ungranted(job: &JobSituation, state: &StateSituation, volume: Option<&Volume>) -> Cause {
+    let needs = match job.space_needed_bytes {
+        0 => "an unknown size, for which the daemon counts --space.unknown".to_owned(),
+        bytes => size(bytes),
+    };
+    let granted = state.granted.unwrap_or_default();
+    let mut evidence = match granted.jobs {
+        0 => "No job has a grant.".to_owned(),
+        jobs => {
+            format!("{} of {} together.", counted(jobs, "job has a grant", "jobs have grants"), size(granted.bytes))
+        }
+    };
+    if let Some(volume) = volume {
+        evidence.push_str(&format!(" {}.", storage(volume)));
+    }
+    Cause::new(CauseKind::WaitingForGrant, format!("It waits until working storage is granted to it: {needs}."))
+        .evidence(evidence)
+        .remedy("Free or enlarge working storage. Otherwise, grants end only as jobs pass Notify: check that they do.")
+        .since(job.entered)
 }
 
 /// How far ahead it is.

@@ -53,6 +53,12 @@ kinds! {
     HeldBacklog "held_backlog",
     /// With it, working storage would be fuller than it may be.
     WaitingForSpace "waiting_for_space",
+    /// It waits until working storage is granted to it.
+    WaitingForGrant "waiting_for_grant",
+    /// An attempt has failed, and another one is made later.
+    WaitingForRetry "waiting_for_retry",
+    /// The jobs of its batch are being created.
+    BeingCreated "being_created",
     /// Jobs that wait for space fill their daemon, which looks at no other.
     PoolFull "pool_full",
     /// A daemon holds it, and from here it cannot be seen whether it waits for space.

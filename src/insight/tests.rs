@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use super::*;
 use crate::mirror::{
-    Backlog, BatchContext, BatchSituation, Head, Holding, JobSituation, Pace, Pause, Pool, QueuePosition, StateFlow,
-    StateSituation, Volume,
+    Backlog, BatchContext, BatchSituation, Granted, Head, Holding, JobSituation, Pace, Pause, Pool, QueuePosition,
+    StateFlow, StateSituation, Volume,
 };
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::id::{BatchId, JobId, Priority};
 use queuekeeper_queue::path::{BatchNode, EntryName, JobNode};
+use queuekeeper_queue::record::Retry;
 use queuekeeper_queue::state::{BatchState, JobState, Outcome};
 
 const JOB: JobId = JobId::new(42);
@@ -59,6 +60,8 @@ fn state(state: JobState) -> StateSituation {
         pause: None,
         faults: Vec::new(),
         usual: Duration::from_hours(1),
+        workers: 0,
+        granted: None,
     }
 }
 
@@ -89,6 +92,8 @@ fn job(of: JobState) -> JobSituation {
         }),
         faults: Vec::new(),
         in_state: Some(state(of)),
+        retry: None,
+        expansion: None,
     }
 }
 
@@ -238,6 +243,60 @@ fn a_job_in_provisioning_knows_how_full_storage_would_be_with_it() {
     );
     let roomy = Volume { free_bytes: 60 << 40, left_bytes: 40 << 40, ..volume() };
     assert_eq!(diagnose_job(&waiting, Some(&roomy), now()).verdict, Verdict::Moving);
+}
+
+#[test]
+fn a_job_that_our_daemons_gave_back_knows_when_it_is_tried_again() {
+    let mut waiting = job(JobState::Downloading);
+    let retry = Retry {
+        version: 3,
+        since: before(12 * MINUTE),
+        attempts: 2,
+        not_before: now() + jiff::SignedDuration::from_secs(38),
+        why: "503 from host.example.org\u{202e}".to_owned(),
+    };
+    waiting.retry = Some(retry.clone());
+    assert_eq!(
+        of_job(&waiting),
+        [
+            "waiting: It is waiting for another attempt.",
+            "waiting_for_retry: The last attempt failed: “503 from host.example.org\\u{202e}” It is tried again in 38 s. | \
+             2 attempts have failed in 12 min. If this goes on until --retry.within is over, the job fails.",
+        ]
+    );
+    waiting.retry = Some(Retry { not_before: before(1), attempts: 1, ..retry });
+    assert!(of_job(&waiting)[1].contains("The next attempt is due. | 1 attempt has failed in 12 min."));
+    let mut last = job(JobState::Pending);
+    (last.expansion, last.place) = (Some(1_200), None);
+    assert_eq!(
+        of_job(&last),
+        [
+            "waiting: It is waiting for the other jobs of its batch to be created.",
+            "being_created: The jobs of its batch are being created, 1,200 so far. | As the last of them, it gets its \
+             queue entry when all the others have theirs.",
+        ]
+    );
+}
+
+#[test]
+fn a_job_without_a_grant_knows_what_others_were_granted() {
+    let mut waiting = job(JobState::Provisioning);
+    let state = waiting.in_state.as_mut().unwrap();
+    (state.workers, state.locked) = (1, 0);
+    state.granted = Some(Granted { jobs: 2, bytes: 3 << 30, since: None });
+    waiting.place.as_mut().unwrap().1 = QueuePosition::default();
+    let granted = of_job(&waiting);
+    assert_eq!(
+        granted[..2],
+        [
+            "waiting: It is waiting until working storage is granted to it.",
+            "waiting_for_grant: It waits until working storage is granted to it: 1.0 GiB. | 2 jobs have grants of 3.0 GiB \
+             together. 85 TiB of 100 TiB used.",
+        ]
+    );
+    waiting.space_needed_bytes = 0;
+    waiting.in_state.as_mut().unwrap().granted = None;
+    assert!(of_job(&waiting)[1].contains("an unknown size, for which the daemon counts --space.unknown. | No job has"));
 }
 
 #[test]

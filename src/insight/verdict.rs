@@ -27,6 +27,9 @@ fn of_kind(kind: CauseKind) -> Verdict {
         CauseKind::Behind
         | CauseKind::Next
         | CauseKind::Locked
+        | CauseKind::WaitingForGrant
+        | CauseKind::WaitingForRetry
+        | CauseKind::BeingCreated
         | CauseKind::HeldBacklog
         | CauseKind::BatchAtRest
         | CauseKind::JobsToDo
@@ -73,6 +76,9 @@ pub(super) fn headline(kind: CauseKind, job: &JobSituation, verdict: Verdict) ->
         CauseKind::CollectionHeld => "It will be held: its collection is held.",
         CauseKind::WaitingForSpace if job.lock.is_some() => "It is waiting for working storage.",
         CauseKind::WaitingForSpace => "It is waiting for working storage, and no daemon has taken it yet.",
+        CauseKind::WaitingForGrant => "It is waiting until working storage is granted to it.",
+        CauseKind::WaitingForRetry => "It is waiting for another attempt.",
+        CauseKind::BeingCreated => "It is waiting for the other jobs of its batch to be created.",
         CauseKind::PoolFull => "It is waiting for a daemon, and the daemons are waiting for working storage.",
         CauseKind::HeadBlocked => return format!("An entry at the head of {state} blocks all others."),
         CauseKind::Fault(Fault::NoDaemon) => {

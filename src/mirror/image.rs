@@ -19,6 +19,7 @@ mod lists;
 mod locks;
 mod notes;
 mod order;
+mod own;
 mod past;
 mod requests;
 mod row;
@@ -40,6 +41,7 @@ pub(super) use change::{Change, JobEnd, ObservedState};
 pub(super) use faults::{FaultQuery, Undated};
 pub(super) use figures::age_marks;
 pub(super) use find::TextMatches;
+pub use own::{Granted, Process};
 pub use row::LockStat;
 pub(super) use unreadable::NAMED;
 pub use view::{Batch, Job, JobStanding, Lock, Request};
@@ -49,6 +51,7 @@ use self::faults::Faults;
 use self::jobs::Jobs;
 use self::locks::Locks;
 use self::notes::Notes;
+use self::own::Own;
 use self::requests::Access;
 use self::uuids::Uuids;
 use self::watched::Watched;
@@ -78,6 +81,7 @@ pub(super) struct Image {
     below_references: BTreeSet<(BatchId, Box<str>)>,
     faults: Faults,
     notes: Notes,
+    own: Own,
     watched: Watched,
 }
 
@@ -119,7 +123,8 @@ impl Image {
             | Path::QueueLocks
             | Path::LockFolder(_)
             | Path::PublishedLocalIds => quiet(self.apply_folder(path, found)),
-            Path::Foreign | Path::Own(_) => Change::Nothing,
+            Path::Own(_) => quiet(self.own.apply(&path, found)),
+            Path::Foreign => Change::Nothing,
         }
     }
 

@@ -7,10 +7,12 @@ use jiff::Timestamp;
 
 use crate::mirror::faults::FoundFault;
 use crate::mirror::history::{Rates, StateFlow};
+use crate::mirror::image::Granted;
 use crate::mirror::words::quoted;
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::Path;
+use queuekeeper_queue::record::Retry;
 use queuekeeper_queue::state::{BatchState, JobState};
 
 /// How full the working storage is.
@@ -186,6 +188,10 @@ pub struct StateSituation {
     pub faults: Vec<FoundFault>,
     /// How long its work takes at most, usually.
     pub usual: Duration,
+    /// How many workers take jobs of it, in the processes that say so.
+    pub workers: u64,
+    /// What is granted of the working storage, where it is granted; only in Provisioning.
+    pub granted: Option<Granted>,
 }
 
 /// What is known of a job.
@@ -225,6 +231,10 @@ pub struct JobSituation {
     pub faults: Vec<FoundFault>,
     /// The state that it is in, where that is known.
     pub in_state: Option<StateSituation>,
+    /// Why it waits for another attempt, where a daemon gave it back.
+    pub retry: Option<Retry>,
+    /// How many rows of its batch have their jobs, where it is the last of a batch whose jobs are being created.
+    pub expansion: Option<u64>,
 }
 
 /// What is known of a batch.
@@ -259,4 +269,6 @@ pub struct BatchSituation {
     pub pause: Option<Pause>,
     /// Its faults.
     pub faults: Vec<FoundFault>,
+    /// How many of its rows have their jobs, while these are being created.
+    pub expansion: Option<u64>,
 }

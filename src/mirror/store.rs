@@ -23,7 +23,7 @@ use super::faults::FoundFault;
 use super::find::{JobQuery, Page};
 use super::freshness::Freshness;
 use super::history::{Flow, History, Rates, Record};
-use super::image::{Batch, FaultQuery, Image, Job, Lock, Request, TextMatches};
+use super::image::{Batch, FaultQuery, Image, Job, Lock, Process, Request, TextMatches};
 use super::read::ReadBudget;
 use super::read_nodes::Nodes;
 use super::situation::Pause;
@@ -83,11 +83,26 @@ impl Store {
         Freshness { clock: self.shared.server_clock(), ..self.shared.freshness.read().clone() }
     }
 
-    /// From where a session is connected, or was before it ended, as address and port; `None` where the servers do not
-    /// report it.
+    /// From where a session is connected, or was before it ended, as address and port, and the process behind it where
+    /// that is one of ours; `None` where neither is known.
     #[must_use]
     pub fn address(&self, session: i64) -> Option<Arc<str>> {
-        self.shared.addresses.read().get(&session).cloned()
+        let address = self.shared.addresses.read().get(&session).cloned();
+        let process = self.read(|image, _| {
+            image.process_note(session).map(|note| format!("queuekeeper on {}, process {}", note.host, note.pid))
+        });
+        match (address, process.flatten()) {
+            (address, None) => address,
+            (None, Some(process)) => Some(process.into()),
+            (Some(address), Some(process)) => Some(format!("{address}: {process}").into()),
+        }
+    }
+
+    /// The processes in which daemons of ours run, by host and process number, each with at most `named` of its jobs;
+    /// `None` before the first walk.
+    #[must_use]
+    pub fn processes(&self, named: usize) -> Option<Vec<Process>> {
+        self.read(|image, offset| image.processes(named, offset))
     }
 
     /// Learns addresses. Those of other sessions are kept: what these did is still shown with them.

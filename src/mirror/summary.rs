@@ -199,6 +199,8 @@ pub struct Summary {
     pub by_retries: [u64; 4],
     /// Jobs in Provisioning that need more than the space given to [`super::Store::summary`]; 0 where none was given.
     pub waiting_for_space: u64,
+    /// Workers of our own daemons that take the jobs of each state, in the processes that say so.
+    pub workers: ByState<JobState, u64>,
     /// Locks, in the order of [`LockKind::ALL`].
     pub locks: [LockFigures; 8],
     /// Since when the queues of [`Queue::ALL`] are paused.

@@ -64,6 +64,7 @@ async fn walk_with(mut reader: Reader<'_>) -> Result<Walk, ReadError> {
     let mut image = Image::default();
     // The jobs come first, so that entries and references find the rows of their jobs already there.
     let mut later = vec![Query::Node(Path::Root)];
+    later.extend(Path::shown_folders().map(Query::Node));
     reader.push(Query::Node(Path::Jobs));
     while let Some(answers) = reader.next().await? {
         for answer in answers {
@@ -198,7 +199,8 @@ fn ask(path: Path, image: &mut Image, waiting: &mut Waiting) {
         | Path::Locks
         | Path::QueueLocks
         | Path::LockFolder(_)
-        | Path::PublishedLocalIds => waiting.push(Query::Node(path)),
-        Path::Foreign | Path::Own(_) => {}
+        | Path::PublishedLocalIds
+        | Path::Own(_) => waiting.push(Query::Node(path)),
+        Path::Foreign => {}
     }
 }

@@ -109,10 +109,13 @@ impl Watch {
     }
 
     fn mark(&mut self, path: &str) -> Result<(), Interrupted> {
-        let path = Path::parse(path);
-        if path == Path::Foreign {
-            return Ok(());
-        }
+        let path = match Path::parse(path) {
+            Path::Foreign => match Path::own(path).filter(|path| path.own_node().is_some()) {
+                Some(path) => path,
+                None => return Ok(()),
+            },
+            path => path,
+        };
         self.events.inc();
         self.last_event = Some(Timestamp::now());
         if let Some(touched) = &mut self.touched {

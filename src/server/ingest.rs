@@ -1,7 +1,7 @@
 //! Runs the daemons of a process, with their metrics and probes.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -12,12 +12,12 @@ use queuekeeper_ingest::engine;
 use queuekeeper_ingest::profile::Profiles;
 use queuekeeper_ingest::settings::Settings;
 use queuekeeper_ingest::step::Services;
-use queuekeeper_store::StoreFamilies;
+use queuekeeper_store::{Store, StoreFamilies, StoreName};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::tasks::Tasks;
-use crate::config::StoreSettings;
+use crate::config::{Deposits, StoreSettings};
 use crate::{metrics, web};
 
 /// What the daemons of a process need.
@@ -41,22 +41,46 @@ impl Ingest {
     /// # Errors
     /// One line that names what cannot be opened.
     pub async fn open(&self, families: &StoreFamilies) -> anyhow::Result<Arc<Services>> {
-        let url = self.stores.catalogue().context("there is no catalogue in the configuration; name one")?;
-        let catalogue = Catalogue::open(url.expose()).await?;
         let mut stores = BTreeMap::new();
         for name in self.stores.names() {
             if let Some(opened) = self.stores.open(name, families).await {
                 stores.insert(name.clone(), opened?);
             }
         }
-        let profiles = Profiles::read(&self.profiles)?;
-        if let Some(error) = profiles.errors().first() {
-            anyhow::bail!("{error}");
-        }
-        let working = WorkingStorage::open(&self.working)
-            .with_context(|| format!("cannot use {} as the working storage", self.working.display()))?;
-        Ok(Arc::new(Services::new(catalogue, stores, profiles, working, self.settings.clone())))
+        let places = (self.profiles.as_path(), self.working.as_path());
+        services(&self.stores, stores, places, self.settings.clone()).await
     }
+}
+
+/// What taking deposits needs, opened: all that the daemons need but for the stores.
+///
+/// # Errors
+/// One line that names what cannot be opened.
+pub(super) async fn for_deposits(
+    stores: &StoreSettings,
+    deposits: &Deposits,
+    threshold: Option<f64>,
+) -> anyhow::Result<Arc<Services>> {
+    let mut settings = Settings::default();
+    settings.space.threshold = threshold.unwrap_or(settings.space.threshold);
+    services(stores, BTreeMap::new(), (&deposits.profiles, &deposits.working), settings).await
+}
+
+async fn services(
+    settings: &StoreSettings,
+    stores: BTreeMap<StoreName, Arc<dyn Store>>,
+    (profiles, working): (&Path, &Path),
+    daemons: Settings,
+) -> anyhow::Result<Arc<Services>> {
+    let url = settings.catalogue().context("there is no catalogue in the configuration; name one")?;
+    let catalogue = Catalogue::open(url.expose()).await?;
+    let profiles = Profiles::read(profiles)?;
+    if let Some(error) = profiles.errors().first() {
+        anyhow::bail!("{error}");
+    }
+    let working = WorkingStorage::open(working)
+        .with_context(|| format!("cannot use {} as the working storage", working.display()))?;
+    Ok(Arc::new(Services::new(catalogue, stores, profiles, working, daemons)))
 }
 
 /// Runs the daemons until `shutdown`, and their probes on the listeners.

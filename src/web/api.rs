@@ -22,6 +22,8 @@ mod alerts;
 mod audit;
 mod batches;
 mod csv;
+mod daemons;
+mod deposits;
 mod document;
 mod failures;
 mod faults;
@@ -96,6 +98,15 @@ pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<Route>, axum::Router
         )
         .part("Access requests", routes().routes(routes!(access::access)).routes(routes!(access::access_csv)))
         .part("Locks and their holders", routes().routes(routes!(locks::locks)).routes(routes!(locks::locks_csv)))
+        .part(
+            "Deposits, and what becomes of them",
+            routes().routes(routes!(deposits::deposits, deposits::make)).routes(routes!(
+                deposits::deposit,
+                deposits::upload,
+                deposits::give_up
+            )),
+        )
+        .part("Daemons and what they work on", routes().routes(routes!(daemons::daemons)))
         .part(
             "Faults: what is broken in the tree",
             routes().routes(routes!(faults::faults)).routes(routes!(faults::faults_csv)),

@@ -12,8 +12,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::http::problem::Problem;
 
-/// The path of all of them.
-pub(super) const ROUTE: &str = "/static/{asset}";
+pub(super) use super::routes::ASSETS as ROUTE;
 
 macro_rules! assets {
     ($( $function:ident $file:literal $content_type:literal, )+) => {
@@ -42,6 +41,7 @@ assets! {
     keys "keys.js" "text/javascript; charset=utf-8",
     select "select.js" "text/javascript; charset=utf-8",
     charts "charts.js" "text/javascript; charset=utf-8",
+    submit "submit.js" "text/javascript; charset=utf-8",
     copy "copy.js" "text/javascript; charset=utf-8",
     icon "queuekeeper.svg" "image/svg+xml",
 }

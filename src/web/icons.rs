@@ -6,8 +6,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::http::problem::Problem;
 
-/// The path of all of them.
-pub(super) const ROUTE: &str = "/icon/{icon}";
+pub(super) use super::routes::ICON as ROUTE;
 
 /// The colours, by what they say: white text on each has a contrast of 4.5 or more.
 const COLOURS: [(&str, &str); 3] = [("good", "#2b7a33"), ("warn", "#8f5500"), ("bad", "#b3261e")];

@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use super::http::identity::Identity;
 use super::http::params::Params;
 use super::http::problem::Problem;
+use super::routes::SUBMIT;
 use super::state::State;
 use crate::views::PageQuery;
 use crate::views::access::AccessFilter;
@@ -34,6 +35,7 @@ mod batches;
 mod bulk;
 mod buttons;
 mod charts;
+mod daemons;
 mod dashboards;
 pub(super) mod error;
 mod failures;
@@ -52,6 +54,7 @@ mod rows;
 mod rules;
 mod runbook;
 mod search;
+mod submit;
 mod tree;
 
 pub use overview::Overview;
@@ -64,6 +67,9 @@ pub(super) fn read() -> Vec<(&'static str, MethodRouter<State>)> {
     let mut routes = followed();
     routes.extend([
         ("/search", get(search::search)),
+        // They show what is the caller's own.
+        (SUBMIT, get(submit::form).post(submit::make)),
+        ("/submit/{id}", get(submit::show)),
         ("/action", get(action::ask).post(action::give)),
         ("/lists/{id}", get(bulk::show).post(bulk::execute)),
     ]);
@@ -97,6 +103,7 @@ pub(super) fn followed() -> Vec<(&'static str, MethodRouter<State>)> {
         ("/batches/{batch}", get(show_batch)),
         ("/access", list(get(list_access))),
         ("/locks", list(get(list_locks))),
+        ("/daemons", get(show_daemons)),
         ("/faults", list(get(list_faults))),
         ("/rules", get(rules::show)),
         ("/audit", list(get(list_audit))),
@@ -186,6 +193,11 @@ async fn list_locks(
     Params(list_query): Params<(LockFilter, PageQuery)>,
 ) -> Result<Response, Problem> {
     Ok(render(StatusCode::OK, &locks::LocksPage::new(&state, list_query, state.rights(&who), Timestamp::now())?))
+}
+
+/// `GET /daemons`: which daemons run, and what they work on.
+async fn show_daemons(FromState(state): FromState<State>) -> Result<Response, Problem> {
+    Ok(render(StatusCode::OK, &daemons::DaemonsPage::new(&state, Timestamp::now())?))
 }
 
 /// `GET /faults`: what is broken in the tree.

@@ -6,6 +6,24 @@ pub(super) const API: &str = "/api/v1";
 /// Where Alertmanager calls.
 pub(super) const ALERTS: &str = "/api/v1/alerts";
 
+/// The caller.
+pub(super) const IDENTITY: &str = "/api/v1/identity";
+
+/// Style sheets, scripts and pictures.
+pub(super) const ASSETS: &str = "/static/{asset}";
+
+/// The icons of pages.
+pub(super) const ICON: &str = "/icon/{icon}";
+
+/// Where deposits are.
+pub(super) const DEPOSITS: &str = "/api/v1/deposits";
+
+/// The page to deposit with.
+pub(super) const SUBMIT: &str = "/submit";
+
+/// Below this, programs deposit as they do to Merritt.
+pub(super) const POSTER_ROOT: &str = "/poster/";
+
 /// Where the description of the API is.
 pub(super) const API_DOCUMENT: &str = "/api/v1/openapi.json";
 

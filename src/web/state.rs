@@ -8,6 +8,7 @@ use prometheus_client::registry::Registry;
 use super::http::context::HttpContext;
 use super::reload::Reloader;
 use crate::actions::Actions;
+use crate::actions::deposit::Intake;
 use crate::alerts::Alerts;
 use crate::config;
 use crate::metrics::http::Known;
@@ -33,6 +34,8 @@ pub(super) struct Shared {
     pub(super) prometheus: OnceLock<Prometheus>,
     /// Empty for a server without rules.
     pub(super) alerts: OnceLock<Alerts>,
+    /// Empty for a server that takes no deposits.
+    pub(super) intake: OnceLock<Intake>,
     pub(super) config: config::Config,
     pub(super) http: Arc<HttpContext>,
     pub(super) reloader: Reloader,
@@ -49,6 +52,8 @@ pub struct View {
     pub telemetry_path: String,
     /// A notice for all users of this server.
     pub notice: Option<&'static str>,
+    /// Whether deposits are taken.
+    pub takes_deposits: bool,
     /// The freshness of the mirror.
     pub freshness: Freshness,
     /// The figures; `None` before the first walk.
@@ -67,8 +72,8 @@ impl State {
     ) -> Self {
         let http = Arc::new(HttpContext::register(&mut registry, &config, routes));
         let reloader = Reloader::register(&mut registry, &config);
-        let (alerts, prometheus) = (OnceLock::new(), OnceLock::new());
-        let shared = Shared { store, registry, storage, actions, prometheus, alerts, config, http, reloader };
+        let (alerts, prometheus, intake) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        let shared = Shared { store, registry, storage, actions, prometheus, alerts, intake, config, http, reloader };
         Self { shared: Arc::new(shared) }
     }
 
@@ -93,6 +98,14 @@ impl State {
         self
     }
 
+    /// Takes deposits, too.
+    #[must_use]
+    pub fn with_intake(self, intake: Intake) -> Self {
+        // It is new, so that there is none yet.
+        let _ = self.shared.intake.set(intake);
+        self
+    }
+
     /// Checks at once whether the files of the configuration have changed, without waiting for the next interval.
     pub fn reload(&self) {
         self.shared.reloader.request();
@@ -111,6 +124,7 @@ impl State {
             servers: config.zookeeper.servers.to_string(),
             telemetry_path: config.web.telemetry_path.as_str().to_owned(),
             notice: config.web.loopback.as_ref().map(|loopback| loopback.notice),
+            takes_deposits: self.shared.intake.get().is_some(),
             freshness: store.freshness(),
             summary: self.source().summary(now).ok(),
         }

@@ -1,67 +1,13 @@
 //! A repository in one directory, as its owner runs it.
 
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::Child;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
 
-use super::program::{queuekeeper, run};
-
-/// A running repository.
-struct Repository {
-    child: Child,
-    address: String,
-}
-
-impl Repository {
-    /// Starts one, and waits until it has said where its pages are.
-    fn start(data: &Path) -> Self {
-        let data = data.display().to_string();
-        let arguments = ["standalone", "--data", &data, "--web.listen-address", "127.0.0.1:0", "--log.level", "warn"];
-        let mut child = queuekeeper(Path::new("/nonexistent"), &arguments).spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let pages = lines
-            .by_ref()
-            .map(Result::unwrap)
-            .find_map(|line| line.strip_prefix("Pages:").map(|rest| rest.trim().trim_end_matches('/').to_owned()));
-        let address = pages.unwrap_or_else(|| panic!("it ended: {:?}", child.wait_with_output_of_error()));
-        Self { child, address }
-    }
-
-    /// Ends it as a signal does, and waits for its end.
-    fn stop(&mut self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
-        let ended = self.child.wait().unwrap();
-        assert!(signal == Signal::KILL || ended.success(), "{ended}");
-    }
-}
-
-impl Drop for Repository {
-    /// A test that fails leaves no process behind: ZooKeeper ends with the program that started it.
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// What a child wrote to standard error until its end.
-trait EndedChild {
-    fn wait_with_output_of_error(&mut self) -> String;
-}
-
-impl EndedChild for Child {
-    fn wait_with_output_of_error(&mut self) -> String {
-        let mut text = String::new();
-        if let Some(mut err) = self.stderr.take() {
-            let _ = std::io::Read::read_to_string(&mut err, &mut text);
-        }
-        let _ = self.wait();
-        text
-    }
-}
+use super::program::run;
+use super::repository::Repository;
 
 async fn submit(data: &Path, more: &[&str]) -> super::program::Ran {
     let data_text = data.display().to_string();

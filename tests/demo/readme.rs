@@ -16,7 +16,7 @@ const RUN: [&str; 4] =
     ["curl 'http://127.0.0.1:12181/", "ask() {", "export QUEUEKEEPER_ZOOKEEPER=", "queuekeeper dump "];
 
 /// The blocks that are not run, and why.
-const LEFT_OUT: [(&str, &str); 11] = [
+const LEFT_OUT: [(&str, &str); 12] = [
     (".ci/install zookeeper && cargo run", "it installs packages and builds; what it starts is what is run here"),
     (".ci/install zookeeper prometheus", "the same with Prometheus, whose demo has tests of its own"),
     (".ci/install && cargo test", "it is what runs this"),
@@ -24,6 +24,7 @@ const LEFT_OUT: [(&str, &str); 11] = [
     ("queuekeeper ingest ", "it needs stores and a ZooKeeper of one's own; tests/cli/ingest.rs runs it"),
     ("cargo build --release", "it builds for many minutes; what it builds is what benchmarks run"),
     ("queuekeeper serve ", "it needs a ZooKeeper of one's own; its flags have tests of their own"),
+    ("deposits=http", "it needs daemons and a token; tests/cli/deposits.rs makes each of its requests"),
     ("queuekeeper dashboards files", "it writes below /etc; tests/cli/dashboards.rs runs the command itself"),
     ("queuekeeper rules check", "it needs rules and a message of Alertmanager; tests/cli/rules.rs runs both commands"),
     ("queuekeeper check-config config.yml --probe", "it needs stores; tests/cli/stores.rs runs each of its commands"),

@@ -35,6 +35,15 @@ pub struct Deposit {
     pub outcome: Option<(String, Timestamp)>,
 }
 
+/// What a depositor has sent in some time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// How many deposits.
+    pub deposits: u64,
+    /// How many bytes, as far as is known.
+    pub bytes: u64,
+}
+
 /// The columns that [`deposit`] reads.
 macro_rules! columns {
     () => {
@@ -49,6 +58,11 @@ pub(crate) const DEPOSITS: &str = concat!(
     " FROM deposits WHERE depositor = $1 AND (received, batch) < ($2, $3)
       ORDER BY received DESC, batch DESC LIMIT $4"
 );
+
+pub(crate) const SENT: &str = "SELECT COUNT(*), CAST(COALESCE(SUM(byte_count), 0) AS BIGINT)
+      FROM deposits WHERE depositor = $1 AND received >= $2";
+
+const ONE: &str = concat!("SELECT ", columns!(), " FROM deposits WHERE batch = $1");
 
 impl Catalogue {
     /// Records a deposit, unless the depositor has sent one with the same key, or for the same batch, before; the answer
@@ -88,6 +102,24 @@ impl Catalogue {
         let mut session = self.database.begin().await?;
         let done = session.run(sql, values![batch, outcome]).await;
         session.end(done).await.map(|_rows| ())
+    }
+
+    /// A deposit by its batch.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn deposit(&self, batch: Uuid) -> Result<Option<Deposit>, Error> {
+        Ok(self.list(ONE, values![batch], deposit).await?.pop())
+    }
+
+    /// What a depositor has sent since an instant.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn deposited_since(&self, depositor: &str, since: Timestamp) -> Result<Sent, Error> {
+        let sent = |row: &Row| Ok(Sent { deposits: row.count(0)?, bytes: row.count(1)? });
+        let found = self.list(SENT, values![depositor, since.as_millisecond()], sent).await?;
+        Ok(found.first().copied().unwrap_or_default())
     }
 
     /// The deposits of one depositor, the newest first, of those before one that was listed (all, without it); at most

@@ -3,26 +3,26 @@
 //! What is uploaded is on the disk, durable and compared with its digest, before the batch exists. Repeated with the same
 //! UUID, a deposit is the same batch.
 
-use std::fs::{self, File};
 use std::io::{self, Read};
 
 use jiff::Timestamp;
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::{Error as QueueError, Queue};
-use queuekeeper_store::{Digest, Digests, Hashers};
+use queuekeeper_store::Digest;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::directory::{self, WorkingStorage};
+use crate::directory::WorkingStorage;
 use crate::kind::DepositType;
 use crate::name::{self, NameError};
 use crate::url::ContentUrl;
 
-/// How much of an upload is read at once, in bytes.
-const PIECE: usize = 256 * 1024;
+mod upload;
 
-/// How much of a payload tells its type, in bytes.
-const START: usize = 4_096;
+pub use upload::{Upload, abandoned};
+
+/// How much of an upload is copied at once, in bytes.
+const PIECE: usize = 256 * 1024;
 
 /// What is deposited.
 #[derive(Clone, Debug, Default)]
@@ -111,44 +111,50 @@ impl NewDeposit {
         mut payload: impl Read + Send + 'static,
     ) -> Result<Receipt, DepositError> {
         self.check()?;
-        let (directory, file_name) = (storage.batch(&id_of(uuid)), self.file_name.clone());
-        let algorithm = self.digest.as_ref().map(Digest::algorithm);
-        let written = directory.clone();
-        let copied = tokio::task::spawn_blocking(move || {
-            fs::create_dir_all(&written)?;
-            let mut hashers = Hashers::new(algorithm);
-            let (temporary, path) = (written.join(format!(".{file_name}.upload")), written.join(&file_name));
-            let mut file = File::create(&temporary)?;
-            let (mut piece, mut start) = (vec![0; PIECE], Vec::new());
-            loop {
-                let bytes = match payload.read(&mut piece) {
-                    Ok(0) => break,
-                    Ok(bytes) => bytes,
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                    Err(error) => return Err(error),
-                };
-                start.extend_from_slice(&piece[..bytes.min(START - start.len())]);
-                hashers.update(&piece[..bytes]);
-                io::Write::write_all(&mut file, &piece[..bytes])?;
+        let storage = storage.clone();
+        let copied = blocking("keep the upload", move || {
+            let mut upload = Upload::open(&storage, uuid)?;
+            // What another attempt has left is of no use: this one begins anew.
+            upload.clear()?;
+            match copy(&mut payload, &mut upload) {
+                Ok(()) => Ok(upload),
+                Err(error) => {
+                    let _ = upload.remove();
+                    Err(error)
+                }
             }
-            file.sync_all()?;
-            fs::rename(&temporary, &path)?;
-            directory::sync_folder_of(&path)?;
-            directory::sync_folder_of(&written)?;
-            Ok((start, hashers.bytes(), hashers.finish()))
         });
-        let copied = copied.await.map_err(io::Error::other).flatten();
-        let made = match copied {
-            Ok((start, size, digests)) => match self.compare(&digests) {
-                Ok(()) => self.submit(queue, uuid, None, &start, Some(size)).await,
-                Err(error) => Err(error),
-            },
-            Err(error) => Err(DepositError::Disk { what: "keep the upload", error }),
+        self.submit_upload(queue, uuid, copied.await?).await
+    }
+
+    /// Deposits what has been uploaded.
+    ///
+    /// # Errors
+    /// When it is refused or cannot be made; then no batch exists, and nothing is left of the upload. After a lost
+    /// connection the batch may exist, and what was uploaded stays.
+    pub async fn submit_upload(&self, queue: &Queue, uuid: Uuid, upload: Upload) -> Result<Receipt, DepositError> {
+        let (file_name, expected, checked) = (self.file_name.clone(), self.digest.clone(), self.check());
+        let known = queue.find_batch(&id_of(uuid)).await?;
+        let (mut upload, whole) = blocking("read the upload", move || {
+            let mut upload = upload;
+            let whole = checked.and_then(|()| upload.check(expected.as_ref()));
+            Ok((upload, whole))
+        })
+        .await?;
+        let made = match (whole, known) {
+            (Err(error), _) => Err(error),
+            // The same deposit was made before, and its daemons may be reading what came then.
+            (Ok(whole), Some(batch)) => Ok(Receipt { batch, id: id_of(uuid), kind: self.kind_of(&whole.start) }),
+            (Ok(whole), None) => {
+                upload = blocking("keep the upload", move || upload.keep(&file_name).map(|()| upload)).await?;
+                self.submit(queue, uuid, None, &whole.start, Some(whole.size)).await
+            }
         };
-        // After a lost connection the batch may exist, and needs it.
-        if made.as_ref().is_err_and(|error| !matches!(error, DepositError::Queue(_))) {
-            let _ = fs::remove_dir_all(&directory);
+        // After a lost connection the batch may exist, and needs what came.
+        if matches!(made, Err(DepositError::Queue(_))) {
+            return made;
         }
+        blocking("remove the upload", move || upload.remove()).await?;
         made
     }
 
@@ -161,7 +167,11 @@ impl NewDeposit {
         self.submit(queue, uuid, Some(url), &[], None).await
     }
 
-    fn check(&self) -> Result<(), DepositError> {
+    /// Checks what can be checked before anything of the content is there.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub fn check(&self) -> Result<(), DepositError> {
         let wrong = |error| DepositError::Name { name: name::shown(&self.file_name), error };
         name::check(&self.file_name).map_err(wrong)?;
         // It is a file of the batch's directory, beside those of its jobs, where what begins with a dot is ours.
@@ -171,14 +181,10 @@ impl NewDeposit {
         Ok(())
     }
 
-    fn compare(&self, found: &Digests) -> Result<(), DepositError> {
-        let Some(expected) = &self.digest else { return Ok(()) };
-        match found.get(expected.algorithm()) {
-            Some(found) if found != expected => {
-                Err(DepositError::Digest { expected: expected.clone(), found: found.clone() })
-            }
-            _ => Ok(()),
-        }
+    /// The type, guessed from its first bytes where it is not given.
+    #[must_use]
+    pub fn kind_of(&self, start: &[u8]) -> DepositType {
+        self.kind.unwrap_or_else(|| DepositType::guess(&self.file_name, start))
     }
 
     async fn submit(
@@ -189,7 +195,7 @@ impl NewDeposit {
         start: &[u8],
         size: Option<u64>,
     ) -> Result<Receipt, DepositError> {
-        let kind = self.kind.unwrap_or_else(|| DepositType::guess(&self.file_name, start));
+        let kind = self.kind_of(start);
         let id = id_of(uuid);
         let mut all: Map<String, Value> = Map::new();
         let texts = [
@@ -227,6 +233,27 @@ impl NewDeposit {
         };
         Ok(Receipt { batch, id, kind })
     }
+}
+
+fn copy(from: &mut impl Read, to: &mut Upload) -> io::Result<()> {
+    let mut piece = vec![0; PIECE];
+    loop {
+        match from.read(&mut piece) {
+            Ok(0) => return Ok(()),
+            Ok(bytes) => to.write(&piece[..bytes])?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Works on the disk, in a thread that may wait for it.
+async fn blocking<T: Send + 'static>(
+    what: &'static str,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, DepositError> {
+    let done = tokio::task::spawn_blocking(work).await.map_err(io::Error::other).flatten();
+    done.map_err(|error| DepositError::Disk { what, error })
 }
 
 /// The id that a depositor knows a batch by.

@@ -187,14 +187,14 @@ impl JobDirectory {
     }
 }
 
-fn absent_is_fine(outcome: io::Result<()>) -> io::Result<()> {
+pub(crate) fn absent_is_fine(outcome: io::Result<()>) -> io::Result<()> {
     match outcome {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
 }
 
-fn write_synced(path: &Path, content: &[u8]) -> io::Result<()> {
+pub(crate) fn write_synced(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
     file.write_all(content)?;
     file.sync_all()

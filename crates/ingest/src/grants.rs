@@ -4,7 +4,7 @@
 //! A grant is written in the `multi` that moves its job to Downloading. It ends when its job has ended, or failed: what a
 //! failed job has on the disk is used like everything else there.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,34 +13,18 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::Path;
+use queuekeeper_queue::record::{GrantNote, GrantsNote};
 use queuekeeper_queue::{Queue, Transaction};
-use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::directory::WorkingStorage;
 use crate::space::{self, Grant, Round, Rules, Volume, Waiting};
 use crate::step::StepError;
 
-/// What the znode of a volume holds.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-struct Granted {
-    grants: BTreeMap<String, GrantForm>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-struct GrantForm {
-    bytes: u64,
-    /// When it was granted, in milliseconds since 1970.
-    since: i64,
-    /// What its job needs beyond it, and waits for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    extension: Option<u64>,
-}
-
 /// The grants as they were read or written last.
 #[derive(Debug, Default)]
 struct Known {
-    granted: Granted,
+    granted: GrantsNote,
     /// The version of the znode; `None` where there is none.
     version: Option<i32>,
     is_read: bool,
@@ -65,7 +49,7 @@ pub struct Grants {
 pub struct LockedGrants<'a> {
     of: &'a Grants,
     known: tokio::sync::MutexGuard<'a, Known>,
-    next: Option<(Granted, BTreeSet<JobId>)>,
+    next: Option<(GrantsNote, BTreeSet<JobId>)>,
 }
 
 /// A job that wants room.
@@ -129,11 +113,11 @@ impl Known {
         let found = found.map_err(|_| StepError::temporary("ZooKeeper does not answer"))?;
         (self.granted, self.version) = match found {
             Ok((data, stat)) => {
-                let granted = serde_json::from_slice(&data);
+                let granted = GrantsNote::decode(&data);
                 let wrong = |error| StepError::temporary(format_args!("{path} is not a list of grants: {error}"));
                 (granted.map_err(wrong)?, Some(stat.version))
             }
-            Err(zookeeper_client::Error::NoNode) => (Granted::default(), None),
+            Err(zookeeper_client::Error::NoNode) => (GrantsNote::default(), None),
             Err(error) => return Err(StepError::temporary(format_args!("cannot read {path}: {error}"))),
         };
         self.is_read = true;
@@ -156,7 +140,7 @@ impl LockedGrants<'_> {
     /// How many bytes are granted together.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.known.granted.grants.values().fold(0, |sum, grant| sum.saturating_add(grant.bytes))
+        self.known.granted.total()
     }
 
     /// Decides for all jobs that wait; nothing is written. What was reserved is kept in mind for [`Self::grant`].
@@ -177,7 +161,7 @@ impl LockedGrants<'_> {
 
     fn round(
         &self,
-        granted: &Granted,
+        granted: &GrantsNote,
         storage: &WorkingStorage,
         waiting: &[Wanted],
         now: Timestamp,
@@ -223,7 +207,7 @@ impl LockedGrants<'_> {
         }
         let Some((_, bytes)) = round.passed.first().copied() else { return Ok(None) };
         let mut next = self.known.granted.clone();
-        let form = GrantForm { bytes, since: now.as_millisecond(), extension: None };
+        let form = GrantNote { bytes, since: now.as_millisecond(), extension: None };
         next.grants.insert(wanted.job.to_string(), form);
         self.of.reserved.lock().take_if(|job| *job == wanted.job);
         Ok(Some(self.write(next)))
@@ -243,7 +227,7 @@ impl LockedGrants<'_> {
     ) -> Result<(Transaction, bool), StepError> {
         self.of.ended.lock().remove(&job);
         let (mut next, name) = (self.known.granted.clone(), job.to_string());
-        let form = next.grants.entry(name.clone()).or_insert(GrantForm {
+        let form = next.grants.entry(name.clone()).or_insert(GrantNote {
             bytes: 0,
             since: now.as_millisecond(),
             extension: None,
@@ -278,11 +262,10 @@ impl LockedGrants<'_> {
         Some(transaction)
     }
 
-    fn write(&mut self, mut next: Granted) -> Transaction {
+    fn write(&mut self, mut next: GrantsNote) -> Transaction {
         let ended = self.of.ended.lock().clone();
         next.grants.retain(|job, _| job.parse().is_ok_and(|job: JobId| !ended.contains(&job)));
-        // It holds texts and numbers.
-        let data = serde_json::to_vec(&next).unwrap_or_default();
+        let data = next.encode();
         let mut transaction = Transaction::new();
         match self.known.version {
             Some(version) => transaction.set(self.of.path.clone(), data, version),

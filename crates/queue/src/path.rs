@@ -15,6 +15,7 @@ mod parse;
 mod relation;
 
 pub use any::{InvalidPath, NodePath};
+pub use own::OwnNode;
 
 /// A child of a job's znode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -292,8 +293,8 @@ pub enum Path {
     Foreign,
     /// The first part of a path that nothing of the above explains
     Unexpected(Box<str>),
-    /// A znode below `/queuekeeper`, by its whole path: it is written together with the queue's, and never read as one
-    /// of them
+    /// A znode below `/queuekeeper`, by its whole path: it is written and shown together with the queue's, and never
+    /// counted as one of them
     Own(Box<str>),
 }
 

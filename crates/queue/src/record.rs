@@ -6,8 +6,10 @@
 
 use std::borrow::Cow;
 
+mod daemon;
 mod expansion;
 mod field;
+mod grants;
 mod job;
 mod operator;
 mod pause;
@@ -16,7 +18,9 @@ mod status;
 mod submission;
 mod write;
 
+pub use daemon::DaemonNote;
 pub use expansion::ExpansionNote;
+pub use grants::{GrantNote, GrantsNote};
 pub use job::{
     Configuration, Identifiers, bid, check_job_node, is_priority_out_of_range, misnamed_bid, object_form, priority,
     refused, space_needed,

@@ -100,6 +100,8 @@ impl Shared {
                 refusal @ (Refusal::Conflict { .. }
                 | Refusal::Missing(_)
                 | Refusal::Invalid(_)
+                | Refusal::TooMuch(_)
+                | Refusal::NoRoom(_)
                 | Refusal::Forbidden { .. }),
             ) => self.skip(active, item, &refusal.to_string()).await,
             WithWritesError::Action(refusal @ Refusal::Unavailable(_)) => {

@@ -175,6 +175,11 @@ impl Tokens {
         self.tokens.iter().filter(is_expired).map(|token| token.name.as_str())
     }
 
+    /// The names of those of a role, each with its line of the tokens file.
+    pub(super) fn of_role(&self, role: Role) -> impl Iterator<Item = (String, u64)> {
+        self.tokens.iter().filter(move |token| token.role == role).map(|token| (token.name.clone(), token.line))
+    }
+
     pub(super) fn roles(&self) -> impl Iterator<Item = Role> {
         self.tokens.iter().map(|token| token.role)
     }

@@ -67,6 +67,7 @@ fn batch(of: BatchState, references: [Option<u32>; 4]) -> BatchSituation {
         rates: Some(Rates { recent: Pace::default(), longer: pace(600), latest: Pace::default() }),
         pause: None,
         faults: Vec::new(),
+        expansion: None,
     }
 }
 
@@ -120,6 +121,19 @@ fn a_batch_tells_how_far_it_is() {
         [
             "moving: A daemon has been working on it for 1.5 h.",
             "in_work: A daemon has been working on it for 1.5 h. | Locked by session 0x1000a3f. Its jobs are being created.",
+        ]
+    );
+    let expanding = BatchSituation { expansion: Some(900), ..creating.clone() };
+    assert_eq!(
+        of(&expanding)[..2],
+        ["moving: Its jobs are being created.", "being_created: Its jobs are being created, 900 so far."]
+    );
+    let left = BatchSituation { lock: None, ..expanding };
+    assert_eq!(
+        of(&left)[..2],
+        [
+            "waiting: Its jobs are being created.",
+            "being_created: Its jobs are being created, 900 so far. | No daemon is creating them now; the next one that looks goes on.",
         ]
     );
     let mut failed = batch(BatchState::Failed, counts);

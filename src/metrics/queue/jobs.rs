@@ -50,6 +50,15 @@ pub(super) fn write(families: &mut Families<'_>, summary: &Summary, waiting: Opt
         "Number of jobs in Provisioning kept back by the threshold of working storage.",
         waiting.map(|count| ([], count)),
     )?;
+    let served = summary.workers.iter().filter_map(|(state, workers)| {
+        let state = state.filter(|state| state.is_worked_on())?;
+        Some(([("state", state.label())], *workers))
+    });
+    families.gauges(
+        "merritt_state_workers",
+        "Number of workers of queuekeeper that take jobs of the state.",
+        served,
+    )?;
     let waiting_and_worked_on = summary.jobs.iter().flat_map(|(state, jobs)| {
         [(false, jobs.oldest_unlocked), (true, jobs.oldest_locked)].into_iter().filter_map(move |(locked, entered)| {
             Some(([("state", state_label(state)), ("locked", truth(locked))], seconds(entered?)))

@@ -94,6 +94,7 @@ impl Image {
         let below = self.below_references.symmetric_difference(&other.below_references);
         let is_looked_at = |batch: BatchId| self.is_ended(batch) && other.is_ended(batch);
         paths.extend(below.filter(|(batch, _)| is_looked_at(*batch)).map(|(_, path)| Path::Unexpected(path.clone())));
+        paths.extend(self.differing_own(other));
         let odd: BTreeSet<_> = self.jobs.odd().chain(other.jobs.odd()).collect();
         paths.extend(odd.into_iter().flat_map(|job| self.paths_of_places(job, other)));
         paths

@@ -16,7 +16,7 @@ use crate::mirror::read::Found;
 use crate::mirror::summary::ByState;
 use queuekeeper_queue::fault::{Fault, Finding, Limits};
 use queuekeeper_queue::id::{BatchId, JobId};
-use queuekeeper_queue::path::{AccessQueue, JobNode, LockFolder, Path, Queue};
+use queuekeeper_queue::path::{AccessQueue, JobNode, LockFolder, OwnNode, Path, Queue};
 use queuekeeper_queue::state::{JobState, State};
 
 mod facts;
@@ -100,6 +100,8 @@ impl Image {
             _ => None,
         };
         let before = batch.map(|batch| self.batch_sight(batch));
+        // The note is gone with the job's entry, and named it.
+        self.touch_last(&path);
         let touched = path.clone();
         let change = match batch {
             Some(batch) => self.apply_to_batch(batch, path, found),
@@ -115,6 +117,15 @@ impl Image {
             }
         }
         change
+    }
+
+    /// Records the last job of a batch whose jobs are being created: whether it lacks an entry depends on that.
+    fn touch_last(&mut self, path: &Path) {
+        if let Some(OwnNode::Expansion(batch)) = path.own_node()
+            && let Some(job) = self.own.expansion(batch).and_then(|expansion| expansion.last)
+        {
+            self.faults.touched.insert_job(job);
+        }
     }
 
     fn batch_sight(&self, batch: BatchId) -> BatchKey {
@@ -178,8 +189,8 @@ impl Image {
             | Path::QueueLocks
             | Path::LockFolder(_)
             | Path::PublishedLocalIds
-            | Path::Foreign
-            | Path::Own(_) => {}
+            | Path::Foreign => {}
+            Path::Own(_) => self.touch_last(&path),
         }
     }
 

@@ -78,6 +78,12 @@ impl Image {
             batch: row.batch.map(|batch| self.batch_context(batch, offset)),
             faults: self.faults_of(&Path::Job(id), fault_query),
             in_state: state.map(|state| self.state_situation(state, flow, fault_query)),
+            retry: self.retry(row).cloned(),
+            expansion: row
+                .batch
+                .filter(|_| self.own.is_last_of_expansion(id, row.batch))
+                .and_then(|batch| self.own.expansion(batch))
+                .map(|expansion| expansion.next),
         })
     }
 
@@ -117,6 +123,8 @@ impl Image {
             pause: self.pause(&Path::QueueLock(Queue::Ingest), offset),
             faults: self.faults_of(&Path::StateFolder(state.into()), fault_query),
             usual: fault_query.limits.stuck.get(Some(state)),
+            workers: self.own.workers(state),
+            granted: if is_provisioning { self.own.granted() } else { None },
         }
     }
 
@@ -160,6 +168,7 @@ impl Image {
             rates,
             pause: self.pause(&Path::QueueLock(Queue::Ingest), fault_query.offset),
             faults: self.faults_of(&Path::Batch(id), fault_query),
+            expansion: self.own.expansion(id).map(|expansion| expansion.next),
         })
     }
 

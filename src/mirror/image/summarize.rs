@@ -48,6 +48,7 @@ impl Image {
             access_large: access_figures(self.access.queue(AccessQueue::Large), clocks),
             retries_max: figures.by_retries.keys().next_back().map_or(0, |retries| u64::from(*retries)),
             by_retries,
+            workers: self.workers(),
             waiting_for_space: space.map_or(0, |space| figures.provisioning_space.above([space])[0] as u64),
             locks: LockKind::ALL.map(|kind| match kind {
                 LockKind::Job => lock_figures(job_locks, marks, clocks),

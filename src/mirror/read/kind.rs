@@ -27,7 +27,7 @@ pub(super) struct Kind(pub(super) usize);
 
 impl Kind {
     /// How many there are.
-    pub(super) const COUNT: usize = 19;
+    pub(super) const COUNT: usize = 20;
 
     pub(super) const NAMES: Self = Self(0);
     const JOB: Self = Self(1);
@@ -47,6 +47,7 @@ impl Kind {
     const FOLDER: Self = Self(17);
     /// Of which all that matters is that they are there.
     const NAMED: Self = Self(18);
+    const OWN: Self = Self(19);
 
     /// The kind of an item that is read with its usual children.
     pub(super) fn of_item(path: &Path) -> Self {
@@ -81,7 +82,8 @@ impl Kind {
             | Path::QueueLocks
             | Path::LockFolder(_)
             | Path::PublishedLocalIds => Self::FOLDER,
-            Path::Entry(..) | Path::Reference(..) | Path::Unexpected(_) | Path::Foreign | Path::Own(_) => Self::NAMED,
+            Path::Own(_) => Self::OWN,
+            Path::Entry(..) | Path::Reference(..) | Path::Unexpected(_) | Path::Foreign => Self::NAMED,
         }
     }
 
@@ -105,6 +107,6 @@ mod tests {
     fn each_kind_has_a_place_of_its_own() {
         assert_eq!(Kind::LOCK.0 - Kind::REQUEST.0, AccessQueue::ALL.len());
         assert_eq!(Kind::JOB_NODE.0 - Kind::LOCK.0, LockFolder::ALL.len());
-        assert_eq!(Kind::COUNT, Kind::NAMED.0 + 1);
+        assert_eq!(Kind::COUNT, Kind::OWN.0 + 1);
     }
 }

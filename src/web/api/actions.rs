@@ -281,7 +281,7 @@ fn action_names() -> Object {
     object.enum_values(Some(names)).examples(["resume"]).build()
 }
 
-fn key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+pub(super) fn key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let wrong = || Problem::bad(format!("An Idempotency-Key has 1 to {LONGEST_KEY} visible characters."));
     let mut values = headers.get_all(KEY).iter();
     match (values.next(), values.next()) {

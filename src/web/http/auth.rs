@@ -15,7 +15,7 @@ use super::context::HttpContext;
 use super::identity::{AuthMethod, Identity};
 use super::problem::Problem;
 use crate::actions::Role;
-use crate::web::routes::{ALERTS, HEALTHY, READY};
+use crate::web::routes::{ALERTS, ASSETS, DEPOSITS, HEALTHY, ICON, IDENTITY, POSTER_ROOT, READY, SUBMIT};
 
 mod authentication;
 pub(super) mod authenticator;
@@ -29,6 +29,9 @@ pub(in crate::web) use credentials::Credentials;
 const BASIC: HeaderValue = HeaderValue::from_static("Basic realm=\"queuekeeper\", charset=\"UTF-8\"");
 const BEARER: HeaderValue = HeaderValue::from_static("Bearer realm=\"queuekeeper\"");
 const BAD_BEARER: HeaderValue = HeaderValue::from_static("Bearer realm=\"queuekeeper\", error=\"invalid_token\"");
+
+/// The routes besides those of deposits that depositors need: the caller itself, and what pages are made of.
+const OF_DEPOSITORS: [&str; 3] = [IDENTITY, ASSETS, ICON];
 
 /// The detail of a 401 where the server has users.
 pub(super) const LOGIN_REQUIRED: &str = "Authentication required: a user and a password, or a token.";
@@ -102,6 +105,20 @@ fn bad_token(why: impl Into<std::borrow::Cow<'static, str>>) -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, why).with(header::WWW_AUTHENTICATE, BAD_BEARER)
 }
 
+/// Whether a role may use a route at all. What the roles below viewer may use is named here, and nothing else.
+fn is_open_to(role: Role, route: Option<&str>) -> bool {
+    let Some(route) = route else { return role >= Role::Viewer };
+    match role {
+        Role::Alertmanager => route == ALERTS,
+        Role::Depositor => {
+            let below =
+                |root: &str| route.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+            below(DEPOSITS) || below(SUBMIT) || route.starts_with(POSTER_ROOT) || OF_DEPOSITORS.contains(&route)
+        }
+        Role::Viewer | Role::Operator | Role::Admin => true,
+    }
+}
+
 /// Authenticates every request but those to the probes, and passes those that may read.
 pub(in crate::web) async fn check(
     FromState(context): FromState<Arc<HttpContext>>,
@@ -116,10 +133,9 @@ pub(in crate::web) async fn check(
     }
     let peer = request.extensions().get::<ConnectionAddresses>().map(|addresses| addresses.peer);
     match context.authenticate(request.headers(), peer).await {
-        // Alertmanager's token may send notifications, and not read.
-        Ok(Authentication { identity, .. }) if identity.role < Role::Viewer && route != Some(ALERTS) => {
-            let why = format!("The token {} may only send alerts.", identity.name);
-            Problem::new(StatusCode::FORBIDDEN, why).refuse()
+        Ok(Authentication { identity, .. }) if !is_open_to(identity.role, route) => {
+            let only = if identity.role == Role::Alertmanager { "send alerts" } else { "make deposits" };
+            Problem::new(StatusCode::FORBIDDEN, format!("{} may only {only}.", identity.name)).refuse()
         }
         Ok(authentication) => {
             request.extensions_mut().insert(authentication.identity.clone());

@@ -15,6 +15,7 @@ use super::address::ConnectionAddresses;
 use super::auth::{Credentials, LOGIN_REQUIRED};
 use super::context::HttpContext;
 use super::host::Hosts;
+use super::layers;
 use super::problem::Problem;
 use crate::web::routes::API_ROOT;
 
@@ -93,8 +94,16 @@ fn wrong_content_type(context: &HttpContext, request: &Request) -> Option<Proble
     if !matches!(*request.method(), Method::POST | Method::PUT | Method::PATCH) {
         return None;
     }
+    if layers::uploads(context, request) {
+        let is_form = *request.method() == Method::POST;
+        return other_than(if is_form { "multipart/form-data" } else { "application/octet-stream" }, request);
+    }
     let is_api = context.strip_prefix(request.uri().path()).is_some_and(|path| path.starts_with(API_ROOT));
     let expected = if is_api { "application/json" } else { "application/x-www-form-urlencoded" };
+    other_than(expected, request)
+}
+
+fn other_than(expected: &str, request: &Request) -> Option<Problem> {
     let given = request.headers().get(header::CONTENT_TYPE).and_then(|given| given.to_str().ok()).unwrap_or_default();
     let given = given.split(';').next().unwrap_or_default().trim();
     if given.eq_ignore_ascii_case(expected) {

@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 
 use super::context::HttpContext;
 use super::problem::Problem;
+use crate::actions::deposit::Allowance;
 use crate::actions::{Actor, Role, Source};
 
 /// Headers that a proxy on this machine adds for a client elsewhere.
@@ -73,6 +74,11 @@ impl Identity {
         Role::Viewer
     }
 
+    /// Whether it may read the pages of the queue.
+    pub(in crate::web) fn may_read(&self) -> bool {
+        self.role >= Role::Viewer
+    }
+
     fn anonymous(peer: Option<IpAddr>) -> Self {
         Self::known(String::new(), Self::default_role(), AuthMethod::Anonymous, peer)
     }
@@ -101,6 +107,23 @@ impl HttpContext {
     /// Whether any client may request an action.
     pub(crate) fn takes_actions(&self) -> bool {
         self.config.loopback.is_some() || self.config_file().is_some_and(|file| file.allows_actions())
+    }
+
+    /// Authorizes a client for making deposits, and gives what it may deposit.
+    ///
+    /// # Errors
+    /// As [`Self::authorize`].
+    pub(crate) fn authorize_deposit(&self, who: &Identity, source: Source) -> Result<(Actor, Allowance), Problem> {
+        if who.role == Role::Depositor {
+            let allowance = self.config_file().and_then(|file| file.allowance(&who.name));
+            let forbidden = || {
+                let why = format!("{} has no entry below depositors in the file of --config.file.", who.name);
+                Problem::new(StatusCode::FORBIDDEN, why)
+            };
+            let actor = Actor { name: who.name.clone(), role: who.role, source, from: who.peer };
+            return Ok((actor, allowance.ok_or_else(forbidden)?));
+        }
+        Ok((self.authorize(who, Role::Operator, source)?, Allowance::default()))
     }
 
     /// Authorizes a client for what needs a role.

@@ -2,12 +2,14 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State as FromState};
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use http_body_util::Limited;
 use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
@@ -15,16 +17,19 @@ use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove
 use super::context::HttpContext;
 use super::problem::Refused;
 use crate::metrics::http::REFUSED;
-use crate::web::routes::ALERTS;
+use crate::web::routes::{ALERTS, DEPOSITS, POSTER_ROOT, SUBMIT};
 
 /// The largest request head, in bytes. One read may return more, so that [`limit_head`] measures it again.
 pub(super) const HEAD_BYTES: usize = 32 * 1024;
 
 /// The largest body of a request, in bytes.
-pub(in crate::web) const BODY_LIMIT: usize = 64 * 1024;
+const BODY_LIMIT: usize = 64 * 1024;
 
 /// The largest body of a notification from Alertmanager, which may carry many alerts.
 pub(in crate::web) const ALERTS_BODY_LIMIT: usize = 1024 * 1024;
+
+/// How long a handler may take until the request is answered with 503.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Bodies below this size are not worth compressing, in bytes.
 const COMPRESS_ABOVE: u64 = 4 * 1024;
@@ -98,20 +103,43 @@ pub(in crate::web) async fn limit_head(request: Request, next: Next) -> Response
     next.run(request).await
 }
 
-/// Refuses a request whose `Content-Length` is above the limit of its route. Chunked bodies are limited while they are
-/// read.
-pub(in crate::web) async fn limit_body(
+/// Limits the time and the body of a request, but of one that uploads content: that has limits of its own.
+pub(in crate::web) async fn limit(
     FromState(context): FromState<Arc<HttpContext>>,
     request: Request,
     next: Next,
 ) -> Response {
+    if uploads(&context, &request) {
+        return next.run(request).await;
+    }
+    let request = match limited(&context, request) {
+        Ok(request) => request,
+        Err(refused) => return refused,
+    };
+    let answered = tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await;
+    answered.unwrap_or_else(|_| StatusCode::SERVICE_UNAVAILABLE.into_response())
+}
+
+/// Whether a request may carry content of any size.
+pub(super) fn uploads(context: &HttpContext, request: &Request) -> bool {
+    let Some(path) = context.strip_prefix(request.uri().path()) else { return false };
+    match *request.method() {
+        Method::POST => path == SUBMIT || path.starts_with(POSTER_ROOT),
+        Method::PATCH => path.strip_prefix(DEPOSITS).is_some_and(|rest| rest.starts_with('/')),
+        _ => false,
+    }
+}
+
+/// Refuses a request whose `Content-Length` is above the limit of its route. Chunked bodies are limited while they are
+/// read.
+fn limited(context: &HttpContext, request: Request) -> Result<Request, Response> {
     let length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     let is_alerts = context.strip_prefix(request.uri().path()) == Some(ALERTS);
     let limit = if is_alerts { ALERTS_BODY_LIMIT } else { BODY_LIMIT };
     if length.is_some_and(|length: u64| length > limit as u64) {
-        return StatusCode::PAYLOAD_TOO_LARGE.into_response();
+        return Err(StatusCode::PAYLOAD_TOO_LARGE.into_response());
     }
-    next.run(request).await
+    Ok(request.map(|body| Body::new(Limited::new(body, limit))))
 }
 
 /// Passes requests whose host is a name of this server.

@@ -172,6 +172,7 @@ mod tests {
             servers: "127.0.0.1:2181".to_owned(),
             telemetry_path: "/metrics".to_owned(),
             notice: None,
+            takes_deposits: false,
             freshness: Freshness::default(),
             summary: None,
         };

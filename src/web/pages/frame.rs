@@ -28,12 +28,14 @@ macro_rules! sections {
 
 sections! {
     Overview "Overview" "",
+    Submit "Submit" "submit",
     Charts "Charts" "charts",
     Jobs "Jobs" "jobs",
     Failures "Failures" "failures",
     Batches "Batches" "batches",
     Access "Access" "access",
     Locks "Locks" "locks",
+    Daemons "Daemons" "daemons",
     Faults "Faults" "faults",
     Rules "Rules" "rules",
     Audit "Audit" "audit",
@@ -111,7 +113,11 @@ impl Frame {
             fresh: fresh(view),
             banner: banner(view),
             notice: view.notice,
-            nav: Section::ALL.map(link).into(),
+            nav: Section::ALL
+                .into_iter()
+                .filter(|part| view.takes_deposits || *part != Section::Submit)
+                .map(link)
+                .collect(),
             metrics: view.telemetry_path.trim_start_matches('/').to_owned(),
             session: view.freshness.session.clone().unwrap_or_default(),
             jobs: if summary.is_some() { counted(jobs, "job", "jobs") } else { String::new() },

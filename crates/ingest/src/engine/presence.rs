@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::json;
+use queuekeeper_queue::path::Path;
+use queuekeeper_queue::record::DaemonNote;
 use tracing::warn;
 use uuid::Uuid;
 use zookeeper_client::{Acls, Client, CreateMode, Error};
@@ -15,9 +16,6 @@ const OWN: &str = "/queuekeeper";
 
 /// The znode with the UUID of the catalogue.
 const CATALOGUE: &str = "/queuekeeper/catalogue";
-
-/// The folder of the processes with daemons.
-const DAEMONS: &str = "/queuekeeper/daemons";
 
 /// Why the daemons of this process must not work on a queue.
 #[derive(Debug, thiserror::Error)]
@@ -73,21 +71,21 @@ pub(super) async fn check_catalogue(
 /// Says which daemons run here, by a znode that ends with the session.
 pub(super) async fn announce(client: &Client, services: &Arc<Services>, acls: &Acls<'_>) {
     folder(client, OWN, acls).await;
-    folder(client, DAEMONS, acls).await;
+    folder(client, &Path::daemons().to_string(), acls).await;
     let workers = services.settings.workers.iter().filter(|(_, workers)| **workers > 0);
-    let workers: serde_json::Map<_, _> =
-        workers.map(|(daemon, workers)| (daemon.name().to_owned(), json!(workers))).collect();
-    let node = json!({
-        "host": host(),
-        "pid": std::process::id(),
-        "version": env!("CARGO_PKG_VERSION"),
-        "since": Timestamp::now().as_millisecond(),
-        "volume": services.working.volume(),
-        "workers": workers,
-    });
-    let path = format!("{DAEMONS}/{:x}", client.session_id().0);
+    let note = DaemonNote {
+        host: host(),
+        pid: std::process::id(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        since: Timestamp::now(),
+        volume: services.working.volume().to_string(),
+        workers: workers
+            .map(|(daemon, workers)| (daemon.name().to_owned(), u32::try_from(*workers).unwrap_or(u32::MAX)))
+            .collect(),
+    };
+    let path = Path::daemon(client.session_id().0).to_string();
     let ephemeral = CreateMode::Ephemeral.with_acls(*acls);
-    if let Err(error) = client.create(&path, node.to_string().as_bytes(), &ephemeral).await {
+    if let Err(error) = client.create(&path, &note.encode(), &ephemeral).await {
         warn!(%error, "cannot write {path}; the daemons work all the same");
     }
 }

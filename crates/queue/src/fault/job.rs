@@ -48,6 +48,9 @@ pub struct JobFacts<'a> {
     pub references: &'a [(BatchId, Outcome)],
     /// The lock on it.
     pub lock: Option<LockFacts>,
+    /// Whether it is the last job of a batch whose jobs are being created, and gets its queue entry with the last of
+    /// them.
+    pub is_expanding: bool,
 }
 
 impl JobFacts<'_> {
@@ -177,7 +180,7 @@ fn detect_entries(job: &JobFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
         let nodes = || job.entry_paths(is_orphan).into_iter().chain([Path::JobNode(job.id, JobNode::Status)]).collect();
         report(Fault::OrphanEntry, how, mark, &nodes);
     }
-    if !state.is_final() && !job.entries.iter().any(|entry| job.is_own_entry(entry)) {
+    if !state.is_final() && !job.is_expanding && !job.entries.iter().any(|entry| job.is_own_entry(entry)) {
         let how = "It has no queue entry for its state and priority.";
         let nodes = || {
             let priority = job.priority.and_then(|priority| crate::id::Priority::new(priority.into()));

@@ -11,6 +11,8 @@ use crate::state::{JobState, State};
 pub struct StateFacts {
     /// When the job longest in the state entered it; `None` where there is no job.
     pub oldest_ms: Option<i64>,
+    /// The same of those that do not wait for a time at which they are tried again.
+    pub oldest_due_ms: Option<i64>,
     /// When a job last left the state, as far as that is known; `i64::MIN` if it is not.
     pub left_ms: i64,
     /// When a daemon last took a job of it, likewise.
@@ -21,6 +23,8 @@ pub struct StateFacts {
     pub is_head_blocked: bool,
     /// Whether all daemons are stopped by an admin.
     pub is_paused: bool,
+    /// Whether a process says that it takes jobs of the state.
+    pub is_served: bool,
 }
 
 /// Detects whether a state is stuck. `oldest` gives the znodes of the jobs longest in it.
@@ -32,15 +36,17 @@ pub fn detect_state(
     sink: &mut Sink<'_>,
 ) {
     let Some(oldest_ms) = facts.oldest_ms.filter(|_| state.is_worked_on() && !facts.is_paused) else { return };
-    let since_ms = oldest_ms.max(facts.left_ms);
-    let how = "No job has left the state for longer than its work takes.";
     let nodes = || {
         let folder = Path::StateFolder(state.into());
         std::iter::once(folder).chain(oldest()).collect()
     };
-    sink(by_time(Fault::StuckState, how, since_ms, since_ms, limits.stuck.get(Some(state)), &nodes));
+    if let Some(due_ms) = facts.oldest_due_ms {
+        let how = "No job has left the state for longer than its work takes.";
+        let since_ms = due_ms.max(facts.left_ms);
+        sink(by_time(Fault::StuckState, how, since_ms, since_ms, limits.stuck.get(Some(state)), &nodes));
+    }
     // A daemon that is refused at the head may never lock anything.
-    if facts.locked == 0 && !facts.is_head_blocked {
+    if facts.locked == 0 && !facts.is_served && !facts.is_head_blocked {
         let how = "Jobs wait in the state, and no daemon takes any.";
         let seen_ms = facts.left_ms.max(facts.taken_ms);
         let finding = by_shape(Fault::NoDaemon, how, limits.no_daemon, Some(oldest_ms.max(seen_ms)), &nodes);
@@ -57,16 +63,21 @@ pub enum Provisioning {
     LockedWithSpace,
     /// Jobs are locked, and the space is not known.
     Locked,
+    /// A daemon that locks no job while it waits has granted none of them room.
+    WaitingForGrant,
     /// No job is locked.
     NoDaemon,
 }
 
 impl Provisioning {
     /// The cause. `locked` is what each locked job needs, `space` what a job may need without being kept back, both in
-    /// bytes; `None` if the volume is not visible.
+    /// bytes; `None` if the volume is not visible. `is_served` says whether a process grants room to jobs of the state.
     #[must_use]
-    pub fn cause(locked: impl IntoIterator<Item = u64>, space: Option<i64>) -> Self {
+    pub fn cause(locked: impl IntoIterator<Item = u64>, space: Option<i64>, is_served: bool) -> Self {
         let mut locked = locked.into_iter().peekable();
+        if is_served && locked.peek().is_none() {
+            return Self::WaitingForGrant;
+        }
         let Some(space) = space else {
             return if locked.peek().is_some() { Self::Locked } else { Self::NoDaemon };
         };
@@ -85,6 +96,7 @@ impl Provisioning {
             Self::WaitingForSpace => "Jobs are locked and wait for working storage.",
             Self::LockedWithSpace => "Jobs are locked, and there is enough working storage for them.",
             Self::Locked => "Jobs are locked; the working storage is not visible from here.",
+            Self::WaitingForGrant => "Jobs wait until working storage is granted to them.",
             Self::NoDaemon => "No job is locked: no daemon takes jobs from the state.",
         }
     }
@@ -102,6 +114,10 @@ impl Provisioning {
                  the locks, and restart it if it hangs."
             }
             Self::Locked => "Check how full the working storage is, and the log of the daemon that holds the locks.",
+            Self::WaitingForGrant => {
+                "Free working storage, or enlarge it. Otherwise it is freed only when jobs pass Notify: check whether \
+                 they do. The log of the provisioning daemon says what each job needs."
+            }
             Self::NoDaemon => "Check whether an ingest daemon is running, and what is at the head of the state.",
         }
     }

@@ -205,7 +205,9 @@ fn a_batch_shows_a_lock_that_is_left_and_a_uuid_that_does_not_lead_to_it() {
 #[test]
 fn a_state_is_stuck_when_nothing_leaves_it_and_without_daemon_when_nothing_is_taken() {
     let facts = StateFacts {
+        is_served: false,
         oldest_ms: Some(ENTERED),
+        oldest_due_ms: Some(ENTERED + 3),
         left_ms: i64::MIN,
         taken_ms: i64::MIN,
         locked: 1,
@@ -220,7 +222,8 @@ fn a_state_is_stuck_when_nothing_leaves_it_and_without_daemon_when_nothing_is_ta
         format!("stuck_state since {since} lasting 0 from {from}: /jobs/states/storing /jobs/jid0000000001")
     };
     let day = 24 * 3_600_000;
-    assert_eq!(of(JobState::Storing, facts), [stuck(ENTERED, ENTERED + day)]);
+    assert_eq!(of(JobState::Storing, facts), [stuck(ENTERED + 3, ENTERED + 3 + day)]);
+    assert_eq!(of(JobState::Storing, StateFacts { oldest_due_ms: None, ..facts }), [""; 0]);
     let left = StateFacts { left_ms: ENTERED + 7, ..facts };
     assert_eq!(of(JobState::Storing, left), [stuck(ENTERED + 7, ENTERED + 7 + day)]);
     let without_daemon = |seen: &str, mark: i64| {
@@ -234,6 +237,7 @@ fn a_state_is_stuck_when_nothing_leaves_it_and_without_daemon_when_nothing_is_ta
     let taken = StateFacts { taken_ms: ENTERED + 9, left_ms: ENTERED + 7, ..free };
     assert_eq!(of(JobState::Storing, taken)[1..], [without_daemon("2000009", ENTERED + 9)]);
     assert_eq!(of(JobState::Storing, StateFacts { is_head_blocked: true, ..free }).len(), 1);
+    assert_eq!(of(JobState::Storing, StateFacts { is_served: true, ..free }).len(), 1);
     assert_eq!(of(JobState::Storing, StateFacts { is_paused: true, ..free }), [""; 0]);
     assert_eq!(of(JobState::Storing, StateFacts { oldest_ms: None, ..free }), [""; 0]);
     for state in [JobState::Failed, JobState::Held, JobState::Completed, JobState::Deleted] {

@@ -18,8 +18,24 @@ const EXPANSIONS: &str = "/queuekeeper/expansions";
 /// The folder of what was granted of each volume of working storage.
 const SPACE: &str = "/queuekeeper/space";
 
+/// The folder of the processes in which daemons of ours run.
+const DAEMONS: &str = "/queuekeeper/daemons";
+
 /// The folders that a creation below them makes where they are missing.
-const FOLDERS: [&str; 4] = [HELD, RETRY, EXPANSIONS, SPACE];
+const FOLDERS: [&str; 5] = [HELD, RETRY, EXPANSIONS, SPACE, DAEMONS];
+
+/// What a znode of ours is that pages show beside the queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OwnNode {
+    /// `/queuekeeper/retry/JID`: why a job waits for another attempt.
+    Retry(JobId),
+    /// `/queuekeeper/expansions/BID`: how far the creation of a batch's jobs is.
+    Expansion(BatchId),
+    /// `/queuekeeper/daemons/SESSION`: which daemons run in the process of a session.
+    Daemon(i64),
+    /// `/queuekeeper/space/VOLUME`: the grants on a volume.
+    Space(Box<str>),
+}
 
 impl Path {
     /// A znode of queuekeeper's own, by its path; `None` for any other, and for one that ZooKeeper does not take.
@@ -86,6 +102,39 @@ impl Path {
         Self::own(&format!("{SPACE}/{volume}"))
     }
 
+    /// The folder of [`Self::daemon`].
+    #[must_use]
+    pub fn daemons() -> Self {
+        Self::Own(DAEMONS.into())
+    }
+
+    /// The znode that says which daemons run in the process of a session: `/queuekeeper/daemons/SESSION`, in
+    /// hexadecimal digits.
+    #[must_use]
+    pub fn daemon(session: i64) -> Self {
+        Self::Own(format!("{DAEMONS}/{session:x}").into())
+    }
+
+    /// The folders whose znodes [`Self::own_node`] knows.
+    #[must_use]
+    pub fn shown_folders() -> [Self; 4] {
+        [Self::retries(), Self::expansions(), Self::daemons(), Self::spaces()]
+    }
+
+    /// What a znode of ours is, where it is one that pages show.
+    #[must_use]
+    pub fn own_node(&self) -> Option<OwnNode> {
+        let Self::Own(text) = self else { return None };
+        let (folder, name) = text.rsplit_once('/')?;
+        match folder {
+            RETRY => name.parse().ok().map(OwnNode::Retry),
+            EXPANSIONS => name.parse().ok().map(OwnNode::Expansion),
+            DAEMONS => u64::from_str_radix(name, 16).ok().map(|session| OwnNode::Daemon(session.cast_signed())),
+            SPACE => Some(OwnNode::Space(name.into())),
+            _ => None,
+        }
+    }
+
     /// Whether it is a folder of ours that a creation below it may make.
     pub(super) fn is_own_folder(text: &str) -> bool {
         text == OWN || FOLDERS.contains(&text)
@@ -130,12 +179,22 @@ mod tests {
         let expected = ["retry/jid0000000042", "expansions/bid0000000007", "space/a-uuid"];
         assert_eq!(texts, expected.map(|name| format!("/queuekeeper/{name}")));
         let folders = [Path::retries(), Path::expansions(), Path::spaces()];
+        let known =
+            [OwnNode::Retry(JobId::new(42)), OwnNode::Expansion(BatchId::new(7)), OwnNode::Space("a-uuid".into())];
+        assert_eq!(made.each_ref().map(Path::own_node), known.map(Some));
         for (made, folder) in made.iter().zip(folders) {
             assert!(folder.is_folder() && !made.is_folder() && !made.is_held());
+            assert!(Path::shown_folders().contains(&folder) && folder.own_node().is_none());
+            let name = made.to_string().rsplit_once('/').unwrap().1.to_owned();
+            assert_eq!(folder.child(&name), *made);
             assert_eq!((made.parent(), folder.parent()), (Some(folder), Some(Path::Own(OWN.into()))));
         }
-        for other in ["/queuekeeper/paused", "/queuekeeper/pending/7"] {
+        for session in [1, 0x1000_0000_0000_0001, -2] {
+            assert_eq!(Path::daemon(session).own_node(), Some(OwnNode::Daemon(session)));
+        }
+        for other in ["/queuekeeper/paused", "/queuekeeper/pending/7", "/queuekeeper/retry/jid7/x"] {
             let other = Path::own(other).unwrap();
+            assert_eq!(other.own_node(), None);
             assert!(!other.is_held() && !other.is_folder() && other.parent().is_none());
         }
         for other in ["/queuekeeper", "/queuekeeper/", "/queuekeeper/a//b", "/queuekeepers/a", "/jobs"] {

@@ -18,6 +18,7 @@ impl Path {
     pub fn child(&self, name: &str) -> Self {
         match self {
             Self::Foreign => Self::Foreign,
+            Self::Own(parent) => Self::own(&format!("{parent}/{name}")).unwrap_or(Self::Foreign),
             Self::Root => Self::parse(&format!("/{name}")),
             parent => Self::parse(&format!("{parent}/{name}")),
         }

@@ -13,7 +13,7 @@ use crate::id::{BatchId, JobId, Priority, RequestId};
 use crate::job::Job;
 use crate::lock::Lock;
 use crate::path::{AccessQueue, BatchNode, EntryName, JobNode, Path, RequestNode, StateFolder};
-use crate::record::{self, ItemStatus};
+use crate::record::{self, ExpansionNote, ItemStatus};
 use crate::state::{BatchState, Outcome};
 
 /// How many batches are checked for a reference at once.
@@ -32,6 +32,8 @@ pub(crate) struct JobInspection {
     pub(crate) is_batch_acquired: bool,
     /// The state of its batch, where that is there and known.
     pub(crate) batch_state: Option<BatchState>,
+    /// Whether it is the last job of a batch whose jobs are being created.
+    pub(crate) is_expanding: bool,
 }
 
 impl Queue {
@@ -43,14 +45,16 @@ impl Queue {
         let job = Job::from_found(id, found.by_ref().take(Job::READS));
         let created = found.next().and_then(|found| found.stat().copied());
         let batch = job.as_ref().and_then(|job| job.batch().ok());
-        let (is_batch_acquired, batch_state) = match batch {
+        let (is_batch_acquired, batch_state, is_expanding) = match batch {
             Some(batch) => {
-                let nodes = [BatchNode::States, BatchNode::Status].map(|node| Read::Data(Path::BatchNode(batch, node)));
-                let [states, status] = self.read_each(nodes).await?;
+                let [states, status] = [BatchNode::States, BatchNode::Status].map(|node| Path::BatchNode(batch, node));
+                let nodes = [states, status, Path::expansion(batch)].map(Read::Data);
+                let [states, status, expansion] = self.read_each(nodes).await?;
                 let state = status.data().and_then(|(data, _)| ItemStatus::decode(&data).value.status.state);
-                (states.exists(), state)
+                let expansion = expansion.data().and_then(|(data, _)| ExpansionNote::decode(&data));
+                (states.exists(), state, expansion.is_some_and(|expansion| expansion.last == Some(id)))
             }
-            None => (false, None),
+            None => (false, None, false),
         };
         let (entries, references) = if let Some(survey) = survey {
             self.confirmed(survey, id, job.as_ref()).await?
@@ -58,7 +62,7 @@ impl Queue {
             let entries = self.entries_of_all().await?.remove(&id).unwrap_or_default();
             (entries.into_iter().filter_map(entry).collect(), self.references_to(id).await?)
         };
-        Ok(JobInspection { id, job, created, entries, references, is_batch_acquired, batch_state })
+        Ok(JobInspection { id, job, created, entries, references, is_batch_acquired, batch_state, is_expanding })
     }
 
     async fn references_to(&self, id: JobId) -> Result<Vec<(BatchId, Outcome)>, Error> {
@@ -114,6 +118,7 @@ impl JobInspection {
             entries: &self.entries,
             references: &self.references,
             lock: job.and_then(Job::lock).as_ref().map(lock_facts),
+            is_expanding: self.is_expanding,
         }
     }
 }

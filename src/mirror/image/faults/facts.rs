@@ -17,8 +17,8 @@ use queuekeeper_queue::id::{BatchId, JobId, RequestId};
 use queuekeeper_queue::path::{AccessQueue, JobNode, LockFolder, Path, Queue, lock_name};
 use queuekeeper_queue::state::{JobState, State};
 
-/// How many jobs are looked at for those that show the backlog of a collection.
-const JOBS_LOOKED_AT: usize = 1_000;
+/// How many jobs of a state or a collection are looked at for those that show a fault of it.
+pub(super) const JOBS_LOOKED_AT: usize = 1_000;
 
 /// How many znodes show one fault at most.
 pub(super) const NODES: usize = 20;
@@ -112,6 +112,7 @@ impl Image {
             entries: &entries,
             references: &references,
             lock: row.lock.as_deref().copied().map(facts_of),
+            is_expanding: self.own.is_last_of_expansion(id, batch),
         };
         detect_job(&facts, limits, sink);
     }

@@ -3,7 +3,7 @@
 use hashbrown::HashSet;
 
 use super::Faults;
-use super::facts::NODES;
+use super::facts::{JOBS_LOOKED_AT, NODES};
 use crate::mirror::image::Image;
 use crate::mirror::image::row::{Row, UNKNOWN_MS};
 use crate::mirror::image::situation::blocks;
@@ -68,6 +68,7 @@ impl Image {
             let oldest = [unlocked, locked].into_iter().filter_map(crate::mirror::bands::Bands::first).min();
             let facts = StateFacts {
                 oldest_ms: oldest.filter(|at| *at != UNKNOWN_MS),
+                oldest_due_ms: self.oldest_due(*state, oldest).filter(|at| *at != UNKNOWN_MS),
                 left_ms: faults.left_ms.get(Some(*state)).unwrap_or(i64::MIN),
                 taken_ms: self.taken_ms(*state).unwrap_or(i64::MIN),
                 locked: locked.len() as u64,
@@ -76,9 +77,24 @@ impl Image {
                     && self.jobs.figures.locks.len() > 0
                     && self.is_head_blocked(faults, *state),
                 is_paused: self.is_paused(),
+                is_served: self.own.workers(*state) > 0,
             };
             detect_state(*state, facts, limits, &|| self.oldest_jobs(*state), sink);
         }
+    }
+
+    /// When the job longest in a state entered it, those that wait for another attempt left out; `oldest` is the same of
+    /// all. Among so many that wait, the others are not searched for any further.
+    fn oldest_due(&self, state: JobState, oldest: Option<i64>) -> Option<i64> {
+        if !self.own.has_retries() {
+            return oldest;
+        }
+        let sets = self.jobs.figures.states.get(Some(state)).entered.iter();
+        let due = sets.filter_map(|set| {
+            let mut jobs = set.iter().take(JOBS_LOOKED_AT);
+            jobs.find(|(_, job)| self.jobs.get(JobId::new(*job)).is_none_or(|row| self.retry(row).is_none()))
+        });
+        due.map(|(at, _)| at).min()
     }
 
     /// Whether each poll of a daemon of a state ends at what it finds first, as far as that is suspected: a name that

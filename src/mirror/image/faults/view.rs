@@ -84,7 +84,8 @@ impl Image {
         let (mut how, mut remedy) = (how?, fix.unwrap_or_else(|| suspicion.fault.remedy()));
         let is_provisioning = *item == Path::StateFolder(StateFolder::Known(JobState::Provisioning));
         if is_provisioning && suspicion.fault == Fault::StuckState {
-            let cause = Provisioning::cause(self.locked_in_provisioning(), fault_query.space);
+            let is_served = self.own.workers(JobState::Provisioning) > 0;
+            let cause = Provisioning::cause(self.locked_in_provisioning(), fault_query.space, is_served);
             (how, remedy) = (cause.how(), cause.remedy());
         }
         let since = fault_query.offset.to_own(suspicion.since_ms);

@@ -39,6 +39,7 @@ fn job() -> JobFacts<'static> {
         entries: &ENTRY,
         references: &[(BATCH, Outcome::Processing)],
         lock: None,
+        is_expanding: false,
     }
 }
 
@@ -95,6 +96,7 @@ fn a_job_shows_entries_that_are_missing_in_the_wrong_place_or_too_many() {
     let missing = |entry: &str| format!("{} {J}{entry}", seen("missing_entry", 2_000_000));
     let own = format!(" {ENTRIES}/processing/05-jid0000000001");
     let with = |entries| JobFacts { entries, ..job() };
+    assert_eq!(of(&JobFacts { is_expanding: true, ..with(&[]) }), [""; 0]);
     assert_eq!(of(&with(&[])), [missing(&own)]);
     assert_eq!(of(&JobFacts { priority: None, ..with(&[]) }), [missing("")]);
     for (state, entries) in [(JobState::Completed, 0), (JobState::Deleted, 0), (JobState::Held, 1)] {

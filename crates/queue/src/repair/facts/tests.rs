@@ -13,7 +13,16 @@ fn children(nodes: NodeSet, all: usize) -> Vec<usize> {
 fn inspection(job: Option<Job>) -> JobInspection {
     let (entries, references) = (Vec::new(), vec![(BATCH, Outcome::Failed)]);
     let created = Some(stat());
-    JobInspection { id: JobId::new(1), job, created, entries, references, is_batch_acquired: true, batch_state: None }
+    JobInspection {
+        id: JobId::new(1),
+        job,
+        created,
+        entries,
+        references,
+        is_batch_acquired: true,
+        batch_state: None,
+        is_expanding: false,
+    }
 }
 
 #[test]

@@ -23,6 +23,7 @@ fn inspection(entries: Vec<(StateFolder, EntryName)>, references: &[(BatchId, Ou
         entries,
         references: references.to_vec(),
         is_batch_acquired: true,
+        is_expanding: false,
         batch_state: None,
     }
 }

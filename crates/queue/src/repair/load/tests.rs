@@ -37,6 +37,7 @@ fn around() -> JobInspection {
         entries: vec![entry(JobState::Storing, 4)],
         references: vec![(BATCH, Outcome::Processing)],
         is_batch_acquired: true,
+        is_expanding: false,
         batch_state: None,
     }
 }

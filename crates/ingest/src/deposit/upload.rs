@@ -1,0 +1,247 @@
+//! A payload on its way into the working storage, which may come in parts.
+//!
+//! `WORKING/BATCH-UUID/.upload` is what has come of it, `.deposit` what is said of it. Both are gone when the batch
+//! exists.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use queuekeeper_store::{Digest, Hashers};
+use uuid::Uuid;
+
+use super::{DepositError, id_of};
+use crate::directory::{self, WorkingStorage};
+
+/// What has come of the payload.
+const DATA: &str = ".upload";
+
+/// What is said of the deposit.
+const NOTE: &str = ".deposit";
+
+/// How much of a payload tells its type, in bytes.
+const START: u64 = 4_096;
+
+/// How much of it is read at once, in bytes.
+const PIECE: usize = 256 * 1024;
+
+/// A payload that is being uploaded. No other process writes to it while this one has it.
+#[derive(Debug)]
+pub struct Upload {
+    directory: PathBuf,
+    file: File,
+    offset: u64,
+}
+
+/// What an upload that has come whole is.
+#[derive(Debug)]
+pub(super) struct Whole {
+    /// Its first bytes.
+    pub(super) start: Vec<u8>,
+    /// Its size in bytes.
+    pub(super) size: u64,
+}
+
+impl Upload {
+    /// Begins an upload, or takes up one that was broken off.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] while another request writes to it; others when the disk cannot be written.
+    pub fn open(storage: &WorkingStorage, batch: Uuid) -> io::Result<Self> {
+        let directory = storage.batch(&id_of(batch));
+        fs::create_dir_all(&directory)?;
+        Self::at(directory, OpenOptions::new().read(true).append(true).create(true))
+    }
+
+    /// Takes up an upload; `None` where there is none.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn find(storage: &WorkingStorage, batch: Uuid) -> io::Result<Option<Self>> {
+        match Self::at(storage.batch(&id_of(batch)), OpenOptions::new().read(true).append(true)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            found => found.map(Some),
+        }
+    }
+
+    fn at(directory: PathBuf, options: &OpenOptions) -> io::Result<Self> {
+        let file = options.open(directory.join(DATA))?;
+        file.try_lock().map_err(|error| match error {
+            TryLockError::Error(error) => error,
+            TryLockError::WouldBlock => io::ErrorKind::WouldBlock.into(),
+        })?;
+        let offset = file.metadata()?.len();
+        Ok(Self { directory, file, offset })
+    }
+
+    /// How many bytes have come.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// When they cannot be written, or only some of them.
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let written = self.file.write_all(bytes);
+        self.offset = self.file.metadata()?.len();
+        written
+    }
+
+    /// Forgets what has come.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn clear(&mut self) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.offset = 0;
+        Ok(())
+    }
+
+    /// Keeps what is said of the deposit until it is made.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn set_note(&self, note: &[u8]) -> io::Result<()> {
+        directory::write_synced(&self.directory.join(NOTE), note)
+    }
+
+    /// What was kept; `None` where nothing was.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn note(&self) -> io::Result<Option<Vec<u8>>> {
+        match fs::read(self.directory.join(NOTE)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
+    /// How many bytes have come of an upload, and what is said of it, without taking it up; `None` where there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn look(storage: &WorkingStorage, batch: Uuid) -> io::Result<Option<(u64, Option<Vec<u8>>)>> {
+        let directory = storage.batch(&id_of(batch));
+        let offset = match fs::metadata(directory.join(DATA)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            found => found?.len(),
+        };
+        let note = match fs::read(directory.join(NOTE)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            read => Some(read?),
+        };
+        Ok(Some((offset, note)))
+    }
+
+    /// Removes it with all that has come. What else lies in the directory belongs to a batch that was made before.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub fn remove(self) -> io::Result<()> {
+        for name in [DATA, NOTE] {
+            directory::absent_is_fine(fs::remove_file(self.directory.join(name)))?;
+        }
+        match fs::remove_dir(&self.directory) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+            removed => directory::absent_is_fine(removed),
+        }
+    }
+
+    /// Compares what has come with the digest that was announced.
+    pub(super) fn check(&mut self, expected: Option<&Digest>) -> Result<Whole, DepositError> {
+        let disk = |error| DepositError::Disk { what: "read the upload", error };
+        let mut start = Vec::new();
+        self.file.seek(SeekFrom::Start(0)).map_err(disk)?;
+        (&self.file).take(START).read_to_end(&mut start).map_err(disk)?;
+        if let Some(expected) = expected {
+            self.file.seek(SeekFrom::Start(0)).map_err(disk)?;
+            let (mut hashers, mut piece) = (Hashers::new(Some(expected.algorithm())), vec![0; PIECE]);
+            loop {
+                match self.file.read(&mut piece) {
+                    Ok(0) => break,
+                    Ok(bytes) => hashers.update(&piece[..bytes]),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(disk(error)),
+                }
+            }
+            let digests = hashers.finish();
+            if let Some(found) = digests.get(expected.algorithm()).filter(|found| *found != expected) {
+                return Err(DepositError::Digest { expected: expected.clone(), found: found.clone() });
+            }
+        }
+        Ok(Whole { start, size: self.offset })
+    }
+
+    /// Gives what has come its name, durably. [`Self::remove`] follows when the batch exists.
+    pub(super) fn keep(&self, file_name: &str) -> io::Result<()> {
+        self.file.sync_all()?;
+        let path = self.directory.join(file_name);
+        fs::rename(self.directory.join(DATA), &path)?;
+        directory::sync_folder_of(&path)?;
+        directory::sync_folder_of(&self.directory)
+    }
+}
+
+/// The directories of uploads to which nothing was added for so long, by the ids of their batches.
+///
+/// # Errors
+/// When the working storage cannot be read.
+pub fn abandoned(storage: &WorkingStorage, for_longer_than: Duration) -> io::Result<Vec<String>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(storage.root())? {
+        let entry = entry?;
+        let Ok(id) = entry.file_name().into_string() else { continue };
+        let is_of_batch = id.strip_prefix("bid-").is_some_and(|uuid| uuid.parse::<Uuid>().is_ok());
+        if is_of_batch && is_older(&entry.path().join(DATA), for_longer_than) {
+            found.push(id);
+        }
+    }
+    Ok(found)
+}
+
+fn is_older(path: &Path, than: Duration) -> bool {
+    let modified = fs::metadata(path).and_then(|facts| facts.modified());
+    modified.is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age > than))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_upload_that_is_broken_off_goes_on_where_it_was_and_is_abandoned_in_the_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let storage = WorkingStorage::open(directory.path()).unwrap();
+        let batch = Uuid::from_u128(7);
+        assert!(Upload::find(&storage, batch).unwrap().is_none() && Upload::look(&storage, batch).unwrap().is_none());
+        let mut upload = Upload::open(&storage, batch).unwrap();
+        upload.write(b"one ").unwrap();
+        upload.set_note(b"note").unwrap();
+        assert_eq!(Upload::open(&storage, batch).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        drop(upload);
+        assert_eq!(Upload::look(&storage, batch).unwrap(), Some((4, Some(b"note".to_vec()))));
+
+        let mut upload = Upload::find(&storage, batch).unwrap().unwrap();
+        assert_eq!((upload.offset(), upload.note().unwrap()), (4, Some(b"note".to_vec())));
+        upload.write(b"two").unwrap();
+        let wrong: Digest = Digest::from_hex(queuekeeper_store::Algorithm::Md5, &"0".repeat(32)).unwrap();
+        assert!(matches!(upload.check(Some(&wrong)), Err(DepositError::Digest { .. })));
+        let mut right = Hashers::new(Some(queuekeeper_store::Algorithm::Md5));
+        right.update(b"one two");
+        let right = right.finish().get(queuekeeper_store::Algorithm::Md5).unwrap().clone();
+        assert!(abandoned(&storage, Duration::from_hours(1)).unwrap().is_empty());
+        assert_eq!(abandoned(&storage, Duration::ZERO).unwrap(), [id_of(batch)]);
+        let whole = upload.check(Some(&right)).unwrap();
+        assert_eq!((whole.start, whole.size), (b"one two".to_vec(), 7));
+        upload.keep("a.txt").unwrap();
+        upload.remove().unwrap();
+        let left: Vec<_> =
+            fs::read_dir(storage.batch(&id_of(batch))).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["a.txt"]);
+        assert!(abandoned(&storage, Duration::ZERO).unwrap().is_empty());
+    }
+}

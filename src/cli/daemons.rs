@@ -1,0 +1,72 @@
+//! `queuekeeper daemons`: which daemons run, and on what they work.
+
+use clap::Args;
+use jiff::Timestamp;
+
+use super::client::ClientArgs;
+use super::output::{Column, Screen, Table, note, without_csv};
+use super::words::{ago, count};
+use crate::views::daemons::DaemonList;
+
+/// List the daemons of queuekeeper and what they work on
+///
+/// Daemons of other programs are known by their locks alone: they are counted by state, and not listed.
+#[derive(Clone, Debug, Args)]
+#[command(mut_arg("format", without_csv))]
+pub(super) struct DaemonsArgs {
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+impl DaemonsArgs {
+    /// Lists them.
+    ///
+    /// # Errors
+    /// When the queue cannot be read.
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let list = self.client.ask(async |link| {
+            let store = link.store(false).await?;
+            Ok(link.source(&store).daemons(Timestamp::now())?)
+        });
+        let list = list.await?;
+        self.client.output.show(&list, |screen| show(&list, screen))?;
+        if !self.client.output.is_json() && list.processes.is_empty() {
+            note("no process of queuekeeper works on this queue");
+        }
+        Ok(())
+    }
+}
+
+fn show(list: &DaemonList, screen: &mut Screen) {
+    let now = Timestamp::now();
+    let mut states = Table::new([
+        Column::new("STATE"),
+        Column::number("WORKERS"),
+        Column::number("JOBS"),
+        Column::number("LOCKED"),
+        Column::number("LAST TAKEN"),
+    ]);
+    for state in &list.states {
+        let last = ago(state.last_taken, now);
+        states.row([state.state.to_owned(), count(state.workers), count(state.jobs), count(state.locked), last]);
+    }
+    screen.table(&states);
+    for process in &list.processes {
+        screen.gap();
+        let workers: Vec<_> = process.workers.iter().map(|(daemon, workers)| format!("{daemon} {workers}")).collect();
+        screen.entry(&format!(
+            "{}, process {}, version {}, for {}: {}",
+            process.host,
+            process.pid,
+            process.version,
+            ago(Some(process.since), now),
+            workers.join(", ")
+        ));
+        for job in &process.jobs {
+            screen.entry(&format!("  {} in {}, for {}", job.job, job.state, ago(Some(job.since), now)));
+        }
+        for lock in &process.locks {
+            screen.entry(&format!("  {lock}"));
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What depositors may do, in the file of `--config.file`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_saphyr::Spanned;
+
+use super::super::source::{FileError, refuse};
+use crate::actions::deposit::Allowance;
+
+/// The keys of a depositor.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Keys {
+    profiles: Vec<String>,
+    bytes_per_day: Option<u64>,
+    deposits_per_day: Option<u64>,
+}
+
+/// Checks that exactly those who are depositors have an entry. `depositors` are the users and tokens of that role, each
+/// with its place for errors.
+pub(super) fn check(
+    path: &Path,
+    keys: BTreeMap<String, Spanned<Keys>>,
+    depositors: &BTreeMap<String, u64>,
+) -> Result<BTreeMap<String, Allowance>, FileError> {
+    let unnamed = depositors.iter().find(|(name, _)| !keys.contains_key(*name));
+    if let Some((name, line)) = unnamed {
+        let why = format!(
+            "{name} has the role depositor and no entry below depositors, such as {name}: {{profiles: [demo]}}"
+        );
+        return Err(refuse(path, *line, why));
+    }
+    let mut allowances = BTreeMap::new();
+    for (name, keys) in keys {
+        let line = keys.referenced.line();
+        let Keys { profiles, bytes_per_day, deposits_per_day } = keys.value;
+        if !depositors.contains_key(&name) {
+            return Err(refuse(path, line, format!("depositors: no user or token {name} has the role depositor")));
+        }
+        if profiles.is_empty() {
+            return Err(refuse(path, line, format!("depositors: {name}: profiles is empty")));
+        }
+        let profiles: BTreeSet<_> = profiles.into_iter().collect();
+        allowances.insert(name, Allowance { profiles: Some(profiles), bytes_per_day, deposits_per_day });
+    }
+    Ok(allowances)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ConfigFile;
+    use crate::actions::Role;
+    use crate::config::{Secret, TokenLine};
+
+    fn read(text: &str) -> Result<ConfigFile, String> {
+        let directory = tempfile::tempdir().unwrap();
+        let token = TokenLine::new("lab", Role::Depositor, None, &Secret::make()).unwrap();
+        std::fs::write(directory.path().join("tokens.yml"), token.to_string()).unwrap();
+        let path = directory.path().join("config.yml");
+        std::fs::write(&path, text).unwrap();
+        ConfigFile::read(&path).map_err(|error| error.to_string().replace(&directory.path().display().to_string(), ""))
+    }
+
+    #[test]
+    fn each_depositor_has_an_entry_and_nobody_else() {
+        let file = "tokens_file: tokens.yml\nusers: {bob: depositor}\n";
+        let both =
+            format!("{file}depositors:\n  lab: {{profiles: [a, b], bytes_per_day: 1000}}\n  bob: {{profiles: [a]}}\n");
+        let allowance = read(&both).unwrap().allowance("lab").unwrap();
+        assert_eq!((allowance.bytes_per_day, allowance.deposits_per_day), (Some(1_000), None));
+        assert_eq!(allowance.profiles.unwrap().into_iter().collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(read(&both).unwrap().allowance("alice"), None);
+        for (text, expected) in [
+            (file.to_owned(), "bob has the role depositor and no entry below depositors"),
+            (format!("{both}  eve: {{profiles: [a]}}"), "depositors: no user or token eve has the role depositor"),
+            (both.replace("[a]", "[]"), "depositors: bob: profiles is empty"),
+            (both.replace("bytes_per_day", "bytes"), "unknown field"),
+        ] {
+            let why = read(&text).unwrap_err();
+            assert!(why.contains(expected), "{why}");
+        }
+    }
+}

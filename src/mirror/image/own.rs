@@ -1,0 +1,264 @@
+//! Our own znodes that are shown with the queue: they explain what the queue's own do not say.
+//!
+//! Whatever a client leaves there is taken in a form that is bounded, or left out; nothing of it is counted.
+
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
+use jiff::Timestamp;
+
+use super::Image;
+use super::row::Row;
+use crate::mirror::clock::Offset;
+use crate::mirror::read::Found;
+use crate::mirror::summary::ByState;
+use crate::mirror::text::cut;
+use queuekeeper_queue::id::{BatchId, JobId};
+use queuekeeper_queue::path::{OwnNode, Path};
+use queuekeeper_queue::record::{DaemonNote, ExpansionNote, GrantsNote, Retry};
+use queuekeeper_queue::state::{JobState, State as _};
+
+/// How many notes of jobs are kept; as many jobs may wait for one host that is away.
+const MOST_RETRIES: usize = 50_000;
+
+/// How many znodes of each other kind are kept.
+const MOST_OTHERS: usize = 1_000;
+
+/// Our own znodes, as far as they are shown.
+#[derive(Debug, Default)]
+pub(super) struct Own {
+    retries: HashMap<JobId, Retry>,
+    expansions: BTreeMap<BatchId, ExpansionNote>,
+    daemons: BTreeMap<i64, DaemonNote>,
+    spaces: BTreeMap<Box<str>, GrantsNote>,
+}
+
+/// What was granted of all volumes together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Granted {
+    /// How many jobs have a grant.
+    pub jobs: u64,
+    /// How many bytes they were granted.
+    pub bytes: u64,
+    /// When the oldest of these grants was given, by the clock of the daemon's host.
+    pub since: Option<Timestamp>,
+}
+
+/// A process in which daemons of ours run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its session.
+    pub session: i64,
+    /// What it says of itself.
+    pub note: DaemonNote,
+    /// The jobs that it works on, each with its state and since when, as many as are named; those that it holds longest
+    /// come first.
+    pub jobs: Vec<(JobId, Option<JobState>, Timestamp)>,
+    /// How many jobs it works on.
+    pub locked: u64,
+    /// The other locks that it holds, some of them.
+    pub others: Vec<Path>,
+}
+
+impl Own {
+    /// Takes note of what a read found at a znode of ours. Gives whether something has changed.
+    pub(super) fn apply(&mut self, path: &Path, found: &Found) -> bool {
+        let data = found.node().map(|(data, _)| data);
+        match path.own_node() {
+            Some(OwnNode::Retry(job)) => {
+                let retry = data.and_then(Retry::decode).map(|retry| Retry { why: cut(&retry.why).into(), ..retry });
+                match retry {
+                    Some(retry) if self.retries.len() < MOST_RETRIES || self.retries.contains_key(&job) => {
+                        self.retries.insert(job, retry.clone()) != Some(retry)
+                    }
+                    _ => self.retries.remove(&job).is_some(),
+                }
+            }
+            Some(OwnNode::Expansion(batch)) => put(&mut self.expansions, batch, data.and_then(ExpansionNote::decode)),
+            Some(OwnNode::Daemon(session)) => put(&mut self.daemons, session, data.and_then(DaemonNote::decode)),
+            Some(OwnNode::Space(volume)) => {
+                put(&mut self.spaces, volume, data.and_then(|data| GrantsNote::decode(data).ok()))
+            }
+            None => false,
+        }
+    }
+
+    /// How far the creation of a batch's jobs is; `None` where none are being created.
+    pub(super) fn expansion(&self, batch: BatchId) -> Option<&ExpansionNote> {
+        self.expansions.get(&batch)
+    }
+
+    /// How many workers take the jobs of a state, in all processes.
+    pub(super) fn workers(&self, state: JobState) -> u64 {
+        self.daemons
+            .values()
+            .filter_map(|note| note.workers.get(state.label()))
+            .map(|workers| u64::from(*workers))
+            .sum()
+    }
+
+    /// Whether a job is the last one of a batch whose jobs are being created.
+    pub(super) fn is_last_of_expansion(&self, job: JobId, batch: Option<BatchId>) -> bool {
+        batch.and_then(|batch| self.expansions.get(&batch)).is_some_and(|expansion| expansion.last == Some(job))
+    }
+
+    /// What was granted of all volumes; `None` where no process grants anything.
+    pub(super) fn granted(&self) -> Option<Granted> {
+        if self.spaces.is_empty() {
+            return None;
+        }
+        let grants = self.spaces.values().flat_map(|note| note.grants.values());
+        let mut granted = Granted::default();
+        for grant in grants {
+            granted.jobs += 1;
+            granted.bytes = granted.bytes.saturating_add(grant.bytes);
+            let since = Timestamp::from_millisecond(grant.since).ok();
+            granted.since = [granted.since, since].into_iter().flatten().min();
+        }
+        Some(granted)
+    }
+
+    /// Whether any job waits for another attempt.
+    pub(super) fn has_retries(&self) -> bool {
+        !self.retries.is_empty()
+    }
+}
+
+impl Image {
+    /// What a process says of itself whose session this is.
+    pub(in crate::mirror) fn process_note(&self, session: i64) -> Option<&DaemonNote> {
+        self.own.daemons.get(&session)
+    }
+
+    /// The processes in which daemons of ours run, by host and process number, each with at most `named` of its jobs.
+    pub(in crate::mirror) fn processes(&self, named: usize, offset: Offset) -> Vec<Process> {
+        let process = |(session, note): (&i64, &DaemonNote)| {
+            let rows = self.jobs.beside.sessions.of(*session).map(|row| self.jobs.at(row));
+            let mut jobs: Vec<_> =
+                rows.filter_map(|row| Some((row.lock.as_deref()?.created_ms, row.id(), row.standing.state))).collect();
+            jobs.sort_unstable_by_key(|(at, job, _)| (*at, *job));
+            let (others, _) = self.held_by(*session, jobs.len() + named);
+            Process {
+                session: *session,
+                note: note.clone(),
+                locked: jobs.len() as u64,
+                jobs: jobs.into_iter().take(named).map(|(at, job, state)| (job, state, offset.to_own(at))).collect(),
+                others: others.into_iter().filter(|path| !matches!(path, Path::JobNode(..))).take(named).collect(),
+            }
+        };
+        let mut processes: Vec<_> = self.own.daemons.iter().map(process).collect();
+        processes.sort_by(|a, b| (&a.note.host, a.note.pid, a.session).cmp(&(&b.note.host, b.note.pid, b.session)));
+        processes
+    }
+
+    /// How many workers take the jobs of each state, in all processes.
+    pub(super) fn workers(&self) -> ByState<JobState, u64> {
+        let mut workers = ByState::default();
+        for (state, count) in workers.iter_mut() {
+            *count = state.map_or(0, |state| self.own.workers(state));
+        }
+        workers
+    }
+
+    /// The znodes of ours of which another image has something else.
+    pub(in crate::mirror) fn differing_own(&self, other: &Self) -> Vec<Path> {
+        let (own, others) = (&self.own, &other.own);
+        let mut paths = Vec::new();
+        let jobs = own.retries.keys().chain(others.retries.keys());
+        paths.extend(jobs.filter(|job| own.retries.get(*job) != others.retries.get(*job)).copied().map(Path::retry));
+        let batches = own.expansions.keys().chain(others.expansions.keys());
+        let batches = batches.filter(|batch| own.expansions.get(batch) != others.expansions.get(batch));
+        paths.extend(batches.copied().map(Path::expansion));
+        let sessions = own.daemons.keys().chain(others.daemons.keys());
+        let sessions = sessions.filter(|session| own.daemons.get(session) != others.daemons.get(session));
+        paths.extend(sessions.copied().map(Path::daemon));
+        let volumes = own.spaces.keys().chain(others.spaces.keys());
+        let volumes = volumes.filter(|volume| own.spaces.get(*volume) != others.spaces.get(*volume));
+        paths.extend(volumes.filter_map(|volume| Path::space(volume)));
+        paths
+    }
+
+    /// Why a job waits for another attempt. A note counts only while the job's status has the version that it had when
+    /// the note was written.
+    pub(super) fn retry(&self, row: Row<'_>) -> Option<&Retry> {
+        self.own.retries.get(&row.id()).filter(|retry| row.status_version() == retry.version)
+    }
+}
+
+fn put<K: Ord, V: PartialEq + Clone>(map: &mut BTreeMap<K, V>, key: K, value: Option<V>) -> bool {
+    match value {
+        Some(value) if map.len() < MOST_OTHERS || map.contains_key(&key) => {
+            map.insert(key, value.clone()).as_ref() != Some(&value)
+        }
+        _ => map.remove(&key).is_some(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zookeeper_client::Stat;
+
+    use super::*;
+    use crate::mirror::image::Change;
+    use crate::mirror::image::tests::{empty, new_stat};
+    use queuekeeper_queue::path::JobNode;
+
+    fn node(data: impl Into<Vec<u8>>, version: i32) -> Found {
+        Found::Node { data: data.into(), stat: Stat { version, ..new_stat(1) } }
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn a_note_counts_for_the_job_as_it_was_then_and_garbage_for_nothing() {
+        let (mut image, job) = (empty(), JobId::new(1));
+        image.apply(Path::Job(job), &node("", 0));
+        let status = |version| node(r#"{"status":"Downloading","retry_count":0}"#, version);
+        image.apply(Path::JobNode(job, JobNode::Status), &status(3));
+        let retry =
+            Retry { version: 3, since: at(1), attempts: 2, not_before: at(60), why: "503 from host".to_owned() };
+        let of = |image: &Image| image.retry(image.jobs.get(job).unwrap()).map(|retry| retry.why.clone());
+        assert_eq!(image.apply(Path::retry(job), &node(retry.encode(), 0)), Change::Quiet);
+        assert_eq!(image.apply(Path::retry(job), &node(retry.encode(), 0)), Change::Nothing);
+        assert_eq!(of(&image).as_deref(), Some("503 from host"));
+        image.apply(Path::JobNode(job, JobNode::Status), &status(4));
+        assert_eq!(of(&image), None);
+        image.apply(Path::JobNode(job, JobNode::Status), &status(3));
+        assert_eq!(image.apply(Path::retry(job), &node("{}", 1)), Change::Quiet);
+        assert_eq!(of(&image), None);
+
+        let batch = BatchId::new(7);
+        let note = ExpansionNote { next: 900, digest: String::new(), last: Some(job) };
+        image.apply(Path::expansion(batch), &node(note.encode(), 0));
+        assert!(image.own.is_last_of_expansion(job, Some(batch)) && !image.own.is_last_of_expansion(job, None));
+        let differing = image.differing_own(&empty());
+        assert_eq!(differing, [Path::expansion(batch)]);
+        image.apply(Path::expansion(batch), &Found::Nothing);
+        assert!(image.differing_own(&empty()).is_empty());
+
+        for session in [1, 2] {
+            let note = DaemonNote {
+                host: format!("host{session}"),
+                pid: 7,
+                version: String::new(),
+                since: at(1),
+                volume: String::new(),
+                workers: BTreeMap::from([("downloading".to_owned(), 4), ("odd".to_owned(), 9)]),
+            };
+            image.apply(Path::daemon(session), &node(note.encode(), 0));
+        }
+        image.apply(Path::own("/queuekeeper/daemons/none").unwrap(), &node("{}", 0));
+        assert_eq!(*image.workers().get(Some(JobState::Downloading)), 8);
+        assert_eq!(*image.workers().get(Some(JobState::Storing)), 0);
+        let processes = image.processes(5, Offset::default());
+        assert_eq!(processes.iter().map(|process| process.session).collect::<Vec<_>>(), [1, 2]);
+
+        assert_eq!(image.own.granted(), None);
+        let grants = br#"{"grants":{"jid0000000001":{"bytes":10,"since":2000},"x":{"bytes":18446744073709551615,"since":1000}}}"#;
+        image.apply(Path::space("volume").unwrap(), &node(*grants, 0));
+        let expected = Granted { jobs: 2, bytes: u64::MAX, since: Some(at(1)) };
+        assert_eq!(image.own.granted(), Some(expected));
+    }
+}

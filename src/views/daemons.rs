@@ -1,0 +1,141 @@
+//! Daemons: which processes of ours run, what they work on, and which states have none.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::error::ViewError;
+use super::{Session, Source};
+use crate::mirror::{Process, StateSituation, state_label};
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::state::{JobState, State as _};
+
+/// How many of its jobs, and of its other locks, are named of each process.
+const NAMED: usize = 20;
+
+impl Source<'_> {
+    /// The daemons, by process and by state.
+    ///
+    /// # Errors
+    /// Before the first walk.
+    pub(crate) fn daemons(&self, now: Timestamp) -> Result<DaemonList, ViewError> {
+        let processes = self.store.processes(NAMED).ok_or(ViewError::NoMirror)?;
+        let (volume, worked_on) =
+            (self.space_left(), JobState::ALL.iter().copied().filter(|state| state.is_worked_on()));
+        let states = worked_on.filter_map(|state| self.store.state_situation(state, volume, now));
+        Ok(DaemonList {
+            states: states.map(|state| ServedState::from(&state)).collect(),
+            processes: processes.into_iter().map(|process| ProcessItem::new(process, |id| self.address(id))).collect(),
+        })
+    }
+}
+
+/// The daemons that work on the queue. Those of other programs are known by their locks alone.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct DaemonList {
+    /// The states in which daemons work on jobs, in order.
+    pub(crate) states: Vec<ServedState>,
+    /// The processes of queuekeeper that have daemons, by host.
+    pub(crate) processes: Vec<ProcessItem>,
+}
+
+/// A state, and who takes its jobs.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct ServedState {
+    /// The state.
+    #[schema(example = "downloading")]
+    pub(crate) state: &'static str,
+    /// Workers that take its jobs, in all processes of queuekeeper.
+    pub(crate) workers: u64,
+    /// Jobs in it.
+    pub(crate) jobs: u64,
+    /// Of these, those that a daemon of any program is working on.
+    pub(crate) locked: u64,
+    /// When a daemon of any program last took a job of it; null if that was not observed.
+    pub(crate) last_taken: Option<Timestamp>,
+    /// Since when jobs have been waiting in it that no daemon takes; null if that is not so.
+    pub(crate) without_daemon_since: Option<Timestamp>,
+}
+
+/// A process of queuekeeper that has daemons.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct ProcessItem {
+    /// Its session, in the notation of ZooKeeper's log.
+    #[schema(value_type = Option<String>, example = "0x100005a3c2e0001")]
+    pub(crate) session: Option<Session>,
+    /// From where it is connected, as far as that is known, and the process.
+    pub(crate) address: Option<String>,
+    /// The name of its host.
+    #[schema(example = "worker1")]
+    pub(crate) host: String,
+    /// Its process number.
+    pub(crate) pid: u32,
+    /// The version of the program.
+    #[schema(example = "0.1.0")]
+    pub(crate) version: String,
+    /// Since when it has been working with this session.
+    pub(crate) since: Timestamp,
+    /// The UUID of its working storage.
+    pub(crate) volume: String,
+    /// How many workers each of its daemons has.
+    pub(crate) workers: BTreeMap<String, u32>,
+    /// How many jobs it is working on.
+    pub(crate) locked: u64,
+    /// The jobs that it is working on, those it holds longest first, at most twenty.
+    pub(crate) jobs: Vec<JobAtWork>,
+    /// The other locks that it holds, at most twenty.
+    pub(crate) locks: Vec<String>,
+}
+
+/// A job that a process is working on.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct JobAtWork {
+    /// The job.
+    #[schema(example = "jid0000000042")]
+    pub(crate) job: String,
+    /// Its state; `other` for an unknown one.
+    #[schema(example = "downloading")]
+    pub(crate) state: &'static str,
+    /// Since when it has been locked.
+    pub(crate) since: Timestamp,
+}
+
+impl From<&StateSituation> for ServedState {
+    fn from(state: &StateSituation) -> Self {
+        let without = state.faults.iter().find(|found| found.fault == Fault::NoDaemon);
+        Self {
+            state: state.state.label(),
+            workers: state.workers,
+            jobs: state.jobs,
+            locked: state.locked,
+            last_taken: state.taken.max(state.flow.last_left),
+            without_daemon_since: without.map(|found| found.since),
+        }
+    }
+}
+
+impl ProcessItem {
+    fn new(process: Process, address: impl Fn(i64) -> Option<String>) -> Self {
+        let Process { session, note, jobs, locked, others } = process;
+        let at_work = |(job, state, since): (_, _, _)| JobAtWork {
+            job: queuekeeper_queue::id::JobId::to_string(&job),
+            state: state_label(state),
+            since,
+        };
+        Self {
+            session: Session::of(session),
+            address: address(session),
+            host: note.host,
+            pid: note.pid,
+            version: note.version,
+            since: note.since,
+            volume: note.volume,
+            workers: note.workers,
+            locked,
+            jobs: jobs.into_iter().map(at_work).collect(),
+            locks: others.iter().map(ToString::to_string).collect(),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Deposits: made at once from a URL, or uploaded in as many parts as it takes.
+
+use axum::body::Body as RequestBody;
+use axum::extract::{Path, State as FromState};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::Answer;
+use super::actions::key;
+use crate::actions::Source;
+use crate::actions::deposit::{DepositRequest, Taken};
+use crate::views::deposits::{DepositList, DepositView};
+use crate::web::deposits::{deposit_id, no_deposit};
+use crate::web::http::identity::Identity;
+use crate::web::http::json::Json;
+use crate::web::http::params::{Body, Params};
+use crate::web::http::problem::Problem;
+use crate::web::state::State;
+
+/// The header with the offset of what is uploaded, and in responses of what has come.
+const OFFSET: &str = "upload-offset";
+
+/// How many deposits are listed.
+const LISTED: u32 = 100;
+
+/// How a deposit is made.
+#[derive(Clone, Copy, Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default)]
+pub(super) struct DepositQuery {
+    /// Only check whether it would be taken.
+    dry_run: bool,
+}
+
+/// `POST /api/v1/deposits`: makes a deposit, or begins its upload.
+///
+/// With `url`, the deposit is made at once, and the daemons fetch the content. Without it, the response has the id to
+/// which the content is uploaded with `PATCH`, in one or more parts. With the header `Idempotency-Key`, the same deposit
+/// sent twice is one, and its upload goes on where it was.
+#[utoipa::path(
+    post, path = "/deposits",
+    params(
+        DepositQuery,
+        ("Idempotency-Key" = Option<String>, Header, description = "Any text of up to 200 characters, the same for each time that the same deposit is sent"),
+    ),
+    request_body = DepositRequest,
+    responses(
+        (status = 200, body = DepositView, description = "It would be taken (dry run)"),
+        (status = 201, body = DepositView, description = "The deposit was made"),
+        (status = 202, body = DepositView, description = "The content is to be uploaded, from `offset` on"),
+        (status = 400, description = "The request is not valid"),
+        (status = 404, description = "This server takes no deposits"),
+        (status = 409, description = "Another request is uploading the same deposit"),
+        (status = 429, description = "It is more than the caller may deposit in 24 hours"),
+        (status = 507, description = "There is no room on the working storage"),
+    ),
+)]
+pub(super) async fn make(
+    FromState(state): FromState<State>,
+    identity: Identity,
+    headers: HeaderMap,
+    Params(query): Params<DepositQuery>,
+    Body(request): Body<DepositRequest>,
+) -> Result<Response, Problem> {
+    let (intake, actor, allowance) = state.depositor(&identity, Source::Api)?;
+    let taken = intake.begin(request.clone(), &actor, &allowance, key(&headers)?, query.dry_run).await?;
+    answer(&state, &identity, taken, &request).await
+}
+
+/// `PATCH /api/v1/deposits/{id}`: uploads the content of a deposit, or a part of it.
+///
+/// The header `Upload-Offset` says where the part begins; it must be how much has come. Once as much has come as the
+/// `size` of the deposit, or, without one, once the request ends, the deposit is made. What has come of a request that
+/// was broken off is kept for a day.
+#[utoipa::path(
+    patch, path = "/deposits/{id}",
+    params(
+        ("id" = String, Path, description = "The id of the deposit", example = "bid-9c1a0b5e-0000-4000-8000-000000000001"),
+        ("Upload-Offset" = u64, Header, description = "How many bytes have come"),
+    ),
+    request_body(content_type = "application/octet-stream", description = "The content from that offset on"),
+    responses(
+        (status = 201, body = DepositView, description = "All of it has come, and the deposit was made"),
+        (status = 202, body = DepositView, description = "The rest is still to be uploaded"),
+        (status = 400, description = "The request is not valid, more came than was announced, or the digest differs"),
+        (status = 404, description = "There is no such upload of the caller"),
+        (status = 409, description = "Another offset is expected, or another request is uploading"),
+        (status = 429, description = "It is more than the caller may deposit in 24 hours"),
+        (status = 507, description = "There is no room on the working storage"),
+    ),
+)]
+pub(super) async fn upload(
+    FromState(state): FromState<State>,
+    identity: Identity,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: RequestBody,
+) -> Result<Response, Problem> {
+    let (intake, actor, allowance) = state.depositor(&identity, Source::Api)?;
+    let uuid = deposit_id(&id)?;
+    let offset = headers.get(OFFSET).and_then(|offset| offset.to_str().ok()?.parse().ok());
+    let offset = offset.ok_or_else(|| Problem::bad("The header Upload-Offset must say how many bytes have come."))?;
+    let Some((_, request)) = intake.uploading(uuid, &actor).await? else { return Err(no_deposit(&id)) };
+    let taken = intake.append(uuid, offset, body.into_data_stream(), &actor, &allowance).await?;
+    answer(&state, &identity, taken, &request).await
+}
+
+async fn answer(
+    state: &State,
+    identity: &Identity,
+    taken: Taken,
+    request: &DepositRequest,
+) -> Result<Response, Problem> {
+    let (status, view) = match taken {
+        Taken::WouldBeTaken => (
+            StatusCode::OK,
+            DepositView {
+                state: "accepted".to_owned(),
+                profile: request.profile.clone(),
+                filename: request.filename.clone(),
+                depositor: identity.name.clone(),
+                size_bytes: request.size,
+                ..DepositView::default()
+            },
+        ),
+        Taken::Uploading(upload) => (StatusCode::ACCEPTED, DepositView::uploading(&upload, request, &identity.name)),
+        Taken::Made(receipt) => {
+            let mut view = state.find_deposit(&receipt.id, identity, Source::Api).await?;
+            // The mirror may not have seen it yet.
+            view.batch = Some(receipt.batch.to_string());
+            if view.state == "removed" {
+                "pending".clone_into(&mut view.state);
+                view.filename.clone_from(&request.filename);
+            }
+            (StatusCode::CREATED, view)
+        }
+    };
+    let mut response = (status, Json(&view)).into_response();
+    if let Some(offset) = view.offset {
+        response.headers_mut().insert(OFFSET, HeaderValue::from(offset));
+    }
+    Ok(response)
+}
+
+/// `GET /api/v1/deposits`: the deposits of the caller, the newest first.
+#[utoipa::path(
+    get, path = "/deposits",
+    responses((status = 200, body = DepositList), (status = 404, description = "This server takes no deposits")),
+)]
+pub(super) async fn deposits(FromState(state): FromState<State>, identity: Identity) -> Answer<DepositList> {
+    let (intake, actor, _) = state.depositor(&identity, Source::Api)?;
+    let (found, source) = (intake.deposits(&actor, LISTED).await?, state.source());
+    Ok(Json(DepositList { items: found.iter().map(|deposit| source.deposit(deposit)).collect() }))
+}
+
+/// `GET /api/v1/deposits/{id}`: what has become of a deposit.
+#[utoipa::path(
+    get, path = "/deposits/{id}",
+    params(("id" = String, Path, description = "The id of the deposit", example = "bid-9c1a0b5e-0000-4000-8000-000000000001")),
+    responses(
+        (status = 200, body = DepositView),
+        (status = 404, description = "There is no such deposit of the caller"),
+    ),
+)]
+pub(super) async fn deposit(
+    FromState(state): FromState<State>,
+    identity: Identity,
+    Path(id): Path<String>,
+) -> Answer<DepositView> {
+    Ok(Json(state.find_deposit(&id, &identity, Source::Api).await?))
+}
+
+/// `DELETE /api/v1/deposits/{id}`: gives up an upload that is not complete.
+#[utoipa::path(
+    delete, path = "/deposits/{id}",
+    params(("id" = String, Path, description = "The id of the deposit", example = "bid-9c1a0b5e-0000-4000-8000-000000000001")),
+    responses(
+        (status = 204, description = "What had come is removed"),
+        (status = 404, description = "There is no such upload of the caller"),
+        (status = 409, description = "The deposit was made already, or a request is uploading it"),
+    ),
+)]
+pub(super) async fn give_up(
+    FromState(state): FromState<State>,
+    identity: Identity,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    let (intake, actor, _) = state.depositor(&identity, Source::Api)?;
+    let uuid = deposit_id(&id)?;
+    if intake.give_up(uuid, &actor).await? {
+        return Ok(StatusCode::NO_CONTENT);
+    }
+    match intake.deposit(uuid, &actor).await? {
+        Some(_) => {
+            Err(Problem::new(StatusCode::CONFLICT, "The deposit was made already; only an upload can be given up."))
+        }
+        None => Err(no_deposit(&id)),
+    }
+}

@@ -1,0 +1,139 @@
+//! Which daemons run, on which host, and what they work on.
+
+use askama::Template;
+use jiff::Timestamp;
+
+use super::frame::{Frame, Section};
+use super::listing::with;
+use crate::views::ViewError;
+use crate::views::daemons::{DaemonList, ProcessItem, ServedState};
+use crate::views::show::{Count, Moment, counted};
+use crate::web::http::problem::Problem;
+use crate::web::state::State;
+use queuekeeper_queue::state::{JobState, State as _};
+
+/// The daemons, ready to be rendered.
+#[derive(Debug, Template)]
+#[template(path = "daemons.html")]
+pub(super) struct DaemonsPage {
+    frame: Frame,
+    /// `None` before the first walk.
+    list: Option<List>,
+}
+
+#[derive(Debug)]
+struct List {
+    states: Vec<Served>,
+    processes: Vec<Process>,
+}
+
+/// A state, and who takes its jobs.
+#[derive(Debug)]
+struct Served {
+    name: &'static str,
+    href: String,
+    workers: String,
+    jobs: String,
+    locked: String,
+    last_taken: Option<Moment>,
+    without: Option<Moment>,
+}
+
+/// A process with daemons.
+#[derive(Debug)]
+struct Process {
+    host: String,
+    pid: u32,
+    version: String,
+    since: Moment,
+    session: String,
+    session_href: String,
+    volume: String,
+    /// Each daemon, and how many workers it has.
+    workers: Vec<(String, String)>,
+    /// How many jobs it works on, in words.
+    locked: String,
+    jobs: Vec<Job>,
+    locks: Vec<String>,
+    /// How many more jobs there are; empty for none.
+    more: String,
+}
+
+#[derive(Debug)]
+struct Job {
+    id: String,
+    href: String,
+    state: &'static str,
+    since: Moment,
+}
+
+impl DaemonsPage {
+    pub(super) fn new(state: &State, now: Timestamp) -> Result<Self, Problem> {
+        let frame = Frame::new(&state.view(now), "./".to_owned(), Section::Daemons);
+        let list = match state.source().daemons(now) {
+            Ok(list) => Some(List::new(&list, &frame.root, now)),
+            Err(ViewError::NoMirror) => None,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Self { frame, list })
+    }
+}
+
+impl List {
+    fn new(list: &DaemonList, root: &str, now: Timestamp) -> Self {
+        Self {
+            states: list.states.iter().map(|state| Served::new(state, root, now)).collect(),
+            processes: list.processes.iter().map(|process| Process::new(process, root, now)).collect(),
+        }
+    }
+}
+
+/// The name of a state by its label, as pages write it.
+fn state_name(label: &'static str) -> &'static str {
+    JobState::ALL.iter().find(|state| state.label() == label).map_or(label, |state| state.name())
+}
+
+impl Served {
+    fn new(state: &ServedState, root: &str, now: Timestamp) -> Self {
+        Self {
+            name: state_name(state.state),
+            href: with(&format!("{root}jobs"), "state", state.state),
+            workers: Count(state.workers).to_string(),
+            jobs: Count(state.jobs).to_string(),
+            locked: Count(state.locked).to_string(),
+            last_taken: state.last_taken.map(|at| Moment::new(at, now)),
+            without: state.without_daemon_since.map(|at| Moment::new(at, now)),
+        }
+    }
+}
+
+impl Process {
+    fn new(process: &ProcessItem, root: &str, now: Timestamp) -> Self {
+        let session = process.session.map(|session| session.to_string()).unwrap_or_default();
+        let more = process.locked.saturating_sub(process.jobs.len() as u64);
+        let job = |job: &crate::views::daemons::JobAtWork| Job {
+            href: format!("{root}jobs/{}", job.job),
+            id: job.job.clone(),
+            state: state_name(job.state),
+            since: Moment::new(job.since, now),
+        };
+        Self {
+            host: process.host.clone(),
+            pid: process.pid,
+            version: process.version.clone(),
+            since: Moment::new(process.since, now),
+            session_href: with(&format!("{root}locks"), "session", &session),
+            session,
+            volume: process.volume.clone(),
+            workers: process
+                .workers
+                .iter()
+                .map(|(daemon, workers)| (daemon.clone(), Count((*workers).into()).to_string()))
+                .collect(),
+            locked: counted(process.locked, "job", "jobs"),
+            jobs: process.jobs.iter().map(job).collect(),
+            locks: process.locks.clone(),
+            more: if more > 0 { Count(more).to_string() } else { String::new() },
+        }
+    }
+}

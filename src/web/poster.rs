@@ -1,0 +1,192 @@
+//! Deposits by programs that deposit to Merritt: the same forms, the same answers.
+
+use axum::extract::{Multipart, State as FromState};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, post};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde_json::json;
+
+use super::deposits::SentForm;
+use super::http::identity::Identity;
+use super::http::problem::{HasMessage, Problem};
+use super::state::State;
+use crate::actions::Source;
+use crate::actions::deposit::DepositRequest;
+
+/// The namespace of the answers.
+const NAMESPACE: &str = "http://uc3.cdlib.org/ontology/mrt/ingest/batch";
+
+/// Every route, by what it does.
+pub(super) fn routes() -> impl Iterator<Item = (&'static str, MethodRouter<State>)> {
+    [("/poster/submit", post(submit)), ("/poster/add", post(submit)), ("/poster/update", post(update))].into_iter()
+}
+
+/// `POST /poster/submit` and `POST /poster/add`: a deposit, as it says itself whether it is an update.
+async fn submit(state: FromState<State>, who: Identity, headers: HeaderMap, form: Multipart) -> Response {
+    answer(&state, &who, &headers, form, false).await
+}
+
+/// `POST /poster/update`: a deposit that keeps the object's other files.
+async fn update(state: FromState<State>, who: Identity, headers: HeaderMap, form: Multipart) -> Response {
+    answer(&state, &who, &headers, form, true).await
+}
+
+async fn answer(state: &State, who: &Identity, headers: &HeaderMap, form: Multipart, is_update: bool) -> Response {
+    let accepts_xml = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    let mut form_of_answer = if accepts_xml.is_some_and(|accept| accept.contains("xml")) { "xml" } else { "json" };
+    let taken = take(state, who, form, is_update, &mut form_of_answer).await;
+    let (status, state) = match &taken {
+        Ok(id) => (StatusCode::OK, BatchState { id, status: "QUEUED", message: "", agent: &who.name }),
+        Err(problem) => {
+            (problem.status(), BatchState { id: "", status: "FAILED", message: &problem.detail, agent: &who.name })
+        }
+    };
+    let (media, body) = if form_of_answer == "xml" {
+        ("application/xml; charset=utf-8", state.xml())
+    } else {
+        ("application/json", state.json())
+    };
+    let mut response = (status, [(header::CONTENT_TYPE, media)], body).into_response();
+    response.extensions_mut().insert(HasMessage);
+    if let Err(problem) = taken {
+        problem.headers.into_iter().for_each(|(name, value)| {
+            response.headers_mut().append(name, value);
+        });
+    }
+    response
+}
+
+async fn take(
+    state: &State,
+    who: &Identity,
+    form: Multipart,
+    is_update: bool,
+    form_of_answer: &mut &str,
+) -> Result<String, Problem> {
+    let (intake, actor, allowance) = state.depositor(who, Source::Api)?;
+    let of = (intake, &actor, &allowance);
+    let sent = state.take_form(form, None, of).await?;
+    match sent.text("responseForm") {
+        "xml" => *form_of_answer = "xml",
+        "json" => *form_of_answer = "json",
+        _ => {}
+    }
+    let request = request_of(&sent, is_update);
+    Ok(state.deposit_form(sent, request, None, of).await?.id)
+}
+
+fn request_of(sent: &SentForm, is_update: bool) -> DepositRequest {
+    let digest = (sent.some("digestType"), sent.some("digestValue"));
+    let named = sent.file.as_ref().map(|(name, _)| name.rsplit(['/', '\\']).next().unwrap_or_default().to_owned());
+    // A depositor's client may also send the manifest's URL in the place of the file.
+    let url = sent.some("url").or_else(|| sent.some("file")).filter(|_| sent.file.is_none());
+    // The submitter is a note of the depositor, and no identity.
+    let note = [sent.some("note"), sent.some("submitter").map(|name| format!("submitted by {name}"))];
+    let note: Vec<_> = note.into_iter().flatten().collect();
+    DepositRequest {
+        profile: sent.text("profile").to_owned(),
+        filename: sent.some("filename").or(named).unwrap_or_default(),
+        kind: sent.some("type"),
+        url,
+        size: None,
+        digest: digest
+            .0
+            .zip(digest.1)
+            .map(|(algorithm, value)| format!("{}:{value}", algorithm.to_ascii_lowercase().replace('-', ""))),
+        title: sent.some("title"),
+        creator: sent.some("creator"),
+        date: sent.some("date"),
+        note: Some(note.join("; ")).filter(|note| !note.is_empty()),
+        ark: sent.some("primaryIdentifier"),
+        local_ids: sent
+            .text("localIdentifier")
+            .split(';')
+            .map(|id| id.trim().to_owned())
+            .filter(|id| !id.is_empty())
+            .collect(),
+        notification: sent.some("notification"),
+        update: is_update || sent.text("update").eq_ignore_ascii_case("true"),
+    }
+}
+
+/// What is answered.
+struct BatchState<'a> {
+    id: &'a str,
+    status: &'a str,
+    message: &'a str,
+    agent: &'a str,
+}
+
+impl BatchState<'_> {
+    /// The values by their names, in the order of the answer.
+    fn values(&self) -> [(&'static str, String); 6] {
+        let now = Timestamp::now().to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string();
+        [
+            ("batchID", self.id.to_owned()),
+            ("jobStates", String::new()),
+            ("batchStatus", self.status.to_owned()),
+            ("batchStatusMessage", self.message.to_owned()),
+            ("userAgent", self.agent.to_owned()),
+            ("submissionDate", now),
+        ]
+    }
+
+    fn json(&self) -> String {
+        let mut state = serde_json::Map::from_iter([("xmlns:bat".to_owned(), json!(NAMESPACE))]);
+        for (name, value) in self.values() {
+            if name != "batchStatusMessage" || !value.is_empty() {
+                state.insert(format!("bat:{name}"), value.into());
+            }
+        }
+        json!({ "bat:batchState": state }).to_string()
+    }
+
+    fn xml(&self) -> String {
+        let mut text =
+            format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<bat:batchState xmlns:bat=\"{NAMESPACE}\">");
+        for (name, value) in self.values() {
+            if name != "batchStatusMessage" || !value.is_empty() {
+                text.push_str(&format!("<bat:{name}>{}</bat:{name}>", escaped(&value)));
+            }
+        }
+        text.push_str("</bat:batchState>\n");
+        text
+    }
+}
+
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            '"' => escaped.push_str("&quot;"),
+            // XML has no way to write these.
+            other if other.is_control() => escaped.push(' '),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_whole_in_both_forms_whatever_it_says() {
+        let state = BatchState { id: "bid-1", status: "FAILED", message: "a <b> & \"c\"\u{1}", agent: "lab" };
+        let xml = state.xml();
+        assert!(
+            xml.contains("<bat:batchStatusMessage>a &lt;b&gt; &amp; &quot;c&quot; </bat:batchStatusMessage>"),
+            "{xml}"
+        );
+        let json: serde_json::Value = serde_json::from_str(&state.json()).unwrap();
+        assert_eq!(json["bat:batchState"]["bat:batchStatusMessage"], "a <b> & \"c\"\u{1}");
+        let queued = BatchState { status: "QUEUED", message: "", ..state };
+        assert!(!queued.json().contains("Message") && !queued.xml().contains("Message"));
+    }
+}

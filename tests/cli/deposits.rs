@@ -1,0 +1,239 @@
+//! Deposits over HTTP: by a program, by a form, and by those who may do nothing else.
+
+use std::path::Path;
+use std::time::Duration;
+
+use queuekeeper_testkit::wait::eventually;
+use reqwest::{Method, RequestBuilder, Response};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use super::program::{queuekeeper, run};
+use super::repository::Repository;
+
+const LONGEST: Duration = Duration::from_mins(1);
+
+/// A client of a server that takes deposits.
+#[derive(Clone)]
+struct Client {
+    address: String,
+    token: Option<String>,
+}
+
+impl Client {
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let request = reqwest::Client::new().request(method, format!("{}{path}", self.address));
+        match &self.token {
+            Some(token) => request.header("authorization", format!("Bearer {token}")),
+            None => request.header("sec-fetch-site", "same-origin"),
+        }
+    }
+
+    async fn begin(&self, key: Option<&str>, body: &Value) -> (u16, Value) {
+        let request = self.request(Method::POST, "/api/v1/deposits").header("content-type", "application/json");
+        let request = key.into_iter().fold(request, |request, key| request.header("idempotency-key", key));
+        answer(request.body(body.to_string()).send().await.unwrap()).await
+    }
+
+    async fn upload(&self, id: &str, offset: u64, content: impl Into<reqwest::Body>) -> (u16, Value) {
+        let request = self.request(Method::PATCH, &format!("/api/v1/deposits/{id}"));
+        let request = request.header("content-type", "application/octet-stream").header("upload-offset", offset);
+        answer(request.body(content).send().await.unwrap()).await
+    }
+
+    async fn get(&self, path: &str) -> (u16, Value) {
+        answer(self.request(Method::GET, path).send().await.unwrap()).await
+    }
+
+    /// Sends a form with these fields and, where there is one, a file before them.
+    async fn form(&self, path: &str, file: Option<(&str, &str)>, fields: &[(&str, &str)]) -> Response {
+        let mut body = String::new();
+        if let Some((name, content)) = file {
+            let head = format!("Content-Disposition: form-data; name=\"file\"; filename=\"{name}\"");
+            body += &format!("--edge\r\n{head}\r\nContent-Type: text/plain\r\n\r\n{content}\r\n");
+        }
+        for (name, value) in fields {
+            body += &format!("--edge\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n");
+        }
+        body += "--edge--\r\n";
+        let request = self.request(Method::POST, path).header("content-type", "multipart/form-data; boundary=edge");
+        request.body(body).send().await.unwrap()
+    }
+
+    /// The deposit once its batch is reported.
+    async fn reported(&self, id: &str) -> Value {
+        let path = format!("/api/v1/deposits/{id}");
+        eventually(LONGEST, "its batch is reported", async || !self.get(&path).await.1["outcome"].is_null()).await;
+        self.get(&path).await.1
+    }
+}
+
+async fn answer(response: Response) -> (u16, Value) {
+    let (status, text) = (response.status().as_u16(), response.text().await.unwrap());
+    (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+}
+
+fn batches(working: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(working).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    entries.filter(|name| name.starts_with("bid-")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deposit_comes_in_parts_by_a_form_or_by_url_and_each_depositor_sees_their_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let repository = Repository::start(&data);
+    let client = Client { address: repository.address.clone(), token: None };
+    let working = data.join("working");
+    let deposit = json!({"profile": "default", "filename": "a.txt", "size": 11, "title": "A title"});
+
+    // What is wrong is said before anything is uploaded, and a dry run leaves nothing.
+    for (change, expected) in [
+        (json!({"profile": "none"}), "there is no \"none\" for you; there is default"),
+        (json!({"filename": "../a"}), "file name"),
+        (json!({"url": "http://127.0.0.1:1/a"}), "url: "),
+        (json!({"digest": "md5:1"}), "digest: "),
+    ] {
+        let mut wrong = deposit.clone();
+        wrong.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        let (status, problem) = client.begin(None, &wrong).await;
+        assert!(status == 400 && problem["detail"].as_str().unwrap().contains(expected), "{status} {problem}");
+    }
+    let dry = client.request(Method::POST, "/api/v1/deposits?dry_run=true").header("content-type", "application/json");
+    assert_eq!(answer(dry.body(deposit.to_string()).send().await.unwrap()).await.0, 200);
+    assert_eq!(batches(&working), [""; 0]);
+
+    // In parts, one of which is broken off, and begun twice under one key.
+    let (status, begun) = client.begin(Some("one"), &deposit).await;
+    let id = begun["id"].as_str().unwrap().to_owned();
+    assert_eq!((status, &begun["offset"]), (202, &0.into()));
+    assert_eq!(client.upload(&id, 0, "hello").await.0, 202);
+    let broken = futures::stream::iter([Ok("wo"), Err(std::io::Error::other("gone"))]);
+    let request = client.request(Method::PATCH, &format!("/api/v1/deposits/{id}"));
+    let request = request.header("content-type", "application/octet-stream").header("upload-offset", "5");
+    assert!(request.body(reqwest::Body::wrap_stream(broken)).send().await.is_err());
+    let (status, again) = client.begin(Some("one"), &deposit).await;
+    assert_eq!((status, &again["id"]), (202, &begun["id"]));
+    let come = again["offset"].as_u64().unwrap();
+    assert!((5..=7).contains(&come), "{again}");
+    let (status, problem) = client.upload(&id, 1, "x").await;
+    assert!(
+        status == 409 && problem["detail"].as_str().unwrap().contains(&format!("{come} bytes have come")),
+        "{problem}"
+    );
+    let (status, made) = client.upload(&id, come, &"hello world"[usize::try_from(come).unwrap()..]).await;
+    assert_eq!((status, &made["id"]), (201, &begun["id"]), "{made}");
+    let done = client.reported(&id).await;
+    assert_eq!((&done["state"], &done["completed"], &done["size_bytes"]), (&"completed".into(), &1.into(), &11.into()));
+    assert!(done["jobs"][0]["ark"].as_str().unwrap().starts_with("ark:/99999/fk4"), "{done}");
+    // The same key again is the same deposit, which needs no upload.
+    assert_eq!(client.begin(Some("one"), &deposit).await.1["batch"], made["batch"]);
+
+    // Nothing is left of what is refused or given up.
+    let wrong =
+        json!({"profile": "default", "filename": "b", "size": 1, "digest": format!("sha256:{}", "0".repeat(64))});
+    let id = client.begin(None, &wrong).await.1["id"].as_str().unwrap().to_owned();
+    let (status, problem) = client.upload(&id, 0, "x").await;
+    assert!(status == 400 && problem["detail"].as_str().unwrap().contains("expected the sha256 digest"), "{problem}");
+    assert_eq!(client.get(&format!("/api/v1/deposits/{id}")).await.1["outcome"].as_str().unwrap()[..8], *"refused:");
+    let id = client.begin(None, &deposit).await.1["id"].as_str().unwrap().to_owned();
+    let (status, problem) = client.upload(&id, 0, "more than announced").await;
+    assert!(status == 400 && problem["detail"].as_str().unwrap().contains("more than 11 bytes came"), "{problem}");
+    let give_up = || client.request(Method::DELETE, &format!("/api/v1/deposits/{id}")).send();
+    assert_eq!(give_up().await.unwrap().status(), 204);
+    assert_eq!(give_up().await.unwrap().status(), 404);
+    eventually(LONGEST, "nothing is left", async || batches(&working).is_empty()).await;
+
+    // By a form, whose file may come first, and as programs deposit to Merritt.
+    let fields = [("profile", "default"), ("local_ids", "x; y"), ("url", "")];
+    let sent = client.form("/submit", Some(("c.txt", "content")), &fields).await;
+    assert!(sent.url().path().starts_with("/submit/bid-"), "{}", sent.url());
+    let id = sent.url().path().rsplit('/').next().unwrap().to_owned();
+    assert!(sent.text().await.unwrap().contains("Deposit c.txt"));
+    assert_eq!(client.reported(&id).await["state"], "completed");
+    let refused = client.form("/submit", Some(("c.txt", "content")), &[("profile", "<none>")]).await;
+    assert_eq!(refused.status(), 400);
+    let page = refused.text().await.unwrap();
+    assert!(
+        page.contains("there is no &#34;&#60;none&#62;&#34; for you") && page.contains("<form id=\"deposit\""),
+        "{page}"
+    );
+    let poster = [("profile", "default"), ("type", "file"), ("localIdentifier", "x"), ("responseForm", "json")];
+    let (status, queued) = answer(client.form("/poster/update", Some(("d.txt", "more")), &poster).await).await;
+    assert_eq!((status, &queued["bat:batchState"]["bat:batchStatus"]), (200, &"QUEUED".into()), "{queued}");
+    let id = queued["bat:batchState"]["bat:batchID"].as_str().unwrap().to_owned();
+    assert_eq!(client.reported(&id).await["state"], "completed");
+    let (status, failed) = answer(client.form("/poster/submit", None, &poster).await).await;
+    assert_eq!((status, &failed["bat:batchState"]["bat:batchStatus"]), (400, &"FAILED".into()), "{failed}");
+    eventually(LONGEST, "nothing is left", async || batches(&working).is_empty()).await;
+
+    depositors(directory.path(), &data, &client).await;
+}
+
+/// A server beside the daemons, for a depositor who may do little, and for an operator.
+async fn depositors(home: &Path, data: &Path, local: &Client) {
+    let at = |name: &str| home.join(name).display().to_string();
+    let mut lines = String::new();
+    let mut token = async |name: &str, role: &str| {
+        let made = run(home, &["token", name, "--role", role]).await;
+        lines += made.err.lines().last().unwrap();
+        lines += "\n";
+        made.out.trim().to_owned()
+    };
+    let (lab, other, operator) =
+        (token("lab", "depositor").await, token("other", "depositor").await, token("ops", "operator").await);
+    std::fs::write(at("tokens.yml"), lines).unwrap();
+    let catalogue = data.join("catalogue.db").display().to_string();
+    let text = format!(
+        "tokens_file: tokens.yml\ncatalogue: {{url: \"sqlite:{catalogue}\"}}\ndepositors:\n  lab: {{profiles: [default], \
+         deposits_per_day: 1, bytes_per_day: 100}}\n  other: {{profiles: [unknown]}}\n"
+    );
+    std::fs::write(at("config.yml"), text).unwrap();
+    let zookeeper = std::fs::read_to_string(data.join("zookeeper.connect")).unwrap();
+    let port = queuekeeper_zookeeper::child::free_port().unwrap();
+    let (web, config) = (format!("127.0.0.1:{port}"), at("config.yml"));
+    let [working, profiles] = ["working", "profiles"].map(|name| data.join(name).display().to_string());
+    let serve = ["serve", "--zookeeper", &zookeeper, "--web.listen-address", &web, "--config.file", &config];
+    let serve = [serve.as_slice(), &["--log.level", "error", "--audit.file", &at("audit.jsonl")]].concat();
+    let without = [serve.as_slice(), &["--deposits.working", &working]].concat();
+    run(home, &without).await.is(2, &["--deposits.profiles"]);
+    let serve = [serve.as_slice(), &["--deposits.working", &working, "--deposits.profiles", &profiles]].concat();
+    let mut child = queuekeeper(home, &serve).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let client = |token: &str| Client { address: format!("http://{web}"), token: Some(token.to_owned()) };
+    let (lab, other, operator) = (client(&lab), client(&other), client(&operator));
+    let is_ready = async || {
+        let answer = reqwest::get(format!("http://{web}/-/ready")).await;
+        answer.is_ok_and(|answer| answer.status() == 200)
+    };
+    eventually(LONGEST, "it is ready", is_ready).await;
+
+    // A depositor may use what belongs to deposits, and nothing else.
+    for path in
+        ["/", "/jobs", "/batches", "/audit", "/tree", "/metrics", "/events?page=jobs", "/api/v1/jobs", "/search?text=a"]
+    {
+        assert_eq!(lab.request(Method::GET, path).send().await.unwrap().status(), 403, "{path}");
+    }
+    let page = lab.request(Method::GET, "/submit").send().await.unwrap().text().await.unwrap();
+    assert!(page.contains("<option>default</option>") && !page.contains("href=\"./jobs\""), "{page}");
+    let deposit = json!({"profile": "default", "filename": "e.txt", "size": 4});
+    let (status, begun) = lab.begin(None, &deposit).await;
+    assert_eq!(status, 202, "{begun}");
+    let id = begun["id"].as_str().unwrap();
+    let path = format!("/api/v1/deposits/{id}");
+    assert_eq!((other.get(&path).await.0, other.upload(id, 0, "evil").await.0), (404, 404));
+    assert_eq!(lab.upload(id, 0, "good").await.0, 201);
+    let done = lab.reported(id).await;
+    assert_eq!((&done["state"], &done["depositor"]), (&"completed".into(), &"lab".into()));
+    assert_eq!((other.get(&path).await.0, operator.get(&path).await.0, local.get(&path).await.0), (404, 200, 200));
+    assert_eq!(lab.get("/api/v1/deposits").await.1["items"].as_array().unwrap().len(), 1);
+    assert_eq!(other.get("/api/v1/deposits").await.1["items"], json!([]));
+    let (status, problem) = lab.begin(None, &deposit).await;
+    assert!(status == 429 && problem["detail"].as_str().unwrap().contains("1 deposits were made"), "{problem}");
+    let (status, problem) = other.begin(None, &deposit).await;
+    assert!(status == 400 && problem["detail"].as_str().unwrap().contains("there is none"), "{problem}");
+    let audit = std::fs::read_to_string(at("audit.jsonl")).unwrap();
+    assert!(audit.contains("\"actor\":\"lab\",\"role\":\"depositor\"") && audit.contains(id), "{audit}");
+
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert!(child.wait().unwrap().success());
+}
