@@ -16,8 +16,10 @@ use crate::config::{Config, ListenAddress};
 use crate::metrics::{self, queue, storage};
 use crate::mirror;
 use crate::prometheus::Prometheus;
+use crate::views::objects::Objects;
 use crate::web;
 use host_names::HostNames;
+use queuekeeper_catalogue::Catalogue;
 use queuekeeper_ingest::step::Services;
 use queuekeeper_zookeeper::Sessions;
 use queuekeeper_zookeeper::connections::Connections;
@@ -170,13 +172,18 @@ pub async fn serve_with(
         Ok(())
     });
 
+    let stores = config.file.as_ref().map(|file| file.stores().clone()).unwrap_or_default();
     let takes = match (&beside.daemons, &config.deposits) {
         (Some((_, services)), _) => Some(Arc::clone(services)),
         (None, Some(deposits)) => {
-            let stores = config.file.as_ref().map(|file| file.stores().clone()).unwrap_or_default();
             let threshold = config.storage.as_ref().map(|storage| storage.threshold);
             Some(ingest::for_deposits(&stores, deposits, threshold).await?)
         }
+        (None, None) => None,
+    };
+    let catalogue = match (&takes, stores.catalogue()) {
+        (Some(services), _) => Some(services.catalogue.clone()),
+        (None, Some(url)) => Some(Catalogue::open(url.expose()).await?),
         (None, None) => None,
     };
     let intake = takes.map(|services| Intake::new(actions.clone(), services));
@@ -192,6 +199,9 @@ pub async fn serve_with(
     let mut state = web::State::new(config, store, volume, Some(actions), registry).with_alerts(alerts);
     if let Some(prometheus) = prometheus.transpose().context("cannot set up TLS for --prometheus.url")? {
         state = state.with_prometheus(prometheus);
+    }
+    if let Some(catalogue) = catalogue {
+        state = state.with_objects(Objects::new(catalogue));
     }
     if let Some(intake) = intake {
         state = state.with_intake(intake);

@@ -24,6 +24,7 @@ pub(crate) mod jobs;
 mod list;
 pub(crate) mod locks;
 pub(crate) mod node;
+pub(crate) mod objects;
 pub(crate) mod overview;
 pub(crate) mod page;
 pub(crate) mod parameter;

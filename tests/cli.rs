@@ -19,6 +19,7 @@ mod cli {
     mod rules;
     mod standalone;
     mod status;
+    mod stopped;
     mod stores;
     mod watch;
     mod words;

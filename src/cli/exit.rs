@@ -60,7 +60,7 @@ impl CommandError {
 impl From<ViewError> for CommandError {
     fn from(error: ViewError) -> Self {
         let code = match &error {
-            ViewError::NoMirror => FAILED,
+            ViewError::NoMirror | ViewError::Unavailable(_) => FAILED,
             ViewError::Parameter(_) => BAD_USAGE,
             ViewError::NotFound(_) => NOT_FOUND,
         };

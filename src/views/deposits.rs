@@ -21,7 +21,8 @@ pub(crate) struct DepositView {
     /// Its id: `bid-` and a UUID.
     #[schema(example = "bid-9c1a0b5e-0000-4000-8000-000000000001")]
     pub(crate) id: String,
-    /// `uploading`, or the state of its batch; `removed` once that is gone from the queue.
+    /// `uploading`, or the state of its batch; `refused` where there never was one, `removed` once it is gone from the
+    /// queue.
     #[schema(example = "completed")]
     pub(crate) state: String,
     /// The collection's profile.
@@ -96,13 +97,15 @@ impl Source<'_> {
     /// A deposit that was made, with what the queue knows of its batch.
     pub(crate) fn deposit(&self, deposit: &Deposit) -> DepositView {
         let id = queuekeeper_ingest::deposit::id_of(deposit.deposit.batch);
+        let outcome = deposit.outcome.as_ref().map(|(outcome, _)| outcome.clone());
+        let is_refused = outcome.as_ref().is_some_and(|outcome| outcome.starts_with("refused: "));
         let view = DepositView {
-            state: "removed".to_owned(),
+            state: if is_refused { "refused" } else { "removed" }.to_owned(),
             profile: deposit.deposit.profile.clone(),
             depositor: deposit.deposit.depositor.clone(),
             received: Some(deposit.received),
             size_bytes: Some(deposit.deposit.bytes).filter(|bytes| *bytes > 0),
-            outcome: deposit.outcome.as_ref().map(|(outcome, _)| outcome.clone()),
+            outcome,
             id: id.clone(),
             ..DepositView::default()
         };

@@ -24,6 +24,9 @@ pub(crate) enum ViewError {
     /// The requested item does not exist.
     #[error("{0}")]
     NotFound(Explained),
+    /// What has the answer cannot be read now.
+    #[error("{0}")]
+    Unavailable(String),
 }
 
 /// An error, and the allowed values if there are few.
@@ -68,7 +71,7 @@ impl ViewError {
     /// The same as an error of the value of a parameter.
     pub(crate) fn of(mut self, name: &str) -> Self {
         match &mut self {
-            Self::NoMirror => {}
+            Self::NoMirror | Self::Unavailable(_) => {}
             Self::Parameter(explained) | Self::NotFound(explained) => name.clone_into(&mut explained.parameter),
         }
         self
@@ -77,7 +80,7 @@ impl ViewError {
     /// The same with the values that are allowed.
     pub(crate) fn allowing<T: Into<Cow<'static, str>>>(mut self, allowed: impl IntoIterator<Item = T>) -> Self {
         match &mut self {
-            Self::NoMirror => {}
+            Self::NoMirror | Self::Unavailable(_) => {}
             Self::Parameter(explained) | Self::NotFound(explained) => {
                 explained.allowed = allowed.into_iter().map(Into::into).collect();
             }

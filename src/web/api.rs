@@ -31,6 +31,7 @@ mod identity;
 mod job;
 mod jobs;
 mod locks;
+mod objects;
 mod overview;
 mod rules;
 mod status;
@@ -106,6 +107,7 @@ pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<Route>, axum::Router
                 deposits::give_up
             )),
         )
+        .part("Objects that were stored", routes().routes(routes!(objects::objects)).routes(routes!(objects::object)))
         .part("Daemons and what they work on", routes().routes(routes!(daemons::daemons)))
         .part(
             "Faults: what is broken in the tree",

@@ -46,6 +46,7 @@ mod jobs;
 mod listing;
 mod locks;
 mod log;
+mod objects;
 mod overview;
 mod plot;
 mod progress;
@@ -67,6 +68,9 @@ pub(super) fn read() -> Vec<(&'static str, MethodRouter<State>)> {
     let mut routes = followed();
     routes.extend([
         ("/search", get(search::search)),
+        // What they show is not in the mirror, so that nothing reports its changes.
+        ("/objects", get(objects::list)),
+        ("/objects/{*ark}", get(objects::show)),
         // They show what is the caller's own.
         (SUBMIT, get(submit::form).post(submit::make)),
         ("/submit/{id}", get(submit::show)),

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 
 use super::http::context::HttpContext;
+use super::http::problem::Problem;
 use super::reload::Reloader;
 use crate::actions::Actions;
 use crate::actions::deposit::Intake;
@@ -16,6 +17,7 @@ use crate::metrics::storage::Storage;
 use crate::mirror::{Freshness, Store, Summary};
 use crate::prometheus::Prometheus;
 use crate::views::Source;
+use crate::views::objects::Objects;
 
 /// What the handlers need; cheap to clone.
 #[derive(Clone, Debug)]
@@ -36,6 +38,8 @@ pub(super) struct Shared {
     pub(super) alerts: OnceLock<Alerts>,
     /// Empty for a server that takes no deposits.
     pub(super) intake: OnceLock<Intake>,
+    /// Empty for a server without a catalogue.
+    pub(super) objects: OnceLock<Objects>,
     pub(super) config: config::Config,
     pub(super) http: Arc<HttpContext>,
     pub(super) reloader: Reloader,
@@ -54,6 +58,8 @@ pub struct View {
     pub notice: Option<&'static str>,
     /// Whether deposits are taken.
     pub takes_deposits: bool,
+    /// Whether there is a catalogue of objects.
+    pub has_catalogue: bool,
     /// The freshness of the mirror.
     pub freshness: Freshness,
     /// The figures; `None` before the first walk.
@@ -72,8 +78,10 @@ impl State {
     ) -> Self {
         let http = Arc::new(HttpContext::register(&mut registry, &config, routes));
         let reloader = Reloader::register(&mut registry, &config);
-        let (alerts, prometheus, intake) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        let shared = Shared { store, registry, storage, actions, prometheus, alerts, intake, config, http, reloader };
+        let (alerts, prometheus) = (OnceLock::new(), OnceLock::new());
+        let (intake, objects) = (OnceLock::new(), OnceLock::new());
+        let shared =
+            Shared { store, registry, storage, actions, prometheus, alerts, intake, objects, config, http, reloader };
         Self { shared: Arc::new(shared) }
     }
 
@@ -106,6 +114,28 @@ impl State {
         self
     }
 
+    /// Shows the objects of a catalogue, too.
+    #[must_use]
+    pub(crate) fn with_objects(self, objects: Objects) -> Self {
+        // It is new, so that there are none yet.
+        let _ = self.shared.objects.set(objects);
+        self
+    }
+
+    /// The objects of the catalogue.
+    ///
+    /// # Errors
+    /// Where this server has none.
+    pub(super) fn objects(&self) -> Result<&Objects, Problem> {
+        let none = || Problem::missing("This server has no catalogue: name one in the file of --config.file.");
+        self.shared.objects.get().ok_or_else(none)
+    }
+
+    /// The mirror.
+    pub(super) fn shared_store(&self) -> &Store {
+        &self.shared.store
+    }
+
     /// Checks at once whether the files of the configuration have changed, without waiting for the next interval.
     pub fn reload(&self) {
         self.shared.reloader.request();
@@ -125,6 +155,7 @@ impl State {
             telemetry_path: config.web.telemetry_path.as_str().to_owned(),
             notice: config.web.loopback.as_ref().map(|loopback| loopback.notice),
             takes_deposits: self.shared.intake.get().is_some(),
+            has_catalogue: self.shared.objects.get().is_some(),
             freshness: store.freshness(),
             summary: self.source().summary(now).ok(),
         }

@@ -126,6 +126,17 @@ async fn a_deposit_comes_in_parts_by_a_form_or_by_url_and_each_depositor_sees_th
     let done = client.reported(&id).await;
     assert_eq!((&done["state"], &done["completed"], &done["size_bytes"]), (&"completed".into(), &1.into(), &11.into()));
     assert!(done["jobs"][0]["ark"].as_str().unwrap().starts_with("ark:/99999/fk4"), "{done}");
+    // What was stored is found, with its files.
+    let ark = done["jobs"][0]["ark"].as_str().unwrap();
+    let (status, objects) = client.get("/api/v1/objects?collection=default&limit=1").await;
+    assert_eq!((status, &objects["items"][0]["ark"], &objects["next"]), (200, &ark.into(), &Value::Null), "{objects}");
+    let (_, object) = client.get(&format!("/api/v1/objects/{ark}")).await;
+    let is_there = |path: &str| object["files"].as_array().unwrap().iter().any(|file| file["path"] == path);
+    assert!(object["object"]["title"] == "A title" && is_there("producer/a.txt"), "{object}");
+    let page = client.request(Method::GET, &format!("/objects/{ark}")).send().await.unwrap().text().await.unwrap();
+    assert!(page.contains("producer/a.txt") && page.contains("href=\"../../../batches/bid0000000000\""), "{page}");
+    assert_eq!(client.get("/api/v1/objects/ark:/99999/none").await.0, 404);
+    assert_eq!(client.get("/api/v1/objects?ark=none").await.0, 400);
     // The same key again is the same deposit, which needs no upload.
     assert_eq!(client.begin(Some("one"), &deposit).await.1["batch"], made["batch"]);
 
@@ -191,10 +202,10 @@ async fn depositors(home: &Path, data: &Path, local: &Client) {
     std::fs::write(at("config.yml"), text).unwrap();
     let zookeeper = std::fs::read_to_string(data.join("zookeeper.connect")).unwrap();
     let port = queuekeeper_zookeeper::child::free_port().unwrap();
-    let (web, config) = (format!("127.0.0.1:{port}"), at("config.yml"));
+    let (web, config, audit) = (format!("127.0.0.1:{port}"), at("config.yml"), at("audit.jsonl"));
     let [working, profiles] = ["working", "profiles"].map(|name| data.join(name).display().to_string());
     let serve = ["serve", "--zookeeper", &zookeeper, "--web.listen-address", &web, "--config.file", &config];
-    let serve = [serve.as_slice(), &["--log.level", "error", "--audit.file", &at("audit.jsonl")]].concat();
+    let serve = [serve.as_slice(), &["--log.level", "error", "--audit.file", &audit]].concat();
     let without = [serve.as_slice(), &["--deposits.working", &working]].concat();
     run(home, &without).await.is(2, &["--deposits.profiles"]);
     let serve = [serve.as_slice(), &["--deposits.working", &working, "--deposits.profiles", &profiles]].concat();
@@ -231,7 +242,7 @@ async fn depositors(home: &Path, data: &Path, local: &Client) {
     assert!(status == 429 && problem["detail"].as_str().unwrap().contains("1 deposits were made"), "{problem}");
     let (status, problem) = other.begin(None, &deposit).await;
     assert!(status == 400 && problem["detail"].as_str().unwrap().contains("there is none"), "{problem}");
-    let audit = std::fs::read_to_string(at("audit.jsonl")).unwrap();
+    let audit = std::fs::read_to_string(&audit).unwrap();
     assert!(audit.contains("\"actor\":\"lab\",\"role\":\"depositor\"") && audit.contains(id), "{audit}");
 
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();

@@ -19,6 +19,7 @@ pub(crate) fn page_of(freshness: Freshness, summary: Option<Summary>, recent: &R
         telemetry_path: "/metrics".to_owned(),
         notice: None,
         takes_deposits: false,
+        has_catalogue: false,
         freshness,
         summary,
     };

@@ -76,7 +76,7 @@ mod tests {
             (file.to_owned(), "bob has the role depositor and no entry below depositors"),
             (format!("{both}  eve: {{profiles: [a]}}"), "depositors: no user or token eve has the role depositor"),
             (both.replace("[a]", "[]"), "depositors: bob: profiles is empty"),
-            (both.replace("bytes_per_day", "bytes"), "unknown field"),
+            (both.replace("bytes_per_day", "bytes"), "the key bytes is unknown"),
         ] {
             let why = read(&text).unwrap_err();
             assert!(why.contains(expected), "{why}");

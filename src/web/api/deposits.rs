@@ -147,7 +147,11 @@ async fn answer(
 /// `GET /api/v1/deposits`: the deposits of the caller, the newest first.
 #[utoipa::path(
     get, path = "/deposits",
-    responses((status = 200, body = DepositList), (status = 404, description = "This server takes no deposits")),
+    responses(
+        (status = 200, body = DepositList),
+        (status = 403, description = "The caller's role does not allow deposits"),
+        (status = 404, description = "This server takes no deposits"),
+    ),
 )]
 pub(super) async fn deposits(FromState(state): FromState<State>, identity: Identity) -> Answer<DepositList> {
     let (intake, actor, _) = state.depositor(&identity, Source::Api)?;
@@ -161,6 +165,7 @@ pub(super) async fn deposits(FromState(state): FromState<State>, identity: Ident
     params(("id" = String, Path, description = "The id of the deposit", example = "bid-9c1a0b5e-0000-4000-8000-000000000001")),
     responses(
         (status = 200, body = DepositView),
+        (status = 403, description = "The caller's role does not allow deposits"),
         (status = 404, description = "There is no such deposit of the caller"),
     ),
 )]

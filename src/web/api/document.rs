@@ -23,7 +23,16 @@ struct Common {
 /// What shows how an operation may fail.
 struct Shape<'a> {
     operation: &'a Operation,
-    is_post: bool,
+    method: Method,
+}
+
+/// The method of an operation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Method {
+    Get,
+    Post,
+    Patch,
+    Delete,
 }
 
 impl Shape<'_> {
@@ -65,7 +74,7 @@ const COMMON: [Common; 9] = [
         status: "403",
         name: "Forbidden",
         when: "The caller's role does not allow it, or this server takes no actions",
-        of: |shape| shape.is_post,
+        of: |shape| shape.method != Method::Get,
     },
     Common {
         status: "404",
@@ -77,13 +86,13 @@ const COMMON: [Common; 9] = [
         status: "413",
         name: "TooLarge",
         when: "The body is larger than the server accepts",
-        of: |shape| shape.is_post,
+        of: |shape| shape.method == Method::Post,
     },
     Common {
         status: "415",
-        name: "NotJson",
-        when: "The body is not JSON, or its Content-Type is missing",
-        of: |shape| shape.is_post,
+        name: "WrongType",
+        when: "The body is of another type than described, or its Content-Type is missing",
+        of: |shape| matches!(shape.method, Method::Post | Method::Patch),
     },
     Common {
         status: "421",
@@ -124,9 +133,15 @@ pub(super) fn complete(document: &mut OpenApi, tags: Vec<Tag>) {
     for (path, item) in &mut document.paths.paths {
         let part = part_of(path);
         let is_csv = path.ends_with(csv::ENDING);
-        for (operation, is_post) in [(&mut item.get, false), (&mut item.post, true)] {
+        let operations = [
+            (&mut item.get, Method::Get),
+            (&mut item.post, Method::Post),
+            (&mut item.patch, Method::Patch),
+            (&mut item.delete, Method::Delete),
+        ];
+        for (operation, method) in operations {
             if let Some(operation) = operation {
-                describe(operation, part, is_post);
+                describe(operation, part, method);
                 if is_csv {
                     operation.description = Some(csv::DESCRIPTION.to_owned());
                 }
@@ -146,7 +161,7 @@ fn problem(when: &str) -> Response {
     ResponseBuilder::new().description(when).content(MEDIA_TYPE, content).build()
 }
 
-fn describe(operation: &mut Operation, part: &str, is_post: bool) {
+fn describe(operation: &mut Operation, part: &str, method: Method) {
     operation.tags = Some(vec![part.to_owned()]);
     // A handler's first line names its route, which the description has anyway.
     if let Some((_, said)) = operation.summary.as_deref().and_then(|summary| summary.split_once("`: ")) {
@@ -164,7 +179,7 @@ fn describe(operation: &mut Operation, part: &str, is_post: bool) {
             *response = problem(&response.description);
         }
     }
-    let shape = Shape { operation, is_post };
+    let shape = Shape { operation, method };
     let common = COMMON.into_iter().filter(|common| (common.of)(&shape));
     let common: Vec<_> = common.filter(|common| !operation.responses.responses.contains_key(common.status)).collect();
     for Common { status, name, .. } in common {

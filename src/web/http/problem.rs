@@ -147,6 +147,7 @@ impl From<ViewError> for Problem {
         };
         match error {
             ViewError::NoMirror => Self::new(StatusCode::SERVICE_UNAVAILABLE, ViewError::NoMirror.to_string()),
+            ViewError::Unavailable(why) => Self::new(StatusCode::SERVICE_UNAVAILABLE, why),
             ViewError::Parameter(parameter) => explained(StatusCode::BAD_REQUEST, parameter),
             ViewError::NotFound(missing) => explained(StatusCode::NOT_FOUND, missing),
         }

@@ -173,6 +173,7 @@ mod tests {
             telemetry_path: "/metrics".to_owned(),
             notice: None,
             takes_deposits: false,
+            has_catalogue: false,
             freshness: Freshness::default(),
             summary: None,
         };

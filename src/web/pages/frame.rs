@@ -33,6 +33,7 @@ sections! {
     Jobs "Jobs" "jobs",
     Failures "Failures" "failures",
     Batches "Batches" "batches",
+    Objects "Objects" "objects",
     Access "Access" "access",
     Locks "Locks" "locks",
     Daemons "Daemons" "daemons",
@@ -113,11 +114,7 @@ impl Frame {
             fresh: fresh(view),
             banner: banner(view),
             notice: view.notice,
-            nav: Section::ALL
-                .into_iter()
-                .filter(|part| view.takes_deposits || *part != Section::Submit)
-                .map(link)
-                .collect(),
+            nav: Section::ALL.into_iter().filter(|part| is_there(*part, view)).map(link).collect(),
             metrics: view.telemetry_path.trim_start_matches('/').to_owned(),
             session: view.freshness.session.clone().unwrap_or_default(),
             jobs: if summary.is_some() { counted(jobs, "job", "jobs") } else { String::new() },
@@ -125,6 +122,15 @@ impl Frame {
             version: build::VERSION,
             root,
         }
+    }
+}
+
+/// Whether this server has a part of the status page.
+fn is_there(part: Section, view: &View) -> bool {
+    match part {
+        Section::Submit => view.takes_deposits,
+        Section::Objects => view.has_catalogue,
+        _ => true,
     }
 }
 

@@ -1,0 +1,244 @@
+//! Objects: what the catalogue knows of what was stored.
+
+use jiff::Timestamp;
+use queuekeeper_catalogue::Catalogue;
+use queuekeeper_catalogue::inventory::{File, Object, Version};
+use queuekeeper_ingest::ark::Ark;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::error::{ViewError, quoted};
+use super::parameter::Within;
+
+/// How many versions of an object are shown.
+const VERSIONS: u32 = 100;
+
+/// How many files and local ids of it.
+const FILES: u32 = 500;
+
+/// How many objects a page has.
+type Limit = Within<1, 500, 50>;
+
+/// Which objects; without any of these, all of them.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default)]
+pub(crate) struct ObjectFilter {
+    /// The one of this ARK.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[param(value_type = Option<String>, example = "ark:/99999/fk4abc1234")]
+    pub(crate) ark: String,
+    /// The one that its owner knows by this id; together with `owner`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[param(value_type = Option<String>)]
+    pub(crate) local_id: String,
+    /// The ARK of the owner of that local id.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[param(value_type = Option<String>, example = "ark:/99999/fk4owner")]
+    pub(crate) owner: String,
+    /// Those of this collection.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[param(value_type = Option<String>)]
+    pub(crate) collection: String,
+    /// Those behind this ARK: `next` of the page before.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[param(value_type = Option<String>)]
+    pub(crate) after: String,
+    /// How many objects to show at most, 1 to 500.
+    #[param(inline)]
+    pub(crate) limit: Limit,
+}
+
+/// A page of objects, in the order of their ARKs.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct ObjectList {
+    /// The objects of this page.
+    pub(crate) items: Vec<ObjectItem>,
+    /// `after` of the next page; null on the last one.
+    pub(crate) next: Option<String>,
+}
+
+/// An object.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct ObjectItem {
+    /// Its ARK.
+    #[schema(example = "ark:/99999/fk4abc1234")]
+    pub(crate) ark: String,
+    /// The ARK of its owner.
+    pub(crate) owner: String,
+    /// The mnemonic of its collection.
+    pub(crate) collection: String,
+    /// What its newest version says it is called; empty if it says nothing.
+    pub(crate) title: String,
+    /// Who made it; likewise.
+    pub(crate) creator: String,
+    /// When it was made, in the depositor's words; likewise.
+    pub(crate) date: String,
+    /// When its first version was recorded.
+    pub(crate) created: Timestamp,
+    /// When a version was last recorded.
+    pub(crate) modified: Timestamp,
+    /// The number of its newest version.
+    pub(crate) current_version: u32,
+}
+
+/// An object with its versions and the files of the newest one.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct ObjectDetail {
+    /// The object.
+    pub(crate) object: ObjectItem,
+    /// The ids by which its owner knows it, at most 500.
+    pub(crate) local_ids: Vec<String>,
+    /// Its versions, the newest first, at most a hundred.
+    pub(crate) versions: Vec<ObjectVersion>,
+    /// The files of the newest version by path, at most 500.
+    pub(crate) files: Vec<ObjectFile>,
+}
+
+/// A version of an object.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct ObjectVersion {
+    /// Its number, from 1.
+    pub(crate) number: u32,
+    /// The UUID of the job that stored it.
+    pub(crate) job: String,
+    /// The id of the deposit that it came with; null if that is not known.
+    #[schema(example = "bid-9c1a0b5e-0000-4000-8000-000000000001")]
+    pub(crate) deposit: Option<String>,
+    /// Who deposited it.
+    pub(crate) submitter: String,
+    /// How many files it has.
+    pub(crate) file_count: u64,
+    /// How many bytes they have.
+    pub(crate) size_bytes: u64,
+    /// When it was recorded.
+    pub(crate) ingested: Timestamp,
+}
+
+/// A file of a version.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct ObjectFile {
+    /// Its logical path, such as `producer/page-1.tif`.
+    pub(crate) path: String,
+    /// Its size.
+    pub(crate) size_bytes: u64,
+    /// Its strongest digest, as `sha512:0f3a..`; empty if it has none.
+    pub(crate) digest: String,
+    /// Its media type; empty if it is not known.
+    pub(crate) media_type: String,
+}
+
+/// The objects of a catalogue.
+#[derive(Clone, Debug)]
+pub(crate) struct Objects {
+    catalogue: Catalogue,
+}
+
+impl Objects {
+    pub(crate) fn new(catalogue: Catalogue) -> Self {
+        Self { catalogue }
+    }
+
+    /// A page of the objects that match.
+    ///
+    /// # Errors
+    /// For a filter that is not one, and when the catalogue cannot be read.
+    pub(crate) async fn list(&self, filter: &ObjectFilter) -> Result<ObjectList, ViewError> {
+        let one =
+            |object: Option<Object>| ObjectList { items: object.iter().map(ObjectItem::from).collect(), next: None };
+        if !filter.ark.trim().is_empty() {
+            let ark = parsed("ark", &filter.ark)?;
+            return Ok(one(self.catalogue.object(ark.as_str()).await.map_err(unavailable)?));
+        }
+        if !filter.local_id.trim().is_empty() {
+            let owner = parsed("owner", &filter.owner)?;
+            let found = self.catalogue.object_by_local_id(owner.as_str(), filter.local_id.trim());
+            return Ok(one(found.await.map_err(unavailable)?));
+        }
+        let collection = Some(filter.collection.trim()).filter(|collection| !collection.is_empty());
+        let limit = filter.limit.get();
+        // One more shows whether there is a next page.
+        let most = u32::try_from(limit + 1).unwrap_or(u32::MAX);
+        let mut found = self.catalogue.objects(collection, &filter.after, most).await.map_err(unavailable)?;
+        let has_more = found.len() > limit;
+        found.truncate(limit);
+        let next = found.last().filter(|_| has_more).map(|object| object.ark.clone());
+        Ok(ObjectList { items: found.iter().map(ObjectItem::from).collect(), next })
+    }
+
+    /// An object by its ARK.
+    ///
+    /// # Errors
+    /// When there is none, and when the catalogue cannot be read.
+    pub(crate) async fn object(&self, ark: &str) -> Result<ObjectDetail, ViewError> {
+        let none = || {
+            let what = quoted(ark);
+            ViewError::not_found(format!("There is no object {what} in the catalogue. An ARK is ark:/NAAN/NAME."))
+        };
+        let name: Ark = ark.parse().map_err(|_| none())?;
+        let catalogue = &self.catalogue;
+        let object = catalogue.object(name.as_str()).await.map_err(unavailable)?.ok_or_else(none)?;
+        let (versions, files, local_ids) = tokio::join!(
+            catalogue.versions(&object.ark, None, VERSIONS),
+            catalogue.files(&object.ark, object.current_version, "", FILES),
+            catalogue.local_ids(&object.owner, &object.ark, "", FILES),
+        );
+        Ok(ObjectDetail {
+            object: ObjectItem::from(&object),
+            local_ids: local_ids.map_err(unavailable)?,
+            versions: versions.map_err(unavailable)?.iter().map(ObjectVersion::from).collect(),
+            files: files.map_err(unavailable)?.iter().map(ObjectFile::from).collect(),
+        })
+    }
+}
+
+fn parsed(name: &str, text: &str) -> Result<Ark, ViewError> {
+    text.trim().parse().map_err(|why| ViewError::value_because(name, text, why))
+}
+
+fn unavailable(error: queuekeeper_catalogue::Error) -> ViewError {
+    ViewError::Unavailable(format!("The catalogue cannot be read: {error}."))
+}
+
+impl From<&Object> for ObjectItem {
+    fn from(object: &Object) -> Self {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        Self {
+            ark: object.ark.clone(),
+            owner: object.owner.clone(),
+            collection: object.collection.clone(),
+            title: text(&object.title),
+            creator: text(&object.creator),
+            date: text(&object.date),
+            created: object.created,
+            modified: object.modified,
+            current_version: object.current_version,
+        }
+    }
+}
+
+impl From<&Version> for ObjectVersion {
+    fn from(version: &Version) -> Self {
+        Self {
+            number: version.number,
+            job: version.job.to_string(),
+            deposit: version.batch.map(queuekeeper_ingest::deposit::id_of),
+            submitter: version.submitter.clone(),
+            file_count: version.file_count,
+            size_bytes: version.byte_count,
+            ingested: version.ingested,
+        }
+    }
+}
+
+impl From<&File> for ObjectFile {
+    fn from(file: &File) -> Self {
+        let digest = file.digests.strongest();
+        Self {
+            path: file.path.clone(),
+            size_bytes: file.size,
+            digest: digest.map(|digest| format!("{}:{}", digest.algorithm(), digest.hex())).unwrap_or_default(),
+            media_type: file.media_type.clone().unwrap_or_default(),
+        }
+    }
+}

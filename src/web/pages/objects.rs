@@ -1,0 +1,154 @@
+//! What was stored: objects, their versions and files.
+
+use askama::Template;
+use axum::extract::{Path, State as FromState};
+use axum::http::{StatusCode, Uri};
+use axum::response::Response;
+use jiff::Timestamp;
+
+use super::frame::{Frame, Section, root_from};
+use super::listing::with;
+use super::render;
+use crate::mirror::words::size;
+use crate::views::objects::{ObjectDetail, ObjectFilter, ObjectItem};
+use crate::views::query::Parameters as _;
+use crate::views::show::{Count, Moment};
+use crate::web::http::params::Params;
+use crate::web::http::problem::Problem;
+use crate::web::http::query::address;
+use crate::web::state::State;
+
+/// The list, ready to be rendered.
+#[derive(Debug, Template)]
+#[template(path = "objects.html")]
+struct ObjectsPage {
+    frame: Frame,
+    filter: ObjectFilter,
+    rows: Vec<Row>,
+    /// Where the next page is; empty on the last one.
+    next: String,
+}
+
+#[derive(Debug)]
+struct Row {
+    ark: String,
+    href: String,
+    title: String,
+    collection: String,
+    collection_href: String,
+    version: u32,
+    modified: Moment,
+}
+
+/// One object, ready to be rendered.
+#[derive(Debug, Template)]
+#[template(path = "object.html")]
+struct ObjectPage {
+    frame: Frame,
+    object: ObjectItem,
+    created: Moment,
+    local_ids: String,
+    versions: Vec<VersionRow>,
+    files: Vec<FileRow>,
+    /// How many files are not shown; empty for none.
+    more_files: String,
+    jobs_href: String,
+}
+
+#[derive(Debug)]
+struct VersionRow {
+    number: u32,
+    ingested: Moment,
+    submitter: String,
+    /// Where its batch is, while that is in the queue; empty for none.
+    batch_href: String,
+    files: String,
+    size: String,
+}
+
+#[derive(Debug)]
+struct FileRow {
+    path: String,
+    size: String,
+    digest: String,
+    media_type: String,
+}
+
+/// `GET /objects`: which objects are there.
+pub(super) async fn list(
+    FromState(state): FromState<State>,
+    Params(filter): Params<ObjectFilter>,
+) -> Result<Response, Problem> {
+    let now = Timestamp::now();
+    let frame = Frame::new(&state.view(now), "./".to_owned(), Section::Objects);
+    let list = state.objects()?.list(&filter).await?;
+    let root = frame.root.clone();
+    let row = |item: &ObjectItem| Row {
+        ark: item.ark.clone(),
+        href: format!("{root}objects/{}", item.ark),
+        title: item.title.clone(),
+        collection: item.collection.clone(),
+        collection_href: with(&format!("{root}objects"), "collection", &item.collection),
+        version: item.current_version,
+        modified: Moment::new(item.modified, now),
+    };
+    let next =
+        list.next.map(|after| address(&format!("{root}objects"), &ObjectFilter { after, ..filter.clone() }.pairs()));
+    let page =
+        ObjectsPage { rows: list.items.iter().map(row).collect(), next: next.unwrap_or_default(), filter, frame };
+    Ok(render(StatusCode::OK, &page))
+}
+
+/// `GET /objects/{ark}`: what is known of one object.
+pub(super) async fn show(
+    FromState(state): FromState<State>,
+    Path(ark): Path<String>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    let now = Timestamp::now();
+    let detail = state.objects()?.object(&ark).await?;
+    let frame = Frame::new(&state.view(now), root_from(uri.path()), Section::Objects);
+    Ok(render(StatusCode::OK, &ObjectPage::new(detail, frame, &state, now)))
+}
+
+impl ObjectPage {
+    fn new(detail: ObjectDetail, frame: Frame, state: &State, now: Timestamp) -> Self {
+        let root = frame.root.clone();
+        let batch = |deposit: &Option<String>| {
+            let batch = deposit.as_ref().and_then(|deposit| state.shared_store().batch_of_uuid(deposit));
+            batch.map(|batch| format!("{root}batches/{batch}")).unwrap_or_default()
+        };
+        let all = detail.versions.first().map_or(0, |version| version.file_count);
+        let more = all.saturating_sub(detail.files.len() as u64);
+        Self {
+            created: Moment::new(detail.object.created, now),
+            local_ids: detail.local_ids.join("; "),
+            versions: detail
+                .versions
+                .iter()
+                .map(|version| VersionRow {
+                    number: version.number,
+                    ingested: Moment::new(version.ingested, now),
+                    submitter: version.submitter.clone(),
+                    batch_href: batch(&version.deposit),
+                    files: Count(version.file_count).to_string(),
+                    size: size(version.size_bytes),
+                })
+                .collect(),
+            files: detail
+                .files
+                .iter()
+                .map(|file| FileRow {
+                    path: file.path.clone(),
+                    size: size(file.size_bytes),
+                    digest: file.digest.clone(),
+                    media_type: file.media_type.clone(),
+                })
+                .collect(),
+            more_files: if more > 0 { Count(more).to_string() } else { String::new() },
+            jobs_href: with(&format!("{root}jobs"), "text", &detail.object.ark),
+            object: detail.object,
+            frame,
+        }
+    }
+}
