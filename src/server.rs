@@ -9,24 +9,23 @@ use tokio::signal::unix::Signal;
 use tokio_util::sync::CancellationToken;
 
 use crate::actions::audit::Audit;
-use crate::actions::deposit::Intake;
 use crate::actions::{self, Actions};
 use crate::alerts::{self, Alerts};
 use crate::config::{Config, ListenAddress};
 use crate::metrics::{self, queue, storage};
 use crate::mirror;
 use crate::prometheus::Prometheus;
-use crate::views::objects::Objects;
 use crate::web;
 use host_names::HostNames;
-use queuekeeper_catalogue::Catalogue;
 use queuekeeper_ingest::step::Services;
 use queuekeeper_zookeeper::Sessions;
 use queuekeeper_zookeeper::connections::Connections;
 use queuekeeper_zookeeper::coordination::{Coordination, CoordinationError};
+use repository::Repository;
 
 mod host_names;
 pub mod ingest;
+mod repository;
 pub mod standalone;
 mod tasks;
 
@@ -172,27 +171,8 @@ pub async fn serve_with(
         Ok(())
     });
 
-    let stores = config.file.as_ref().map(|file| file.stores().clone()).unwrap_or_default();
-    let takes = match (&beside.daemons, &config.deposits) {
-        (Some((_, services)), _) => Some(Arc::clone(services)),
-        (None, Some(deposits)) => {
-            let threshold = config.storage.as_ref().map(|storage| storage.threshold);
-            Some(ingest::for_deposits(&stores, deposits, threshold).await?)
-        }
-        (None, None) => None,
-    };
-    let catalogue = match (&takes, stores.catalogue()) {
-        (Some(services), _) => Some(services.catalogue.clone()),
-        (None, Some(url)) => Some(Catalogue::open(url.expose()).await?),
-        (None, None) => None,
-    };
-    let intake = takes.map(|services| Intake::new(actions.clone(), services));
-    if let Some(intake) = intake.clone() {
-        tasks.spawn("the sweep of uploads", |shutdown| async {
-            intake.sweep(shutdown).await;
-            Ok(())
-        });
-    }
+    let repository = Repository::open(&config, beside.daemons.as_ref().map(|(_, services)| services), &actions).await?;
+    repository.sweep(&mut tasks);
 
     let prometheus =
         config.prometheus.clone().map(|options| Prometheus::new(options.url.to_string(), options.matchers));
@@ -200,12 +180,7 @@ pub async fn serve_with(
     if let Some(prometheus) = prometheus.transpose().context("cannot set up TLS for --prometheus.url")? {
         state = state.with_prometheus(prometheus);
     }
-    if let Some(catalogue) = catalogue {
-        state = state.with_objects(Objects::new(catalogue));
-    }
-    if let Some(intake) = intake {
-        state = state.with_intake(intake);
-    }
+    state = repository.show(state);
     if let Some(mut hangups) = beside.hangups {
         let state = state.clone();
         tasks.spawn("the reload on SIGHUP", |shutdown| async move {

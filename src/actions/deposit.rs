@@ -4,7 +4,9 @@
 //! off is followed by one that goes on where it was. The batch is created when all of it is there.
 
 mod intake;
+mod receive;
 mod request;
+mod room;
 mod upload;
 
 use std::collections::BTreeSet;

@@ -224,7 +224,7 @@ fn ungranted(job: &JobSituation, state: &StateSituation, volume: Option<&Volume>
         }
     };
     if let Some(volume) = volume {
-        evidence.push_str(&format!(" {}.", storage(volume)));
+        evidence = format!("{evidence} {}.", storage(volume));
     }
     Cause::new(CauseKind::WaitingForGrant, format!("It waits until working storage is granted to it: {needs}."))
         .evidence(evidence)

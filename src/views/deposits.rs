@@ -1,6 +1,6 @@
 //! Deposits: how much has come, and what has become of them.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use queuekeeper_catalogue::deposits::Deposit;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,6 +11,9 @@ use crate::actions::deposit::{DepositRequest, Uploading};
 use crate::mirror::find::JobQuery;
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::state::{JobState, Outcome, State as _};
+
+/// How long the mirror may not have seen the batch of a deposit that was just made.
+const UNSEEN: SignedDuration = SignedDuration::from_mins(1);
 
 /// How many jobs are listed of a deposit.
 const JOBS: usize = 100;
@@ -95,12 +98,19 @@ impl DepositView {
 
 impl Source<'_> {
     /// A deposit that was made, with what the queue knows of its batch.
-    pub(crate) fn deposit(&self, deposit: &Deposit) -> DepositView {
+    pub(crate) fn deposit(&self, deposit: &Deposit, now: Timestamp) -> DepositView {
         let id = queuekeeper_ingest::deposit::id_of(deposit.deposit.batch);
         let outcome = deposit.outcome.as_ref().map(|(outcome, _)| outcome.clone());
         let is_refused = outcome.as_ref().is_some_and(|outcome| outcome.starts_with("refused: "));
         let view = DepositView {
-            state: if is_refused { "refused" } else { "removed" }.to_owned(),
+            state: if is_refused {
+                "refused"
+            } else if outcome.is_none() && now.duration_since(deposit.received) < UNSEEN {
+                "pending"
+            } else {
+                "removed"
+            }
+            .to_owned(),
             profile: deposit.deposit.profile.clone(),
             depositor: deposit.deposit.depositor.clone(),
             received: Some(deposit.received),
@@ -117,7 +127,7 @@ impl Source<'_> {
 
     fn with_batch(&self, mut view: DepositView, id: BatchId) -> DepositView {
         let Some(found) = self.store.batch(id) else { return view };
-        view.state = found.batch.state.map_or("other", |state| state.label()).to_owned();
+        found.batch.state.map_or("other", |state| state.label()).clone_into(&mut view.state);
         view.filename = found.batch.filename.to_string();
         let references = |outcome: Outcome| u64::from(found.batch.references[outcome as usize].unwrap_or(0));
         view.processing = references(Outcome::Processing);

@@ -148,18 +148,19 @@ impl Objects {
             |object: Option<Object>| ObjectList { items: object.iter().map(ObjectItem::from).collect(), next: None };
         if !filter.ark.trim().is_empty() {
             let ark = parsed("ark", &filter.ark)?;
-            return Ok(one(self.catalogue.object(ark.as_str()).await.map_err(unavailable)?));
+            return Ok(one(self.catalogue.object(ark.as_str()).await.map_err(|error| unavailable(&error))?));
         }
         if !filter.local_id.trim().is_empty() {
             let owner = parsed("owner", &filter.owner)?;
             let found = self.catalogue.object_by_local_id(owner.as_str(), filter.local_id.trim());
-            return Ok(one(found.await.map_err(unavailable)?));
+            return Ok(one(found.await.map_err(|error| unavailable(&error))?));
         }
         let collection = Some(filter.collection.trim()).filter(|collection| !collection.is_empty());
         let limit = filter.limit.get();
         // One more shows whether there is a next page.
         let most = u32::try_from(limit + 1).unwrap_or(u32::MAX);
-        let mut found = self.catalogue.objects(collection, &filter.after, most).await.map_err(unavailable)?;
+        let mut found =
+            self.catalogue.objects(collection, &filter.after, most).await.map_err(|error| unavailable(&error))?;
         let has_more = found.len() > limit;
         found.truncate(limit);
         let next = found.last().filter(|_| has_more).map(|object| object.ark.clone());
@@ -177,7 +178,7 @@ impl Objects {
         };
         let name: Ark = ark.parse().map_err(|_| none())?;
         let catalogue = &self.catalogue;
-        let object = catalogue.object(name.as_str()).await.map_err(unavailable)?.ok_or_else(none)?;
+        let object = catalogue.object(name.as_str()).await.map_err(|error| unavailable(&error))?.ok_or_else(none)?;
         let (versions, files, local_ids) = tokio::join!(
             catalogue.versions(&object.ark, None, VERSIONS),
             catalogue.files(&object.ark, object.current_version, "", FILES),
@@ -185,9 +186,9 @@ impl Objects {
         );
         Ok(ObjectDetail {
             object: ObjectItem::from(&object),
-            local_ids: local_ids.map_err(unavailable)?,
-            versions: versions.map_err(unavailable)?.iter().map(ObjectVersion::from).collect(),
-            files: files.map_err(unavailable)?.iter().map(ObjectFile::from).collect(),
+            local_ids: local_ids.map_err(|error| unavailable(&error))?,
+            versions: versions.map_err(|error| unavailable(&error))?.iter().map(ObjectVersion::from).collect(),
+            files: files.map_err(|error| unavailable(&error))?.iter().map(ObjectFile::from).collect(),
         })
     }
 }
@@ -196,7 +197,7 @@ fn parsed(name: &str, text: &str) -> Result<Ark, ViewError> {
     text.trim().parse().map_err(|why| ViewError::value_because(name, text, why))
 }
 
-fn unavailable(error: queuekeeper_catalogue::Error) -> ViewError {
+fn unavailable(error: &queuekeeper_catalogue::Error) -> ViewError {
     ViewError::Unavailable(format!("The catalogue cannot be read: {error}."))
 }
 

@@ -5,6 +5,7 @@ use axum::extract::Multipart;
 use axum::extract::multipart::{Field, MultipartError};
 use axum::http::StatusCode;
 use futures::Stream;
+use jiff::Timestamp;
 use queuekeeper_ingest::deposit::{Receipt, Upload};
 use uuid::Uuid;
 
@@ -76,7 +77,7 @@ impl State {
         let (intake, actor, _) = self.depositor(who, source)?;
         let uuid = deposit_id(id)?;
         if let Some(deposit) = intake.deposit(uuid, &actor).await? {
-            return Ok(self.source().deposit(&deposit));
+            return Ok(self.source().deposit(&deposit, Timestamp::now()));
         }
         let uploading = intake.uploading(uuid, &actor).await?.ok_or_else(|| no_deposit(id))?;
         Ok(DepositView::uploading(&uploading.0, &uploading.1, &actor.name))
@@ -94,7 +95,7 @@ impl State {
     ) -> Result<SentForm, Problem> {
         let mut sent = SentForm { fields: Vec::new(), file: None, uuid: uuid_for(&actor.name, key) };
         let read = async {
-            while let Some(field) = form.next_field().await.map_err(not_a_form)? {
+            while let Some(field) = form.next_field().await.map_err(|error| not_a_form(&error))? {
                 let name = field.name().unwrap_or_default().to_owned();
                 let file_name = field.file_name().map(str::to_owned);
                 match file_name {
@@ -162,7 +163,7 @@ pub(super) fn no_deposit(id: &str) -> Problem {
     Problem::missing(format!("There is no deposit “{}” of yours. A deposit's id is bid- and a UUID.", quoted(id)))
 }
 
-fn not_a_form(error: MultipartError) -> Problem {
+fn not_a_form(error: &MultipartError) -> Problem {
     let status = if error.status().is_client_error() { error.status() } else { StatusCode::BAD_REQUEST };
     Problem::new(status, format!("The form cannot be read: {}.", error.body_text()))
 }
@@ -180,7 +181,7 @@ fn pieces(field: Field<'_>) -> impl Stream<Item = Result<Bytes, String>> + '_ {
 
 async fn text_of(mut field: Field<'_>) -> Result<String, Problem> {
     let mut bytes = Vec::new();
-    while let Some(more) = field.chunk().await.map_err(not_a_form)? {
+    while let Some(more) = field.chunk().await.map_err(|error| not_a_form(&error))? {
         bytes.extend_from_slice(&more);
         if bytes.len() > MOST_FIELD {
             return Err(Problem::bad(format!("A field has {MOST_FIELD} bytes at most.")));

@@ -144,15 +144,15 @@ impl BatchState<'_> {
     }
 
     fn xml(&self) -> String {
-        let mut text =
-            format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<bat:batchState xmlns:bat=\"{NAMESPACE}\">");
-        for (name, value) in self.values() {
-            if name != "batchStatusMessage" || !value.is_empty() {
-                text.push_str(&format!("<bat:{name}>{}</bat:{name}>", escaped(&value)));
-            }
-        }
-        text.push_str("</bat:batchState>\n");
-        text
+        let values =
+            self.values().into_iter().filter(|(name, value)| *name != "batchStatusMessage" || !value.is_empty());
+        let elements: Vec<String> =
+            values.map(|(name, value)| format!("<bat:{name}>{}</bat:{name}>", escaped(&value))).collect();
+        format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+             <bat:batchState xmlns:bat=\"{NAMESPACE}\">{}</bat:batchState>\n",
+            elements.concat()
+        )
     }
 }
 

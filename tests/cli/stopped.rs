@@ -139,17 +139,8 @@ async fn what_a_process_had_begun_when_it_was_stopped_or_killed_is_done_once() {
     assert_eq!(heads(&home.join("objects")), vec!["v1"; jobs]);
     let catalogue = Catalogue::open(&format!("sqlite:{}", at("catalogue.db"))).await.unwrap();
     let recorded = catalogue.objects(None, "", 1_000).await.unwrap();
-    assert_eq!(
-        recorded.iter().map(|object| object.ark.clone()).collect::<std::collections::BTreeSet<_>>(),
-        arks
-    );
+    assert_eq!(recorded.iter().map(|object| object.ark.clone()).collect::<std::collections::BTreeSet<_>>(), arks);
     catalogue.close().await;
-    eventually(LONGEST, "no file of a job is left", async || {
-        std::fs::read_dir(home.join("working"))
-            .unwrap()
-            .all(|entry| entry.unwrap().file_name().to_string_lossy().starts_with('.'))
-    })
-    .await;
 }
 
 async fn all_ended(queue: &Queue, batches: &[BatchId]) -> bool {

@@ -4,6 +4,7 @@ use axum::body::Body as RequestBody;
 use axum::extract::{Path, State as FromState};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -130,8 +131,7 @@ async fn answer(
             let mut view = state.find_deposit(&receipt.id, identity, Source::Api).await?;
             // The mirror may not have seen it yet.
             view.batch = Some(receipt.batch.to_string());
-            if view.state == "removed" {
-                "pending".clone_into(&mut view.state);
+            if view.filename.is_empty() {
                 view.filename.clone_from(&request.filename);
             }
             (StatusCode::CREATED, view)
@@ -156,7 +156,7 @@ async fn answer(
 pub(super) async fn deposits(FromState(state): FromState<State>, identity: Identity) -> Answer<DepositList> {
     let (intake, actor, _) = state.depositor(&identity, Source::Api)?;
     let (found, source) = (intake.deposits(&actor, LISTED).await?, state.source());
-    Ok(Json(DepositList { items: found.iter().map(|deposit| source.deposit(deposit)).collect() }))
+    Ok(Json(DepositList { items: found.iter().map(|deposit| source.deposit(deposit, Timestamp::now())).collect() }))
 }
 
 /// `GET /api/v1/deposits/{id}`: what has become of a deposit.

@@ -112,10 +112,7 @@ pub(in crate::web) async fn limit(
     if uploads(&context, &request) {
         return next.run(request).await;
     }
-    let request = match limited(&context, request) {
-        Ok(request) => request,
-        Err(refused) => return refused,
-    };
+    let Some(request) = limited(&context, request) else { return StatusCode::PAYLOAD_TOO_LARGE.into_response() };
     let answered = tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await;
     answered.unwrap_or_else(|_| StatusCode::SERVICE_UNAVAILABLE.into_response())
 }
@@ -130,16 +127,16 @@ pub(super) fn uploads(context: &HttpContext, request: &Request) -> bool {
     }
 }
 
-/// Refuses a request whose `Content-Length` is above the limit of its route. Chunked bodies are limited while they are
+/// A request with its limit; `None` for one whose `Content-Length` is above it. Chunked bodies are limited while they are
 /// read.
-fn limited(context: &HttpContext, request: Request) -> Result<Request, Response> {
+fn limited(context: &HttpContext, request: Request) -> Option<Request> {
     let length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     let is_alerts = context.strip_prefix(request.uri().path()) == Some(ALERTS);
     let limit = if is_alerts { ALERTS_BODY_LIMIT } else { BODY_LIMIT };
     if length.is_some_and(|length: u64| length > limit as u64) {
-        return Err(StatusCode::PAYLOAD_TOO_LARGE.into_response());
+        return None;
     }
-    Ok(request.map(|body| Body::new(Limited::new(body, limit))))
+    Some(request.map(|body| Body::new(Limited::new(body, limit))))
 }
 
 /// Passes requests whose host is a name of this server.

@@ -151,7 +151,7 @@ async fn page(
         profile: deposit.profile.clone(),
         received: deposit.received.map(|at| Moment::new(at, now)),
     };
-    let deposits = deposits.iter().map(|deposit| line(&source.deposit(deposit))).collect();
+    let deposits = deposits.iter().map(|deposit| line(&source.deposit(deposit, now))).collect();
     let kind = sent.kind.clone().unwrap_or_default();
     let page = SubmitPage {
         profiles: intake.profiles(&allowance).into_iter().map(|name| chosen(name, &sent.profile)).collect(),
