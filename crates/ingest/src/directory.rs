@@ -79,11 +79,8 @@ impl WorkingStorage {
     /// # Errors
     /// When it cannot be removed.
     pub fn remove_batch(&self, id: &str) -> io::Result<()> {
-        let path = self.batch(id);
-        if path.parent() != Some(&self.root) {
-            return Err(io::Error::other(format!("{id:?} is not the name of a batch's directory")));
-        }
-        absent_is_fine(fs::remove_dir_all(path))
+        check_name(id)?;
+        absent_is_fine(fs::remove_dir_all(self.batch(id)))
     }
 
     /// The directory of a job.
@@ -187,6 +184,13 @@ impl JobDirectory {
     }
 }
 
+/// Refuses what is not the id of a batch or job: beneath `..` and an empty name lies what is not theirs.
+fn check_name(name: &str) -> io::Result<()> {
+    let is_id = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let wrong = || io::Error::new(io::ErrorKind::InvalidInput, format!("{name:?} is not the id of a batch or job"));
+    if is_id { Ok(()) } else { Err(wrong()) }
+}
+
 pub(crate) fn absent_is_fine(outcome: io::Result<()>) -> io::Result<()> {
     match outcome {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -217,6 +221,11 @@ mod tests {
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
         let (total, free) = first.space().unwrap();
         assert!(total >= free && free > 0);
+        // Only names are checked here: nothing is given to a function that removes.
+        for name in ["", ".", "..", "../a", "a/..", "a/b", "/", "a\0", ".hidden"] {
+            assert!(check_name(name).is_err(), "{name:?}");
+        }
+        check_name("bid-9c1a0b5e").unwrap();
         fs::write(directory.path().join(VOLUME_FILE), "odd").unwrap();
         assert!(WorkingStorage::open(directory.path()).unwrap_err().to_string().contains("UUID of a volume"));
         assert!(WorkingStorage::open(&directory.path().join("missing")).is_err());
