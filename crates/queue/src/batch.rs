@@ -18,7 +18,7 @@ mod plan;
 mod report;
 
 pub use plan::BatchPlan;
-pub use report::BatchReport;
+pub use report::{BatchReport, LastReport};
 
 /// A batch as one request found it.
 #[derive(Clone, Debug)]

@@ -134,7 +134,7 @@ mod transaction;
 
 pub use access::{LockedRequest, Request, RequestTarget};
 pub use acquire::{BatchPoll, Due, JobPoll, RequestPoll, SkipReason, SkippedItem};
-pub use batch::{Batch, BatchPlan, BatchReport, BatchTarget, LockedBatch};
+pub use batch::{Batch, BatchPlan, BatchReport, BatchTarget, LastReport, LockedBatch};
 pub use create::NewJob;
 pub use error::{Cause, Conflict, ConflictKind, Error};
 pub use expand::{Expansion, NextRows};

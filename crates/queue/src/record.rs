@@ -32,7 +32,7 @@ pub use status::{ItemStatus, JobStatus};
 pub use submission::{Submission, Token};
 pub use write::{
     StatusChange, identifiers, item_status, job_status, loadable_item_status, loadable_job_status, merged, new_status,
-    status_report,
+    reported, status_report,
 };
 
 /// A value as far as it could be read, and what was wrong with it.

@@ -57,6 +57,17 @@ impl BatchReport {
     }
 }
 
+/// What a batch's `status-report` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastReport {
+    /// The number of the report, from 1.
+    pub number: u32,
+    /// Jobs that had failed; sorted.
+    pub failed: Vec<JobId>,
+    /// Jobs that were completed; sorted.
+    pub completed: Vec<JobId>,
+}
+
 impl Queue {
     /// Lists the jobs of a batch by outcome. Names that are no job's are left out.
     ///
@@ -127,6 +138,14 @@ impl Queue {
 }
 
 impl Batch {
+    /// What its last report says; `None` where it was never reported. Names that are no job's are left out.
+    #[must_use]
+    pub fn last_report(&self) -> Option<LastReport> {
+        let (data, stat) = self.report.as_ref()?;
+        let (failed, completed) = record::reported(data);
+        Some(LastReport { number: stat.version.unsigned_abs().saturating_add(1), failed, completed })
+    }
+
     pub(super) fn set_report(&self, transaction: &mut Transaction, report: &BatchReport, now: Timestamp) {
         let path = Path::BatchNode(self.id, BatchNode::StatusReport);
         let old = self.report.as_ref().map(|(data, _)| data.as_slice()).unwrap_or_default();

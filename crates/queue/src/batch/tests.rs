@@ -194,4 +194,8 @@ fn a_report_lists_each_job_once_and_is_failed_by_one_that_failed() {
         batch(&nodes, &[]).set_report(&mut transaction, &report, NOW);
         assert_eq!(transaction.to_string(), words);
     }
+    let reported = r#"{"failed_jobs":["jid0000000003","odd",1,"jid0000000002"],"successful_jobs":null}"#;
+    let reported = batch(&[(BatchNode::StatusReport, reported)], &[]).last_report().unwrap();
+    assert_eq!(reported, LastReport { number: 4, failed: vec![two, three], completed: Vec::new() });
+    assert_eq!(batch(&[], &[]).last_report(), None);
 }

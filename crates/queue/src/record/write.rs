@@ -126,6 +126,19 @@ pub fn status_report(old: &[u8], failed: &[JobId], successful: &[JobId], now: Ti
     bytes(object)
 }
 
+/// The jobs that a batch's `status-report` says have failed, and those that were completed; each sorted.
+#[must_use]
+pub fn reported(data: &[u8]) -> (Vec<JobId>, Vec<JobId>) {
+    let object = kept(data);
+    let jobs = |key: &str| {
+        let names = object.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        let mut jobs: Vec<JobId> = names.filter_map(|name| name.parse().ok()).collect();
+        jobs.sort_unstable();
+        jobs
+    };
+    (jobs("failed_jobs"), jobs("successful_jobs"))
+}
+
 fn set_common<S: State>(object: &mut Map<String, Value>, to: S, message: &str, now: Timestamp) {
     // The published design's name for the same thing would be left behind as a second, older truth.
     object.remove("last_modification_date");
