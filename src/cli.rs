@@ -36,6 +36,7 @@ pub mod load;
 mod lock;
 mod locks;
 mod log;
+mod mail;
 mod meter;
 mod output;
 mod paging;

@@ -9,6 +9,7 @@ use queuekeeper_ingest::daemon::Daemon;
 use queuekeeper_ingest::settings::Settings;
 use queuekeeper_ingest::space::Rules;
 
+use super::mail::MailArgs;
 use super::{LogArgs, UsageError, ZooKeeperArgs, on_signal};
 use crate::config::{ConfigFile, ListenAddress, PrometheusDuration};
 use crate::server;
@@ -96,6 +97,9 @@ pub(super) struct DaemonArgs {
     /// Create more jobs than programs in Java can list: none of them reads this queue
     #[arg(long = "no-java-readers")]
     no_java_readers: bool,
+
+    #[command(flatten)]
+    mail: MailArgs,
 }
 
 /// One daemon, or all.
@@ -125,11 +129,11 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 impl DaemonArgs {
-    /// The settings of the daemons.
+    /// The settings of the daemons; mails are files in `mails` where nothing else is said.
     ///
     /// # Errors
-    /// When workers are set for a daemon that does not run.
-    pub(super) fn settings(&self) -> Result<Settings, UsageError> {
+    /// When workers are set for a daemon that does not run, or mail cannot leave as it is said.
+    pub(super) fn settings(&self, mails: Option<PathBuf>) -> Result<Settings, UsageError> {
         let runs = |daemon: &Daemon| {
             self.daemons.iter().any(|chosen| match chosen {
                 Chosen::All => true,
@@ -153,6 +157,7 @@ impl DaemonArgs {
             retry_within: self.retry_within.get(),
             shutdown: self.shutdown.get(),
             java_readers: !self.no_java_readers,
+            mail: self.mail.settings(mails)?,
             ..defaults
         })
     }
@@ -172,7 +177,7 @@ impl IngestArgs {
             stores: file.stores().clone(),
             profiles: self.profiles,
             working: self.working,
-            settings: self.daemons.settings()?,
+            settings: self.daemons.settings(None)?,
         };
         let listeners = server::listen(&self.listen_address).await?;
         let outcome = server::ingest::ingest(ingest, listeners, &shutdown).await;

@@ -15,7 +15,8 @@ use queuekeeper_zookeeper::ServerError;
 /// Run a whole repository on one machine, kept in one directory
 ///
 /// It starts a ZooKeeper of its own, all daemons, and the status page. Objects are kept as OCFL 1.1 below DIR/objects,
-/// the inventory in DIR/catalogue.db, and the collections' profiles in DIR/profiles. A restart goes on where it stopped.
+/// the inventory in DIR/catalogue.db, the collections' profiles in DIR/profiles, and reports to depositors in DIR/reports,
+/// where no mail server is named. A restart goes on where it stopped.
 #[derive(Clone, Debug, Args)]
 pub(super) struct StandaloneArgs {
     /// The directory of the repository, which is made where it is missing
@@ -47,11 +48,12 @@ impl StandaloneArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         self.log.begin();
         let (shutdown, signals) = on_signal().context("cannot listen to signals")?;
-        let settings = self.daemons.settings()?;
+        let data = DataDirectory::new(std::path::absolute(&self.data)?);
+        let settings = self.daemons.settings(Some(data.reports()))?;
         let listeners = server::listen(&self.listen_address).await?;
         let names = self.listen_address.iter().filter_map(ListenAddress::host).map(str::to_owned).collect();
-        let data = DataDirectory::new(std::path::absolute(&self.data)?);
-        let outcome = server::standalone::standalone(&data, settings, names, listeners, &shutdown).await;
+        let running = server::standalone::standalone(&data, settings, names, listeners, &shutdown);
+        let outcome = Box::pin(running).await;
         shutdown.cancel();
         signals.await.context("the task that waits for signals failed")?;
         outcome.map_err(|error| match error.downcast::<ServerError>() {

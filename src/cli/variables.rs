@@ -39,7 +39,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// What there is in the environments of installations: none of these may change by accident.
-    const VARIABLES: [&str; 64] = [
+    const VARIABLES: [&str; 70] = [
         "QUEUEKEEPER_AUDIT_FILE",
         "QUEUEKEEPER_AUDIT_FILES",
         "QUEUEKEEPER_AUDIT_SIZE",
@@ -71,6 +71,12 @@ mod tests {
         "QUEUEKEEPER_LOAD_RESUME",
         "QUEUEKEEPER_LOG_FORMAT",
         "QUEUEKEEPER_LOG_LEVEL",
+        "QUEUEKEEPER_MAIL_CA_FILE",
+        "QUEUEKEEPER_MAIL_CREDENTIALS_FILE",
+        "QUEUEKEEPER_MAIL_DIRECTORY",
+        "QUEUEKEEPER_MAIL_FROM",
+        "QUEUEKEEPER_MAIL_SERVER",
+        "QUEUEKEEPER_MAIL_TLS",
         "QUEUEKEEPER_METRICS_COLLECTIONS",
         "QUEUEKEEPER_MIRROR_CLOCK_INTERVAL",
         "QUEUEKEEPER_MIRROR_DRIFT_INTERVAL",

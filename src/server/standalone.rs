@@ -67,6 +67,12 @@ impl DataDirectory {
         self.0.join("objects")
     }
 
+    /// The reports to depositors, where there is no mail server.
+    #[must_use]
+    pub fn reports(&self) -> PathBuf {
+        self.0.join("reports")
+    }
+
     /// Makes what is missing, and locks it for this process.
     fn open(&self) -> anyhow::Result<File> {
         let make = |path: &Path| fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()));

@@ -21,10 +21,16 @@ pub struct NewMessage {
     pub kind: String,
     /// The batch or the job that it is of.
     pub subject: Uuid,
+    /// The batch, by the id that its submission carries.
+    pub batch: String,
+    /// The profile by which it is delivered.
+    pub profile: String,
     /// To whom: addresses or a URL, without secrets.
     pub recipient: String,
     /// The rendered content.
     pub content: String,
+    /// What became of recipients before it was written: [`Attempt::Later`] has the form.
+    pub settled: Option<String>,
 }
 
 /// A message that is due, and leased to the caller.
@@ -40,6 +46,52 @@ pub struct DueMessage {
     pub attempts: u32,
 }
 
+/// How an attempt to deliver a message ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt<'a> {
+    /// It was delivered, and is never due again.
+    Delivered {
+        /// What is to be known of it all the same, such as who refused it.
+        note: Option<&'a str>,
+    },
+    /// It is due again after a time.
+    Later {
+        /// Why: one sentence.
+        why: &'a str,
+        /// What became of its recipients, in a form that only the sender reads; as it was before where absent.
+        settled: Option<&'a str>,
+        /// After how long.
+        after: Duration,
+    },
+    /// It cannot be delivered, and is never due again.
+    GivenUp {
+        /// Why: one sentence.
+        why: &'a str,
+    },
+}
+
+/// The messages of a kind that wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingMessages {
+    /// How they are delivered.
+    pub kind: String,
+    /// How many.
+    pub count: u64,
+    /// For how long the oldest has waited.
+    pub age: Duration,
+}
+
+/// A message, by what says whether it is needed any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedMessage {
+    /// Its number.
+    pub id: u64,
+    /// When it ended, or was written if it did not, in milliseconds since 1970 by the database's clock.
+    pub time_ms: i64,
+    /// The batch, by the id that its submission carries.
+    pub batch: String,
+}
+
 /// A message as it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownMessage {
@@ -49,13 +101,33 @@ pub struct KnownMessage {
     pub message: NewMessage,
     /// Whether it was.
     pub is_delivered: bool,
+    /// Whether it is never due again.
+    pub has_ended: bool,
+    /// What the last attempt said.
+    pub error: Option<String>,
 }
 
-const BY_NAME: &str = "SELECT id, message, kind, subject, recipient, content, delivered FROM outbox WHERE message = $1";
+/// The columns that [`message`] reads.
+macro_rules! columns {
+    () => {
+        "id, message, kind, subject, recipient, content, batch, profile, settled"
+    };
+}
 
-pub(crate) const TAKE_DUE: &str = "UPDATE outbox SET due = {now} + $1, attempts = attempts + 1 WHERE id IN (
-        SELECT id FROM outbox WHERE delivered IS NULL AND due <= {now} ORDER BY due, id LIMIT $2 {lock_next})
-    RETURNING id, message, kind, subject, recipient, content, created, attempts";
+const BY_NAME: &str = concat!("SELECT ", columns!(), ", delivered, ended, error FROM outbox WHERE message = $1");
+
+/// What was given up has a time that never comes, and so is not passed over by each look.
+pub(crate) const TAKE_DUE: &str = concat!(
+    "UPDATE outbox SET due = {now} + $1, attempts = attempts + 1 WHERE id IN (
+        SELECT id FROM outbox WHERE delivered IS NULL AND due <= {now} AND kind = $3
+        ORDER BY due, id LIMIT $2 {lock_next})
+    RETURNING ",
+    columns!(),
+    ", created, attempts"
+);
+
+pub(crate) const ENDED: &str = "SELECT id, ended, batch FROM outbox
+    WHERE ended IS NOT NULL AND ended < {now} - $1 AND (ended, id) > ($2, $3) ORDER BY ended, id LIMIT $4";
 
 /// How much of the reason for a failed delivery is kept.
 const MOST_ERROR_CHARS: usize = 1000;
@@ -66,11 +138,13 @@ impl Catalogue {
     /// # Errors
     /// When the database cannot be written.
     pub async fn queue_message(&self, message: &NewMessage) -> Result<bool, Error> {
-        let sql = "INSERT INTO outbox (message, kind, subject, recipient, content, created, due, attempts)
-            VALUES ($1, $2, $3, $4, $5, {now}, {now}, 0) ON CONFLICT (message) DO NOTHING";
-        let NewMessage { name, kind, subject, recipient, content } = message;
+        let sql = "INSERT INTO outbox
+                (message, kind, subject, recipient, content, batch, profile, settled, created, due, attempts)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, {now}, {now}, 0) ON CONFLICT (message) DO NOTHING";
+        let NewMessage { name, kind, subject, batch, profile, recipient, content, settled } = message;
+        let values = values![name, kind, *subject, recipient, content, batch, profile, settled];
         let mut session = self.database.begin().await?;
-        let outcome = session.run(sql, values![name, kind, *subject, recipient, content]).await;
+        let outcome = session.run(sql, values).await;
         Ok(session.end(outcome).await? > 0)
     }
 
@@ -82,14 +156,14 @@ impl Catalogue {
         Ok(self.list(BY_NAME, values![name], known).await?.pop())
     }
 
-    /// Takes messages that are due, the one that is due for longest first, at most `limit`, and at most 1,000. No other process
-    /// gets them until the lease has ended; then they are due again, unless they were delivered.
+    /// Takes messages of a kind that are due, the one that is due for longest first, at most `limit`, and at most 1,000.
+    /// No other process gets them until the lease has ended; then they are due again, unless they ended.
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub async fn take_messages(&self, limit: u32, lease: Duration) -> Result<Vec<DueMessage>, Error> {
+    pub async fn take_messages(&self, kind: &str, limit: u32, lease: Duration) -> Result<Vec<DueMessage>, Error> {
         let mut session = self.database.begin().await?;
-        let rows = session.rows(TAKE_DUE, values![millis(lease), page(limit)]).await;
+        let rows = session.rows(TAKE_DUE, values![millis(lease), page(limit), kind]).await;
         let read = |rows: Vec<Row>| rows.iter().map(|row| session.decode(due(row))).collect::<Result<Vec<_>, _>>();
         let outcome = rows.and_then(read);
         let mut taken = session.end(outcome).await?;
@@ -97,33 +171,105 @@ impl Catalogue {
         Ok(taken)
     }
 
-    /// Writes down that a message was delivered; it is never due again.
+    /// Writes down how an attempt to deliver a message ended. What has ended stays as it is.
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub async fn message_delivered(&self, id: u64) -> Result<(), Error> {
-        let sql = "UPDATE outbox SET delivered = COALESCE(delivered, {now}), error = NULL WHERE id = $1";
+    pub async fn message_tried(&self, id: u64, attempt: Attempt<'_>) -> Result<(), Error> {
+        let cut = |why: &str| why.chars().take(MOST_ERROR_CHARS).collect::<String>();
+        let (sql, values) = match attempt {
+            Attempt::Delivered { note } => (
+                "UPDATE outbox SET delivered = {now}, ended = {now}, error = $2 WHERE id = $1 AND delivered IS NULL",
+                values![id, &note.map(cut)],
+            ),
+            Attempt::Later { why, settled, after } => (
+                "UPDATE outbox SET error = $2, settled = COALESCE($3, settled), due = {now} + $4
+                    WHERE id = $1 AND ended IS NULL",
+                values![id, &cut(why), settled, millis(after)],
+            ),
+            Attempt::GivenUp { why } => (
+                "UPDATE outbox SET error = $2, ended = {now}, due = $3 WHERE id = $1 AND ended IS NULL",
+                values![id, &cut(why), i64::MAX],
+            ),
+        };
         let mut session = self.database.begin().await?;
-        let outcome = session.run(sql, values![id]).await;
+        let outcome = session.run(sql, values).await;
         session.end(outcome).await.map(|_rows| ())
     }
 
-    /// Writes down why a message could not be delivered, and makes it due again after a time.
+    /// How many messages of each kind wait. Kinds of which none does are left out.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn waiting_messages(&self) -> Result<Vec<WaitingMessages>, Error> {
+        let sql = "SELECT kind, COUNT(*), {now} - MIN(created) FROM outbox
+            WHERE delivered IS NULL AND ended IS NULL GROUP BY kind ORDER BY kind";
+        let waiting = |row: &Row| {
+            let age = row.get::<i64>(2)?;
+            let age = Duration::from_millis(u64::try_from(age).unwrap_or(0));
+            Ok(WaitingMessages { kind: row.get(0)?, count: row.count(1)?, age })
+        };
+        self.list(sql, values![], waiting).await
+    }
+
+    /// The messages that ended longer ago than a time, the oldest first, after one that was listed (from the first on,
+    /// without it); at most `limit`, and at most 1,000.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn ended_messages(
+        &self,
+        longer_than: Duration,
+        after: Option<&ListedMessage>,
+        limit: u32,
+    ) -> Result<Vec<ListedMessage>, Error> {
+        let (time, id) = after.map_or((i64::MIN, 0), |after| (after.time_ms, after.id));
+        self.list(ENDED, values![millis(longer_than), time, id, page(limit)], listed).await
+    }
+
+    /// The same of the messages of a kind that wait, by when they were written.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn unended_messages(
+        &self,
+        kind: &str,
+        longer_than: Duration,
+        after: Option<&ListedMessage>,
+        limit: u32,
+    ) -> Result<Vec<ListedMessage>, Error> {
+        let sql = "SELECT id, created, batch FROM outbox
+            WHERE delivered IS NULL AND ended IS NULL AND kind = $1 AND created < {now} - $2
+            AND (created, id) > ($3, $4) ORDER BY created, id LIMIT $5";
+        let (time, id) = after.map_or((i64::MIN, 0), |after| (after.time_ms, after.id));
+        self.list(sql, values![kind, millis(longer_than), time, id, page(limit)], listed).await
+    }
+
+    /// Removes a message that has ended; another one of its name is new then.
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub async fn message_failed(&self, id: u64, why: &str, again_after: Duration) -> Result<(), Error> {
-        let why: String = why.chars().take(MOST_ERROR_CHARS).collect();
-        let sql = "UPDATE outbox SET error = $2, due = {now} + $3 WHERE id = $1 AND delivered IS NULL";
+    pub async fn remove_message(&self, id: u64) -> Result<(), Error> {
         let mut session = self.database.begin().await?;
-        let outcome = session.run(sql, values![id, &why, millis(again_after)]).await;
+        let outcome = session.run("DELETE FROM outbox WHERE id = $1 AND ended IS NOT NULL", values![id]).await;
         session.end(outcome).await.map(|_rows| ())
     }
 }
 
+fn listed(row: &Row) -> Result<ListedMessage, sqlx::Error> {
+    Ok(ListedMessage { id: row.count(0)?, time_ms: row.get(1)?, batch: row.get(2)? })
+}
+
 fn known(row: &Row) -> Result<KnownMessage, sqlx::Error> {
     let message = message(row)?;
-    Ok(KnownMessage { id: row.count(0)?, message, is_delivered: row.get::<Option<i64>>(6)?.is_some() })
+    let [is_delivered, has_ended] = [9, 10].map(|at| row.get::<Option<i64>>(at).map(|time| time.is_some()));
+    Ok(KnownMessage {
+        id: row.count(0)?,
+        message,
+        is_delivered: is_delivered?,
+        has_ended: has_ended?,
+        error: row.get(11)?,
+    })
 }
 
 /// The columns from the second on that both statements begin with.
@@ -134,6 +280,9 @@ fn message(row: &Row) -> Result<NewMessage, sqlx::Error> {
         subject: row.get(3)?,
         recipient: row.get(4)?,
         content: row.get(5)?,
+        batch: row.get(6)?,
+        profile: row.get(7)?,
+        settled: row.get(8)?,
     })
 }
 
@@ -141,7 +290,7 @@ fn due(row: &Row) -> Result<DueMessage, sqlx::Error> {
     Ok(DueMessage {
         id: row.count(0)?,
         message: message(row)?,
-        created: row.time(6)?,
-        attempts: row.need(7, |attempts: i64| u32::try_from(attempts))?,
+        created: row.time(9)?,
+        attempts: row.need(10, |attempts: i64| u32::try_from(attempts))?,
     })
 }

@@ -13,7 +13,7 @@ use crate::database::value::{Row, Value, values};
 use crate::deposits::DEPOSITS;
 use crate::index::{COPY, ITEMS};
 use crate::inventory::{FILES, LOCAL_IDS, OBJECTS, OBJECTS_OF_COLLECTION, VERSIONS};
-use crate::outbox::TAKE_DUE;
+use crate::outbox::{ENDED, TAKE_DUE};
 
 /// Every list, with arguments of the right types.
 fn lists() -> Vec<(&'static str, Vec<Value>)> {
@@ -35,7 +35,8 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
     let others = [
         (AFTER, values![0u64, 10u64]),
         (TAKE_LEFT, values!["main", Uuid::nil(), 0i64]),
-        (TAKE_DUE, values![0i64, 10u64]),
+        (TAKE_DUE, values![0i64, 10u64, "mail"]),
+        (ENDED, values![0i64, 0i64, 0u64, 10u64]),
         (DEPOSITS, values!["ada", 9u64, Uuid::max(), 10u64]),
         (ITEMS, values!["", "space", &b"key"[..], 10u64]),
         (COPY, values!["", "space", &b"key"[..], "main"]),

@@ -18,6 +18,7 @@ use tracing::{info, warn};
 
 use crate::daemon::Daemon;
 use crate::engine::session::Session;
+use crate::mail::queue::Correspondence;
 use crate::metrics::Ended;
 use crate::step::{self, StepError, now};
 use submission::BatchSpec;
@@ -94,6 +95,8 @@ async fn create_jobs(session: &Session, batch: &LockedBatch) -> Result<u64, Step
         session.fence.pass().await;
         let mut rows = rows::Rows::open(services, &profile, &spec).await?;
         total = rows.total();
+        // Before its jobs, or none would be mailed after a crash behind the last of them.
+        Correspondence::new(services, &session.fence, &batch.batch).queued(total).await?;
         let last = rows.last_job()?;
         rows.skip(expansion.note.next).await;
         loop {
@@ -133,22 +136,13 @@ async fn wait_for_room(session: &Session) {
 
 async fn after_failure(session: &Session, batch: &LockedBatch, error: StepError, delayed: &Delayed) -> Ended {
     let (id, queue, settings) = (batch.batch.id, &session.queue, &session.services.settings);
+    let (since, attempts) = delayed.lock().get(&id).map_or((now(), 0), |(since, attempts, _)| (*since, *attempts));
     let why = match error {
         StepError::Permanent(why) => why,
         StepError::Temporary { why, after } => {
-            let now = now();
-            let (since, attempts) =
-                delayed.lock().get(&id).map_or((now, 0), |(since, attempts, _)| (*since, *attempts));
-            if now.duration_since(since).unsigned_abs() < settings.retry_within {
+            if now().duration_since(since).unsigned_abs() < settings.retry_within {
                 let pause = settings.pause(attempts).max(after.unwrap_or_default());
-                info!(batch = %id, %why, "batch is tried again later");
-                let not_before = now.checked_add(pause).unwrap_or(Timestamp::MAX);
-                delayed.lock().insert(id, (since, attempts + 1, not_before));
-                session.wake_after(Daemon::Batch, pause);
-                return match queue.unlock_batch(batch).await {
-                    Ok(_) => Ended::Delayed,
-                    Err(error) => lost(batch, &error),
-                };
+                return wait(session, batch, delayed, (since, attempts), &why, pause).await;
             }
             format!("{why} (tried {} times)", attempts + 1)
         }
@@ -160,10 +154,34 @@ async fn after_failure(session: &Session, batch: &LockedBatch, error: StepError,
         }
     };
     let why = step::message(&why);
+    let mail = Correspondence::new(&session.services, &session.fence, &batch.batch);
+    if let Err(error) = mail.refused(&why).await {
+        let why = format!("{why}; it cannot be mailed yet: {}", error.sentence());
+        return wait(session, batch, delayed, (since, attempts), &why, settings.pause(attempts)).await;
+    }
     warn!(batch = %id, %why, "batch failed");
     let change = ItemChange::to(BatchState::Failed).with_message(why);
     match queue.finish_batch(batch, &change, now()).await {
         Ok(_) => Ended::Failed,
+        Err(error) => lost(batch, &error),
+    }
+}
+
+/// Gives a batch back, to be taken again after a pause.
+async fn wait(
+    session: &Session,
+    batch: &LockedBatch,
+    delayed: &Delayed,
+    (since, attempts): (Timestamp, u32),
+    why: &str,
+    pause: Duration,
+) -> Ended {
+    info!(batch = %batch.batch.id, %why, "batch is tried again later");
+    let not_before = now().checked_add(pause).unwrap_or(Timestamp::MAX);
+    delayed.lock().insert(batch.batch.id, (since, attempts + 1, not_before));
+    session.wake_after(Daemon::Batch, pause);
+    match session.queue.unlock_batch(batch).await {
+        Ok(_) => Ended::Delayed,
         Err(error) => lost(batch, &error),
     }
 }

@@ -23,6 +23,7 @@ use tracing::{info, warn};
 use zookeeper_client::{Acls, Client};
 
 use crate::daemon::Daemon;
+use crate::outbox;
 use crate::step::Services;
 use fence::Fence;
 pub use presence::WrongCatalogue;
@@ -42,14 +43,32 @@ pub enum EngineError {
     Catalogue(#[from] WrongCatalogue),
 }
 
-/// Runs the daemons until `stopping` is true and what was under way has ended, or was given up after
-/// [`Settings::shutdown`](crate::settings::Settings::shutdown).
+/// Runs the daemons, and delivers what the outbox holds, until `stopping` is true and what was under way has ended, or was
+/// given up after [`Settings::shutdown`](crate::settings::Settings::shutdown).
 ///
 /// # Errors
 /// When the first session cannot be had for a reason that trying again will not repair, or the queue has another
 /// catalogue.
 pub async fn run(
     services: Arc<Services>,
+    zookeeper: Config,
+    stopping: watch::Receiver<bool>,
+) -> Result<(), EngineError> {
+    // Messages need no session: what is written down is delivered whatever becomes of ZooKeeper.
+    let mut delivery = Box::pin(outbox::deliver::run(&services, &stopping));
+    let mut daemons = Box::pin(run_daemons(&services, zookeeper, stopping.clone()));
+    tokio::select! {
+        ended = &mut daemons => ended?,
+        () = &mut delivery => return daemons.await,
+    }
+    if tokio::time::timeout(services.settings.shutdown, delivery).await.is_err() {
+        warn!("a delivery that does not end is given up; the message is due again when its lease has ended");
+    }
+    Ok(())
+}
+
+async fn run_daemons(
+    services: &Arc<Services>,
     zookeeper: Config,
     mut stopping: watch::Receiver<bool>,
 ) -> Result<(), EngineError> {
@@ -66,18 +85,18 @@ pub async fn run(
         };
         let timeout = client.session_timeout();
         let queue = Queue::new(client.clone()).with_acl(zookeeper.acl.clone());
-        let session = Session::new(Arc::clone(&services), queue, Fence::new(timeout), stopping.clone());
+        let session = Session::new(Arc::clone(services), queue, Fence::new(timeout), stopping.clone());
         let session = Arc::new(session);
         let acls = if zookeeper.acl.is_empty() { Acls::anyone_all() } else { Acls::new(&zookeeper.acl) };
-        presence::check_catalogue(&client, &services, &acls).await?;
-        presence::announce(&client, &services, &acls).await;
+        presence::check_catalogue(&client, services, &acls).await?;
+        presence::announce(&client, services, &acls).await;
         services.is_connected.store(true, Ordering::Relaxed);
         info!(session = %client.session_id(), "the daemons have a session");
         tokio::select! {
             end = sessions.follow(&client) => warn!(?end, "the session of the daemons is over; their work begins again"),
             () = session.fence.keep(&client) => {}
             () = follow_changes(&session, &mut watches) => {}
-            () = read_profiles(&services) => {}
+            () = read_profiles(services) => {}
             () = work(&session) => {}
         }
         services.is_connected.store(false, Ordering::Relaxed);

@@ -13,7 +13,7 @@
 //! - [`deposit`]: from a payload to a batch; [`daemon`]: which daemons there are; [`settings`]: what an operator sets; [`metrics`]: what they count;
 //! - [`spec`]: what a job is to do; [`directory`], [`files`]: where its files lie, and which it has;
 //! - [`grants`]: who was granted how much of the working storage;
-//! - [`steps`]: what is done with a job in each state; [`step`]: how that ends; [`outbox`]: what is sent to depositors;
+//! - [`steps`]: what is done with a job in each state; [`step`]: how that ends; [`mail`]: what is written to depositors; [`outbox`]: how it is sent;
 //! - `batches`, `reports`, `cleanup`: the daemons that take no jobs;
 //! - [`engine`]: sessions, lanes and workers, which run all of these.
 //!
@@ -35,6 +35,7 @@ pub mod fetch;
 pub mod files;
 pub mod grants;
 pub mod kind;
+pub mod mail;
 pub mod manifest;
 pub mod metrics;
 pub mod name;

@@ -1,5 +1,6 @@
 //! What the daemons count.
 
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
@@ -10,6 +11,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::daemon::Daemon;
+use crate::outbox::KINDS;
 
 /// How the work of a daemon on one thing ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,6 +53,43 @@ impl EncodeLabelValue for Daemon {
     }
 }
 
+/// How an attempt to deliver a message ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Delivered {
+    /// It was delivered.
+    Done,
+    /// It is tried again later.
+    Delayed,
+    /// It cannot be delivered.
+    GivenUp,
+}
+
+impl Delivered {
+    const ALL: [Self; 3] = [Self::Done, Self::Delayed, Self::GivenUp];
+}
+
+impl EncodeLabelValue for Delivered {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let name = match self {
+            Self::Done => "delivered",
+            Self::Delayed => "delayed",
+            Self::GivenUp => "given_up",
+        };
+        EncodeLabelValue::encode(&name, encoder)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfKind {
+    kind: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfDelivery {
+    kind: &'static str,
+    outcome: Delivered,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfDaemon {
     daemon: Daemon,
@@ -74,6 +113,9 @@ pub struct DaemonMetrics {
     stored: Counter,
     granted: Gauge,
     waiting: Gauge,
+    messages: Family<OfKind, Gauge>,
+    message_age: Family<OfKind, Gauge<f64, AtomicU64>>,
+    deliveries: Family<OfDelivery, Counter>,
 }
 
 impl Default for DaemonMetrics {
@@ -89,7 +131,17 @@ impl Default for DaemonMetrics {
             stored: Counter::default(),
             granted: Gauge::default(),
             waiting: Gauge::default(),
+            messages: Family::default(),
+            message_age: Family::default(),
+            deliveries: Family::default(),
         };
+        for kind in KINDS {
+            metrics.messages.get_or_create_owned(&OfKind { kind });
+            metrics.message_age.get_or_create_owned(&OfKind { kind });
+            for outcome in Delivered::ALL {
+                metrics.deliveries.get_or_create_owned(&OfDelivery { kind, outcome });
+            }
+        }
         for daemon in Daemon::ALL {
             metrics.taken.get_or_create_owned(&OfDaemon { daemon });
             metrics.seconds.get_or_create_owned(&OfDaemon { daemon });
@@ -120,6 +172,12 @@ impl DaemonMetrics {
         let help = "Working storage that is granted to jobs";
         registry.register_with_unit("granted", help, Unit::Bytes, self.granted.clone());
         registry.register("space_waiting", "Jobs that wait for working storage", self.waiting.clone());
+        let help = "Mails and callbacks that were not delivered yet, by any process";
+        registry.register("messages_waiting", help, self.messages.clone());
+        let help = "Age of the oldest mail or callback that was not delivered yet";
+        registry.register_with_unit("message_age", help, Unit::Seconds, self.message_age.clone());
+        let help = "Attempts of this process to deliver a mail or a callback, by outcome";
+        registry.register("deliveries", help, self.deliveries.clone());
     }
 
     /// A daemon has so many workers here.
@@ -151,6 +209,17 @@ impl DaemonMetrics {
     /// Bytes were written to a store.
     pub fn stored(&self, bytes: u64) {
         self.stored.inc_by(bytes);
+    }
+
+    /// An attempt to deliver a message has ended.
+    pub fn delivered(&self, kind: &'static str, outcome: Delivered) {
+        self.deliveries.get_or_create_owned(&OfDelivery { kind, outcome }).inc();
+    }
+
+    /// So many messages of a kind wait, the oldest for so long.
+    pub fn messages(&self, kind: &'static str, (count, age): (u64, Duration)) {
+        self.messages.get_or_create_owned(&OfKind { kind }).set(i64::try_from(count).unwrap_or(i64::MAX));
+        self.message_age.get_or_create_owned(&OfKind { kind }).set(age.as_secs_f64());
     }
 
     /// What is granted, and how many jobs wait.

@@ -1,4 +1,9 @@
-//! Delivering what the outbox holds: callbacks, and reports as files where no mail server is configured.
+//! Delivering what the outbox holds: mails and callbacks.
+//!
+//! Rows are taken under a lease, so that any number of processes share the outbox; whatever is delivered twice, since a
+//! process ended in between, has the same name and content.
+
+pub(crate) mod deliver;
 
 use std::time::Duration;
 
@@ -9,8 +14,14 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use crate::fetch::Fetcher;
 use crate::url::ContentUrl;
 
-/// The kind of a callback's row.
+/// The kind of the row of a callback that Notify delivers, since the job's state depends on it.
 pub const CALLBACK: &str = "callback";
+
+/// The kind of the row of a callback on which no state depends: that a job failed.
+pub const FAILED_CALLBACK: &str = "failed-callback";
+
+/// All kinds of rows.
+pub(crate) const KINDS: [&str; 3] = [crate::mail::MAIL, CALLBACK, FAILED_CALLBACK];
 
 /// Why a message was not delivered.
 #[derive(Clone, Debug)]

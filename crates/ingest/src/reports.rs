@@ -10,6 +10,7 @@ use tracing::{info, warn};
 use crate::batches::submission::BatchSpec;
 use crate::daemon::Daemon;
 use crate::engine::session::Session;
+use crate::mail::queue::Correspondence;
 use crate::metrics::Ended;
 use crate::spec::uuid_of;
 use crate::step::{StepError, now};
@@ -70,6 +71,9 @@ async fn poll(
 async fn write(session: &Session, batch: &LockedBatch) -> Result<(), StepError> {
     let (queue, id) = (&session.queue, batch.batch.id);
     let report = queue.batch_report(id).await?;
+    // As it was acquired: the time of its state is part of the mail's name.
+    let found = queue.load_batch(id).await?;
+    Correspondence::new(&session.services, &session.fence, &found).reported(queue, &report).await?;
     let submitted = batch.batch.submitted();
     let uuid = uuid_of(&submitted.value.uuid, "bid-");
     session.fence.pass().await;

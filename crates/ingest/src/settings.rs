@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::daemon::Daemon;
 use crate::fetch;
+use crate::mail::settings::MailSettings;
 use crate::space::Rules;
 
 /// What an operator sets for the daemons of a process.
@@ -32,6 +33,8 @@ pub struct Settings {
     pub agent: String,
     /// Whether Java's daemons read the folders: they cannot list more than about 50,000 children.
     pub java_readers: bool,
+    /// How mail leaves.
+    pub mail: MailSettings,
 }
 
 impl Default for Settings {
@@ -48,6 +51,7 @@ impl Default for Settings {
             look_again: Duration::from_secs(15),
             agent: concat!("queuekeeper ", env!("CARGO_PKG_VERSION")).to_owned(),
             java_readers: true,
+            mail: MailSettings::default(),
         }
     }
 }

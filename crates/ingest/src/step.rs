@@ -13,6 +13,7 @@ use queuekeeper_queue::state::JobState;
 use queuekeeper_queue::{self as queue, JobChange, LockedJob, Queue};
 use queuekeeper_store::ocfl::OcflError;
 use queuekeeper_store::{Store, StoreName};
+use tokio::sync::Notify;
 
 use crate::directory::{JobDirectory, WorkingStorage};
 use crate::engine::fence::Fence;
@@ -46,6 +47,17 @@ pub struct Services {
     pub metrics: DaemonMetrics,
     /// Whether the daemons have a session.
     pub is_connected: AtomicBool,
+    /// What wakes those who deliver messages.
+    pub posted: Posted,
+}
+
+/// A message was written into the outbox by this process.
+#[derive(Debug, Default)]
+pub struct Posted {
+    /// A mail.
+    pub mail: Notify,
+    /// A callback on which no state depends.
+    pub callback: Notify,
 }
 
 impl fmt::Debug for Services {
@@ -81,6 +93,16 @@ impl StepError {
     /// A failure for good.
     pub fn permanent(why: impl fmt::Display) -> Self {
         Self::Permanent(why.to_string())
+    }
+
+    /// It in one sentence.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Temporary { why, .. } | Self::Permanent(why) => why.clone(),
+            Self::NoRoom => "there is no room".to_owned(),
+            Self::Queue(error) => error.to_string(),
+        }
     }
 
     /// A failure of the working storage, which is no fault of the deposit.
@@ -180,8 +202,8 @@ impl Services {
     ) -> Self {
         let grants = Grants::new(working.volume(), settings.space);
         let (profiles, fetchers, metrics) = (RwLock::new(profiles), RwLock::default(), DaemonMetrics::default());
-        let is_connected = AtomicBool::new(false);
-        Self { catalogue, stores, profiles, fetchers, working, settings, grants, metrics, is_connected }
+        let (is_connected, posted) = (AtomicBool::new(false), Posted::default());
+        Self { catalogue, stores, profiles, fetchers, working, settings, grants, metrics, is_connected, posted }
     }
 
     /// The profile of a collection.

@@ -8,6 +8,8 @@ mod daemons {
     mod flow;
     mod kinds;
     mod locks;
+    mod mail;
+    mod mail_away;
     mod pauses;
     mod space;
     mod trouble;

@@ -15,6 +15,7 @@ pub mod queue;
 pub mod readers;
 pub mod s3;
 pub mod server;
+pub mod smtp;
 pub mod tree;
 pub mod wait;
 pub mod wire;

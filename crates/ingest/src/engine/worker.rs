@@ -16,7 +16,7 @@ use crate::daemon::Daemon;
 use crate::metrics::Ended;
 use crate::spec::JobSpec;
 use crate::step::{self, JobAtWork, StepError, now};
-use crate::steps::provisioning;
+use crate::steps::{notify, provisioning};
 
 /// How often a grant is decided again because another process was faster.
 const GRANT_ATTEMPTS: usize = 20;
@@ -154,6 +154,10 @@ async fn give_up(session: &Session, job: &LockedJob, error: &Error) -> StepOutco
 /// Fails a job.
 async fn fail(session: &Session, job: &LockedJob, why: &str) -> StepOutcome {
     let (queue, why) = (&session.queue, step::message(why));
+    if let Err(error) = notify::failed(&session.services, &session.fence, job, &why).await {
+        let why = format!("{why}; the depositor's system cannot be told yet: {}", error.sentence());
+        return postpone(session, job, &why, None).await;
+    }
     warn!(job = %job.id(), state = %job.state, %why, "job failed");
     match through!(queue, queue.finish_job(job, &JobChange::failure(&why), now())) {
         Ok(changed) => {
@@ -173,6 +177,14 @@ async fn delay(session: &Session, job: &LockedJob, why: &str, after: Option<Dura
         let why = format!("{why} (tried {attempts} times since {})", since.strftime("%F %T UTC"));
         return fail(session, job, &why).await;
     }
+    postpone(session, job, why, after).await
+}
+
+/// Gives a job back, to be tried again after a pause.
+async fn postpone(session: &Session, job: &LockedJob, why: &str, after: Option<Duration>) -> StepOutcome {
+    let (settings, now, before) = (&session.services.settings, now(), job.retry.as_ref());
+    let since = before.map_or(now, |retry| retry.since);
+    let attempts = before.map_or(0, |retry| retry.attempts) + 1;
     let pause = settings.pause(attempts - 1).max(after.unwrap_or_default());
     let not_before = now.checked_add(pause).unwrap_or(Timestamp::MAX);
     let retry = Retry { version: 0, since, attempts, not_before, why: step::message(why) };

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_saphyr::Spanned;
 
 use super::{Credentials, LAST_PRIORITY, Minter, Profile, ProfileError};
+use crate::mail::address;
 use crate::name::shown;
 use crate::url::ContentUrl;
 
@@ -116,7 +117,7 @@ fn service(path: &Path, key: &str, text: &Spanned<String>) -> Result<ContentUrl,
 
 impl Profile {
     /// Checks the content of a file; `read` gives that of another one by its path.
-    pub(super) fn parse(
+    pub(crate) fn parse(
         path: &Path,
         bytes: &[u8],
         mut read: impl FnMut(&Path) -> Result<Vec<u8>, ProfileError>,
@@ -130,12 +131,8 @@ impl Profile {
             fits.ok_or_else(|| ProfileError::new(path, priority.referenced.line(), why))
         });
         for address in &keys.notification.addresses {
-            let is_plain = |char: char| !char.is_control() && !char.is_whitespace() && !"<>,;\"".contains(char);
-            let parts = address.value.split_once('@').filter(|(user, host)| !user.is_empty() && !host.is_empty());
-            if parts.is_none() || !address.value.chars().all(is_plain) || address.value.matches('@').count() != 1 {
-                let why = format!("notification: {:?} is not a mail address", shown(&address.value));
-                return Err(ProfileError::new(path, line(address), why));
-            }
+            address::check(&address.value)
+                .map_err(|error| ProfileError::new(path, line(address), format!("notification: {error}")))?;
         }
         let credentials = match &keys.credentials_file {
             None => Credentials::default(),

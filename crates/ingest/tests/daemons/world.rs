@@ -73,6 +73,30 @@ impl World {
         Self { _server: server, queue, origin, directory, services, zookeeper }
     }
 
+    /// Adds a collection, whose objects lie with the others, with more keys; for daemons that are started anew.
+    pub(super) fn add_profile(&self, name: &str, keys: &str) {
+        let profile = format!(
+            "name: {name}\nowner: ark:/99999/owner\nstore: main\nspace: demo\n\
+             minter: {{kind: noid, shoulder: ark:/99999/fk4}}\ninternal_hosts: [\"{}\"]\n{keys}",
+            self.origin.address()
+        );
+        std::fs::write(self.directory.path().join(format!("profiles/{name}.yaml")), profile).unwrap();
+    }
+
+    /// Runs SQL on the catalogue by a program that knows nothing of it; the answer has a JSON array for each row.
+    pub(super) fn sql(&self, sql: &str) -> Vec<Value> {
+        const RUN: &str = "
+import json, sqlite3, sys
+with sqlite3.connect(sys.argv[1], timeout=60) as database:
+    for row in database.execute(sys.argv[2]):
+        print(json.dumps([value.hex() if isinstance(value, bytes) else value for value in row]))
+";
+        let database = self.directory.path().join("catalogue.db");
+        let output = std::process::Command::new("python3").args(["-c", RUN]).arg(database).arg(sql).output().unwrap();
+        assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
+        output.stdout.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
+    }
+
     /// Starts the daemons.
     pub(super) fn start(&self) -> Daemons {
         self.start_with(Arc::clone(&self.services), Duration::from_secs(10))

@@ -1,0 +1,51 @@
+//! Mails as files, where there is no mail server.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use crate::directory::sync_folder_of;
+
+/// Writes a mail to a file of its name, which appears whole, and is durable when this returns. One that is there stays.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn deliver(directory: &Path, name: &str, content: &str) -> io::Result<()> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
+    if name.starts_with('.') || !name.bytes().all(is_plain) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{name:?} is not the name of a mail")));
+    }
+    fs::create_dir_all(directory)?;
+    let path = directory.join(format!("{name}.eml"));
+    if !path.try_exists()? {
+        // A name of its own: a process whose lease has ended may still be writing.
+        let temporary = directory.join(format!(".{name}.{}", uuid::Uuid::new_v4()));
+        let written = File::create_new(&temporary).and_then(|mut file| {
+            file.write_all(content.as_bytes())?;
+            file.sync_all()
+        });
+        let placed = written.and_then(|()| fs::rename(&temporary, &path));
+        placed.inspect_err(|_| drop(fs::remove_file(&temporary)))?;
+    }
+    sync_folder_of(&path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mail_is_one_file_however_often_it_is_delivered() {
+        let directory = tempfile::tempdir().unwrap();
+        let folder = directory.path().join("reports");
+        deliver(&folder, "report-1-0.uuid", "first").unwrap();
+        deliver(&folder, "report-1-0.uuid", "second").unwrap();
+        assert_eq!(fs::read_to_string(folder.join("report-1-0.uuid.eml")).unwrap(), "first");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        for name in ["../a", "a/b", ".hidden", "a\0b", "a b"] {
+            assert_eq!(deliver(&folder, name, "x").unwrap_err().kind(), io::ErrorKind::InvalidInput, "{name}");
+        }
+        fs::write(directory.path().join("file"), "").unwrap();
+        assert!(deliver(&directory.path().join("file"), "a", "x").is_err());
+    }
+}

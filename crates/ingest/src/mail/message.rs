@@ -1,0 +1,170 @@
+//! The form of all mails: text and HTML with the same content, and one attachment.
+
+use std::fmt::Write as _;
+use std::time::SystemTime;
+
+use lettre::address::Envelope;
+use lettre::message::header::{ContentTransferEncoding, ContentType, HeaderName, HeaderValue};
+use lettre::message::{Attachment, Body as EncodedBody, Mailbox, MultiPart};
+use lettre::{Address, Message};
+
+use super::report::Listed;
+
+/// What keeps programs from answering a mail (RFC 3834).
+const AUTO_SUBMITTED: HeaderName = HeaderName::new_from_ascii_str("Auto-Submitted");
+
+const TO: HeaderName = HeaderName::new_from_ascii_str("To");
+
+/// A mail before it is rendered.
+#[derive(Debug)]
+pub struct Mail<'a> {
+    /// Who sends it.
+    pub from: &'a str,
+    /// Whom it goes to; none for one that is only a file.
+    pub to: &'a [String],
+    /// One line.
+    pub subject: &'a str,
+    /// What its `Message-ID` has before the host.
+    pub id: &'a str,
+    /// What it says.
+    pub body: Body,
+    /// A table of jobs, as CSV.
+    pub table: Option<String>,
+}
+
+/// A mail cannot be rendered.
+#[derive(Debug, thiserror::Error)]
+pub enum MailError {
+    /// The address that mails are from.
+    #[error("the sender: {0}")]
+    Address(#[from] lettre::address::AddressError),
+    /// The message.
+    #[error(transparent)]
+    Message(#[from] lettre::error::Error),
+}
+
+impl Mail<'_> {
+    /// The message as it is sent, in ASCII.
+    ///
+    /// # Errors
+    /// When an address is none.
+    pub fn render(self, now: SystemTime) -> Result<String, MailError> {
+        let from: Address = self.from.parse()?;
+        let id = format!("<{}@{}>", self.id, from.domain());
+        let mut message = Message::builder()
+            .from(Mailbox::new(Some("queuekeeper".to_owned()), from.clone()))
+            .subject(super::line(self.subject, 300))
+            .date(now)
+            .message_id(Some(id))
+            .raw_header(HeaderValue::new(AUTO_SUBMITTED, "auto-generated".to_owned()));
+        for to in self.to {
+            message = message.to(Mailbox::new(None, to.parse()?));
+        }
+        if self.to.is_empty() {
+            message = message
+                .raw_header(HeaderValue::dangerous_new_pre_encoded(
+                    TO,
+                    String::new(),
+                    "undisclosed-recipients:;".to_owned(),
+                ))
+                .envelope(Envelope::new(Some(from.clone()), vec![from])?);
+        }
+        let Body { text, html } = self.body.finish();
+        let mut parts = MultiPart::mixed().multipart(MultiPart::alternative_plain_html(text, html));
+        if let Some(table) = self.table {
+            let encoded = EncodedBody::new_with_encoding(table.into_bytes(), ContentTransferEncoding::Base64);
+            let encoded = encoded.unwrap_or_else(EncodedBody::new);
+            let csv = ContentType::parse("text/csv; charset=utf-8; header=present").unwrap_or(ContentType::TEXT_PLAIN);
+            parts = parts.singlepart(Attachment::new("jobs.csv".to_owned()).body(encoded, csv));
+        }
+        Ok(String::from_utf8_lossy(&message.multipart(parts)?.formatted()).into_owned())
+    }
+}
+
+/// What a mail says, as text and as HTML. No line of the text begins with what comes from others.
+#[derive(Debug, Default)]
+pub struct Body {
+    text: String,
+    html: String,
+}
+
+impl Body {
+    /// A sentence of ours.
+    #[must_use]
+    pub fn paragraph(mut self, sentence: &str) -> Self {
+        let _ = write!(self.text, "{sentence}\n\n");
+        let _ = writeln!(self.html, "<p>{}</p>", escaped(sentence));
+        self
+    }
+
+    /// Facts by their names. Those that are empty are left out.
+    #[must_use]
+    pub fn facts(mut self, facts: &[(&str, &str)]) -> Self {
+        self.html.push_str("<table>\n");
+        for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
+            let _ = writeln!(self.text, "{:<13}{value}", format!("{name}:"));
+            let row = "<tr><th align=\"left\">";
+            let _ = writeln!(self.html, "{row}{}</th><td>{}</td></tr>", escaped(name), escaped(value));
+        }
+        self.text.push('\n');
+        self.html.push_str("</table>\n");
+        self
+    }
+
+    /// A list of jobs under a heading; nothing where there is none.
+    #[must_use]
+    pub(crate) fn jobs(mut self, heading: &str, jobs: &Listed) -> Self {
+        if jobs.total == 0 {
+            return self;
+        }
+        let heading = format!("{heading} ({})", jobs.total);
+        let _ = write!(self.text, "{heading}\n{}\n", "-".repeat(heading.chars().count()));
+        let columns = ["Job", "File", "Local id", "ARK", "Message"];
+        let cells = columns.map(|column| format!("<th align=\"left\">{column}</th>")).concat();
+        let _ = writeln!(
+            self.html,
+            "<h2>{}</h2>\n<table border=\"1\" cellpadding=\"4\">\n<tr>{cells}</tr>",
+            escaped(&heading)
+        );
+        for job in &jobs.first {
+            let id = job.job.to_string();
+            let fields = [&id, &job.file, &job.local_ids, &job.ark, &job.message];
+            let _ = writeln!(self.text, "{id}  {}", job.file);
+            for (name, value) in [("local id", &job.local_ids), ("ARK", &job.ark), ("", &job.message)] {
+                if !value.is_empty() {
+                    let _ = writeln!(self.text, "    {name}{}{value}", if name.is_empty() { "" } else { ": " });
+                }
+            }
+            let cells = fields.map(|field| format!("<td>{}</td>", escaped(field))).concat();
+            let _ = writeln!(self.html, "<tr>{cells}</tr>");
+        }
+        self.html.push_str("</table>\n");
+        self.text.push('\n');
+        let more = jobs.total - jobs.first.len() as u64;
+        if more > 0 { self.paragraph(&format!("{more} more of them are in jobs.csv.")) } else { self }
+    }
+
+    fn finish(self) -> Self {
+        let html = format!(
+            "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"></head><body>\n{}</body></html>\n",
+            self.html
+        );
+        Self { text: self.text, html }
+    }
+}
+
+/// Text as HTML has it between tags.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            char => escaped.push(char),
+        }
+    }
+    escaped
+}

@@ -1,0 +1,225 @@
+//! Mails into the outbox, each before the state changes that it reports.
+
+use std::time::SystemTime;
+
+use queuekeeper_catalogue::outbox::NewMessage;
+use queuekeeper_queue::state::BatchState;
+use queuekeeper_queue::{Batch, BatchReport, Queue};
+use serde_json::Value;
+use tracing::{info, warn};
+use uuid::Uuid;
+
+use super::address::Recipients;
+use super::message::{Body, Mail};
+use super::settings::Route;
+use super::{MAIL, Settled, line, report, write_settled};
+use crate::engine::fence::Fence;
+use crate::profile::Profile;
+use crate::spec::uuid_of;
+use crate::step::{Services, StepError};
+
+/// The longest text of a depositor's, in characters.
+const MOST_TEXT: usize = 300;
+
+/// What a mail is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Occasion {
+    /// The submission is valid, and so many jobs are created.
+    Queued,
+    /// It became no jobs.
+    Refused,
+    /// Its jobs have ended.
+    Reported(BatchState),
+}
+
+impl Occasion {
+    /// Whether a collection wants mail of it; one without a profile is not kept in the dark about what happened.
+    fn is_wanted(self, profile: Option<&Profile>) -> bool {
+        match (self, profile) {
+            (Self::Queued, profile) => profile.is_some_and(|profile| profile.is_mailed_when_queued),
+            (Self::Refused | Self::Reported(_), None) => true,
+            (Self::Reported(BatchState::Completed), Some(profile)) if profile.is_success_suppressed => false,
+            (Self::Refused | Self::Reported(_), Some(profile)) => profile.is_report_mailed,
+        }
+    }
+}
+
+/// A batch whose depositor gets a mail.
+pub(crate) struct Correspondence<'a> {
+    services: &'a Services,
+    fence: &'a Fence,
+    batch: &'a Batch,
+    /// As the submission has it.
+    id: String,
+    uuid: Uuid,
+}
+
+impl<'a> Correspondence<'a> {
+    pub(crate) fn new(services: &'a Services, fence: &'a Fence, batch: &'a Batch) -> Self {
+        let id = batch.submitted().value.uuid.into_owned();
+        let uuid = uuid_of(&id, "bid-");
+        Self { services, fence, batch, id, uuid }
+    }
+
+    /// The mail that a submission is valid and becomes jobs.
+    ///
+    /// # Errors
+    /// When it cannot be written down.
+    pub(crate) async fn queued(&self, jobs: u64) -> Result<(), StepError> {
+        let occasion = Occasion::Queued;
+        let Some(to) = self.recipients(occasion, "queued").await? else { return Ok(()) };
+        let body = Body::default().paragraph("The submission is valid, and its jobs are queued.");
+        let body = self.facts(body, &[("Jobs", &jobs.to_string())]);
+        self.commit("queued", "OK -- Submission Queued", &to, body, None).await
+    }
+
+    /// The mail that a submission became no jobs.
+    ///
+    /// # Errors
+    /// When it cannot be written down.
+    pub(crate) async fn refused(&self, why: &str) -> Result<(), StepError> {
+        let Some(to) = self.recipients(Occasion::Refused, "refused").await? else { return Ok(()) };
+        let body =
+            Body::default().paragraph("The submission has failed. No job was created; it has to be submitted again.");
+        let body = self.facts(body, &[("Reason", &line(why, 1_024))]);
+        self.commit("refused", "FAIL -- Submission Processed", &to, body, None).await
+    }
+
+    /// The report of a batch whose jobs have ended.
+    ///
+    /// # Errors
+    /// When a job cannot be read, or the mail cannot be written down.
+    pub(crate) async fn reported(&self, queue: &Queue, jobs: &BatchReport) -> Result<(), StepError> {
+        let last = self.batch.last_report();
+        let number = last.as_ref().map_or(1, |last| last.number + 1);
+        // Numbers begin again where a tree is loaded from a dump or restored; the time does not.
+        let entered = self.batch.entered().map_or(0, jiff::Timestamp::as_millisecond);
+        let name = format!("report-{number}-{entered:x}");
+        let verdict = jobs.verdict();
+        let Some(to) = self.recipients(Occasion::Reported(verdict), &name).await? else { return Ok(()) };
+        let outcomes = report::collect(queue, jobs, last.as_ref()).await?;
+        let sentence = match (number, verdict) {
+            (1, BatchState::Completed) => "All jobs of the submission have ended, and none has failed.".to_owned(),
+            (1, _) => "All jobs of the submission have ended, and some have failed.".to_owned(),
+            (number, BatchState::Completed) => {
+                format!("This is report {number} of the submission: no job is failed any more.")
+            }
+            (number, _) => format!("This is report {number} of the submission: some jobs are failed."),
+        };
+        let counts = [jobs.failed.len(), jobs.completed.len(), jobs.deleted.len()].map(|count| count.to_string());
+        let [failed, completed, deleted] = &counts;
+        let body = Body::default().paragraph(&sentence);
+        let body = self.facts(body, &[("Failed", failed), ("Completed", completed), ("Deleted", deleted)]);
+        let (body, table) = outcomes.say(body, last.as_ref());
+        let word = if verdict == BatchState::Completed { "OK" } else { "FAIL" };
+        let update = if number > 1 { " Again" } else { "" };
+        let subject = format!("{word} -- Submission Processed{update}");
+        self.commit(&name, &subject, &to, body, Some(table)).await
+    }
+
+    /// Whom a mail goes to; `None` where it is wanted by nobody, or written down already.
+    async fn recipients(&self, occasion: Occasion, name: &str) -> Result<Option<Recipients>, StepError> {
+        let collection = self.batch.submitted().value.collection.into_owned();
+        let profile = self.services.profile(&collection).ok();
+        if !occasion.is_wanted(profile.as_deref()) {
+            return Ok(None);
+        }
+        let submission: Value =
+            serde_json::from_slice(self.batch.submission.as_deref().unwrap_or_default()).unwrap_or_default();
+        let named = submission.get("notification").and_then(Value::as_str).unwrap_or_default();
+        let of_profile = profile.as_deref().map(|profile| profile.addresses.as_slice()).unwrap_or_default();
+        let to = Recipients::new(of_profile.iter().map(String::as_str), named);
+        for (address, why) in &to.refused {
+            warn!(batch = %self.batch.id, %address, %why, "no mail is sent to an address of a submission");
+        }
+        // A file is for whoever looks.
+        let has_reader = matches!(self.services.settings.mail.route, Route::Directory(_));
+        if to == Recipients::default() && !has_reader {
+            return Ok(None);
+        }
+        let known = self.services.catalogue.message(&self.name(name)).await?;
+        Ok(known.is_none().then_some(to))
+    }
+
+    fn name(&self, what: &str) -> String {
+        format!("{what}.{}", self.uuid)
+    }
+
+    fn facts(&self, body: Body, more: &[(&str, &str)]) -> Body {
+        let submitted = self.batch.submitted().value;
+        let texts = [
+            ("Submission", &self.id),
+            ("Collection", &submitted.collection.into_owned()),
+            ("Title", &submitted.title.into_owned()),
+            ("File", &submitted.filename.into_owned()),
+            ("Submitter", &submitted.submitter.into_owned()),
+            ("Submitted", &submitted.submission_date.into_owned()),
+        ]
+        .map(|(name, text)| (name, line(text, MOST_TEXT)));
+        let batch = self.batch.id.to_string();
+        let own = texts.iter().map(|(name, text)| (*name, text.as_str()));
+        body.facts(&own.chain([("Batch", batch.as_str())]).chain(more.iter().copied()).collect::<Vec<_>>())
+    }
+
+    async fn commit(
+        &self,
+        what: &str,
+        subject: &str,
+        to: &Recipients,
+        body: Body,
+        table: Option<String>,
+    ) -> Result<(), StepError> {
+        let (name, submitted) = (self.name(what), self.batch.submitted().value);
+        let title = line(&submitted.title, 80);
+        let title = if title.is_empty() { title } else { format!(" ({title})") };
+        let subject = format!("Ingest: {subject}: {}{title}", line(&self.id, 80));
+        let from = &self.services.settings.mail.from;
+        let mail = Mail { from, to: &to.valid, subject: &subject, id: &name, body, table };
+        let content =
+            mail.render(SystemTime::now()).map_err(|error| StepError::temporary(format_args!("mail: {error}")))?;
+        let settled: Settled = to.refused.iter().cloned().map(|(address, why)| (address, Some(why))).collect();
+        let message = NewMessage {
+            name,
+            kind: MAIL.to_owned(),
+            subject: self.uuid,
+            batch: self.id.clone(),
+            profile: submitted.collection.into_owned(),
+            recipient: to.valid.join(", "),
+            content,
+            settled: write_settled(&settled),
+        };
+        self.fence.pass().await;
+        if self.services.catalogue.queue_message(&message).await? {
+            info!(batch = %self.batch.id, mail = %message.name, to = to.valid.len(), bytes = message.content.len(), "a mail is queued");
+        }
+        self.services.posted.mail.notify_one();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_collection_gets_what_its_profile_wants() {
+        let profile = |keys: &str| {
+            let text = format!(
+                "name: p\nowner: ark:/1/o\nstore: main\nminter: {{kind: noid, shoulder: ark:/99999/fk4}}\n{keys}"
+            );
+            Profile::parse(std::path::Path::new("p.yaml"), text.as_bytes(), |_| Ok(Vec::new())).unwrap()
+        };
+        let [completed, failed] = [BatchState::Completed, BatchState::Failed].map(Occasion::Reported);
+        let all = [Occasion::Queued, Occasion::Refused, completed, failed];
+        for (keys, expected) in [
+            (None, [false, true, true, true]),
+            (Some(""), [false, true, true, true]),
+            (Some("notification: {queued: true}\n"), [true, true, true, true]),
+            (Some("report: {suppress: true}\n"), [false, true, false, true]),
+            (Some("report: {mail: false}\nnotification: {queued: true}\n"), [true, false, false, false]),
+        ] {
+            let profile = keys.map(profile);
+            assert_eq!(all.map(|occasion| occasion.is_wanted(profile.as_ref())), expected, "{keys:?}");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! What a report says: the outcome of each job, and what has changed since the report before.
+
+use std::collections::BTreeMap;
+
+use futures::{StreamExt as _, stream};
+use queuekeeper_queue::id::JobId;
+use queuekeeper_queue::state::Outcome;
+use queuekeeper_queue::{BatchReport, Error, Job, LastReport, Queue};
+
+use super::line;
+use super::message::Body;
+use super::table::Table;
+
+/// How many jobs are read at a time.
+const AT_A_TIME: usize = 32;
+
+/// How many jobs of a kind are in the text; all are in the table.
+const LISTED: usize = 100;
+
+/// The longest texts of a job, in characters: a message has at most 1 KiB.
+const MOST_TEXT: usize = 1_024;
+const MOST_NAME: usize = 300;
+
+/// What is said of a job.
+#[derive(Clone, Debug)]
+pub(crate) struct JobLine {
+    pub(crate) job: JobId,
+    pub(crate) file: String,
+    pub(crate) local_ids: String,
+    pub(crate) ark: String,
+    pub(crate) message: String,
+}
+
+/// The first jobs of a kind, and how many there are.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Listed {
+    pub(crate) first: Vec<JobLine>,
+    pub(crate) total: u64,
+}
+
+/// What the report before says of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Before {
+    Failed,
+    Completed,
+    Unknown,
+}
+
+impl Before {
+    fn of(job: JobId, last: &LastReport) -> Self {
+        if last.failed.binary_search(&job).is_ok() {
+            Self::Failed
+        } else if last.completed.binary_search(&job).is_ok() {
+            Self::Completed
+        } else {
+            Self::Unknown
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Failed => "Failed",
+            Self::Completed => "Completed",
+            Self::Unknown => "",
+        }
+    }
+}
+
+/// The words for what has become of jobs, by what the report before says of them.
+const CHANGES: [(Before, Outcome, &str); 9] = [
+    (Before::Failed, Outcome::Failed, "had failed, and have not been completed since"),
+    (Before::Failed, Outcome::Completed, "had failed, and are completed now"),
+    (Before::Failed, Outcome::Deleted, "had failed, and are deleted now"),
+    (Before::Completed, Outcome::Failed, "were completed, and have failed now"),
+    (Before::Completed, Outcome::Completed, "are completed, as before"),
+    (Before::Completed, Outcome::Deleted, "were completed, and are deleted now"),
+    (Before::Unknown, Outcome::Failed, "are not in that report, and have failed"),
+    (Before::Unknown, Outcome::Completed, "are not in that report, and are completed"),
+    (Before::Unknown, Outcome::Deleted, "are deleted, and were not completed before"),
+];
+
+/// The outcomes of a batch's jobs as a mail has them.
+#[derive(Debug)]
+pub(crate) struct Outcomes {
+    failed: Listed,
+    repaired: Listed,
+    changes: BTreeMap<(Before, Outcome), u64>,
+    table: Table,
+}
+
+/// Reads the jobs of a batch, some at a time, those that failed first.
+pub(crate) async fn collect(queue: &Queue, report: &BatchReport, last: Option<&LastReport>) -> Result<Outcomes, Error> {
+    let before = |job| last.map_or(Before::Unknown, |last| Before::of(job, last));
+    let is_repaired = |job: &JobId| before(*job) == Before::Failed;
+    let (repaired, others): (Vec<JobId>, Vec<JobId>) = report.completed.iter().copied().partition(is_repaired);
+    let order = [
+        (Outcome::Failed, &report.failed),
+        (Outcome::Completed, &repaired),
+        (Outcome::Deleted, &report.deleted),
+        (Outcome::Completed, &others),
+    ];
+    let mut outcomes = Outcomes {
+        failed: Listed::default(),
+        repaired: Listed::default(),
+        changes: BTreeMap::new(),
+        table: Table::new(report.len()),
+    };
+    let jobs = order.into_iter().flat_map(|(outcome, jobs)| jobs.iter().map(move |job| (outcome, *job)));
+    let jobs: Vec<(Outcome, JobId)> = jobs.collect();
+    let read = |(outcome, job): (Outcome, JobId)| async move { (outcome, job, queue.load_job(job).await) };
+    let mut reads = stream::iter(jobs.into_iter().map(read)).buffered(AT_A_TIME);
+    while let Some((outcome, id, read)) = reads.next().await {
+        let line = match read {
+            Ok(job) => JobLine::of(&job),
+            // Its znodes are gone, the reference to it is not.
+            Err(Error::Missing(_)) => JobLine::gone(id),
+            Err(error) => return Err(error),
+        };
+        outcomes.add(outcome, before(id), line);
+    }
+    drop(reads);
+    Ok(outcomes)
+}
+
+impl Outcomes {
+    fn add(&mut self, outcome: Outcome, before: Before, line: JobLine) {
+        *self.changes.entry((before, outcome)).or_default() += 1;
+        let name = match outcome {
+            Outcome::Processing => "Processing",
+            Outcome::Failed => "Failed",
+            Outcome::Completed => "Completed",
+            Outcome::Deleted => "Deleted",
+        };
+        let JobLine { job, file, local_ids, ark, message } = line.clone();
+        self.table.push([job.to_string(), name.to_owned(), before.name().to_owned(), file, local_ids, ark, message]);
+        match (before, outcome) {
+            (_, Outcome::Failed) => self.failed.add(line),
+            (Before::Failed, Outcome::Completed) => self.repaired.add(line),
+            _ => {}
+        }
+    }
+
+    /// Says it, with what has changed since a report before; the rest is the table.
+    pub(crate) fn say(self, mut body: Body, last: Option<&LastReport>) -> (Body, String) {
+        if let Some(last) = last {
+            body = body.paragraph(&format!("Since report {}, of the jobs of this submission:", last.number));
+            for (before, outcome, words) in CHANGES {
+                if let Some(count) = self.changes.get(&(before, outcome)) {
+                    body = body.paragraph(&format!("- {count} {words}."));
+                }
+            }
+        }
+        body = body.jobs("Failed jobs", &self.failed);
+        body = body.jobs("Jobs that had failed and are completed now", &self.repaired);
+        body = body.paragraph("All jobs are in the attached file jobs.csv.");
+        (body, self.table.finish())
+    }
+}
+
+impl Listed {
+    fn add(&mut self, line: JobLine) {
+        self.total += 1;
+        if self.first.len() < LISTED {
+            self.first.push(line);
+        }
+    }
+}
+
+impl JobLine {
+    fn of(job: &Job) -> Self {
+        let (configuration, identifiers) = (job.configuration().value, job.identifiers().value);
+        let local_ids = if identifiers.local_ids.is_empty() { configuration.local_ids } else { identifiers.local_ids };
+        let ark = if identifiers.ark.is_empty() { &configuration.object_id } else { &identifiers.ark };
+        Self {
+            job: job.id,
+            file: line(&configuration.filename, MOST_NAME),
+            local_ids: line(&local_ids.join(";"), MOST_NAME),
+            ark: line(ark, MOST_NAME),
+            message: line(&job.status().value.message, MOST_TEXT),
+        }
+    }
+
+    fn gone(job: JobId) -> Self {
+        let [file, local_ids, ark] = [(); 3].map(|()| String::new());
+        Self { job, file, local_ids, ark, message: "its znodes were removed".to_owned() }
+    }
+}
