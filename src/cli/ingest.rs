@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
+use queuekeeper_ingest::cleanup::CleanupSettings;
 use queuekeeper_ingest::daemon::Daemon;
 use queuekeeper_ingest::settings::Settings;
 use queuekeeper_ingest::space::Rules;
@@ -94,6 +95,14 @@ pub(super) struct DaemonArgs {
     #[arg(long = "shutdown-timeout", value_name = "DURATION", default_value = "30s")]
     shutdown: PrometheusDuration,
 
+    /// How long completed and deleted batches are kept, and the working files of what has ended
+    #[arg(long = "cleanup.after", value_name = "DURATION", default_value = "30d")]
+    cleanup_after: PrometheusDuration,
+
+    /// The largest share of the working directories that one run of cleanup removes
+    #[arg(long = "cleanup.share", value_name = "SHARE", default_value_t = 0.1, value_parser = share)]
+    cleanup_share: f64,
+
     /// Create more jobs than programs in Java can list: none of them reads this queue
     #[arg(long = "no-java-readers")]
     no_java_readers: bool,
@@ -158,6 +167,7 @@ impl DaemonArgs {
             shutdown: self.shutdown.get(),
             java_readers: !self.no_java_readers,
             mail: self.mail.settings(mails)?,
+            cleanup: CleanupSettings { after: self.cleanup_after.get(), share: self.cleanup_share, ..defaults.cleanup },
             ..defaults
         })
     }

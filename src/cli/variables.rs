@@ -39,10 +39,12 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// What there is in the environments of installations: none of these may change by accident.
-    const VARIABLES: [&str; 70] = [
+    const VARIABLES: [&str; 72] = [
         "QUEUEKEEPER_AUDIT_FILE",
         "QUEUEKEEPER_AUDIT_FILES",
         "QUEUEKEEPER_AUDIT_SIZE",
+        "QUEUEKEEPER_CLEANUP_AFTER",
+        "QUEUEKEEPER_CLEANUP_SHARE",
         "QUEUEKEEPER_CLI_AUDIT_FILE",
         "QUEUEKEEPER_CONFIG_FILE",
         "QUEUEKEEPER_DAEMONS",

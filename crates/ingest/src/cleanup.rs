@@ -1,45 +1,125 @@
-//! The cleanup daemon: what nothing needs any more in ZooKeeper, below `/queuekeeper`.
+//! The cleanup daemon: what nothing needs any more, in ZooKeeper, the catalogue and the working storage. Content in stores is
+//! never touched.
 
+use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use queuekeeper_queue::id::JobId;
+use jiff::Timestamp;
+use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::{Error, Transaction};
 use tracing::{info, warn};
 
 use crate::daemon::Daemon;
 use crate::engine::session::Session;
+use crate::step::{StepError, now};
 
-/// How often it looks.
-const PAUSE: Duration = Duration::from_mins(5);
+mod directories;
+mod entries;
+mod messages;
+mod volume;
 
-/// Removes the notes of jobs that have ended or are gone, until it is dropped.
-pub(crate) async fn clean(session: Arc<Session>) {
-    loop {
-        if session.may_take(Daemon::Cleanup)
-            && let Err(error) = round(&session).await
-        {
-            warn!(%error, "cannot clean up");
+/// What an operator sets for cleanup.
+#[derive(Clone, Copy, Debug)]
+pub struct CleanupSettings {
+    /// How long a batch is kept that is completed or deleted, and the working files of what has ended.
+    pub after: Duration,
+    /// The largest share of the directories of the working storage that one run removes.
+    pub share: f64,
+    /// How often it looks.
+    pub every: Duration,
+    /// How long the queue entry of a completed job is kept.
+    pub entries_after: Duration,
+    /// How often the working storage is looked through, by all processes together.
+    pub directories_every: Duration,
+    /// How long a message is kept that was delivered or given up.
+    pub messages_after: Duration,
+}
+
+impl Default for CleanupSettings {
+    fn default() -> Self {
+        let (hour, month) = (Duration::from_hours(1), Duration::from_hours(30 * 24));
+        Self {
+            after: month,
+            share: 0.1,
+            every: Duration::from_mins(5),
+            entries_after: hour,
+            directories_every: Duration::from_hours(24),
+            messages_after: month,
         }
-        session.pause(Daemon::Cleanup, PAUSE).await;
     }
 }
 
-async fn round(session: &Session) -> Result<(), Error> {
+/// Cleans up from time to time, until it is dropped.
+pub(crate) async fn clean(session: Arc<Session>) {
+    loop {
+        if session.may_take(Daemon::Cleanup) {
+            report("the notes of what has ended", notes(&session).await);
+            report("the queue entries of completed jobs", entries::remove(&session).await);
+            report("batches", batches(&session).await);
+            report("messages", messages::remove(&session).await);
+            report("the working storage", directories::remove(&session).await);
+        }
+        session.pause(Daemon::Cleanup, session.services.settings.cleanup.every).await;
+    }
+}
+
+/// What cannot be cleaned keeps nothing else.
+fn report<E: fmt::Debug>(what: &str, outcome: Result<(), E>) {
+    if let Err(error) = outcome {
+        warn!(what, ?error, "cannot clean up");
+    }
+}
+
+/// The time before which something must have ended to be removed.
+fn before(age: Duration) -> Timestamp {
+    now().checked_sub(age).unwrap_or(Timestamp::MIN)
+}
+
+/// Removes our own znodes of jobs that have ended, and of batches that are gone.
+async fn notes(session: &Session) -> Result<(), Error> {
     let queue = &session.queue;
-    let folder = Path::retries();
-    let Ok(names) = queue.client().list_children(&folder.to_string()).await else { return Ok(()) };
-    for job in names.iter().filter_map(|name| name.parse::<JobId>().ok()) {
+    let list = async |folder: Path| queue.client().list_children(&folder.to_string()).await.unwrap_or_default();
+    for job in list(Path::retries()).await.iter().filter_map(|name| name.parse::<JobId>().ok()) {
         if session.has_ended(job).await? {
-            let mut transaction = Transaction::new();
-            transaction.delete(Path::retry(job), None);
-            match queue.commit(&transaction).await {
-                Ok(_) => info!(%job, "the note of a job that has ended was removed"),
-                Err(Error::Missing(_)) => {}
-                Err(error) => return Err(error),
-            }
+            delete(session, Path::retry(job)).await?;
         }
     }
+    for batch in list(Path::expansions()).await.iter().filter_map(|name| name.parse::<BatchId>().ok()) {
+        match queue.load_batch(batch).await {
+            Ok(_) => {}
+            Err(Error::Missing(_)) => delete(session, Path::expansion(batch)).await?,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+async fn delete(session: &Session, path: Path) -> Result<(), Error> {
+    let mut transaction = Transaction::new();
+    transaction.delete(path.clone(), None);
+    match session.queue.commit(&transaction).await {
+        Ok(_) => info!(%path, "the note of what has ended was removed"),
+        Err(Error::Missing(_)) => {}
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+/// Purges the batches that were completed or deleted long enough ago, with their jobs.
+async fn batches(session: &Session) -> Result<(), StepError> {
+    let before = before(session.services.settings.cleanup.after);
+    let is_due = |entered: Option<Timestamp>| entered.is_some_and(|entered| entered <= before);
+    let go_on = |_| if session.may_take(Daemon::Cleanup) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
+    let done = session.queue.clean_up_some(|batch| is_due(batch.entered()), go_on).await?;
+    for batch in &done.purged {
+        info!(%batch, "a batch that has ended was removed from the queue");
+    }
+    for (batch, error) in &done.kept {
+        info!(%batch, %error, "a batch that has ended cannot be removed yet");
+    }
+    session.services.metrics.cleaned("batch", done.purged.len());
     Ok(())
 }

@@ -17,6 +17,9 @@ use crate::spec::JobSpec;
 /// The file at the top of a volume that holds its UUID.
 const VOLUME_FILE: &str = ".queuekeeper-volume";
 
+/// The file at the top of a volume that holds the UUID of the catalogue of the tree that it belongs to.
+const TREE_FILE: &str = ".queuekeeper-tree";
+
 /// The folder of a job's files that are not whole yet.
 const TEMPORARY: &str = ".part";
 
@@ -35,13 +38,7 @@ impl WorkingStorage {
     pub fn open(root: &Path) -> io::Result<Self> {
         let root = fs::canonicalize(root)?;
         let file = root.join(VOLUME_FILE);
-        // Of two processes that begin at once one creates it; a hard link appears with its content.
-        let new = root.join(format!("{VOLUME_FILE}.{}", Uuid::now_v7()));
-        write_synced(&new, Uuid::new_v4().to_string().as_bytes())?;
-        match fs::hard_link(&new, &file) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error)?,
-            Ok(()) | Err(_) => fs::remove_file(&new)?,
-        }
+        write_once(&file, Uuid::new_v4().to_string().as_bytes())?;
         let text = fs::read_to_string(&file)?;
         let wrong = || io::Error::other(format!("{} does not hold the UUID of a volume", file.display()));
         Ok(Self { volume: text.trim().parse().map_err(|_| wrong())?, root })
@@ -57,6 +54,30 @@ impl WorkingStorage {
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// The catalogue of the tree that the volume belongs to; `None` where it belongs to none yet.
+    ///
+    /// # Errors
+    /// When it cannot be read, or the file holds something else.
+    pub fn tree(&self) -> io::Result<Option<Uuid>> {
+        let path = self.root.join(TREE_FILE);
+        let text = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            read => read?,
+        };
+        let wrong = |_| io::Error::other(format!("{} does not hold the UUID of a catalogue", path.display()));
+        text.trim().parse().map(Some).map_err(wrong)
+    }
+
+    /// Gives the volume to a tree, unless it belongs to one.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn give_to(&self, catalogue: Uuid) -> io::Result<()> {
+        let path = self.root.join(TREE_FILE);
+        write_once(&path, catalogue.to_string().as_bytes())?;
+        sync_folder_of(&path)
     }
 
     /// The size and the free bytes (`f_bfree`) of its file system.
@@ -81,6 +102,18 @@ impl WorkingStorage {
     pub fn remove_batch(&self, id: &str) -> io::Result<()> {
         check_name(id)?;
         absent_is_fine(fs::remove_dir_all(self.batch(id)))
+    }
+
+    /// Removes the directory of a job with all that is in it, by the checked ids of batch and job.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub(crate) fn remove_job(&self, batch: &str, job: &str) -> io::Result<()> {
+        check_name(batch)?;
+        check_name(job)?;
+        let above = self.batch(batch);
+        let path = above.join(job);
+        JobDirectory { batch: above, path }.remove()
     }
 
     /// The directory of a job.
@@ -198,6 +231,19 @@ pub(crate) fn absent_is_fine(outcome: io::Result<()>) -> io::Result<()> {
     }
 }
 
+/// Writes a file that is not there. Of two processes that do so at once one creates it: a hard link appears with its content.
+fn write_once(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut new = path.as_os_str().to_owned();
+    new.push(format!(".{}", Uuid::now_v7()));
+    write_synced(Path::new(&new), content)?;
+    let linked = fs::hard_link(&new, path);
+    fs::remove_file(&new)?;
+    match linked {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
 pub(crate) fn write_synced(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
     file.write_all(content)?;
@@ -221,6 +267,12 @@ mod tests {
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
         let (total, free) = first.space().unwrap();
         assert!(total >= free && free > 0);
+        let [ours, other] = [1, 2].map(Uuid::from_u128);
+        assert_eq!(first.tree().unwrap(), None);
+        for catalogue in [ours, other] {
+            first.give_to(catalogue).unwrap();
+            assert_eq!(first.tree().unwrap(), Some(ours));
+        }
         // Only names are checked here: nothing is given to a function that removes.
         for name in ["", ".", "..", "../a", "a/..", "a/b", "/", "a\0", ".hidden"] {
             assert!(check_name(name).is_err(), "{name:?}");

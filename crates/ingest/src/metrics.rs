@@ -91,6 +91,14 @@ struct OfDelivery {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfThing {
+    what: &'static str,
+}
+
+/// What cleanup removes.
+const CLEANED: [&str; 4] = ["batch", "entry", "message", "directory"];
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfDaemon {
     daemon: Daemon,
 }
@@ -116,6 +124,8 @@ pub struct DaemonMetrics {
     messages: Family<OfKind, Gauge>,
     message_age: Family<OfKind, Gauge<f64, AtomicU64>>,
     deliveries: Family<OfDelivery, Counter>,
+    cleaned: Family<OfThing, Counter>,
+    withheld: Gauge,
 }
 
 impl Default for DaemonMetrics {
@@ -134,7 +144,12 @@ impl Default for DaemonMetrics {
             messages: Family::default(),
             message_age: Family::default(),
             deliveries: Family::default(),
+            cleaned: Family::default(),
+            withheld: Gauge::default(),
         };
+        for what in CLEANED {
+            metrics.cleaned.get_or_create_owned(&OfThing { what });
+        }
         for kind in KINDS {
             metrics.messages.get_or_create_owned(&OfKind { kind });
             metrics.message_age.get_or_create_owned(&OfKind { kind });
@@ -178,6 +193,11 @@ impl DaemonMetrics {
         registry.register_with_unit("message_age", help, Unit::Seconds, self.message_age.clone());
         let help = "Attempts of this process to deliver a mail or a callback, by outcome";
         registry.register("deliveries", help, self.deliveries.clone());
+        let help = "What cleanup has removed: batches and queue entries, messages, directories of the working storage";
+        registry.register("cleaned", help, self.cleaned.clone());
+        let help =
+            "Directories of the working storage that the last run did not remove, since it would have been too many";
+        registry.register("cleanup_withheld", help, self.withheld.clone());
     }
 
     /// A daemon has so many workers here.
@@ -220,6 +240,16 @@ impl DaemonMetrics {
     pub fn messages(&self, kind: &'static str, (count, age): (u64, Duration)) {
         self.messages.get_or_create_owned(&OfKind { kind }).set(i64::try_from(count).unwrap_or(i64::MAX));
         self.message_age.get_or_create_owned(&OfKind { kind }).set(age.as_secs_f64());
+    }
+
+    /// Cleanup has removed so many.
+    pub fn cleaned(&self, what: &'static str, count: usize) {
+        self.cleaned.get_or_create_owned(&OfThing { what }).inc_by(count as u64);
+    }
+
+    /// Cleanup has left so many directories for a person to look at.
+    pub fn withheld(&self, count: usize) {
+        self.withheld.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     /// What is granted, and how many jobs wait.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::cleanup::CleanupSettings;
 use crate::daemon::Daemon;
 use crate::fetch;
 use crate::mail::settings::MailSettings;
@@ -35,6 +36,8 @@ pub struct Settings {
     pub java_readers: bool,
     /// How mail leaves.
     pub mail: MailSettings,
+    /// What is cleaned up, and when.
+    pub cleanup: CleanupSettings,
 }
 
 impl Default for Settings {
@@ -52,6 +55,7 @@ impl Default for Settings {
             agent: concat!("queuekeeper ", env!("CARGO_PKG_VERSION")).to_owned(),
             java_readers: true,
             mail: MailSettings::default(),
+            cleanup: CleanupSettings::default(),
         }
     }
 }

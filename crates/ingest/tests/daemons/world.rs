@@ -206,11 +206,11 @@ with sqlite3.connect(sys.argv[1], timeout=60) as database:
         files.iter().filter_map(|file| file.path.strip_prefix("producer/")).map(ToOwned::to_owned).collect()
     }
 
-    /// What is left in the working storage, besides the volume's own file.
+    /// What is left in the working storage, besides the volume's own files.
     pub(super) fn left(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.directory.path().join("working")).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        names.filter(|name| name != ".queuekeeper-volume").collect()
+        names.filter(|name| !name.starts_with(".queuekeeper-")).collect()
     }
 
     /// The children of a znode; none where there is none.

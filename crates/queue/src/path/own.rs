@@ -21,8 +21,11 @@ const SPACE: &str = "/queuekeeper/space";
 /// The folder of the processes in which daemons of ours run.
 const DAEMONS: &str = "/queuekeeper/daemons";
 
+/// The folder of the volumes of working storage that belong to this tree.
+const VOLUMES: &str = "/queuekeeper/volumes";
+
 /// The folders that a creation below them makes where they are missing.
-const FOLDERS: [&str; 5] = [HELD, RETRY, EXPANSIONS, SPACE, DAEMONS];
+const FOLDERS: [&str; 6] = [HELD, RETRY, EXPANSIONS, SPACE, DAEMONS, VOLUMES];
 
 /// What a znode of ours is that pages show beside the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,6 +136,13 @@ impl Path {
             SPACE => Some(OwnNode::Space(name.into())),
             _ => None,
         }
+    }
+
+    /// The znode that says that a volume of working storage belongs to this tree, `/queuekeeper/volumes/VOLUME`; `None` for
+    /// a name that no znode can have.
+    #[must_use]
+    pub fn volume(volume: &str) -> Option<Self> {
+        Self::own(&format!("{VOLUMES}/{volume}"))
     }
 
     /// Whether it is a folder of ours that a creation below it may make.

@@ -66,9 +66,22 @@ impl Queue {
     /// When the connection fails; [`Error::Read`] for the lists at its start. What was purged until then is purged.
     pub async fn clean_up(
         &self,
+        progress: impl FnMut(CleanUpProgress) -> ControlFlow<()> + Send,
+    ) -> Result<CleanUpResult, Error> {
+        self.clean_up_some(|_| true, progress).await
+    }
+
+    /// The same for those of the batches that are wanted.
+    ///
+    /// # Errors
+    /// As [`Queue::clean_up`].
+    pub async fn clean_up_some(
+        &self,
+        is_wanted: impl Fn(&Batch) -> bool + Send,
         mut progress: impl FnMut(CleanUpProgress) -> ControlFlow<()> + Send,
     ) -> Result<CleanUpResult, Error> {
-        let done = self.finished_batches().await?;
+        let mut done = self.finished_batches().await?;
+        done.retain(is_wanted);
         let mut result = CleanUpResult::default();
         let mut census = Census::default();
         let of_batches = done.len();

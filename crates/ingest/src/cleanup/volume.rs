@@ -1,0 +1,82 @@
+//! Whether the working storage is this tree's: it must say so, and so must the tree.
+//!
+//! A tree that was lost, or that is a test's, knows none of the batches whose files lie there, and would have them all
+//! removed. The znode `/queuekeeper/volumes/UUID` and a file of the volume name each other; they are made together, where
+//! there is neither.
+
+use queuekeeper_queue::path::Path;
+use queuekeeper_queue::{Error, Transaction};
+use serde_json::{Value, json};
+use zookeeper_client::Error as ReadError;
+
+use crate::engine::session::Session;
+use crate::step::{StepError, now};
+use crate::steps::downloading::blocking;
+
+/// What this process may do with the volume.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// It is looked through now, by this process.
+    Ours,
+    /// It was looked through not long ago, or another process does so.
+    NotDue,
+    /// It is not to be touched: one sentence.
+    Refused(String),
+}
+
+/// Takes the turn to look through the volume, if it belongs to this tree.
+pub(super) async fn take_turn(session: &Session) -> Result<Turn, StepError> {
+    let (services, queue) = (&session.services, &session.queue);
+    let (volume, ours, storage) = (services.working.volume(), services.catalogue.id(), services.working.clone());
+    let path = Path::volume(&volume.to_string()).expect("a UUID is the name of a znode");
+    let failed = |error: std::io::Error| StepError::working("read whose it is", &error);
+    let tree = blocking(move || storage.tree()).await?.map_err(failed)?;
+    let known = match queue.client().get_data(&path.to_string()).await {
+        Ok((data, stat)) => Some((data, stat.version)),
+        Err(ReadError::NoNode) => None,
+        Err(error) => return Err(StepError::temporary(format_args!("cannot read {path}: {error}"))),
+    };
+    let root = services.working.root().display();
+    let mut transaction = Transaction::new();
+    let last = match (known, tree) {
+        (_, Some(other)) if other != ours => {
+            let why = format!("{root} belongs to the tree of catalogue {other}, and this one has {ours}");
+            return Ok(Turn::Refused(why));
+        }
+        (None, Some(_)) => {
+            let why =
+                format!("{root} belongs to this tree, which does not know it: create {path} if it is not another one");
+            return Ok(Turn::Refused(why));
+        }
+        (None, None) => {
+            transaction.create(path.clone(), note());
+            0
+        }
+        (Some((data, version)), _) => {
+            transaction.set(path.clone(), note(), version);
+            let data: Value = serde_json::from_slice(&data).unwrap_or_default();
+            data.get("cleaned").and_then(Value::as_i64).unwrap_or(0)
+        }
+    };
+    let every = i64::try_from(services.settings.cleanup.directories_every.as_millis()).unwrap_or(i64::MAX);
+    if now().as_millisecond().saturating_sub(last) < every {
+        return Ok(Turn::NotDue);
+    }
+    match queue.commit(&transaction).await {
+        Ok(_) => {}
+        // Another process was faster.
+        Err(Error::Conflict(_) | Error::Missing(_)) => return Ok(Turn::NotDue),
+        Err(error) => return Err(error.into()),
+    }
+    if tree.is_none() {
+        let storage = services.working.clone();
+        let failed = |error: std::io::Error| StepError::working("write whose it is", &error);
+        blocking(move || storage.give_to(ours)).await?.map_err(failed)?;
+    }
+    Ok(Turn::Ours)
+}
+
+/// What the znode of a volume has: when it was looked through last, in milliseconds since 1970.
+fn note() -> Vec<u8> {
+    json!({ "cleaned": now().as_millisecond() }).to_string().into_bytes()
+}

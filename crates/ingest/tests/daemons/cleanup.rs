@@ -1,0 +1,232 @@
+//! What cleanup removes, and what it leaves alone.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use queuekeeper_ingest::cleanup::CleanupSettings;
+use queuekeeper_ingest::daemon::Daemon;
+use queuekeeper_ingest::mail::settings::Route;
+use queuekeeper_ingest::settings::Settings;
+use queuekeeper_queue::id::{BatchId, JobId};
+use queuekeeper_queue::path::Path;
+use queuekeeper_queue::state::{BatchState, JobState};
+use queuekeeper_queue::{JobChange, Transaction};
+use queuekeeper_testkit::wait::eventually;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::mail::{LIMIT, mailing};
+use super::world::{World, only, quick};
+
+const SESSION: Duration = Duration::from_secs(10);
+
+/// Longer than anything takes here.
+const NEVER: Duration = Duration::from_hours(1_000);
+
+/// Cleanup alone, which looks all the time and removes nothing by its age.
+fn cleaning(change: impl FnOnce(&mut CleanupSettings)) -> Settings {
+    let every = Duration::from_millis(100);
+    let mut cleanup = CleanupSettings {
+        after: NEVER,
+        share: 1.0,
+        every,
+        entries_after: NEVER,
+        directories_every: every,
+        messages_after: NEVER,
+    };
+    change(&mut cleanup);
+    Settings { cleanup, ..only(&[Daemon::Cleanup], quick()) }
+}
+
+impl World {
+    fn working(&self, name: &str) -> PathBuf {
+        self.directory.path().join("working").join(name)
+    }
+
+    fn make(&self, name: &str) {
+        std::fs::create_dir_all(self.working(name)).unwrap();
+        std::fs::write(self.working(name).join("file"), "content").unwrap();
+    }
+
+    /// Waits until cleanup has looked through everything twice.
+    async fn looked_through(&self) {
+        let path = format!("/queuekeeper/volumes/{}", self.services.working.volume());
+        let version = async || self.queue.client().check_stat(&path).await.unwrap().map_or(-1, |stat| stat.version);
+        let first = version().await;
+        eventually(LIMIT, "cleanup has looked through everything", async || version().await >= first + 3).await;
+    }
+
+    /// Waits for a whole round of cleanup, which begins with notes such as this.
+    async fn round(&self) {
+        for _ in 0..2 {
+            let note = Path::retry(JobId::new(999_999_999));
+            let mut transaction = Transaction::new();
+            transaction.create(note.clone(), b"{}");
+            self.queue.commit(&transaction).await.unwrap();
+            eventually(LIMIT, "the note is removed", async || !self.exists(&note.to_string()).await).await;
+        }
+    }
+
+    async fn exists(&self, path: &str) -> bool {
+        self.queue.client().check_stat(path).await.unwrap().is_some()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_has_ended_is_removed_after_its_time_and_what_has_not_is_left() {
+    let world = World::with(quick()).await;
+    let reports = world.directory.path().join("reports");
+    world.add_profile("mailed", "");
+    let daemons = world.start_anew(mailing(Route::Directory(reports)), SESSION).await;
+    let (completed, completed_id) = world.deposit_file(&json!({})).await;
+    let (failed, failed_id) = world.deposit_file(&json!({"payload_url": world.origin.url("/missing")})).await;
+    let (resumed, resumed_id) = world.deposit_file(&json!({"payload_url": world.origin.url("/missing")})).await;
+    let mut jobs = Vec::new();
+    for batch in [completed, failed, resumed] {
+        let (_, report) = world.ended(batch).await;
+        jobs.extend(report.completed.into_iter().chain(report.failed));
+    }
+    eventually(LIMIT, "all mails are files", async || {
+        world.sql("SELECT COUNT(*) FROM outbox WHERE ended > 0") == [json!([3])]
+    })
+    .await;
+    daemons.stop().await;
+    // Nobody works on it, but somebody may.
+    world.queue.change_job(jobs[2], &JobChange::resume(), Timestamp::now()).await.unwrap();
+    let (pending, pending_id) = world.deposit_file(&json!({})).await;
+    let (gone, upload) = (format!("bid-{}", Uuid::new_v4()), format!("bid-{}", Uuid::new_v4()));
+    for name in [&completed_id, &failed_id, &resumed_id, &pending_id, &gone] {
+        world.make(&format!("{name}/jid-1/producer"));
+    }
+    world.make("lost+found");
+    let mut transaction = Transaction::new();
+    transaction.create(Path::expansion(BatchId::new(9_999)), b"{}");
+    world.queue.commit(&transaction).await.unwrap();
+    let objects = walk(&world.directory.path().join("objects"));
+
+    // Before their time all stays as it is, but for what is gone.
+    let daemons = world.start_anew(cleaning(|_| {}), SESSION).await;
+    world.looked_through().await;
+    daemons.stop().await;
+    assert!(world.children("/queuekeeper/expansions").await.is_empty());
+    assert_eq!(world.left().len(), 6);
+    assert_eq!(world.children("/jobs/states/completed").await.len(), 1);
+
+    // The time is measured in seconds.
+    tokio::time::sleep(Duration::from_millis(2_100)).await;
+    world.make(&upload);
+    let uploading = world.working(&upload).join("file");
+    let upload_goes_on = tokio::spawn(async move {
+        loop {
+            std::fs::write(&uploading, "more").unwrap();
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    });
+    let second = Duration::from_secs(2);
+    let settings =
+        cleaning(|cleanup| (cleanup.after, cleanup.entries_after, cleanup.messages_after) = (second, second, second));
+    let daemons = world.start_anew(settings, SESSION).await;
+    eventually(LIMIT, "the batch is removed", async || !world.exists(&Path::Batch(completed).to_string()).await).await;
+    world.looked_through().await;
+    daemons.stop().await;
+    upload_goes_on.abort();
+    let mut left = world.left();
+    left.sort_unstable();
+    // Of a batch whose jobs are at work, the directories of its jobs stay.
+    assert!(!world.working(&resumed_id).join("jid-1").exists());
+    let mut expected = vec![resumed_id, pending_id, upload, "lost+found".to_owned()];
+    expected.sort_unstable();
+    assert_eq!(left, expected);
+    // A failed batch waits for an operator, one that is at work for its daemons.
+    for batch in [failed, resumed, pending] {
+        assert!(world.exists(&Path::Batch(batch).to_string()).await, "{batch}");
+    }
+    assert!(!world.exists(&Path::Job(jobs[0]).to_string()).await);
+    assert!(world.children("/jobs/states/completed").await.is_empty());
+    // The row of a batch that may be reported again is kept.
+    let kept = world.sql("SELECT batch FROM outbox");
+    assert_eq!(kept, [json!([world.queue.load_batch(resumed).await.unwrap().submitted().value.uuid])]);
+    // Its object is where it was.
+    assert_eq!(walk(&world.directory.path().join("objects")), objects);
+    assert!(!objects.is_empty());
+}
+
+fn walk(path: &std::path::Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![path.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { folders.push(path) } else { found.push(path) }
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_completed_job_loses_its_entry_and_keeps_everything_else() {
+    let world = World::with(quick()).await;
+    let daemons = world.start_anew(quick(), SESSION).await;
+    let (batch, _) = world.deposit_file(&json!({"profile": "demo"})).await;
+    let (_, report) = world.ended(batch).await;
+    daemons.stop().await;
+    assert_eq!(world.children("/jobs/states/completed").await.len(), 1);
+    let settings = cleaning(|cleanup| cleanup.entries_after = Duration::ZERO);
+    let daemons = world.start_anew(settings, SESSION).await;
+    eventually(LIMIT, "its entry is removed", async || world.children("/jobs/states/completed").await.is_empty()).await;
+    daemons.stop().await;
+    let (state, after) = world.ended(batch).await;
+    assert_eq!((state, &after), (BatchState::Completed, &report));
+    assert_eq!(world.job(report.completed[0]).await.state(), Some(JobState::Completed));
+    // It can be purged all the same.
+    let plan = world.queue.plan_purge(batch).await.unwrap();
+    world.queue.execute(&plan, 0, |_| std::ops::ControlFlow::Continue(())).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_run_removes_more_than_its_share_and_no_tree_removes_what_is_anothers() {
+    let world = World::with(quick()).await;
+    for number in 0..30 {
+        world.make(&format!("bid-{number}"));
+    }
+    let left = || world.left().len();
+    // One run in the time of this test: a tenth of 30.
+    let once = |cleanup: &mut CleanupSettings| {
+        (cleanup.after, cleanup.share, cleanup.directories_every) = (Duration::ZERO, 0.1, NEVER);
+    };
+    let daemons = world.start_anew(cleaning(once), SESSION).await;
+    eventually(LIMIT, "the share is removed", async || left() == 27).await;
+    daemons.stop().await;
+    // Nor does a process that begins anew.
+    let daemons = world.start_anew(cleaning(once), SESSION).await;
+    world.round().await;
+    assert_eq!(left(), 27);
+    daemons.stop().await;
+
+    // A tree that has lost its memory is not believed.
+    let volume = format!("/queuekeeper/volumes/{}", world.services.working.volume());
+    let all = |cleanup: &mut CleanupSettings| cleanup.after = Duration::ZERO;
+    world.queue.client().delete(&volume, None).await.unwrap();
+    let daemons = world.start_anew(cleaning(all), SESSION).await;
+    world.round().await;
+    assert_eq!((left(), world.exists(&volume).await), (27, false));
+    daemons.stop().await;
+    // Nor is one that has another catalogue, although it knows the volume.
+    let mut transaction = Transaction::new();
+    transaction.create(Path::own(&volume).unwrap(), b"{}");
+    world.queue.commit(&transaction).await.unwrap();
+    let tree = world.working(".queuekeeper-tree");
+    let own = std::fs::read_to_string(&tree).unwrap();
+    assert_eq!(own, world.services.catalogue.id().to_string());
+    std::fs::write(&tree, Uuid::new_v4().to_string()).unwrap();
+    let daemons = world.start_anew(cleaning(all), SESSION).await;
+    world.round().await;
+    assert_eq!(left(), 27);
+    daemons.stop().await;
+    std::fs::write(&tree, own).unwrap();
+    let daemons = world.start_anew(cleaning(all), SESSION).await;
+    eventually(LIMIT, "all are removed", async || left() == 0).await;
+    daemons.stop().await;
+}
