@@ -18,6 +18,7 @@ use crate::prometheus::Prometheus;
 use crate::web;
 use host_names::HostNames;
 use queuekeeper_ingest::step::Services;
+use queuekeeper_store::StoreFamilies;
 use queuekeeper_zookeeper::Sessions;
 use queuekeeper_zookeeper::connections::Connections;
 use queuekeeper_zookeeper::coordination::{Coordination, CoordinationError};
@@ -78,6 +79,8 @@ pub struct Beside {
     pub hangups: Option<Signal>,
     /// Daemons that work on the same queue in this process, with what they need opened.
     pub daemons: Option<(ingest::Ingest, Arc<Services>)>,
+    /// What the stores count that the daemons work with.
+    pub stores: Option<StoreFamilies>,
 }
 
 /// The same with what is beside it.
@@ -97,6 +100,9 @@ pub async fn serve_with(
     }
     let mut tasks = tasks::Tasks::new(shutdown);
     let mut registry = metrics::registry();
+    if let Some(stores) = &beside.stores {
+        stores.register_in(&mut registry);
+    }
     if let Some((ingest, services)) = &beside.daemons {
         services.metrics.register(&mut registry);
         ingest::spawn_daemons(&mut tasks, ingest, services);

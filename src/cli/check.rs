@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
+use queuekeeper_store::StoreFamilies;
 use queuekeeper_store::store::Capabilities;
-use queuekeeper_store::{Error, Store, StoreFamilies};
 
 use super::exit::{CommandError, FAILED};
 use super::{UsageError, output};
@@ -113,7 +113,7 @@ async fn probe(path: &Path) -> anyhow::Result<u64> {
     for name in file.stores().names() {
         let Some(opened) = file.stores().open(name, &StoreFamilies::default()).await else { continue };
         let probed = match opened {
-            Ok(store) => probe_store(&*store).await,
+            Ok(store) => super::store::probe(&*store).await,
             Err(error) => Err(error),
         };
         match probed {
@@ -134,15 +134,6 @@ async fn probe(path: &Path) -> anyhow::Result<u64> {
         }
     }
     Ok(failed)
-}
-
-/// Probes a store, and removes the bucket that it made for that, or says that it cannot.
-async fn probe_store(store: &dyn Store) -> Result<Capabilities, Error> {
-    let probed = store.probe().await;
-    if let Err(error) = store.remove_probe_bucket().await {
-        output::note(&format!("a bucket was made for the probe and is still there; remove it: {error}"));
-    }
-    probed
 }
 
 /// Connects to a catalogue, and makes none.
@@ -166,7 +157,9 @@ fn in_words(can: &Capabilities) -> String {
         (false, false) => "holds no conditions, so that writers at the same time overwrite each other",
     };
     let mut words = vec![format!("keeps {kept}"), conditions.to_owned()];
+    let refused: Vec<_> = can.refused_keys.iter().map(ToString::to_string).collect();
     let more = [
+        (!refused.is_empty(), format!("refuses keys with {}: it takes them for others", refused.join(", or "))),
         (can.versions, "keeps earlier versions".to_owned()),
         (can.object_lock, "can refuse deletion for a time".to_owned()),
         (can.minimum_days > 0, format!("charges for at least {} days", can.minimum_days)),

@@ -133,7 +133,7 @@ impl ServeArgs {
         let (shutdown, signals, hangups) = on_signal_and_hangups().context("cannot listen to signals")?;
         let config = self.config()?;
         let listeners = server::listen(&addresses).await?;
-        let beside = server::Beside { hangups: Some(hangups), daemons: None };
+        let beside = server::Beside { hangups: Some(hangups), ..server::Beside::default() };
         let served = server::serve_with(server::volume(&config), config, listeners, beside, &shutdown).await;
         let outcome = served.map_err(|error| match error.downcast::<AuditError>() {
             Ok(error) => UsageError::flag("--audit.file", error).into(),

@@ -17,6 +17,8 @@ mod report;
 mod verify;
 mod write;
 
+pub(super) use open::probe;
+
 /// List, read, write, copy, delete and verify content in the stores of --config.file
 ///
 /// An item is named STORE/SPACE/KEY; the key is everything behind the second slash. Changes are recorded in the catalogue,

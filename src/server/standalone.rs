@@ -124,7 +124,8 @@ async fn run(
     let threshold = settings.space.threshold;
     let (profiles, working) = (data.profiles(), data.working());
     let ingest = Ingest { zookeeper: zookeeper.clone(), stores, profiles, working, settings };
-    let services = ingest.open(&StoreFamilies::default()).await?;
+    let families = StoreFamilies::default();
+    let services = ingest.open(&families).await?;
     fs::write(data.connect_file(), server.connect_string())?;
 
     let mut config = Config::new(zookeeper);
@@ -137,7 +138,8 @@ async fn run(
     let greeting = address.map(|address| greeting(data, &address.to_string())).unwrap_or_default();
     // Standard output may be closed.
     let _ = std::io::stdout().write_all(greeting.as_bytes());
-    let beside = Beside { hangups: None, daemons: Some((ingest, std::sync::Arc::clone(&services))) };
+    let daemons = Some((ingest, std::sync::Arc::clone(&services)));
+    let beside = Beside { hangups: None, daemons, stores: Some(families) };
     let outcome = serve_with(volume(&config), config, listeners, beside, shutdown).await;
     services.catalogue.close().await;
     outcome

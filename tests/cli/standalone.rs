@@ -44,6 +44,9 @@ async fn a_repository_takes_deposits_and_goes_on_where_it_was_stopped_or_killed(
         .is(3, &["expected the sha256 digest 0000", "found ed7002b4"]);
     let page = reqwest::get(format!("{}/metrics", repository.address)).await.unwrap().text().await.unwrap();
     assert!(page.contains("merritt_daemon_ended_total{daemon=\"storing\",outcome=\"done\"} 1"), "{page}");
+    let puts = "queuekeeper_store_requests_total{store=\"main\",operation=\"put\",outcome=\"ok\"} ";
+    let puts = page.lines().find_map(|line| line.strip_prefix(puts)).and_then(|count| count.parse::<u64>().ok());
+    assert!(puts.is_some_and(|puts| puts > 0), "{page}");
     repository.stop(Signal::TERM);
 
     // The same batch made again with its UUID is the same batch, and the object the same after a restart.

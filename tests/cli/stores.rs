@@ -8,7 +8,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Stdio;
 
-use queuekeeper_testkit::s3::{S3Server, Settings};
+use queuekeeper_testkit::s3::{Effect, Fault, Point, S3Server, Settings};
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::program::{queuekeeper, run};
 
@@ -209,6 +210,9 @@ async fn a_probe_removes_the_bucket_that_it_made_and_a_name_that_no_bucket_has_i
     assert_eq!((s3.count("CreateBucket"), s3.count("DeleteBucket")), (1, 1));
     command(home, "store ls replica").await.is(0, &["replica has no spaces"]);
     command(home, "store put /dev/null replica/a_b/key --create-space").await.is(2, &["a_b-cold"]);
+    command(home, "store put /dev/null replica/maps/key --create-space").await.is(0, &["replica/maps/key"]);
+    let listed = command(home, "store ls replica -o json").await.json();
+    assert_eq!(listed["spaces"], serde_json::json!(["maps"]));
     s3.stop().await;
 }
 
@@ -263,5 +267,61 @@ async fn a_key_that_is_no_text_is_listed_reversibly() {
     let missing = command(home, "store ls main/none -o json").await;
     missing.is(4, &["there is no such space"]);
     assert_eq!(missing.out, "");
+    s3.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_that_breaks_off_does_not_look_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = directory.path();
+    let s3 = configured(home).await;
+    s3.plant("copies", (0..1500).map(|number| format!("all/space/{number:05}")), b"x");
+    let why = "store replica: list space: access to s3://copies/all is denied";
+    for (format, lines) in [("json", 1000), ("csv", 1001), ("table", 1001)] {
+        let fault = Fault::new(Effect::Refuse(403, "AccessDenied")).on("ListObjectsV2").nth(2);
+        s3.inject(fault);
+        let listed = command(home, &format!("store ls replica/space --all -o {format}")).await;
+        s3.clear_faults();
+        assert_eq!((listed.code, listed.err.lines().count()), (1, 1), "{}", listed.err);
+        assert!(listed.err.contains(why), "{}", listed.err);
+        match format {
+            "json" => {
+                let list: serde_json::Value = serde_json::from_str(&listed.out).unwrap();
+                assert_eq!(list["items"].as_array().unwrap().len(), lines);
+                assert!(list["error"].as_str().unwrap().starts_with(why), "{}", list["error"]);
+            }
+            "csv" => {
+                let (rows, last) = listed.out.trim_end().rsplit_once('\n').unwrap();
+                assert_eq!((rows.lines().count(), last.starts_with(&format!("error: {why}"))), (lines, true), "{last}");
+            }
+            _ => assert_eq!(listed.out.lines().count(), lines),
+        }
+    }
+    let listed = command(home, "store ls replica/space --all -o json").await.json();
+    assert_eq!((listed["items"].as_array().unwrap().len(), &listed["error"]), (1500, &serde_json::Value::Null));
+    s3.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_within_s3_that_was_interrupted_says_what_is_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = directory.path();
+    let s3 = configured(home).await;
+    command(home, "store put /dev/null replica/space/a --create-space").await.is(0, &[]);
+    let stalled = s3.inject(Fault::new(Effect::Stall(Point::Commit, None)).on("CopyObject").key("all/space/b"));
+    let config = home.join("config.yml");
+    let arguments = ["store", "cp", "replica/space/a", "replica/space/b", "--config.file", config.to_str().unwrap()];
+    let child = queuekeeper(home, &arguments).spawn().unwrap();
+    stalled.reached(1).await;
+    kill_process(Pid::from_raw(child.id().try_into().unwrap()).unwrap(), Signal::INT).unwrap();
+    let ended = tokio::task::spawn_blocking(|| child.wait_with_output()).await.unwrap().unwrap();
+    let err = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(5), "{err}");
+    for part in
+        ["it was interrupted, and http://", "there is no item yet; the next change of it, from ", " UTC on, finds out"]
+    {
+        assert!(err.contains(part), "{part}: {err}");
+    }
+    s3.clear_faults();
     s3.stop().await;
 }

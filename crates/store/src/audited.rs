@@ -17,7 +17,9 @@
 //!   long as the lease is ours, and is aborted then. It is away after: settling is tried again for a while, then the
 //!   intent is left to be resolved, and the operation fails with `Unrecorded`, which says that it was done.
 //! - The store does not answer, `Unknown`: it is looked at for a while. If it was done, that is the result. If it was not,
-//!   it may still be: the error is handed on, and the intent is left to the end of its lease.
+//!   it may still be: the error is handed on with what is there, and the intent is left to the end of its lease. An upload in
+//!   parts, of a put or of a copy, is in its intent before the first part is sent: it is aborted before the store is looked
+//!   at, and cannot complete any more.
 //! - On a store without conditions, a change that is made around this program may be overwritten.
 
 use std::collections::BTreeSet;
@@ -34,7 +36,8 @@ use crate::error::{Error, ErrorKind, Operation};
 use crate::key::Key;
 use crate::name::{SpaceName, StoreName};
 use crate::store::{
-    Capabilities, Chunks, Condition, Content, EntityTag, Item, Listing, Properties, Put, Store, UserProperties, Written,
+    Capabilities, Chunks, Condition, Content, CopyControl, EntityTag, Item, Listing, Properties, Put, Store,
+    UserProperties, Written,
 };
 
 mod backoff;
@@ -169,18 +172,19 @@ impl<S: Store + ?Sized> Store for Audited<S> {
         to: &Item,
         condition: &Condition,
     ) -> Result<Written, Error> {
-        self.copy_recorded(from, if_match, to, condition, &self.abort).await
+        let control = CopyControl { abort: self.abort.clone(), gate: None };
+        self.copy_recorded(from, if_match, to, condition, &control).await
     }
 
-    async fn copy_until(
+    async fn copy_with(
         &self,
         from: &Item,
         if_match: Option<&EntityTag>,
         to: &Item,
         condition: &Condition,
-        abort: &CancellationToken,
+        control: &CopyControl,
     ) -> Result<Written, Error> {
-        self.copy_recorded(from, if_match, to, condition, abort).await
+        self.copy_recorded(from, if_match, to, condition, control).await
     }
 
     async fn delete(&self, item: &Item, if_match: Option<&EntityTag>) -> Result<bool, Error> {

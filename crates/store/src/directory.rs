@@ -16,14 +16,14 @@ use async_trait::async_trait;
 use futures::future::join_all;
 use jiff::Timestamp;
 use tokio::task::spawn_blocking;
-use tokio_util::sync::CancellationToken;
 
 use crate::digest::Algorithm;
 use crate::error::{Error, ErrorKind, Operation};
 use crate::key::Key;
 use crate::name::{SpaceName, StoreName};
 use crate::store::{
-    Capabilities, Chunks, Condition, Content, EntityTag, Item, Listing, Properties, Put, Store, UserProperties, Written,
+    Capabilities, Chunks, Condition, Content, CopyControl, EntityTag, Item, Listing, Properties, Put, Store,
+    UserProperties, Written,
 };
 
 mod core;
@@ -35,6 +35,7 @@ mod names;
 mod probe;
 mod read;
 mod record;
+mod syncs;
 mod tree;
 mod write;
 
@@ -144,7 +145,10 @@ impl Store for DirectoryStore {
         let place = move |core: &Core| core.place(&wanted, &pending, &condition, &abort);
         let mut placed = self.block(Operation::Put, item, place).await?;
         let directories = std::mem::take(&mut placed.directories);
-        let syncing = directories.into_iter().map(|directory| spawn_blocking(move || tree::sync(directory)));
+        let syncing = directories.into_iter().map(|directory| {
+            let core = Arc::clone(&self.core);
+            spawn_blocking(move || core.syncs.sync(directory))
+        });
         for synced in join_all(syncing).await {
             // It is there, and may be gone again after a loss of power.
             let synced = synced.map_err(|error| ErrorKind::Unknown(error.to_string()));
@@ -163,16 +167,16 @@ impl Store for DirectoryStore {
         to: &Item,
         condition: &Condition,
     ) -> Result<Written, Error> {
-        self.copy_until(from, if_match, to, condition, &CancellationToken::new()).await
+        self.copy_with(from, if_match, to, condition, &CopyControl::default()).await
     }
 
-    async fn copy_until(
+    async fn copy_with(
         &self,
         from: &Item,
         if_match: Option<&EntityTag>,
         to: &Item,
         condition: &Condition,
-        abort: &CancellationToken,
+        control: &CopyControl,
     ) -> Result<Written, Error> {
         let Content { properties, chunks } = self.get(from, None, if_match).await?;
         // What the copy is made of is read, so what it is compared with is worth something.
@@ -182,7 +186,7 @@ impl Store for DirectoryStore {
             expected: properties.checksums,
             condition: condition.clone(),
             user: properties.user,
-            abort: abort.clone(),
+            abort: control.abort.clone(),
             ..Put::default()
         };
         let written = self.put(to, chunks, put).await;

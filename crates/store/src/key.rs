@@ -4,6 +4,7 @@ use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
+use serde::Serialize;
 
 /// What stands for itself in an encoded key.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
@@ -97,6 +98,45 @@ impl fmt::Debug for Key {
     }
 }
 
+/// Forms of keys that some services take for other keys, since they resolve them as paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyForm {
+    /// `a//b`, `/a`.
+    EmptyPart,
+    /// `a/./b`, `..`.
+    DotPart,
+    /// `a/`.
+    FinalSlash,
+}
+
+impl KeyForm {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::EmptyPart, Self::DotPart, Self::FinalSlash];
+
+    /// Whether a key has this form.
+    #[must_use]
+    pub fn is_of(self, key: &Key) -> bool {
+        let key = key.as_bytes();
+        match self {
+            Self::EmptyPart => key.starts_with(b"/") || key.windows(2).any(|pair| pair == b"//"),
+            Self::DotPart => key.split(|byte| *byte == b'/').any(|part| part == b"." || part == b".."),
+            Self::FinalSlash => key.ends_with(b"/"),
+        }
+    }
+}
+
+/// What such a key has.
+impl fmt::Display for KeyForm {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(match self {
+            Self::EmptyPart => "an empty part (a//b)",
+            Self::DotPart => "a part that is . or .. (a/../b)",
+            Self::FinalSlash => "a slash at its end (a/)",
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,5 +163,24 @@ mod tests {
         assert_eq!(Key::new(vec![b'a'; 1025]), Err(KeyError::TooLong(1025)));
         assert!(Key::new(vec![b'a'; 1024]).is_ok_and(|key| key.as_str().is_some()));
         assert_eq!(key(b"\xff").as_str(), None);
+    }
+
+    #[test]
+    fn a_key_has_the_forms_that_a_path_resolves() {
+        let forms = |bytes: &[u8]| {
+            let key = Key::new(bytes).unwrap();
+            KeyForm::ALL.map(|form| form.is_of(&key))
+        };
+        for (key, expected) in [
+            (&b"a/b.c/..d"[..], [false, false, false]),
+            (b"a//b", [true, false, false]),
+            (b"/a", [true, false, false]),
+            (b"a/", [false, false, true]),
+            (b"/", [true, false, true]),
+            (b".", [false, true, false]),
+            (b"a/../", [false, true, true]),
+        ] {
+            assert_eq!(forms(key), expected, "{}", key.escape_ascii());
+        }
     }
 }

@@ -22,6 +22,7 @@
 
 pub mod audit;
 pub mod audited;
+pub mod counted;
 pub mod digest;
 pub mod directory;
 pub mod error;
@@ -36,10 +37,11 @@ mod sorted;
 pub mod store;
 
 pub use audited::Audited;
+pub use counted::Counted;
 pub use digest::{Algorithm, Digest, Digests, Hashers};
 pub use directory::DirectoryStore;
 pub use error::{Error, ErrorKind};
-pub use key::Key;
+pub use key::{Key, KeyForm};
 pub use metrics::{StoreFamilies, StoreMetrics};
 pub use name::{SpaceName, StoreName};
 pub use s3::{S3Config, S3Store};

@@ -122,41 +122,46 @@ impl From<&ErrorKind> for Outcome {
 }
 
 impl StoreFamilies {
-    /// Registers the families, without a store yet.
+    /// New families, registered, without a store yet.
     #[must_use]
     pub fn register(registry: &mut Registry) -> Self {
         let this = Self::default();
+        this.register_in(registry);
+        this
+    }
+
+    /// Registers the families, where stores were opened before there was a registry.
+    pub fn register_in(&self, registry: &mut Registry) {
         registry.register(
             "queuekeeper_store_requests",
             "Total number of requests to content stores, repeated ones included",
-            this.requests.clone(),
+            self.requests.clone(),
         );
         registry.register(
             "queuekeeper_store_request_duration_seconds",
             "Time from sending a request to a content store to its answer in seconds",
-            this.durations.clone(),
+            self.durations.clone(),
         );
         registry.register(
             "queuekeeper_store_retries",
             "Total number of requests to content stores that repeated a failed one",
-            this.retries.clone(),
+            self.retries.clone(),
         );
         registry.register(
             "queuekeeper_store_read_bytes",
             "Total number of bytes of content read from content stores",
-            this.read.clone(),
+            self.read.clone(),
         );
         registry.register(
             "queuekeeper_store_written_bytes",
             "Total number of bytes of content sent to content stores",
-            this.written.clone(),
+            self.written.clone(),
         );
         registry.register(
             "queuekeeper_store_concurrency_limit",
             "Number of requests to a content store that are allowed at the same time now",
-            this.limits.clone(),
+            self.limits.clone(),
         );
-        this
     }
 
     /// What one store counts; each of its series exists from now on.

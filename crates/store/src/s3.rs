@@ -6,7 +6,7 @@
 //! - [`config`], [`place`], [`credentials`]: what is configured; `client`: the SDK's client for it;
 //! - `call`, `failure`: one request, and what it fails with;
 //! - `spaces`, `list`, `head`, `get`: reading; `put`, `upload`, `copy`, `remove`: changing;
-//! - `probe`: what the service really does, found out before the first change.
+//! - `probe`, `forms`: what the service really does, found out before the first change.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -29,7 +29,8 @@ use crate::metrics::StoreMetrics;
 use crate::name::{SpaceName, StoreName};
 use crate::retry::RetryPolicy;
 use crate::store::{
-    Capabilities, Chunks, Condition, Content, EntityTag, Item, Listing, Properties, Put, Store, UserProperties, Written,
+    Capabilities, Chunks, Condition, Content, CopyControl, EntityTag, Item, Listing, Properties, Put, Store,
+    UserProperties, Written,
 };
 
 mod call;
@@ -38,6 +39,7 @@ pub mod config;
 mod copy;
 pub mod credentials;
 mod failure;
+mod forms;
 mod get;
 mod head;
 mod list;
@@ -194,8 +196,19 @@ impl Store for S3Store {
         to: &Item,
         condition: &Condition,
     ) -> Result<Written, Error> {
+        self.copy_with(from, if_match, to, condition, &CopyControl::default()).await
+    }
+
+    async fn copy_with(
+        &self,
+        from: &Item,
+        if_match: Option<&EntityTag>,
+        to: &Item,
+        condition: &Condition,
+        control: &CopyControl,
+    ) -> Result<Written, Error> {
         let inner = &self.inner;
-        let copied = inner.copy(from, if_match, to, condition).await;
+        let copied = inner.copy((from, if_match), to, condition, control).await;
         copied.map_err(|kind| inner.error(Operation::Copy, &format_args!("{from} to {to}"), kind))
     }
 

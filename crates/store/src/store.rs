@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::digest::{Algorithm, Digests};
 use crate::error::{Error, ErrorKind, Operation};
-use crate::key::Key;
+use crate::key::{Key, KeyForm};
 use crate::name::{SpaceName, StoreName};
 
 /// What is said of what its caller ended.
@@ -146,6 +146,16 @@ pub struct Put {
     pub gate: Option<Arc<dyn Gate>>,
 }
 
+/// How a copy within a store is ended, and who takes note of what it may leave.
+#[derive(Clone, Default)]
+pub struct CopyControl {
+    /// Ends it.
+    pub abort: CancellationToken,
+    /// Takes note of an upload in parts before the first part is copied. [`Gate::pass`] is not called: who copies does not see
+    /// the content.
+    pub gate: Option<Arc<dyn Gate>>,
+}
+
 /// What stands before the instant at which content appears: a lease that must be checked, a record that must be written.
 #[async_trait]
 pub trait Gate: Send + Sync {
@@ -195,6 +205,8 @@ pub struct Capabilities {
     pub minimum_days: u32,
     /// Whether a read takes hours, or costs more than a request.
     pub cold_reads: bool,
+    /// The forms of keys that it takes for other keys: items with such keys are refused.
+    pub refused_keys: Vec<KeyForm>,
 }
 
 /// A place for content with keys.
@@ -260,23 +272,23 @@ pub trait Store: Send + Sync + 'static {
         condition: &Condition,
     ) -> Result<Written, Error>;
 
-    /// As [`Self::copy`], ended by a token. Where it is not certain that the copy will never appear then, the error is
-    /// [`Unknown`](crate::ErrorKind::Unknown).
+    /// As [`Self::copy`], ended by the token of its control. The error is [`Stopped`](crate::ErrorKind::Stopped) then, and
+    /// [`Unknown`](crate::ErrorKind::Unknown) where it is not certain that the copy will never appear.
     ///
     /// # Errors
     /// As for [`Self::copy`].
-    async fn copy_until(
+    async fn copy_with(
         &self,
         from: &Item,
         if_match: Option<&EntityTag>,
         to: &Item,
         condition: &Condition,
-        abort: &CancellationToken,
+        control: &CopyControl,
     ) -> Result<Written, Error> {
         tokio::select! {
             biased;
             copied = self.copy(from, if_match, to, condition) => copied,
-            () = abort.cancelled() => {
+            () = control.abort.cancelled() => {
                 let (store, subject) = (self.name().clone(), to.to_string());
                 let kind = ErrorKind::Unknown(INTERRUPTED.to_owned());
                 Err(Error { store, operation: Operation::Copy, subject, kind })
@@ -312,7 +324,7 @@ pub trait Store: Send + Sync + 'static {
     }
 
     /// Finds out what the store can do, by writing and removing probes in a space of its own, [`PROBE_SPACE`]. A
-    /// bucket that was made for that space stays for the next probe: its name might belong to another account by then.
+    /// bucket that was made for that space stays until [`Self::remove_probe_bucket`].
     ///
     /// # Errors
     /// When it can do nothing at all, with one line that says what to change.

@@ -9,9 +9,8 @@ use std::sync::Arc;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use jiff::{SignedDuration, Timestamp};
-use queuekeeper_store::store::{Condition, Put};
+use queuekeeper_store::store::{Condition, CopyControl, Put};
 use queuekeeper_store::{Algorithm, DirectoryStore, ErrorKind, SpaceName, Store};
-use tokio_util::sync::CancellationToken;
 
 #[path = "support/contract.rs"]
 mod contract;
@@ -107,9 +106,9 @@ async fn a_copy_that_is_ended_never_appears() {
     let (store, space) = with_space(top.path()).await;
     let [from, to] = ["a", "b"].map(|key| item(&space, key));
     put(&store, &from, b"a", Put::default()).await.unwrap();
-    let abort = CancellationToken::new();
-    abort.cancel();
-    let ended = store.copy_until(&from, None, &to, &Condition::None, &abort).await.unwrap_err();
+    let control = CopyControl::default();
+    control.abort.cancel();
+    let ended = store.copy_with(&from, None, &to, &Condition::None, &control).await.unwrap_err();
     assert!(matches!(ended.kind, ErrorKind::Stopped(_)), "{ended}");
     assert!(store.head(&to).await.unwrap().is_none());
 }

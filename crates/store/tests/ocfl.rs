@@ -1,10 +1,8 @@
 //! Objects in stores: written, interrupted at each write, raced for, damaged, repaired, and judged by a validator that is
 //! not ours.
 //!
-//! The long form, by hand: `QUEUEKEEPER_OCFL_FILES=100000 cargo test -p queuekeeper-store --test ocfl many_files_is
-//! -- --nocapture` compares an object with so many files with one of 1,000, and prints what each takes; with
-//! `QUEUEKEEPER_ROCFL=PROGRAM`, the validator `rocfl` (`cargo install rocfl`) validates all that ocfl-py does but for one
-//! name.
+//! With `QUEUEKEEPER_ROCFL=PROGRAM`, the validator `rocfl` (`cargo install rocfl`) validates all that ocfl-py does but for one
+//! name. How much memory large objects take is in `peak.rs`.
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
@@ -16,8 +14,6 @@ mod crash;
 mod damage;
 #[path = "ocfl/helpers.rs"]
 mod helpers;
-#[path = "ocfl/large.rs"]
-mod large;
 #[path = "ocfl/model.rs"]
 mod model;
 #[path = "ocfl/rivals.rs"]

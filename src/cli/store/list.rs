@@ -16,12 +16,15 @@ use super::report;
 use crate::cli::output::{self, OutputArgs};
 use crate::cli::words::count;
 use crate::mirror::words::counted;
-use crate::views::csv::Columns;
+use crate::views::csv::{self, Columns};
+use crate::views::show::visible_json;
 
 /// List the spaces of a store, or the items of a space, by key
 ///
 /// A key need not be text. In JSON and CSV, `key` is made to be read, with escapes where it does not show; `key_encoded`
-/// is the key itself, percent-encoded: decoding it gives its bytes.
+/// is the key itself, percent-encoded: decoding it gives its bytes. Items are written as they come. A list that breaks off
+/// ends with why: in JSON as `error` behind `items`, in CSV as a last line with one field, `error: ..`; the exit code is not
+/// 0 then.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ListArgs {
     /// A store, a space, or the beginning of keys in it
@@ -103,7 +106,14 @@ impl ListArgs {
             }
             out.row(&item)?;
             shown += 1;
-            next = listing.try_next().await.map_err(|error| failed(&error))?;
+            next = match listing.try_next().await {
+                Ok(next) => next,
+                Err(error) => {
+                    let error = failed(&error);
+                    out.break_off(&error.to_string())?;
+                    return Err(error.into());
+                }
+            };
         }
         out.end()?;
         if shown == 0 {
@@ -147,7 +157,7 @@ impl Rows {
         };
         if self.output.is_json() {
             self.out.write_all(if self.is_first { b"\n  " } else { b",\n  " })?;
-            serde_json::to_writer(&mut self.out, &row)?;
+            self.out.write_all(visible_json(serde_json::to_string(&row)?).as_bytes())?;
         } else if self.output.is_csv() {
             self.out.write_all(self.columns.rows(&[row]).as_bytes())?;
         } else {
@@ -162,6 +172,18 @@ impl Rows {
         Ok(())
     }
 
+    /// Ends a list of which there is more that cannot be read, so that it is not taken for all there is.
+    fn break_off(&mut self, why: &str) -> anyhow::Result<()> {
+        if self.output.is_json() {
+            self.out.write_all(b"\n], \"error\": ")?;
+            self.out.write_all(visible_json(serde_json::to_string(why)?).as_bytes())?;
+            self.out.write_all(b"}\n")?;
+        } else if self.output.is_csv() {
+            self.out.write_all(csv::line(&format!("error: {why}")).as_bytes())?;
+        }
+        Ok(self.out.flush()?)
+    }
+
     fn end(&mut self) -> std::io::Result<()> {
         if self.output.is_json() {
             self.out.write_all(if self.is_first { b"]}\n" } else { b"\n]}\n" })?;
@@ -172,6 +194,4 @@ impl Rows {
 
 fn is_closed(error: &anyhow::Error) -> bool {
     error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
-        || error.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind)
-            == Some(ErrorKind::BrokenPipe)
 }

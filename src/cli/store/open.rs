@@ -60,7 +60,7 @@ impl Stores {
         let store = self.read(name).await?;
         let catalogue = self.catalogue().await?;
         // Which conditions hold decides how a change is kept from overwriting another one.
-        let capabilities = match store.probe().await {
+        let capabilities = match probe(&*store).await {
             // A probe writes. What frees space works all the same, and what needs some fails by its own name.
             Err(Error { kind: ErrorKind::Full, .. }) => Capabilities::default(),
             probed => probed.map_err(|error| failed(&error))?,
@@ -95,6 +95,15 @@ impl Stores {
         let opened = Catalogue::open(url.expose()).await;
         Ok(opened.map_err(|error| CommandError::new(FAILED, error.to_string()))?)
     }
+}
+
+/// Probes a store, and removes the bucket that it made for that, or says that it cannot.
+pub(in crate::cli) async fn probe(store: &dyn Store) -> Result<Capabilities, Error> {
+    let probed = store.probe().await;
+    if let Err(error) = store.remove_probe_bucket().await {
+        note(&format!("a bucket was made for the probe and is still there; remove it: {error}"));
+    }
+    probed
 }
 
 impl Writable {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use queuekeeper_store::s3::{AccessKey, Addressing, Credentials, S3Config};
-use queuekeeper_store::{DirectoryStore, Error as StoreError, S3Store, Store, StoreFamilies, StoreName};
+use queuekeeper_store::{Counted, DirectoryStore, Error as StoreError, S3Store, Store, StoreFamilies, StoreName};
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 use url::Url;
@@ -138,7 +138,8 @@ impl StoreSettings {
     pub async fn open(&self, name: &StoreName, families: &StoreFamilies) -> Option<Result<Arc<dyn Store>, StoreError>> {
         let opened = match self.stores.get(name)? {
             Location::Directory(top) => {
-                DirectoryStore::open(name.clone(), top.clone()).await.map(|store| Arc::new(store) as Arc<dyn Store>)
+                let opened = DirectoryStore::open(name.clone(), top.clone()).await;
+                opened.map(|store| Arc::new(Counted::new(store, families.store(name))) as Arc<dyn Store>)
             }
             Location::S3(config) => {
                 let opened = S3Store::new(S3Config::clone(config), families.store(name)).await;

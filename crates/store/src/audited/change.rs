@@ -1,15 +1,18 @@
 //! Changes that can be repeated: copies, deletions, properties, spaces.
 
+use std::sync::Arc;
+
 use tokio_util::sync::CancellationToken;
 
 use super::Audited;
 use super::begin::Target;
 use super::decide::Found;
+use super::gate::LeaseGate;
 use super::settle::Done;
 use crate::audit::{Change, Intent};
 use crate::error::{Error, ErrorKind, Operation};
 use crate::name::SpaceName;
-use crate::store::{Condition, EntityTag, Item, Store, UserProperties, Written};
+use crate::store::{Condition, CopyControl, EntityTag, Item, Store, UserProperties, Written};
 
 /// How often a change without a condition of the caller's is begun when others change the item at the same time.
 const ATTEMPTS: usize = 3;
@@ -37,6 +40,16 @@ impl Target {
             return self.unavailable(&"another program changed it meanwhile");
         }
         error
+    }
+
+    /// An operation that was stopped and not by its caller was stopped since its lease was lost.
+    pub(super) fn explained(&self, error: Error, abort: &CancellationToken, callers: &CancellationToken) -> Error {
+        match error.kind {
+            ErrorKind::Stopped(_) if abort.is_cancelled() && !callers.is_cancelled() => {
+                self.error(ErrorKind::Stopped("the lease of this change could not be kept".to_owned()))
+            }
+            _ => error,
+        }
     }
 }
 
@@ -70,7 +83,7 @@ impl<S: Store + ?Sized> Audited<S> {
         if_match: Option<&EntityTag>,
         to: &Item,
         condition: &Condition,
-        abort: &CancellationToken,
+        control: &CopyControl,
     ) -> Result<Written, Error> {
         let target = &self.target(Operation::Copy, &to.space, Some(&to.key));
         self.check_reserved(target)?;
@@ -89,8 +102,12 @@ impl<S: Store + ?Sized> Audited<S> {
             };
             let opened = self.open(target, false, make).await?.expect("content can always be copied");
             let condition = self.condition(condition, &opened.found);
-            let copied = opened.lease.hold(None, self.store.copy_until(from, if_match, to, &condition, abort)).await;
+            let gate = LeaseGate { lease: opened.lease.clone(), callers: control.gate.clone() };
+            let below = CopyControl { abort: control.abort.child_token(), gate: Some(Arc::new(gate)) };
+            let copy = self.store.copy_with(from, if_match, to, &condition, &below);
+            let copied = opened.lease.hold(Some(&below.abort), copy).await;
             let copied = copied.unwrap_or_else(|why| Err(target.error(ErrorKind::Unknown(why))));
+            let copied = copied.map_err(|error| target.explained(error, &below.abort, &control.abort));
             let done = copied.map(|written| Done::with_content(Change::Copy, written));
             self.close(target, &opened, done).await
         };

@@ -37,6 +37,12 @@ impl Lease {
         self.state.lock().await.intent.clone()
     }
 
+    /// How long it still lasts, as others see it at the earliest.
+    pub(super) async fn left(&self) -> Duration {
+        let extended = self.state.lock().await.extended;
+        (extended + self.length).saturating_duration_since(Instant::now())
+    }
+
     /// Extends the lease, and writes down what the change has become. Where the record is away, it tries again as long as
     /// the lease is safely ours.
     pub(super) async fn update(&self, change: impl FnOnce(&mut Intent) + Send) -> Result<(), String> {

@@ -39,12 +39,7 @@ impl<S: Store + ?Sized> Audited<S> {
 
         let written = opened.lease.hold(Some(&abort), self.store.put(item, content, put_below)).await;
         let written = written.unwrap_or_else(|why| Err(target.error(ErrorKind::Unknown(why))));
-        let written = written.map_err(|error| match error.kind {
-            ErrorKind::Stopped(_) if abort.is_cancelled() && !put.abort.is_cancelled() => {
-                target.error(ErrorKind::Stopped("the lease of this change could not be kept".to_owned()))
-            }
-            _ => error,
-        });
+        let written = written.map_err(|error| target.explained(error, &abort, &put.abort));
         let done = written.map(|written| Done::with_content(change, written));
         let written = self.close(&target, &opened, done).await;
         let written = written.map_err(|error| if is_free { target.overtaken(error) } else { error })?;

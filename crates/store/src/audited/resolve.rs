@@ -70,6 +70,7 @@ impl<S: Store + ?Sized> Audited<S> {
             // First, so that what is seen is the end of it.
             if let (Some(upload), Some(item)) = (&left.upload, item_of(&left)) {
                 self.store.abort_upload(&item, upload).await?;
+                tracing::info!(store = %self.store.name(), %item, upload, "ended an upload that a process has left");
             }
             self.decide(&left).await
         };

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::Audited;
 use super::backoff::Backoff;
 use super::begin::{Opened, Target};
 use super::lease::Lease;
-use crate::audit::{Change, Settlement, SinkError};
+use crate::audit::{Change, Intent, Settlement, SinkError};
 use crate::digest::Digests;
 use crate::error::{Error, ErrorKind};
 use crate::store::{EntityTag, Store, Written};
@@ -47,6 +48,16 @@ impl Done {
     }
 }
 
+/// What is there where nothing of a change is to be seen.
+fn as_before(intent: &Intent) -> &'static str {
+    match (&intent.subject.key, &intent.seen) {
+        (Some(_), None) => "there is no item yet",
+        (Some(_), Some(_)) => "the item is as it was before",
+        (None, _) if intent.change == Change::CreateSpace => "there is no space yet",
+        (None, _) => "the space is still there",
+    }
+}
+
 impl<S: Store + ?Sized> Audited<S> {
     /// Records what became of an operation, and hands on its result.
     pub(super) async fn close(
@@ -57,9 +68,17 @@ impl<S: Store + ?Sized> Audited<S> {
     ) -> Result<Done, Error> {
         let done = match result {
             Ok(done) => done,
-            Err(error) if matches!(error.kind, ErrorKind::Unknown(_)) => {
+            Err(Error { kind: ErrorKind::Unknown(why), .. }) => {
                 let found_out = opened.lease.hold(None, self.find_out(&opened.lease)).await;
-                found_out.ok().flatten().ok_or(error)?
+                match found_out.unwrap_or_else(Err) {
+                    Ok(done) => done,
+                    Err(there) => {
+                        let until = Timestamp::now().checked_add(opened.lease.left().await).unwrap_or(Timestamp::MAX);
+                        let until = until.strftime("%H:%M:%S UTC");
+                        let next = format!("the next change of it, from {until} on, finds out and records it");
+                        return Err(target.error(ErrorKind::Unknown(format!("{why}; {there}; {next}"))));
+                    }
+                }
             }
             Err(error) => {
                 self.settle_not_done(&opened.lease).await;
@@ -72,9 +91,12 @@ impl<S: Store + ?Sized> Audited<S> {
         }
     }
 
-    /// Finds out whether an operation without an answer was done. `None` where that is not known yet: what was sent may
-    /// still happen. Then the intent is left to the end of its lease, after which nothing of it happens any more.
-    async fn find_out(&self, lease: &Lease) -> Option<Done> {
+    /// Finds out whether an operation without an answer was done.
+    ///
+    /// # Errors
+    /// What the store has there, where that is not known yet: what was sent may still happen. Then the intent is left to the end
+    /// of its lease, after which nothing of it happens any more.
+    async fn find_out(&self, lease: &Lease) -> Result<Done, String> {
         // Of a change that was interrupted, one look has to do.
         let patience = if self.abort.is_cancelled() { Duration::ZERO } else { self.timing.patience };
         let until = Instant::now() + patience;
@@ -82,21 +104,23 @@ impl<S: Store + ?Sized> Audited<S> {
         loop {
             let intent = lease.intent().await;
             let decided = if self.abort.is_cancelled() {
-                timeout(LAST_LOOK, self.decide(&intent)).await.ok()?
+                let looked = timeout(LAST_LOOK, self.decide(&intent)).await;
+                looked.map_err(|_| format!("a look at it took longer than {} s", LAST_LOOK.as_secs()))?
             } else {
                 self.decide(&intent).await
             };
-            match decided {
+            let there = match decided {
                 Ok(Settlement::Done { change, etag, size, digests }) => {
-                    return Some(Done { change, etag, size, digests });
+                    return Ok(Done { change, etag, size, digests });
                 }
                 // Another client's content is there: what was sent, under its condition, comes too late.
-                Ok(Settlement::Observed { .. }) => return None,
-                Ok(Settlement::NotDone) | Err(_) => {}
-            }
+                Ok(Settlement::Observed { why, .. }) => return Err(why),
+                Ok(Settlement::NotDone) => as_before(&intent).to_owned(),
+                Err(error) => format!("a look at it failed: {error}"),
+            };
             let wait = backoff.next();
             if Instant::now() + wait > until {
-                return None;
+                return Err(there);
             }
             sleep(wait).await;
         }

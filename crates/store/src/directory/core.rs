@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::locks::Locks;
 use super::names::names;
 use super::record::{self, Record, Records};
+use super::syncs::Syncs;
 use super::tree::{Tree, Way, sync};
 use crate::digest::Digests;
 use crate::error::{Error, ErrorKind, Operation};
@@ -32,6 +33,7 @@ pub(super) struct Core {
     pub(super) name: StoreName,
     top: PathBuf,
     temporary: Arc<Path>,
+    pub(super) syncs: Syncs,
 }
 
 /// An open file with what is known of it.
@@ -69,7 +71,7 @@ impl Core {
     pub(super) fn open(name: StoreName, top: PathBuf) -> io::Result<Self> {
         let temporary = top.join(OWN).join("temporary");
         fs::create_dir_all(&temporary)?;
-        Ok(Self { name, top, temporary: temporary.into() })
+        Ok(Self { name, top, temporary: temporary.into(), syncs: Syncs::default() })
     }
 
     pub(super) fn failed(&self, operation: Operation, subject: &impl ToString, kind: ErrorKind) -> Error {

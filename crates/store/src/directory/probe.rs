@@ -72,5 +72,6 @@ async fn write(store: &DirectoryStore, item: &Item, content: &'static [u8]) -> R
         object_lock: false,
         minimum_days: 0,
         cold_reads: false,
+        refused_keys: Vec::new(),
     })
 }

@@ -1,12 +1,15 @@
 //! Copies within the store, and an item onto itself with other properties.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use aws_sdk_s3::types::{CompletedPart, MetadataDirective};
 use bytes::BytesMut;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use tokio::time::timeout;
 
 use crate::digest::{Algorithm, Digest, Digests, Hashers};
 use crate::error::{ErrorKind, Operation};
@@ -15,13 +18,16 @@ use crate::s3::place::Object;
 use crate::s3::put::{self, Whole, conditions, has_user};
 use crate::s3::upload::{Completion, Upload};
 use crate::s3::{Inner, get};
-use crate::store::{Condition, EntityTag, Item, UserProperties, Written};
+use crate::store::{Condition, CopyControl, EntityTag, INTERRUPTED, Item, UserProperties, Written};
 
 /// How large the parts of a larger copy are, in bytes, unless there would be too many, or the service copies less at once.
 const PART: u64 = 512 << 20;
 
 /// How many of them are copied at once.
 const AT_ONCE: usize = 4;
+
+/// How long the answer to a copy is still awaited that its caller has ended: a service goes on with it alone.
+const LAST_ANSWER: Duration = Duration::from_secs(2);
 
 /// What stands for itself in a path.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
@@ -36,6 +42,7 @@ struct Copying<'a> {
     condition: &'a Condition,
     /// What is said of the copy, where that is not what is said of the source.
     user: Option<&'a UserProperties>,
+    control: &'a CopyControl,
 }
 
 impl Copying<'_> {
@@ -57,17 +64,22 @@ pub(super) fn encode(key: &str) -> impl fmt::Display {
 impl Inner {
     pub(super) async fn copy(
         self: &Arc<Self>,
-        from: &Item,
-        if_match: Option<&EntityTag>,
+        (from, if_match): (&Item, Option<&EntityTag>),
         to: &Item,
         condition: &Condition,
+        control: &CopyControl,
     ) -> Result<Written, ErrorKind> {
         let operation = Operation::Copy;
-        let (at, target) = (self.place.object(&from.space, &from.key)?, self.place.object(&to.space, &to.key)?);
-        let source = self.source(operation, from, &at, if_match).await?;
-        self.require_space(operation, &to.space).await?;
-        let copying = Copying { operation, item: from, from: &at, source: &source, to: &target, condition, user: None };
-        self.copy_as_it_holds(&copying).await
+        let at = self.object_to_read(from)?;
+        let preparing = async {
+            let target = self.object_to_change(&to.space, &to.key).await?;
+            let source = self.source(operation, from, &at, if_match).await?;
+            self.require_space(operation, &to.space).await?;
+            Ok::<_, ErrorKind>((source, target))
+        };
+        let (source, target) = &control.abort.run_until_cancelled(preparing).await.ok_or_else(put::aborted)??;
+        let (from, to, item, user) = (&at, target, from, None);
+        self.copy_as_it_holds(&Copying { operation, item, from, source, to, condition, user, control }).await
     }
 
     pub(super) async fn set_properties(
@@ -78,12 +90,12 @@ impl Inner {
     ) -> Result<Written, ErrorKind> {
         check_user(user)?;
         let operation = Operation::SetProperties;
-        let at = self.place.object(&item.space, &item.key)?;
+        let at = self.object_to_change(&item.space, &item.key).await?;
         let source = self.source(operation, item, &at, if_match).await?;
         // Content that another one writes meanwhile must not be overwritten with what was there before.
         let condition = Condition::IfMatch(source.properties.etag.clone());
-        let (source, condition, user) = (&source, &condition, Some(user));
-        self.copy_as_it_holds(&Copying { operation, item, from: &at, source, to: &at, condition, user }).await
+        let (source, condition, user, control) = (&source, &condition, Some(user), &CopyControl::default());
+        self.copy_as_it_holds(&Copying { operation, item, from: &at, source, to: &at, condition, user, control }).await
     }
 
     async fn source(
@@ -144,7 +156,19 @@ impl Inner {
             request.set_content_language(source.kept.content_language.clone()).send()
         };
         let size = source.properties.size;
-        let failure = match self.call(self.working(*operation), send).await {
+        let abort = &copying.control.abort;
+        if abort.is_cancelled() {
+            return Err(put::aborted());
+        }
+        let mut answer = pin!(self.call(self.working(*operation), send));
+        let answer = match abort.run_until_cancelled(&mut answer).await {
+            Some(answer) => answer,
+            None => timeout(LAST_ANSWER, answer).await.map_err(|_| {
+                let endpoint = &self.target.endpoint;
+                ErrorKind::Unknown(format!("{INTERRUPTED}, and {endpoint} may go on with the copy by itself"))
+            })?,
+        };
+        let failure = match answer {
             Ok(output) => {
                 let result = output.copy_object_result();
                 let etag = result.and_then(|result| result.e_tag()).map(tag);
@@ -186,7 +210,7 @@ impl Inner {
     }
 
     async fn copy_in_parts(&self, copying: &Copying<'_>, checksum: Option<Algorithm>) -> Result<Written, ErrorKind> {
-        let Copying { operation, source, to, condition, .. } = copying;
+        let Copying { operation, source, to, condition, control, .. } = copying;
         let (user, kept) = (copying.user(), Some(&source.kept));
         let mut upload = Upload::begin(self, *operation, to, user, kept, checksum).await?;
         let size = source.properties.size;
@@ -196,14 +220,20 @@ impl Inner {
             let end = size.min(start + part);
             self.copy_part(copying, &upload.id, number, start, end)
         }));
-        let parts = match copies.buffered(AT_ONCE).try_collect::<Vec<_>>().await {
+        let copying = async {
+            if let Some(gate) = &control.gate {
+                gate.begun(&upload.id).await.map_err(ErrorKind::Stopped)?;
+            }
+            copies.buffered(AT_ONCE).try_collect::<Vec<_>>().await
+        };
+        let copied = control.abort.run_until_cancelled(copying).await.unwrap_or_else(|| Err(put::aborted()));
+        upload.parts = match copied {
             Ok(parts) => parts,
             Err(kind) => {
                 upload.give_up().await;
                 return Err(kind);
             }
         };
-        upload.parts = parts;
         let completion = Completion { size, digests: &Digests::default(), condition, user };
         let etag = upload.complete(&completion).await?;
         let headed = self.head_object(*operation, to).await?.filter(|headed| headed.properties.etag == etag);

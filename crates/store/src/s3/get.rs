@@ -23,7 +23,7 @@ pub(super) async fn get(
     range: Option<Range<u64>>,
     if_match: Option<&EntityTag>,
 ) -> Result<Content, ErrorKind> {
-    let at = inner.place.object(&item.space, &item.key)?;
+    let at = inner.object_to_read(item)?;
     if let Some(range) = range.as_ref().filter(|range| range.is_empty()) {
         return inner.nothing_of(item, &at, range.start, if_match).await;
     }
@@ -48,6 +48,10 @@ pub(super) async fn get(
         return Err(ErrorKind::Answer(format!("bytes {sent} of {size} came, and {wanted} were requested")));
     }
     let properties = inner.properties_of_content(&output, size)?;
+    // Some services ignore If-Match of a read.
+    if if_match.is_some_and(|tag| *tag != properties.etag) {
+        return Err(ErrorKind::Precondition);
+    }
     let reader = Reader {
         inner: Arc::clone(inner),
         item: item.clone(),

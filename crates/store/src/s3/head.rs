@@ -84,7 +84,7 @@ macro_rules! headers {
 impl Inner {
     /// The properties of an item; `None` where there is none.
     pub(super) async fn head(&self, item: &Item) -> Result<Option<Properties>, ErrorKind> {
-        let object = self.place.object(&item.space, &item.key)?;
+        let object = self.object_to_read(item)?;
         match self.head_object(Operation::Head, &object).await {
             Ok(Some(headed)) => Ok(Some(headed.properties)),
             Ok(None) => {

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::digest::{Algorithm, Digests, Hashers};
 use crate::error::{ErrorKind, Operation};
-use crate::key::Key;
+use crate::key::{Key, KeyForm};
 use crate::name::SpaceName;
 use crate::s3::Inner;
 use crate::s3::call::Call;
@@ -23,6 +23,9 @@ use crate::store::{Capabilities, Condition, EntityTag, PROBE_SPACE, UserProperti
 
 /// How long a probe waits for the first answer of a service.
 const REACHED_WITHIN: Duration = Duration::from_secs(10);
+
+/// How often a probe begins again because its bucket was removed under it.
+const ATTEMPTS: usize = 5;
 
 const CONTENT: &[u8] = b"a probe of queuekeeper, which may be deleted\n";
 
@@ -41,6 +44,8 @@ pub(super) struct Found {
     pub(super) kept_whole: Vec<Algorithm>,
     /// The checksum of the whole that it keeps of content in parts.
     pub(super) kept_of_parts: Option<Algorithm>,
+    /// The forms of keys that it takes for other keys.
+    pub(super) refused_keys: Vec<KeyForm>,
     versions: bool,
     object_lock: bool,
 }
@@ -88,6 +93,7 @@ impl Inner {
             object_lock: found.object_lock,
             minimum_days,
             cold_reads,
+            refused_keys: found.refused_keys.clone(),
         })
     }
 
@@ -107,7 +113,12 @@ impl Inner {
 
     async fn look(&self) -> Result<Found, ErrorKind> {
         let space = space();
-        if self.place.shared_bucket().is_none() {
+        if self.place.shared_bucket().is_some() {
+            return self.look_in(&space).await;
+        }
+        let mut left = ATTEMPTS;
+        loop {
+            left -= 1;
             let bucket = self.place.bucket(&space)?;
             let needed = |why: String| format!("the bucket {bucket} is needed for probes, and cannot be made: {why}");
             let made = self.create_space(&space).await.map_err(|kind| match kind {
@@ -115,8 +126,16 @@ impl Inner {
                 kind => kind,
             })?;
             self.has_made_probe_bucket.fetch_or(made, Ordering::Relaxed);
+            let found = self.look_in(&space).await;
+            // Another process that has made it may remove it, at the end of its own probe.
+            if found.is_ok() || left == 0 || self.exists(Operation::Probe, &space).await? {
+                return found;
+            }
         }
-        let object = |name: String| self.place.object(&space, &Key::new(name.into_bytes()).expect("a valid key"));
+    }
+
+    async fn look_in(&self, space: &SpaceName) -> Result<Found, ErrorKind> {
+        let object = |name: String| self.place.object(space, &Key::new(name.into_bytes()).expect("a valid key"));
         let id = Uuid::now_v7();
         let (one, other) = (object(id.to_string())?, object(format!("{id}-2"))?);
         let found = self.look_with(&one, &other).await;
@@ -169,6 +188,7 @@ impl Inner {
                 break;
             }
         }
+        found.refused_keys = self.look_at_keys(one).await?;
         let send = || self.client.get_bucket_versioning().bucket(&one.bucket).send();
         let versioning = self.call(self.quick(Operation::Probe), send).await;
         found.versions = versioning.is_ok_and(|output| output.status() == Some(&BucketVersioningStatus::Enabled));
@@ -179,7 +199,7 @@ impl Inner {
         Ok(found)
     }
 
-    async fn probe_put(
+    pub(super) async fn probe_put(
         &self,
         at: &Object,
         algorithm: Option<Algorithm>,
@@ -293,7 +313,7 @@ fn holds<T>(answer: Result<T, Failure>) -> Result<bool, ErrorKind> {
     }
 }
 
-fn unless_temporary(failure: Failure, otherwise: bool) -> Result<bool, ErrorKind> {
+pub(super) fn unless_temporary(failure: Failure, otherwise: bool) -> Result<bool, ErrorKind> {
     match failure.repeat {
         Repeat::Never => Ok(otherwise),
         Repeat::Transient | Repeat::Busy => Err(ErrorKind::Unavailable(failure.text)),

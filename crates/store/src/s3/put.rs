@@ -117,7 +117,7 @@ pub(super) fn has_user(found: &UserProperties, sent: &UserProperties) -> bool {
 
 pub(super) async fn put(inner: &Arc<Inner>, item: &Item, chunks: Chunks, put: Put) -> Result<Written, ErrorKind> {
     check_user(&put.user)?;
-    let at = inner.place.object(&item.space, &item.key)?;
+    let at = inner.object_to_change(&item.space, &item.key).await?;
     inner.require_space(Operation::Put, &item.space).await?;
     let found = inner.found().await?;
     let first_part = upload::part_bytes(put.size, 1);

@@ -14,7 +14,7 @@ use crate::store::{EntityTag, Item};
 impl Inner {
     pub(super) async fn delete(&self, item: &Item, if_match: Option<&EntityTag>) -> Result<bool, ErrorKind> {
         let operation = Operation::Delete;
-        let at = self.place.object(&item.space, &item.key)?;
+        let at = self.object_to_change(&item.space, &item.key).await?;
         if if_match.is_some() && !self.found().await?.delete_if_match {
             let why = "a deletion on a condition: this service ignores If-Match of a deletion";
             return Err(ErrorKind::Unsupported(why.to_owned()));

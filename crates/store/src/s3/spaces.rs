@@ -88,7 +88,7 @@ impl Inner {
         }
     }
 
-    async fn exists(&self, operation: Operation, space: &SpaceName) -> Result<bool, ErrorKind> {
+    pub(super) async fn exists(&self, operation: Operation, space: &SpaceName) -> Result<bool, ErrorKind> {
         let bucket = self.place.bucket(space)?;
         if let Some(bucket) = self.place.shared_bucket() {
             let marker = self.marker(bucket, space);

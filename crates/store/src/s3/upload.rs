@@ -249,7 +249,7 @@ impl<'a> Upload<'a> {
     /// Ends it. Where that fails, it never completes nevertheless, and takes room until a sweep.
     pub(super) async fn give_up(&self) {
         if let Err(error) = self.inner.abort(self.operation, self.at, &self.id).await {
-            tracing::warn!(store = %self.inner.name, key = %self.at.key.escape_debug(), %error, "could not abort an upload; a sweep will");
+            tracing::warn!(store = %self.inner.name, key = %self.at.key.escape_debug(), upload = self.id, %error, "could not abort an upload; a sweep will");
         }
     }
 }

@@ -54,15 +54,24 @@ struct Fixture {
     server: S3Server,
     sink: Arc<MemorySink>,
     steps: Steps,
+    largest_copy: u64,
 }
 
+/// Copies that are made by one request.
+const WHOLE: u64 = 5 << 30;
+
+/// The size of the parts that others are made of, in bytes.
+const COPIED_PART: u64 = 4;
+
 impl Fixture {
-    async fn filled() -> Self {
-        let server = S3Server::start(Settings::default()).await.unwrap();
+    async fn filled(largest_copy: u64) -> Self {
+        let settings = Settings { maximum_copy_bytes: largest_copy, ..Settings::default() };
+        let minimum_part_bytes = settings.minimum_part_bytes.min(largest_copy);
+        let server = S3Server::start(Settings { minimum_part_bytes, ..settings }).await.unwrap();
         server.create_bucket(BUCKET);
         let steps = Steps::default();
         let sink = Arc::new(MemorySink::new(steps.clone()));
-        let fixture = Self { server, sink, steps };
+        let fixture = Self { server, sink, steps, largest_copy };
         let audited = fixture.process().await;
         for space in [space(), "empty".parse().unwrap()] {
             audited.create_space(&space).await.unwrap();
@@ -78,6 +87,7 @@ impl Fixture {
         let mut config = S3Config::new("replica".parse().unwrap(), url.parse().unwrap());
         config.endpoint = Some(self.server.endpoint());
         config.credentials = Credentials::Key(AccessKey::new(self.server.access_key(), self.server.secret_key()));
+        config.largest_copy = self.largest_copy;
         config
     }
 
@@ -147,9 +157,9 @@ impl Fixture {
 }
 
 /// Runs one case from a new server to its end; the answer is whether the operation ended, and whether something changed.
-async fn case(name: &str, operation: Operation, stop: Stop) -> (bool, bool) {
-    let context = format!("{name}, {stop:?}");
-    let fixture = Fixture::filled().await;
+async fn case(name: &str, operation: Operation, largest_copy: u64, stop: Stop) -> (bool, bool) {
+    let context = format!("{name}, copies of {largest_copy} bytes, {stop:?}");
+    let fixture = Fixture::filled(largest_copy).await;
     let (before, events) = (fixture.view().await, fixture.sink.events().len());
     let has_ended = fixture.run(operation, stop).await;
 
@@ -173,7 +183,9 @@ async fn case(name: &str, operation: Operation, stop: Stop) -> (bool, bool) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_stopped_at_any_request_is_recorded_exactly_when_it_was_done() {
-    for (name, operation) in OPERATIONS.into_iter().chain([IN_PARTS]) {
+    let whole = OPERATIONS.into_iter().chain([IN_PARTS]).map(|(name, operation)| (name, operation, WHOLE));
+    let copies = OPERATIONS.into_iter().filter(|(name, _)| name.starts_with("copy"));
+    for (name, operation, largest_copy) in whole.chain(copies.map(|(name, copy)| (name, copy, COPIED_PART))) {
         for effect in EFFECTS.map(Some).into_iter().chain([None]) {
             let mut outcomes = Vec::new();
             for stop in 0.. {
@@ -181,7 +193,7 @@ async fn what_was_stopped_at_any_request_is_recorded_exactly_when_it_was_done() 
                     Some(effect) => Stop::Request(stop + 1, effect),
                     None => Stop::Sink(usize::try_from(stop).unwrap()),
                 };
-                let (has_ended, has_changed) = case(name, operation, stop).await;
+                let (has_ended, has_changed) = case(name, operation, largest_copy, stop).await;
                 outcomes.push(has_changed);
                 if has_ended {
                     break;

@@ -1,10 +1,12 @@
 //! Copies and properties, their conditions and what they keep.
 
-use queuekeeper_store::store::{Condition, EntityTag, Item, Put, Store as _, UserProperties};
-use queuekeeper_store::{Algorithm, ErrorKind};
-use queuekeeper_testkit::s3::{Effect, Fault, Settings};
+use std::sync::Arc;
 
-use super::common::{BUCKET, Fixture, bytes, chunks, item};
+use queuekeeper_store::store::{Condition, CopyControl, EntityTag, Item, Put, Store as _, UserProperties};
+use queuekeeper_store::{Algorithm, ErrorKind};
+use queuekeeper_testkit::s3::{Effect, Fault, Point, Settings};
+
+use super::common::{BUCKET, Fixture, NotingGate, bytes, chunks, item};
 
 const MIB: usize = 1024 * 1024;
 
@@ -147,4 +149,61 @@ async fn what_is_larger_than_the_service_copies_at_once_is_copied_in_parts() {
     other.put("large", &content).await.unwrap();
     let error = other.store.copy(&item("large"), None, &item("copy"), &Condition::None).await.unwrap_err();
     assert!(matches!(error.kind, ErrorKind::Refused(_)) && error.to_string().contains("copy source"), "{error}");
+}
+
+#[tokio::test]
+async fn a_copy_in_parts_that_is_ended_is_aborted_and_never_appears() {
+    let most = 6 * MIB as u64;
+    let settings = Settings { maximum_copy_bytes: most, ..Settings::default() };
+    let fixture = Fixture::start_at(settings, |config| config.largest_copy = most).await.probed().await;
+    fixture.put("large", bytes(17 * MIB)).await.unwrap();
+    let stalled = fixture.server.inject(Fault::new(Effect::Stall(Point::Arrival, None)).on("UploadPartCopy").nth(2));
+    let gate = Arc::new(NotingGate::default());
+    let control = CopyControl { gate: Some(Arc::clone(&gate) as _), ..CopyControl::default() };
+    let ending = async {
+        stalled.reached(1).await;
+        assert_eq!((gate.begun.lock().len(), gate.passed.lock().len()), (1, 0));
+        control.abort.cancel();
+    };
+    let (from, to) = (item("large"), item("copy"));
+    let copying = fixture.store.copy_with(&from, None, &to, &Condition::IfAbsent, &control);
+    let (copied, ()) = tokio::join!(copying, ending);
+    let error = copied.unwrap_err();
+    assert!(matches!(error.kind, ErrorKind::Stopped(_)), "{error}");
+    assert_eq!((fixture.content("copy"), fixture.server.uploads(BUCKET)), (None, 0));
+    // One that was ended before makes no request that changes anything.
+    fixture.server.clear_log();
+    let copied = fixture.store.copy_with(&from, None, &to, &Condition::IfAbsent, &control).await;
+    assert!(matches!(copied.unwrap_err().kind, ErrorKind::Stopped(_)));
+    assert_eq!(["CreateMultipartUpload", "CopyObject"].map(|operation| fixture.server.count(operation)), [0, 0]);
+}
+
+#[tokio::test]
+async fn a_copy_by_one_request_that_is_ended_is_known_where_its_answer_comes_soon() {
+    let fixture = Fixture::start().await.probed().await;
+    fixture.put("from", "content").await.unwrap();
+    let from = item("from");
+    for (point, comes) in [(Point::Answer, true), (Point::Commit, false)] {
+        let to = item(if comes { "known" } else { "unknown" });
+        let stalled = fixture.server.inject(Fault::new(Effect::Stall(point, None)).on("CopyObject").nth(1));
+        let control = CopyControl::default();
+        let ending = async {
+            stalled.reached(1).await;
+            control.abort.cancel();
+            if comes {
+                stalled.release();
+            }
+        };
+        let copying = fixture.store.copy_with(&from, None, &to, &Condition::IfAbsent, &control);
+        let (copied, ()) = tokio::join!(copying, ending);
+        fixture.server.clear_faults();
+        match copied {
+            Ok(written) => assert!(comes && fixture.store.head(&to).await.unwrap().unwrap().etag == written.etag),
+            Err(error) => {
+                let is_unknown =
+                    matches!(&error.kind, ErrorKind::Unknown(why) if why.contains("may go on with the copy"));
+                assert!(!comes && is_unknown, "{error}");
+            }
+        }
+    }
 }

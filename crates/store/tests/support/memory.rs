@@ -130,6 +130,7 @@ impl MemoryStore {
             object_lock: false,
             minimum_days: 0,
             cold_reads: false,
+            refused_keys: Vec::new(),
         }
     }
 
