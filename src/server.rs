@@ -187,20 +187,24 @@ pub async fn serve_with(
         state = state.with_prometheus(prometheus);
     }
     state = repository.show(state);
-    if let Some(mut hangups) = beside.hangups {
-        let state = state.clone();
-        tasks.spawn("the reload on SIGHUP", |shutdown| async move {
-            while shutdown.run_until_cancelled(hangups.recv()).await.flatten().is_some() {
-                tracing::info!("received SIGHUP, reloading the configuration and the audit file");
-                trail_of_hangups.reopen().await;
-                state.reload();
-            }
-            shutdown.cancelled().await;
-            Ok(())
-        });
+    if let Some(hangups) = beside.hangups {
+        reload_on(&mut tasks, hangups, trail_of_hangups, state.clone());
     }
     tasks.spawn("the web server", |shutdown| async { Ok(web::run(listeners, state, shutdown).await?) });
     tasks.join().await
+}
+
+/// Reloads the configuration and reopens the audit file on each signal, as a task.
+fn reload_on(tasks: &mut tasks::Tasks, mut hangups: Signal, trail: Audit, state: web::State) {
+    tasks.spawn("the reload on SIGHUP", |shutdown| async move {
+        while shutdown.run_until_cancelled(hangups.recv()).await.flatten().is_some() {
+            tracing::info!("received SIGHUP, reloading the configuration and the audit file");
+            trail.reopen().await;
+            state.reload();
+        }
+        shutdown.cancelled().await;
+        Ok(())
+    });
 }
 
 /// The mirror's error for a clock that cannot be measured.

@@ -7,6 +7,7 @@ mod intake;
 mod receive;
 mod request;
 mod room;
+mod shared;
 mod upload;
 
 use std::collections::BTreeSet;
@@ -14,8 +15,8 @@ use std::collections::BTreeSet;
 use queuekeeper_ingest::deposit::Receipt;
 use uuid::Uuid;
 
-pub use intake::Intake;
 pub use request::{DepositRequest, read_digest};
+pub use shared::Intake;
 pub use upload::Uploading;
 
 /// The namespace of the UUIDs of deposits that have a key.

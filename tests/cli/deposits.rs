@@ -47,15 +47,13 @@ impl Client {
 
     /// Sends a form with these fields and, where there is one, a file before them.
     async fn form(&self, path: &str, file: Option<(&str, &str)>, fields: &[(&str, &str)]) -> Response {
-        let mut body = String::new();
-        if let Some((name, content)) = file {
-            let head = format!("Content-Disposition: form-data; name=\"file\"; filename=\"{name}\"");
-            body += &format!("--edge\r\n{head}\r\nContent-Type: text/plain\r\n\r\n{content}\r\n");
-        }
-        for (name, value) in fields {
-            body += &format!("--edge\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n");
-        }
-        body += "--edge--\r\n";
+        let part = |head: String, content: &str| {
+            format!("--edge\r\nContent-Disposition: form-data; {head}\r\n\r\n{content}\r\n")
+        };
+        let file = file.map(|(name, content)| part(format!("name=\"file\"; filename=\"{name}\""), content));
+        let fields = fields.iter().map(|(name, value)| part(format!("name=\"{name}\""), value));
+        let body: Vec<String> = file.into_iter().chain(fields).chain(["--edge--\r\n".to_owned()]).collect();
+        let body = body.concat();
         let request = self.request(Method::POST, path).header("content-type", "multipart/form-data; boundary=edge");
         request.body(body).send().await.unwrap()
     }

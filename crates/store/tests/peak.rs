@@ -27,7 +27,6 @@ mod helpers;
 #[path = "support/memory.rs"]
 mod memory;
 #[path = "support/steps.rs"]
-#[allow(dead_code, reason = "it belongs to the store in memory")]
 mod steps;
 
 use helpers::{ID, begin, content, job, validate};

@@ -1,25 +1,20 @@
 //! Taking deposits: who may make one, how much of it there is room for, and the batch that it becomes.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use parking_lot::Mutex;
 use queuekeeper_catalogue::deposits::{Deposit, NewDeposit as Recorded};
 use queuekeeper_ingest::deposit::{DepositError, NewDeposit, Receipt, Upload, id_of};
 use queuekeeper_ingest::profile::Profile;
-use queuekeeper_ingest::step::Services;
-use queuekeeper_ingest::url::ContentUrl;
-use tokio::sync::Semaphore;
 use uuid::Uuid;
 
-use super::receive::{MOST_UPLOADS, disk};
 use super::request::{Checked, DepositRequest};
+use super::shared::{Intake, Payload, Sender, disk, is_theirs, unavailable};
 use super::upload::{Note, Uploading};
 use super::{Allowance, Taken, uuid_for};
 use crate::actions::audit::{ActionId, Finished, Record};
-use crate::actions::{Actions, Actor, Reason, Refusal};
+use crate::actions::{Actor, Reason, Refusal};
 
 /// How old the known profiles may be.
 const PROFILES_AGE: Duration = Duration::from_secs(5);
@@ -27,46 +22,7 @@ const PROFILES_AGE: Duration = Duration::from_secs(5);
 /// How many names an error lists.
 const NAMED: usize = 20;
 
-/// Takes deposits; cheap to clone.
-#[derive(Clone)]
-pub struct Intake {
-    pub(super) shared: Arc<Shared>,
-}
-
-pub(super) struct Shared {
-    actions: Actions,
-    pub(super) services: Arc<Services>,
-    pub(super) uploads: Semaphore,
-    read_again: Mutex<Option<Instant>>,
-}
-
-impl fmt::Debug for Intake {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "Intake({})", self.shared.services.working.root().display())
-    }
-}
-
-/// Where the content of a deposit is.
-pub(super) enum Payload {
-    At(ContentUrl),
-    Uploaded(Upload),
-}
-
-/// Who makes a deposit, and under which key.
-pub(super) struct Sender<'a> {
-    pub(super) actor: &'a Actor,
-    pub(super) allowance: &'a Allowance,
-    pub(super) key: Option<String>,
-}
-
 impl Intake {
-    /// Takes deposits for the profiles, the catalogue and the working storage of these services.
-    #[must_use]
-    pub fn new(actions: Actions, services: Arc<Services>) -> Self {
-        let (uploads, read_again) = (Semaphore::new(MOST_UPLOADS), Mutex::new(None));
-        Self { shared: Arc::new(Shared { actions, services, uploads, read_again }) }
-    }
-
     /// The names of the profiles that a depositor may deposit for.
     #[must_use]
     pub fn profiles(&self, allowance: &Allowance) -> Vec<String> {
@@ -259,19 +215,6 @@ impl Intake {
             ended.unwrap_or_else(|error| tracing::warn!(%error, "a refused deposit stays open in the catalogue"));
         }
         made
-    }
-}
-
-/// Whether a deposit is one that a caller may see: depositors see their own.
-pub(super) fn is_theirs(depositor: &str, actor: &Actor) -> bool {
-    depositor == actor.name || actor.role > crate::actions::Role::Depositor
-}
-
-pub(super) fn unavailable(error: &queuekeeper_catalogue::Error) -> Refusal {
-    if error.is_temporary() {
-        Refusal::Unavailable(format!("the catalogue: {error}; nothing was done, try again"))
-    } else {
-        Refusal::conflict(error.to_string())
     }
 }
 

@@ -1,7 +1,6 @@
 //! Taking the content of deposits.
 
 use std::fmt;
-use std::io;
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -10,15 +9,12 @@ use queuekeeper_ingest::deposit::{Upload, abandoned, id_of};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::intake::{Intake, Payload, Sender, is_theirs};
 use super::request::DepositRequest;
+use super::shared::{Intake, MOST_UPLOADS, Payload, Sender, disk, is_theirs};
 use super::upload::{Note, Uploading};
 use super::{Allowance, Taken};
 use crate::actions::{Actor, Refusal};
 use crate::mirror::words::size;
-
-/// How many requests may upload at once.
-pub(super) const MOST_UPLOADS: usize = 64;
 
 /// How many bytes are written at once.
 const PIECE: usize = 1 << 20;
@@ -211,21 +207,4 @@ impl Intake {
 
 fn broken_off(why: &str) -> Refusal {
     Refusal::Unavailable(format!("the upload was broken off: {why}; what has come is kept for a day, go on from there"))
-}
-
-/// Works on the disk, in a thread that may wait for it.
-pub(super) async fn disk<T: Send + 'static>(
-    what: &'static str,
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> Result<T, Refusal> {
-    match tokio::task::spawn_blocking(work).await.map_err(io::Error::other).flatten() {
-        Ok(done) => Ok(done),
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-            Err(Refusal::conflict("another request is uploading this deposit; wait for it, or try again later"))
-        }
-        Err(error) if error.kind() == io::ErrorKind::StorageFull => {
-            Err(Refusal::NoRoom(format!("cannot {what}: the working storage is full")))
-        }
-        Err(error) => Err(Refusal::Failed(format!("working storage: cannot {what}: {error}"))),
-    }
 }

@@ -3,8 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::Allowance;
-use super::intake::{Intake, unavailable};
-use super::receive::disk;
+use super::shared::{Intake, disk, unavailable};
 use crate::actions::{Actor, Refusal};
 use crate::mirror::words::size;
 
