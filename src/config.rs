@@ -97,6 +97,22 @@ pub struct Web {
     pub file: Option<WebFile>,
     /// The access of clients on this machine without credentials; `None` for the same as others.
     pub loopback: Option<Loopback>,
+    /// What there is of the repository behind the queue.
+    pub repository: RepositoryParts,
+}
+
+/// What a server shows and takes of the repository behind the queue. Of what it does not, there are no routes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RepositoryParts {
+    /// It takes deposits.
+    pub deposits: bool,
+    /// It has a catalogue of objects.
+    pub objects: bool,
+}
+
+impl RepositoryParts {
+    /// All of it.
+    pub const ALL: Self = Self { deposits: true, objects: true };
 }
 
 impl Web {

@@ -177,8 +177,10 @@ pub async fn serve_with(
         Ok(())
     });
 
+    let mut config = config;
     let repository = Repository::open(&config, beside.daemons.as_ref().map(|(_, services)| services), &actions).await?;
     repository.sweep(&mut tasks);
+    config.web.repository = repository.parts();
 
     let prometheus =
         config.prometheus.clone().map(|options| Prometheus::new(options.url.to_string(), options.matchers));

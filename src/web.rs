@@ -77,11 +77,12 @@ fn own_routes(config: &config::Web) -> Vec<(&str, MethodRouter<State>)> {
 
 /// All routes.
 fn assemble(config: &config::Web) -> (Router<State>, Vec<Route>) {
-    let (document, mut known, mut router) = api::described();
-    let read = own_routes(config).into_iter().chain(pages::read()).chain([api::document_route(&document)]);
+    let has = config.repository;
+    let (document, mut known, mut router) = api::described(has);
+    let read = own_routes(config).into_iter().chain(pages::read(has)).chain([api::document_route(&document)]);
     let read = read.map(|(pattern, route)| (pattern, route, true));
     for (pattern, route, is_read) in
-        read.chain(pages::posted().chain(poster::routes()).map(|(pattern, route)| (pattern, route, false)))
+        read.chain(pages::posted().chain(poster::routes(has)).map(|(pattern, route)| (pattern, route, false)))
     {
         known.push(Route { pattern: pattern.to_owned(), is_read });
         router = router.route(pattern, route);
@@ -172,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_telemetry_path_cannot_be_that_of_another_route() {
-        let (_, routes) = assemble(&config::Web::default());
+        let (_, routes) = assemble(&config::Web { repository: config::RepositoryParts::ALL, ..config::Web::default() });
         let patterns = routes.iter().map(|route| &*route.pattern);
         let others = patterns.filter(|pattern| !matches!(*pattern, "/" | "/metrics"));
         let first: BTreeSet<_> = others.map(|pattern| pattern.split('/').nth(1).unwrap()).collect();
@@ -181,7 +182,7 @@ mod tests {
 
     #[test]
     fn embedded_files_have_no_histogram_and_routes_for_post_are_not_read() {
-        let (_, routes) = assemble(&config::Web::default());
+        let (_, routes) = assemble(&config::Web { repository: config::RepositoryParts::ALL, ..config::Web::default() });
         let all: Vec<Known<'_>> = routes.iter().map(known).collect();
         assert_eq!(all.iter().filter(|known| !known.is_timed).count(), EMBEDDED.len(), "{all:#?}");
         for (pattern, is_read) in

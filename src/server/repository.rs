@@ -9,7 +9,7 @@ use super::ingest;
 use super::tasks::Tasks;
 use crate::actions::Actions;
 use crate::actions::deposit::Intake;
-use crate::config::Config;
+use crate::config::{Config, RepositoryParts};
 use crate::views::objects::Objects;
 use crate::web;
 
@@ -45,6 +45,11 @@ impl Repository {
         };
         let intake = services.map(|services| Intake::new(actions.clone(), services));
         Ok(Self { catalogue, intake })
+    }
+
+    /// What there is.
+    pub(super) fn parts(&self) -> RepositoryParts {
+        RepositoryParts { deposits: self.intake.is_some(), objects: self.catalogue.is_some() }
     }
 
     /// Removes abandoned uploads as a task.

@@ -15,6 +15,7 @@ use super::http::json::Json;
 use super::http::problem::Problem;
 use super::routes::Route;
 use super::state::State;
+use crate::config::RepositoryParts;
 
 mod access;
 pub(super) mod actions;
@@ -68,10 +69,15 @@ impl Parts {
         self.tags.extend(routes.get_openapi().paths.paths.keys().next().map(|path| document::tag(path, means)));
         Self { tags: self.tags, api: self.api.merge(routes) }
     }
+
+    /// The same of one that not every server has.
+    fn part_if(self, is_there: bool, means: &str, routes: impl FnOnce() -> OpenApiRouter<State>) -> Self {
+        if is_there { self.part(means, routes()) } else { self }
+    }
 }
 
-/// The description (OpenAPI 3.1), and the routes that it describes.
-pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<Route>, axum::Router<State>) {
+/// The description (OpenAPI 3.1), and the routes that it describes, of a server that has so much of a repository.
+pub(super) fn described(has: RepositoryParts) -> (utoipa::openapi::OpenApi, Vec<Route>, axum::Router<State>) {
     let routes = OpenApiRouter::<State>::new;
     let parts = Parts::default()
         .part("Whether the figures are current", routes().routes(routes!(status::status)))
@@ -99,15 +105,13 @@ pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<Route>, axum::Router
         )
         .part("Access requests", routes().routes(routes!(access::access)).routes(routes!(access::access_csv)))
         .part("Locks and their holders", routes().routes(routes!(locks::locks)).routes(routes!(locks::locks_csv)))
-        .part(
-            "Deposits, and what becomes of them",
-            routes().routes(routes!(deposits::deposits, deposits::make)).routes(routes!(
-                deposits::deposit,
-                deposits::upload,
-                deposits::give_up
-            )),
-        )
-        .part("Objects that were stored", routes().routes(routes!(objects::objects)).routes(routes!(objects::object)))
+        .part_if(has.deposits, "Deposits, and what becomes of them", || {
+            let one = routes!(deposits::deposit, deposits::upload, deposits::give_up);
+            routes().routes(routes!(deposits::deposits, deposits::make)).routes(one)
+        })
+        .part_if(has.objects, "Objects that were stored", || {
+            routes().routes(routes!(objects::objects)).routes(routes!(objects::object))
+        })
         .part("Daemons and what they work on", routes().routes(routes!(daemons::daemons)))
         .part(
             "Faults: what is broken in the tree",

@@ -16,6 +16,7 @@ use super::http::params::Params;
 use super::http::problem::Problem;
 use super::routes::SUBMIT;
 use super::state::State;
+use crate::config::RepositoryParts;
 use crate::views::PageQuery;
 use crate::views::access::AccessFilter;
 use crate::views::audit::AuditFilter;
@@ -64,19 +65,22 @@ pub use super::state::View;
 pub use crate::views::overview::{Recent, Stopped};
 
 /// Every page that can be looked at, and its route.
-pub(super) fn read() -> Vec<(&'static str, MethodRouter<State>)> {
+pub(super) fn read(has: RepositoryParts) -> Vec<(&'static str, MethodRouter<State>)> {
     let mut routes = followed();
     routes.extend([
         ("/search", get(search::search)),
-        // What they show is not in the mirror, so that nothing reports its changes.
-        ("/objects", get(objects::list)),
-        ("/objects/{*ark}", get(objects::show)),
-        // They show what is the caller's own.
-        (SUBMIT, get(submit::form).post(submit::make)),
-        ("/submit/{id}", get(submit::show)),
         ("/action", get(action::ask).post(action::give)),
         ("/lists/{id}", get(bulk::show).post(bulk::execute)),
     ]);
+    // What they show is not in the mirror, so that nothing reports its changes.
+    if has.objects {
+        routes.extend([("/objects", get(objects::list)), ("/objects/{*ark}", get(objects::show))]);
+    }
+    // They show what is the caller's own.
+    if has.deposits {
+        let form = get(submit::form).post(submit::make);
+        routes.extend([(SUBMIT, form), ("/submit/{id}", get(submit::show))]);
+    }
     routes
 }
 

@@ -14,13 +14,15 @@ use super::http::problem::{HasMessage, Problem};
 use super::state::State;
 use crate::actions::Source;
 use crate::actions::deposit::DepositRequest;
+use crate::config::RepositoryParts;
 
 /// The namespace of the answers.
 const NAMESPACE: &str = "http://uc3.cdlib.org/ontology/mrt/ingest/batch";
 
-/// Every route, by what it does.
-pub(super) fn routes() -> impl Iterator<Item = (&'static str, MethodRouter<State>)> {
-    [("/poster/submit", post(submit)), ("/poster/add", post(submit)), ("/poster/update", post(update))].into_iter()
+/// Every route, by what it does; none where no deposits are taken.
+pub(super) fn routes(has: RepositoryParts) -> impl Iterator<Item = (&'static str, MethodRouter<State>)> {
+    let all = [("/poster/submit", post(submit)), ("/poster/add", post(submit)), ("/poster/update", post(update))];
+    all.into_iter().filter(move |_| has.deposits)
 }
 
 /// `POST /poster/submit` and `POST /poster/add`: a deposit, as it says itself whether it is an update.

@@ -56,10 +56,8 @@ pub struct View {
     pub telemetry_path: String,
     /// A notice for all users of this server.
     pub notice: Option<&'static str>,
-    /// Whether deposits are taken.
-    pub takes_deposits: bool,
-    /// Whether there is a catalogue of objects.
-    pub has_catalogue: bool,
+    /// What there is of the repository behind the queue.
+    pub repository: config::RepositoryParts,
     /// The freshness of the mirror.
     pub freshness: Freshness,
     /// The figures; `None` before the first walk.
@@ -154,8 +152,7 @@ impl State {
             servers: config.zookeeper.servers.to_string(),
             telemetry_path: config.web.telemetry_path.as_str().to_owned(),
             notice: config.web.loopback.as_ref().map(|loopback| loopback.notice),
-            takes_deposits: self.shared.intake.get().is_some(),
-            has_catalogue: self.shared.objects.get().is_some(),
+            repository: config.web.repository,
             freshness: store.freshness(),
             summary: self.source().summary(now).ok(),
         }

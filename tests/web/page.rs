@@ -18,8 +18,7 @@ pub(crate) fn page_of(freshness: Freshness, summary: Option<Summary>, recent: &R
         servers: "zk1:2181,zk2:2181/merritt".to_owned(),
         telemetry_path: "/metrics".to_owned(),
         notice: None,
-        takes_deposits: false,
-        has_catalogue: false,
+        repository: queuekeeper::config::RepositoryParts::default(),
         freshness,
         summary,
     };

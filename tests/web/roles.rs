@@ -62,6 +62,9 @@ async fn requests_without_the_role_are_refused_on_every_route_and_changes_nothin
                         Some(Role::Alertmanager) if !is_probe => {
                             assert!(answers_to_alertmanager(is_alert, &method).contains(&answer.code), "{what}");
                         }
+                        Some(Role::Depositor) if !is_probe => {
+                            assert!(answers_to_depositor(route, &method).contains(&answer.code), "{what}");
+                        }
                         _ if !route.takes(&method) => assert_eq!(answer.code, 405, "{what}"),
                         // The confirmation of an action is for those who may execute it.
                         None if is_reading && route.takes(&Method::POST) => assert_eq!(answer.code, 401, "{what}"),
@@ -160,6 +163,16 @@ fn answers_to_alertmanager(is_alert: bool, method: &Method) -> &'static [u16] {
     match (is_alert, method) {
         (true, &Method::POST) => &[404],
         (true, _) => &[405],
+        (false, _) => &[403, 405],
+    }
+}
+
+/// A depositor does nothing on a server that takes no deposits, but read who it is and what pages are made of.
+fn answers_to_depositor(route: &Route, method: &Method) -> &'static [u16] {
+    let is_open = ["/api/v1/identity", "/static/{asset}", "/icon/{icon}"].contains(&route.pattern.as_str());
+    match (is_open, *method == Method::GET || *method == Method::HEAD) {
+        (true, true) => &[200],
+        (true, false) => &[405],
         (false, _) => &[403, 405],
     }
 }

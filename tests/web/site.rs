@@ -75,7 +75,7 @@ fn tokens() -> (ConfigFile, Vec<Asker>) {
     }
     std::fs::write(files.path().join("tokens.yml"), lines).unwrap();
     let config = files.path().join("config.yml");
-    std::fs::write(&config, "tokens_file: tokens.yml\n").unwrap();
+    std::fs::write(&config, "tokens_file: tokens.yml\ndepositors: {depositor: {profiles: [demo]}}\n").unwrap();
     (ConfigFile::read(&config).unwrap(), askers)
 }
 

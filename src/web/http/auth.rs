@@ -135,7 +135,8 @@ pub(in crate::web) async fn check(
     match context.authenticate(request.headers(), peer).await {
         Ok(Authentication { identity, .. }) if !is_open_to(identity.role, route) => {
             let only = if identity.role == Role::Alertmanager { "send alerts" } else { "make deposits" };
-            Problem::new(StatusCode::FORBIDDEN, format!("{} may only {only}.", identity.name)).refuse()
+            let what = if identity.method == AuthMethod::Token { "The token " } else { "" };
+            Problem::new(StatusCode::FORBIDDEN, format!("{what}{} may only {only}.", identity.name)).refuse()
         }
         Ok(authentication) => {
             request.extensions_mut().insert(authentication.identity.clone());

@@ -172,8 +172,7 @@ mod tests {
             servers: "127.0.0.1:2181".to_owned(),
             telemetry_path: "/metrics".to_owned(),
             notice: None,
-            takes_deposits: false,
-            has_catalogue: false,
+            repository: crate::config::RepositoryParts::default(),
             freshness: Freshness::default(),
             summary: None,
         };

@@ -128,8 +128,8 @@ impl Frame {
 /// Whether this server has a part of the status page.
 fn is_there(part: Section, view: &View) -> bool {
     match part {
-        Section::Submit => view.takes_deposits,
-        Section::Objects => view.has_catalogue,
+        Section::Submit => view.repository.deposits,
+        Section::Objects => view.repository.objects,
         _ => true,
     }
 }

@@ -1,13 +1,14 @@
 //! The description of the API as pages: the operations, the list of bodies, and each body.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use askama::Template;
 use serde_json::Value;
 
 use super::View;
 use super::frame::{Frame, Section};
+use crate::config::RepositoryParts;
 use crate::web::api;
 
 /// The page of the operations, ready to be rendered.
@@ -20,7 +21,7 @@ pub(super) struct ApiPage {
 
 impl ApiPage {
     pub(super) fn new(view: &View) -> Self {
-        Self { frame: Frame::new(view, "./".to_owned(), Section::Api), reference: &REFERENCE }
+        Self { frame: Frame::new(view, "./".to_owned(), Section::Api), reference: reference(view.repository) }
     }
 }
 
@@ -34,7 +35,7 @@ pub(super) struct BodiesPage {
 
 impl BodiesPage {
     pub(super) fn new(view: &View) -> Self {
-        Self { frame: Frame::new(view, "../".to_owned(), Section::Api), reference: &REFERENCE }
+        Self { frame: Frame::new(view, "../".to_owned(), Section::Api), reference: reference(view.repository) }
     }
 }
 
@@ -49,16 +50,19 @@ pub(super) struct BodyPage {
 impl BodyPage {
     /// The page of the body of this name; `None` where the document has no such body.
     pub(super) fn new(view: &View, name: &str) -> Option<Self> {
-        let schema = REFERENCE.schemas.iter().find(|schema| schema.name == name)?;
+        let schema = reference(view.repository).schemas.iter().find(|schema| schema.name == name)?;
         Some(Self { frame: Frame::new(view, "../../".to_owned(), Section::Api), schema })
     }
 }
 
-/// What the document says. It is the same as long as the program runs.
-static REFERENCE: LazyLock<Reference> = LazyLock::new(|| {
-    let document = serde_json::to_value(api::described().0).unwrap_or_default();
-    Reference::new(&document)
-});
+/// What the document of a server says. It is the same as long as the program runs.
+fn reference(has: RepositoryParts) -> &'static Reference {
+    static REFERENCES: [OnceLock<Reference>; 4] = [const { OnceLock::new() }; 4];
+    REFERENCES[usize::from(has.deposits) * 2 + usize::from(has.objects)].get_or_init(|| {
+        let document = serde_json::to_value(api::described(has).0).unwrap_or_default();
+        Reference::new(&document)
+    })
+}
 
 #[derive(Debug)]
 struct Reference {
@@ -375,8 +379,8 @@ mod tests {
 
     #[test]
     fn the_page_has_every_operation_and_leads_to_schemas_that_are_there() {
-        let reference = &*REFERENCE;
-        let document = serde_json::to_value(api::described().0).unwrap();
+        let reference = reference(RepositoryParts::ALL);
+        let document = serde_json::to_value(api::described(RepositoryParts::ALL).0).unwrap();
         let shown: usize = reference.parts.iter().map(|part| part.operations.len()).sum();
         let there: usize = members(&document["paths"]).map(|(_, item)| item.as_object().unwrap().len()).sum();
         assert_eq!(shown, there);
