@@ -43,7 +43,7 @@ fn values<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
 /// The target of the links of alerts: the page of the scraped queuekeeper.
 const PAGE: &str = "http://{{ $labels.instance }}/runbook#";
 
-/// The target if no server is available: the file beside the rules.
+/// The target where none is scraped, or what is scraped has no pages: the file beside the rules.
 const FILE: &str = "runbook.md#";
 
 fn read(name: &str) -> String {
@@ -59,7 +59,8 @@ fn each_alert_is_tested_and_leads_to_a_section_of_the_runbook_that_names_it() {
     assert!(names.len() > 15 && names.len() == links.len(), "{names:?}");
     for (name, link) in names.into_iter().zip(links) {
         assert!(tests.contains(&format!("alertname=\"{name}\"")), "{name} is raised in no test");
-        let start = if ["QueuekeeperAbsent", "QueuekeeperDown"].contains(&name) { FILE } else { PAGE };
+        let is_of_daemons = name.starts_with("MerrittDaemon");
+        let start = if is_of_daemons || ["QueuekeeperAbsent", "QueuekeeperDown"].contains(&name) { FILE } else { PAGE };
         let section = link.strip_prefix(start).unwrap_or_else(|| panic!("{name} leads to {link}"));
         // As rendered in such pages: in lower case, with dashes for spaces.
         let parts = runbook

@@ -4,8 +4,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// The five, by their file names.
-pub(super) const NAMES: [&str; 5] = ["overview", "state", "batches", "locks", "queuekeeper"];
+/// All of them, by their file names.
+pub(super) const NAMES: [&str; 6] = ["overview", "state", "batches", "locks", DAEMONS, "queuekeeper"];
+
+/// The one of the daemons.
+pub(super) const DAEMONS: &str = "daemons";
 
 pub(super) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("dashboards/grafana")

@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use super::board::{NAMES, Query, list, queries, read, strings, text};
-use super::running::Demo;
+use super::board::{DAEMONS, NAMES, Query, list, queries, read, strings, text};
+use super::running::{Demo, Repository};
 use crate::support::prometheus::{Alerts, Prometheus};
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 
@@ -24,11 +24,11 @@ const NEVER: [(&str, &str); 7] = [
     ("queuekeeper_web_config_last_reload_successful", "the demo has no web configuration"),
 ];
 
-/// A text with the variables in it as Grafana fills them in for all queues and instances, the state Provisioning and the last minutes.
-fn filled(text: &str, demo: &Demo) -> String {
+/// A text with the variables in it as Grafana fills them in for all queues and one instance, the state Provisioning and the last minutes.
+fn filled(text: &str, address: &str) -> String {
     let mut text = text.to_owned();
     // In a query, a backslash stands for itself only when it is escaped, too.
-    let instance = format!("({})", demo.address.replace('.', r"\\."));
+    let instance = format!("({})", address.replace('.', r"\\."));
     for (name, value) in [
         ("$__rate_interval", "15s"),
         ("$__interval", "5s"),
@@ -44,8 +44,8 @@ fn filled(text: &str, demo: &Demo) -> String {
 }
 
 /// How many series a query has, over the last minutes or now.
-async fn found(prometheus: &Prometheus, query: &Query, demo: &Demo) -> usize {
-    let promql = filled(&query.promql, demo);
+async fn found(prometheus: &Prometheus, query: &Query, address: &str) -> usize {
+    let promql = filled(&query.promql, address);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let (start, end) = ((now - 300).to_string(), now.to_string());
     let answer = if query.is_instant {
@@ -77,24 +77,35 @@ async fn every_query_parses_and_has_data_where_the_demo_makes_it_and_every_link_
     eventually(LIMIT, "the pause is scraped", async || has(paused).await).await;
     demo.action("unpause", "queue:accessSmall").await;
 
-    let (rare, mut wanted): (Vec<_>, Vec<_>) =
-        NAMES.iter().flat_map(|name| queries(name)).partition(|query| never(query).is_some());
+    let boards = NAMES.into_iter().filter(|name| *name != DAEMONS);
+    let (rare, wanted): (Vec<_>, Vec<_>) = boards.clone().flat_map(queries).partition(|query| never(query).is_some());
     assert!(wanted.len() > 120, "{}", wanted.len());
     // What the variables are chosen from.
-    for name in NAMES {
+    for name in boards {
         for variable in list(&read(name), "/templating/list").iter().filter(|each| each["type"] == "query") {
-            let asked = filled(text(variable, "/query/query"), &demo);
+            let asked = filled(text(variable, "/query/query"), &demo.address);
             let asked = asked.strip_prefix("label_values(").unwrap();
             let (metric, label) = asked.trim_end_matches(')').rsplit_once(", ").unwrap();
             let values = prometheus.ask(&format!("label/{label}/values"), &[("match[]", metric)]).await.unwrap();
             assert!(!values.as_array().unwrap().is_empty(), "{name}: {asked}");
         }
     }
+    all_have_data(&prometheus, wanted, &demo.address).await;
+    for query in &rare {
+        let series = found(&prometheus, query, &demo.address).await;
+        assert_eq!(series, 0, "{} has data by now: take it off the list ({})", query.what, never(query).unwrap());
+    }
+    every_link_leads_somewhere(&demo).await;
+    the_alerts_lead_to_the_runbook(&prometheus, &demo).await;
+}
+
+/// Waits until each query has data.
+async fn all_have_data(prometheus: &Prometheus, mut wanted: Vec<Query>, address: &str) {
     let deadline = Instant::now() + LIMIT;
     while !wanted.is_empty() {
         let mut left = Vec::new();
         for query in wanted {
-            if found(&prometheus, &query, &demo).await == 0 {
+            if found(prometheus, &query, address).await == 0 {
                 left.push(query);
             }
         }
@@ -102,12 +113,23 @@ async fn every_query_parses_and_has_data_where_the_demo_makes_it_and_every_link_
         assert!(Instant::now() < deadline, "no data within {LIMIT:?}: {wanted:#?}");
         sleep(Duration::from_millis(200)).await;
     }
-    for query in &rare {
-        let series = found(&prometheus, query, &demo).await;
-        assert_eq!(series, 0, "{} has data by now: take it off the list ({})", query.what, never(query).unwrap());
-    }
-    every_link_leads_somewhere(&demo).await;
-    the_alerts_lead_to_the_runbook(&prometheus, &demo).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_query_of_the_daemons_has_data_where_they_work() {
+    let repository = Repository::start();
+    let prometheus = Prometheus::start(&repository.address, Alerts::Patient);
+    let scraped = async || {
+        let answer = prometheus.ask("query", &[("query", "merritt_daemon_workers")]).await;
+        answer.is_some_and(|answer| !list(&answer, "/result").is_empty())
+    };
+    // What happens before that is no increase.
+    eventually(LIMIT, "the daemons are scraped", scraped).await;
+    repository.submit("a.txt", 0);
+    repository.submit("a.zip", 1);
+    // What is marked on each dashboard is tried with the others.
+    let wanted = queries(DAEMONS).into_iter().filter(|query| !query.what.contains(": annotation ")).collect();
+    all_have_data(&prometheus, wanted, &repository.address).await;
 }
 
 /// Follows what the dashboards say of the status page.

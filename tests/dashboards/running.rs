@@ -1,4 +1,4 @@
-//! A demo in a process of its own.
+//! A demo and a repository, each in a process of its own.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -57,5 +57,43 @@ impl Demo {
         let request = request.header("content-type", "application/json").header("sec-fetch-site", "same-origin");
         let answer = request.body(action.to_string()).send().await.unwrap();
         assert!(answer.status().is_success(), "{action} {on}: {}", answer.text().await.unwrap());
+    }
+}
+
+/// A repository, in which the daemons of queuekeeper work.
+pub(super) struct Repository {
+    _program: Program,
+    /// `127.0.0.1:PORT`
+    pub(super) address: String,
+    directory: TempDir,
+}
+
+impl Repository {
+    pub(super) fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_queuekeeper"))
+            .args(["standalone", "--web.listen-address", "127.0.0.1:0", "--log.level", "warn", "--data"])
+            .arg(directory.path().join("data"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut greeting = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let program = Program(child);
+        let address = greeting.find_map(|line| {
+            let address = line.strip_prefix("Pages:")?.trim().strip_prefix("http://")?;
+            Some(address.trim_end_matches('/').to_owned())
+        });
+        Self { _program: program, address: address.expect("the greeting names the pages"), directory }
+    }
+
+    /// Deposits a file of this name, whose content is no archive, and waits until that ends with this code.
+    pub(super) fn submit(&self, name: &str, code: i32) {
+        let file = self.directory.path().join(name);
+        std::fs::write(&file, "content").unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_queuekeeper"));
+        command.args(["submit", "--profile", "default", "--wait", "--data"]).arg(self.directory.path().join("data"));
+        let output = command.arg(file).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8_lossy(&output.stderr));
     }
 }

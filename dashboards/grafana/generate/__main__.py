@@ -10,6 +10,7 @@ import sys
 sys.dont_write_bytecode = True
 
 import batches
+import daemons
 import itself
 import locks
 import overview
@@ -21,6 +22,7 @@ for name, part in {
     "state": state,
     "batches": batches,
     "locks": locks,
+    "daemons": daemons,
     "queuekeeper": itself,
 }.items():
     text = json.dumps(part.dashboard(), indent=2, ensure_ascii=False) + "\n"
