@@ -38,6 +38,7 @@ mod locks;
 mod log;
 mod mail;
 mod meter;
+mod object;
 mod output;
 mod paging;
 mod password;
@@ -99,6 +100,7 @@ enum Command {
     CheckConfig(check::CheckConfigArgs),
     Rules(rules::RulesArgs),
     Store(store::StoreArgs),
+    Object(object::ObjectArgs),
     Catalogue(catalogue::CatalogueArgs),
     Token(token::TokenArgs),
     Password(password::PasswordArgs),
@@ -148,6 +150,7 @@ pub fn run() -> ExitCode {
         Command::CheckConfig(args) => block_on(args.run()),
         Command::Rules(args) => args.run(),
         Command::Store(args) => block_on(args.run()),
+        Command::Object(args) => block_on(args.run()),
         Command::Catalogue(args) => block_on(args.run()),
         Command::Token(args) => args.run(),
         Command::Password(args) => args.run(),

@@ -67,6 +67,14 @@ impl DataDirectory {
         self.0.join("objects")
     }
 
+    /// The stores and the catalogue.
+    ///
+    /// # Errors
+    /// When the name of the store is invalid, which it is not.
+    pub fn stores(&self) -> Result<StoreSettings, queuekeeper_store::name::NameError> {
+        StoreSettings::local(self.objects(), &self.0.join("catalogue.db"))
+    }
+
     /// The reports to depositors, where there is no mail server.
     #[must_use]
     pub fn reports(&self) -> PathBuf {
@@ -120,7 +128,7 @@ async fn run(
     shutdown: &CancellationToken,
 ) -> anyhow::Result<()> {
     let zookeeper = queuekeeper_zookeeper::Config::new(server.connect_string().parse()?);
-    let stores = StoreSettings::local(data.objects(), &data.0.join("catalogue.db"))?;
+    let stores = data.stores()?;
     let threshold = settings.space.threshold;
     let (profiles, working) = (data.profiles(), data.working());
     let ingest = Ingest { zookeeper: zookeeper.clone(), stores, profiles, working, settings };

@@ -83,3 +83,52 @@ async fn a_repository_takes_deposits_and_goes_on_where_it_was_stopped_or_killed(
         assert!(state.iter().any(|paths| paths.contains(name)), "{name} is missing in {state:?}");
     }
 }
+
+/// The files below a directory.
+fn files(directory: &Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn verifying_an_object_prints_each_way_in_which_it_is_damaged() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let file = directory.path().join("a.txt");
+    std::fs::write(&file, "content").unwrap();
+    let text = data.display().to_string();
+    let mut repository = Repository::start(&data);
+    let ark = ark(&submit(&data, &[&file.display().to_string(), "--profile", "default"]).await.json());
+    let verify = ["object", "verify", &ark, "--data", &text];
+    let sound = run(&data, &[verify.as_slice(), &["-o", "json"]].concat()).await.json();
+    assert_eq!((&sound["ark"], &sound["count"]), (&ark.clone().into(), &0.into()), "{sound}");
+    repository.stop(Signal::TERM);
+    run(&data, &verify).await.is(0, &["nothing differs"]);
+    run(&data, &["object", "verify", "ark:/99999/fk4none", "--data", &text])
+        .await
+        .is(4, &["the catalogue has no object ark:/99999/fk4none"]);
+    run(&data, &["object", "verify", &ark, "--data", "/nonexistent"]).await.is(4, &["catalogue.db: there is none"]);
+
+    let stored = files(&data.join("objects/default"));
+    let ending = |end: &str| stored.iter().find(|path| path.ends_with(end)).unwrap().clone();
+    let content = ending("producer/a.txt");
+    std::fs::write(&content, "Content").unwrap();
+    run(&data, &verify).await.is(1, &["producer/a.txt\": its sha256 is", "1 difference"]);
+    std::fs::write(&content, "content!").unwrap();
+    run(&data, &verify).await.is(1, &["it has 7 bytes in the catalogue, and 8 in the store", "2 differences"]);
+    std::fs::remove_file(&content).unwrap();
+    run(&data, &verify).await.is(1, &["producer/a.txt\": it is missing", "1 difference"]);
+    std::fs::write(&content, "content").unwrap();
+    run(&data, &verify).await.is(0, &["nothing differs"]);
+
+    let root = content.ancestors().find(|path| path.join("0=ocfl_object_1.1").exists()).unwrap();
+    let sidecar = root.join("inventory.json.sha512");
+    let right = std::fs::read(&sidecar).unwrap();
+    std::fs::write(&sidecar, format!("{} inventory.json\n", "0".repeat(128))).unwrap();
+    run(&data, &verify).await.is(1, &["inventory.json.sha512\": it names 0000"]);
+    std::fs::write(&sidecar, right).unwrap();
+    let left = root.join("v2/content");
+    std::fs::create_dir_all(&left).unwrap();
+    std::fs::write(left.join("left"), "left").unwrap();
+    run(&data, &verify).await.is(1, &["v2/content/left\": no inventory names it", "1 difference"]);
+}

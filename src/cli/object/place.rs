@@ -1,0 +1,101 @@
+//! Where an object lies: its collection in the catalogue, the store and the space in the collection's profile.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use futures::TryStreamExt as _;
+use queuekeeper_catalogue::Catalogue;
+use queuekeeper_ingest::profile::Profiles;
+use queuekeeper_store::ocfl::{self, Root};
+use queuekeeper_store::{SpaceName, Store, StoreFamilies};
+
+use crate::cli::UsageError;
+use crate::cli::exit::{CommandError, FAILED, NOT_FOUND};
+use crate::config::{ConfigFile, StoreSettings};
+use crate::server::standalone::DataDirectory;
+
+/// Where the catalogue, the stores and the profiles are.
+#[derive(Clone, Debug, Args)]
+pub(super) struct PlaceArgs {
+    /// The directory of a standalone repository
+    #[arg(long = "data", value_name = "DIR", conflicts_with_all = ["config_file", "profiles"])]
+    data: Option<PathBuf>,
+
+    /// The file with the stores and the catalogue
+    #[arg(long = "config.file", value_name = "FILE", required_unless_present = "data")]
+    config_file: Option<PathBuf>,
+
+    /// The directory of the collections' profiles
+    #[arg(long = "profiles", value_name = "DIR", required_unless_present = "data")]
+    profiles: Option<PathBuf>,
+}
+
+/// The catalogue, with what leads from its rows to the stores.
+pub(super) struct Repository {
+    pub(super) catalogue: Catalogue,
+    stores: StoreSettings,
+    profiles: Profiles,
+}
+
+/// An object where it lies.
+pub(super) struct Located {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) space: SpaceName,
+    pub(super) object: ocfl::Object,
+}
+
+impl PlaceArgs {
+    /// Opens the catalogue, which must exist, and reads the profiles.
+    pub(super) async fn open(&self) -> anyhow::Result<Repository> {
+        let (flag, stores, profiles) = self.settings()?;
+        let Some(url) = stores.catalogue() else {
+            return Err(UsageError::flag(flag, "there is no catalogue in it").into());
+        };
+        if let Some(path) = url.missing() {
+            return Err(CommandError::new(NOT_FOUND, format!("catalogue {}: there is none", path.display())).into());
+        }
+        let flag = if self.data.is_some() { "--data" } else { "--profiles" };
+        let profiles = Profiles::read(profiles).map_err(|error| UsageError::flag(flag, error))?;
+        let catalogue = Catalogue::open(url.expose()).await;
+        let catalogue = catalogue.map_err(|error| CommandError::new(FAILED, error.to_string()))?;
+        Ok(Repository { catalogue, stores, profiles })
+    }
+
+    /// The flag that names the stores, the stores, and the directory of the profiles.
+    fn settings(&self) -> anyhow::Result<(&'static str, StoreSettings, PathBuf)> {
+        if let Some(data) = &self.data {
+            let data = DataDirectory::new(data.clone());
+            return Ok(("--data", data.stores()?, data.profiles()));
+        }
+        let path = self.config_file.clone().unwrap_or_default();
+        let file = ConfigFile::read(&path).map_err(|error| UsageError::flag("--config.file", error))?;
+        Ok(("--config.file", file.stores().clone(), self.profiles.clone().unwrap_or_default()))
+    }
+}
+
+impl Repository {
+    /// The object with an ARK of a collection.
+    pub(super) async fn locate(&self, ark: &str, collection: &str) -> anyhow::Result<Located> {
+        let failed = |why: String| CommandError::new(FAILED, why);
+        let profile = self.profiles.get(collection).ok_or_else(|| {
+            failed(format!(
+                "{ark} is of the collection {collection:?}, which has no valid profile, so its store is unknown"
+            ))
+        })?;
+        let opened = self.stores.open(&profile.store, &StoreFamilies::default()).await;
+        let opened = opened.ok_or_else(|| {
+            failed(format!("{ark} is in the store {}, which is not in the configuration", profile.store))
+        })?;
+        let store = opened.map_err(|error| failed(error.to_string()))?;
+        let space = profile.space.clone();
+        // An empty space would become a storage root by being opened.
+        let first = store.list(&space, b"", None).try_next().await.map_err(|error| failed(error.to_string()))?;
+        if first.is_none() {
+            return Err(failed(format!("the space {}/{space} is empty; {ark} should be there", profile.store)).into());
+        }
+        let root = Root::open(Arc::clone(&store), space.clone()).await.map_err(|error| failed(error.to_string()))?;
+        let object = root.object(ark).map_err(|error| failed(error.to_string()))?;
+        Ok(Located { store, space, object })
+    }
+}
