@@ -1,12 +1,14 @@
 //! `queuekeeper object`: the objects that deposits became.
 
 mod compare;
+mod get;
 mod place;
+mod show;
 mod verify;
 
 use clap::{Args, Subcommand};
 
-/// Verify an object of the catalogue
+/// Show, read and verify the objects that deposits became
 #[derive(Clone, Debug, Args)]
 pub(super) struct ObjectArgs {
     #[command(subcommand)]
@@ -15,6 +17,8 @@ pub(super) struct ObjectArgs {
 
 #[derive(Clone, Debug, Subcommand)]
 enum ObjectCommand {
+    Show(show::ShowArgs),
+    Get(get::GetArgs),
     Verify(verify::VerifyArgs),
 }
 
@@ -26,6 +30,8 @@ impl ObjectArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         super::log::begin_plain();
         match self.command {
+            ObjectCommand::Show(args) => args.run().await,
+            ObjectCommand::Get(args) => args.run().await,
             ObjectCommand::Verify(args) => args.run().await,
         }
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::program::run;
 use super::repository::Repository;
@@ -91,14 +91,15 @@ fn files(directory: &Path) -> Vec<std::path::PathBuf> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn verifying_an_object_prints_each_way_in_which_it_is_damaged() {
+async fn an_object_is_shown_read_and_verified_and_each_damage_is_printed() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
     let file = directory.path().join("a.txt");
     std::fs::write(&file, "content").unwrap();
     let text = data.display().to_string();
     let mut repository = Repository::start(&data);
-    let ark = ark(&submit(&data, &[&file.display().to_string(), "--profile", "default"]).await.json());
+    let deposit = [&file.display().to_string(), "--profile", "default", "--local-id", "an id", "--title", "A title"];
+    let ark = ark(&submit(&data, &deposit).await.json());
     let verify = ["object", "verify", &ark, "--data", &text];
     let sound = run(&data, &[verify.as_slice(), &["-o", "json"]].concat()).await.json();
     assert_eq!((&sound["ark"], &sound["count"]), (&ark.clone().into(), &0.into()), "{sound}");
@@ -109,11 +110,45 @@ async fn verifying_an_object_prints_each_way_in_which_it_is_damaged() {
         .is(4, &["the catalogue has no object ark:/99999/fk4none"]);
     run(&data, &["object", "verify", &ark, "--data", "/nonexistent"]).await.is(4, &["catalogue.db: there is none"]);
 
+    // By the id of its owner as by its ARK.
+    let show = ["object", "show", "an id", "--data", &text];
+    run(&data, &show).await.is(0, &[&ark, "A title", "main/default", "producer/a.txt"]);
+    let shown = run(&data, &[show.as_slice(), &["-o", "json"]].concat()).await.json();
+    assert_eq!((&shown["object"]["ark"], &shown["local_ids"][0]), (&ark.clone().into(), &"an id".into()), "{shown}");
+    run(&data, &["object", "show", "another", "--data", &text])
+        .await
+        .is(4, &["no object with the id \"another\" of ark:/99999/fk4owner"]);
+    let (target, to) = (directory.path().join("to"), directory.path().join("to").display().to_string());
+    let get = ["object", "get", &ark, "--data", &text, "--to", &to];
+    let read = run(&data, &[get.as_slice(), &["-o", "json"]].concat()).await.json();
+    assert_eq!((&read["kept"], &read["version"], &read["errors"]), (&0.into(), &1.into(), &json!([])), "{read}");
+    let files_read = read["files"].as_u64().unwrap();
+    assert_eq!(files(&target).len() as u64, files_read);
+    assert_eq!(std::fs::read_to_string(target.join("producer/a.txt")).unwrap(), "content");
+    std::fs::remove_file(target.join("producer/a.txt")).unwrap();
+    let again = run(&data, &[get.as_slice(), &["-o", "json"]].concat()).await.json();
+    assert_eq!((&again["files"], &again["kept"]), (&1.into(), &(files_read - 1).into()), "{again}");
+    std::fs::write(target.join("producer/a.txt"), "mine").unwrap();
+    run(&data, &get).await.is(3, &["producer/a.txt exists and has other content"]);
+    let one = ["object", "get", &ark, "--data", &text, "--to", "-", "--file"];
+    let content = run(&data, &[one.as_slice(), &["producer/a.txt"]].concat()).await;
+    assert_eq!((content.code, content.out.as_str()), (0, "content"));
+    run(&data, &[one.as_slice(), &["producer/b.txt"]].concat())
+        .await
+        .is(4, &["version 1 has no file \"producer/b.txt\""]);
+    run(&data, &[get.as_slice(), &["--version", "2"]].concat()).await.is(4, &["has no version 2; its newest is 1"]);
+    run(&data, &["object", "show", &ark]).await.is(2, &["--data: name a repository"]);
+    run(&data, &["object", "get", &ark, "--data", &text, "--to", "-"]).await.is(2, &["standard output takes one file"]);
+
     let stored = files(&data.join("objects/default"));
     let ending = |end: &str| stored.iter().find(|path| path.ends_with(end)).unwrap().clone();
     let content = ending("producer/a.txt");
     std::fs::write(&content, "Content").unwrap();
     run(&data, &verify).await.is(1, &["producer/a.txt\": its sha256 is", "1 difference"]);
+    // What is damaged is not delivered, and the rest is.
+    std::fs::remove_dir_all(&target).unwrap();
+    run(&data, &get).await.is(6, &["producer/a.txt\": its SHA-512 is", "1 file could not be read"]);
+    assert_eq!(files(&target).len() as u64, files_read - 1);
     std::fs::write(&content, "content!").unwrap();
     run(&data, &verify).await.is(1, &["it has 7 bytes in the catalogue, and 8 in the store", "2 differences"]);
     std::fs::remove_file(&content).unwrap();
@@ -131,4 +166,7 @@ async fn verifying_an_object_prints_each_way_in_which_it_is_damaged() {
     std::fs::create_dir_all(&left).unwrap();
     std::fs::write(left.join("left"), "left").unwrap();
     run(&data, &verify).await.is(1, &["v2/content/left\": no inventory names it", "1 difference"]);
+    std::fs::remove_dir_all(root).unwrap();
+    run(&data, &verify).await.is(1, &["no complete version of it lies in main/default/"]);
+    run(&data, &get).await.is(1, &["no complete version of it lies in main/default/"]);
 }

@@ -1,11 +1,14 @@
 //! Where an object lies: its collection in the catalogue, the store and the space in the collection's profile.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
 use futures::TryStreamExt as _;
 use queuekeeper_catalogue::Catalogue;
+use queuekeeper_catalogue::inventory::Object;
+use queuekeeper_ingest::ark::Ark;
 use queuekeeper_ingest::profile::Profiles;
 use queuekeeper_store::ocfl::{self, Root};
 use queuekeeper_store::{SpaceName, Store, StoreFamilies};
@@ -23,12 +26,24 @@ pub(super) struct PlaceArgs {
     data: Option<PathBuf>,
 
     /// The file with the stores and the catalogue
-    #[arg(long = "config.file", value_name = "FILE", required_unless_present = "data")]
+    #[arg(long = "config.file", value_name = "FILE", requires = "profiles")]
     config_file: Option<PathBuf>,
 
     /// The directory of the collections' profiles
-    #[arg(long = "profiles", value_name = "DIR", required_unless_present = "data")]
+    #[arg(long = "profiles", value_name = "DIR", requires = "config_file")]
     profiles: Option<PathBuf>,
+}
+
+/// Which object.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ObjectName {
+    /// The object's ARK, or an id that its owner gave it
+    #[arg(value_name = "ARK|LOCAL-ID")]
+    name: String,
+
+    /// The ARK of the owner of that id, where owners of several collections use it
+    #[arg(long, value_name = "ARK")]
+    owner: Option<Ark>,
 }
 
 /// The catalogue, with what leads from its rows to the stores.
@@ -68,13 +83,52 @@ impl PlaceArgs {
             let data = DataDirectory::new(data.clone());
             return Ok(("--data", data.stores()?, data.profiles()));
         }
-        let path = self.config_file.clone().unwrap_or_default();
-        let file = ConfigFile::read(&path).map_err(|error| UsageError::flag("--config.file", error))?;
-        Ok(("--config.file", file.stores().clone(), self.profiles.clone().unwrap_or_default()))
+        let (Some(file), Some(profiles)) = (&self.config_file, &self.profiles) else {
+            let why = "name a repository, or name the stores by --config.file and the profiles by --profiles";
+            return Err(UsageError::flag("--data", why).into());
+        };
+        let file = ConfigFile::read(file).map_err(|error| UsageError::flag("--config.file", error))?;
+        Ok(("--config.file", file.stores().clone(), profiles.clone()))
     }
 }
 
 impl Repository {
+    /// The object of that name, as the catalogue has it.
+    ///
+    /// A local id is looked up among the owners of the profiles, unless one is named.
+    pub(super) async fn find(&self, name: &ObjectName) -> anyhow::Result<Object> {
+        let failed = |error: queuekeeper_catalogue::Error| CommandError::new(FAILED, error.to_string());
+        let ObjectName { name, owner } = name;
+        if let Ok(ark) = name.parse::<Ark>() {
+            let found = self.catalogue.object(ark.as_str()).await.map_err(failed)?;
+            let none = || CommandError::new(NOT_FOUND, format!("the catalogue has no object {ark}"));
+            return Ok(found.ok_or_else(none)?);
+        }
+        let owners: BTreeSet<String> = match owner {
+            Some(owner) => [owner.as_str().to_owned()].into(),
+            None => self.profiles.iter().map(|profile| profile.owner.as_str().to_owned()).collect(),
+        };
+        let mut found = Vec::new();
+        for owner in &owners {
+            found.extend(self.catalogue.object_by_local_id(owner, name).await.map_err(failed)?);
+        }
+        if found.len() > 1 {
+            let owners: Vec<_> = found.iter().map(|object| object.owner.as_str()).collect();
+            let why = format!("{name:?} is an id of objects of several owners; name one: {}", owners.join(", "));
+            return Err(UsageError::flag("--owner", why).into());
+        }
+        let none = || {
+            let owners = owners.into_iter().collect::<Vec<_>>().join(", ");
+            CommandError::new(NOT_FOUND, format!("the catalogue has no object with the id {name:?} of {owners}"))
+        };
+        Ok(found.pop().ok_or_else(none)?)
+    }
+
+    /// The store and the space of a collection's objects; `None` where it has no valid profile.
+    pub(super) fn place_of(&self, collection: &str) -> Option<String> {
+        self.profiles.get(collection).map(|profile| format!("{}/{}", profile.store, profile.space))
+    }
+
     /// The object with an ARK of a collection.
     pub(super) async fn locate(&self, ark: &str, collection: &str) -> anyhow::Result<Located> {
         let failed = |why: String| CommandError::new(FAILED, why);
@@ -97,5 +151,14 @@ impl Repository {
         let root = Root::open(Arc::clone(&store), space.clone()).await.map_err(|error| failed(error.to_string()))?;
         let object = root.object(ark).map_err(|error| failed(error.to_string()))?;
         Ok(Located { store, space, object })
+    }
+}
+
+impl Located {
+    /// Says that the store does not have what the catalogue has.
+    pub(super) fn nothing_there(&self, ark: &str) -> String {
+        let Self { store, space, object } = self;
+        let place = format!("{}/{space}/{}", store.name(), object.root());
+        format!("the catalogue has {ark}, and no complete version of it lies in {place}")
     }
 }

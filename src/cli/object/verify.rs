@@ -1,16 +1,14 @@
 //! `queuekeeper object verify`: reads everything of an object, and compares.
 
 use clap::Args;
-use queuekeeper_catalogue::inventory::Object;
-use queuekeeper_ingest::ark::Ark;
+use queuekeeper_store::ocfl::OcflError;
 use serde::Serialize;
 
 use super::compare::{Difference, Differences, compare_rows};
-use super::place::{PlaceArgs, Repository};
-use crate::cli::exit::{CommandError, FAILED, NOT_FOUND};
+use super::place::{ObjectName, PlaceArgs, Repository};
+use crate::cli::exit::{CommandError, FAILED};
 use crate::cli::output::{OutputArgs, Spinner, without_csv};
-use crate::cli::words::size;
-use crate::mirror::words::counted;
+use crate::mirror::words::{counted, size};
 
 /// Read everything of an object, and compare it with its inventory, the sidecars and the catalogue
 ///
@@ -20,9 +18,8 @@ use crate::mirror::words::counted;
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct VerifyArgs {
-    /// The object's ARK
-    #[arg(value_name = "ARK")]
-    ark: Ark,
+    #[command(flatten)]
+    name: ObjectName,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -75,13 +72,14 @@ impl VerifyArgs {
     }
 
     async fn verify(&self, repository: &Repository) -> anyhow::Result<Report> {
-        let ark = self.ark.as_str();
         let failed = |why: String| CommandError::new(FAILED, why);
-        let recorded = repository.catalogue.object(ark).await.map_err(|error| failed(error.to_string()))?;
-        let recorded: Object =
-            recorded.ok_or_else(|| CommandError::new(NOT_FOUND, format!("the catalogue has no object {ark}")))?;
+        let recorded = repository.find(&self.name).await?;
+        let ark = recorded.ark.as_str();
         let located = repository.locate(ark, &recorded.collection).await?;
-        let read = located.object.verify().await.map_err(|error| failed(error.to_string()))?;
+        let read = located.object.verify().await.map_err(|error| match error {
+            OcflError::Missing { .. } => failed(located.nothing_there(ark)),
+            error => failed(error.to_string()),
+        })?;
         let mut found = Differences::default();
         for finding in read.findings {
             found.add(format!("{:?}", finding.file), finding.what);
@@ -89,11 +87,11 @@ impl VerifyArgs {
         // Those that are not listed.
         found.count = read.count;
         let snapshot = located.object.read().await.map_err(|error| failed(error.to_string()))?;
-        let snapshot = snapshot.ok_or_else(|| failed(format!("{ark} has just been removed from its store")))?;
+        let snapshot = snapshot.ok_or_else(|| failed(located.nothing_there(ark)))?;
         compare_rows(&repository.catalogue, &recorded, &located, snapshot.inventory(), &mut found).await?;
         Ok(Report {
             ark: ark.to_owned(),
-            collection: recorded.collection,
+            collection: recorded.collection.clone(),
             store: located.store.name().to_string(),
             space: located.space.to_string(),
             root: located.object.root().to_owned(),
