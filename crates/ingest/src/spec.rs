@@ -89,13 +89,7 @@ impl JobSpec {
         name::check(&file_name).map_err(|error| format!("filename {:?}: {error}", name::shown(&file_name)))?;
         let url = text("payload_url").map(|url| url.parse::<ContentUrl>()).transpose();
         let url = url.map_err(|error| format!("payload_url: {error}"))?;
-        let digest = match (text("digestType"), text("digestValue")) {
-            (Some(algorithm), Some(value)) => {
-                let algorithm: Algorithm = algorithm.parse().map_err(|error| format!("digestType: {error}"))?;
-                Some(Digest::from_hex(algorithm, &value).map_err(|error| format!("digestValue: {error}"))?)
-            }
-            _ => None,
-        };
+        let digest = digest_of(text("digestType"), text("digestValue"))?;
         let is_true = |key: &str| match all.get(key) {
             Some(Value::Bool(is_true)) => *is_true,
             Some(Value::String(text)) => text.eq_ignore_ascii_case("true"),
@@ -135,6 +129,14 @@ impl JobSpec {
     pub fn text(&self, key: &str) -> &str {
         self.all.get(key).and_then(Value::as_str).unwrap_or_default()
     }
+}
+
+/// The digest that a depositor gave of a payload; an error is one sentence.
+pub(crate) fn digest_of(algorithm: Option<String>, value: Option<String>) -> Result<Option<Digest>, String> {
+    let (Some(algorithm), Some(value)) = (algorithm, value) else { return Ok(None) };
+    let algorithm: Algorithm = algorithm.parse().map_err(|error| format!("digestType: {error}"))?;
+    let digest = Digest::from_hex(algorithm, &value).map_err(|error| format!("digestValue: {error}"))?;
+    Ok(Some(digest))
 }
 
 /// The UUID in an id; of ids that hold none, one that is derived from them.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use queuekeeper_queue::id::Priority;
 use queuekeeper_queue::{NewJob, NextRows};
-use queuekeeper_store::{Algorithm, Digests};
+use queuekeeper_store::{Algorithm, Digest, Digests};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -69,18 +69,26 @@ impl Rows {
         let file = rows.manifest(services).await?;
         let failed = |error: io::Error| StepError::working("read the manifest", &error);
         let form = spec.kind.manifest();
-        let (checked, digest, last) = blocking(move || -> io::Result<_> {
-            let (_, digests) = place::digests(&file, [Algorithm::Sha256])?;
+        let algorithms = [Algorithm::Sha256].into_iter().chain(spec.digest.iter().map(Digest::algorithm));
+        let algorithms: Vec<_> = algorithms.collect();
+        let (checked, digests, last) = blocking(move || -> io::Result<_> {
+            let (_, digests) = place::digests(&file, algorithms)?;
             (&file).rewind()?;
             let mut reader = Reader::new(BufReader::new(&file), Limits::default(), form);
             let last = reader.by_ref().last();
             let summary = reader.finish();
             (&file).rewind()?;
-            let digest = digests.get(Algorithm::Sha256).map(queuekeeper_store::Digest::hex);
-            Ok((summary.map(|summary| (summary, file)), digest.unwrap_or_default(), last))
+            Ok((summary.map(|summary| (summary, file)), digests, last))
         })
         .await?
         .map_err(failed)?;
+        // Before what is wrong in it: that may be why.
+        let given: Digests = spec.digest.iter().cloned().collect();
+        if let Some((expected, found)) = given.difference(&digests) {
+            let (name, algorithm) = (crate::name::shown(&spec.file_name), expected.algorithm());
+            let why = format_args!("manifest {name:?}: expected the {algorithm} digest {expected}, found {found}");
+            return Err(StepError::permanent(why));
+        }
         let (summary, file) = checked.map_err(|error| StepError::Permanent(error.in_full(PROBLEMS_BYTES)))?;
         rows.total = summary.rows;
         if rows.total > MOST_JOBS && services.settings.java_readers {
@@ -88,7 +96,8 @@ impl Rows {
             return Err(StepError::permanent(why));
         }
         let (_, last) = last.ok_or_else(|| StepError::permanent("the manifest has no rows"))?;
-        (rows.digest, rows.last) = (digest, Some(last));
+        rows.digest = digests.get(Algorithm::Sha256).map(Digest::hex).unwrap_or_default();
+        rows.last = Some(last);
         let (send, coming) = mpsc::channel(READY);
         let count = rows.total - 1;
         tokio::task::spawn_blocking(move || {

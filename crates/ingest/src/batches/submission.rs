@@ -1,11 +1,12 @@
 //! What a batch is to become, as its `submission` says it.
 
+use queuekeeper_store::Digest;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::kind::DepositType;
 use crate::name;
-use crate::spec::uuid_of;
+use crate::spec::{digest_of, uuid_of};
 use crate::url::ContentUrl;
 
 /// The keys of a submission that are its own, and not those of its jobs.
@@ -25,6 +26,8 @@ pub(crate) struct BatchSpec {
     pub(super) file_name: String,
     /// Where the payload is fetched from; `None` for one that lies in the working storage.
     pub(super) url: Option<ContentUrl>,
+    /// The digest of the manifest, where the depositor gave one; that of another payload is for its job.
+    pub(super) digest: Option<Digest>,
     all: Map<String, Value>,
 }
 
@@ -47,6 +50,7 @@ impl BatchSpec {
         let file_name = text("filename").ok_or("the submission has no filename")?;
         name::check(&file_name).map_err(|error| format!("filename {:?}: {error}", name::shown(&file_name)))?;
         let url = text("payload_url").map(|url| url.parse::<ContentUrl>()).transpose();
+        let digest = if kind.is_batch() { digest_of(text("digestType"), text("digestValue"))? } else { None };
         Ok(Self {
             uuid: uuid_of(&id, "bid-"),
             id,
@@ -54,6 +58,7 @@ impl BatchSpec {
             kind,
             file_name,
             url: url.map_err(|error| format!("payload_url: {error}"))?,
+            digest,
             all,
         })
     }
@@ -97,7 +102,7 @@ mod tests {
         let job = |kind: &str| {
             let text = format!(
                 r#"{{"batchID":"bid-1","profile":"p","type":"{kind}","filename":"f","title":"T","localID":"a",
-                    "objectID":"ark:/1/2","digestType":"md5","digestValue":"00","size":"9","update":true}}"#
+                    "objectID":"ark:/1/2","digestType":"md5","digestValue":"d41d8cd98f00b204e9800998ecf8427e","size":"9","update":true}}"#
             );
             BatchSpec::of(text.as_bytes()).unwrap().job(0, [])
         };

@@ -42,7 +42,8 @@ async fn each_kind_of_package_becomes_an_object_and_later_deposits_its_next_vers
     let wrong = row("/r", "sigma!!", "r.txt").replace(" | 7 | ", " | 3 | ");
     world.origin.serve("/bad.checkm", manifest(ManifestProfile::Ingest, [rows[0].clone(), wrong]));
     let twins = ["p", "q"].map(|name| format!("{} | | | | | {name}.txt | | twin", url(&format!("/{name}"))));
-    world.origin.serve("/twins.checkm", manifest(ManifestProfile::SingleFileBatch, twins));
+    let manifest_of_twins = manifest(ManifestProfile::SingleFileBatch, twins);
+    world.origin.serve("/twins.checkm", manifest_of_twins.clone());
     let daemons = world.start();
 
     let container = |name: &str, update: bool| {
@@ -91,15 +92,23 @@ async fn each_kind_of_package_becomes_an_object_and_later_deposits_its_next_vers
         assert!(message.contains(&part), "{message} does not name {part}");
     }
 
-    let twins =
-        json!({"type": "single-file-batch-manifest", "filename": "twins.checkm", "payload_url": url("/twins.checkm")});
-    let (batch, _) = world.deposit(twins).await;
+    // A batch's manifest that is not the one which was deposited becomes no job.
+    let twins = |digest: &str| {
+        json!({"type": "single-file-batch-manifest", "filename": "twins.checkm", "payload_url": url("/twins.checkm"),
+               "digestType": "sha256", "digestValue": digest})
+    };
+    let (batch, _) = world.deposit(twins(&sha256("another"))).await;
+    let (state, report) = world.ended(batch).await;
+    assert_eq!((state, report.len()), (BatchState::Failed, 0));
+    let message = world.queue.load_batch(batch).await.unwrap().status().value.message.into_owned();
+    assert!(message.contains("manifest \"twins.checkm\": expected the sha256 digest"), "{message}");
+    let (batch, _) = world.deposit(twins(&sha256(&manifest_of_twins))).await;
     let (state, report) = world.ended(batch).await;
     assert_eq!((state, report.completed.len()), (BatchState::Completed, 2), "{:?}", world.jobs(batch).await);
     let (first, second) = (world.ark(report.completed[0]).await, world.ark(report.completed[1]).await);
     assert_eq!(first, second);
     world.check_object(&first, 2).await;
     daemons.stop().await;
-    // Of the jobs that failed the files are kept, of all others none.
-    assert_eq!(world.left().len(), 2, "{:?}", world.left());
+    // Of the jobs that failed the files are kept, of the batch that failed its manifest, of all others none.
+    assert_eq!(world.left().len(), 3, "{:?}", world.left());
 }
