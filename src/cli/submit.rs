@@ -24,6 +24,8 @@ use super::{UsageError, ZooKeeperArgs};
 use crate::actions::deposit::read_digest;
 use crate::server::standalone::DataDirectory;
 
+mod check;
+
 /// How often the batch is looked at while it is waited for.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -32,7 +34,7 @@ const LOOK: Duration = Duration::from_millis(200);
 /// A file is copied to the working storage before the batch is created. What it is follows from --type, else from its
 /// first lines or its name: a manifest, a container (.zip, .tar, ..), or a file.
 ///
-/// With --wait, exits with 1 if a job failed.
+/// With --wait, exits with 1 if a job failed. With --check, exits with 3 if something is wrong.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct SubmitArgs {
@@ -97,6 +99,18 @@ pub(super) struct SubmitArgs {
     #[arg(long = "wait")]
     wait: bool,
 
+    /// Deposit nothing, and print what is wrong: with the name, the digest and the lines of a manifest, and URLs that
+    /// cannot be reached
+    ///
+    /// What lies at a URL is read as a manifest where --type says that it is one. Of a manifest, the first 10,000 URLs are
+    /// requested, for two minutes at most.
+    #[arg(long = "check", conflicts_with_all = ["wait", "uuid"])]
+    check: bool,
+
+    /// The directory of the collections' profiles, for --check [default: that of --data]
+    #[arg(long = "profiles", value_name = "DIR", requires = "check")]
+    profiles: Option<PathBuf>,
+
     #[command(flatten)]
     output: OutputArgs,
 
@@ -110,6 +124,9 @@ impl SubmitArgs {
     /// # Errors
     /// When it is refused, cannot be made, or a job of it failed.
     pub(super) async fn run(self) -> anyhow::Result<()> {
+        if self.check {
+            return self.check().await;
+        }
         let (zookeeper, working) = self.place()?;
         let url = self.url()?;
         let deposit = self.deposit(url.as_ref())?;

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use queuekeeper_testkit::origin::Origin;
 use queuekeeper_testkit::wait::eventually;
 use reqwest::{Method, RequestBuilder, Response};
 use rustix::process::{Pid, Signal, kill_process};
@@ -249,4 +250,69 @@ async fn depositors(home: &Path, data: &Path, local: &Client) {
 
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     assert!(child.wait().unwrap().success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_names_the_lines_that_are_wrong_and_the_urls_that_cannot_be_reached() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let repository = Repository::start(&data);
+    let profile = std::fs::read_to_string(data.join("profiles/default.yaml")).unwrap();
+    let profile = profile.replace("name: default", "name: internal") + "\ninternal_hosts: [127.0.0.1]\n";
+    std::fs::write(data.join("profiles/internal.yaml"), profile).unwrap();
+    let origin = Origin::start().await;
+    origin.serve("/a", "content");
+    let manifest = |rows: &[String]| {
+        let rows = rows.join("\n");
+        let profile = "http://uc3.cdlib.org/registry/ingest/manifest/mrt-ingest-manifest";
+        format!("#%checkm_0.7\n#%profile | {profile}\n{rows}\n#%eof\n")
+    };
+    let sound = format!("{} | | | 7 | | a", origin.url("/a"));
+    let gone = format!("{} | | | 7 | | b", origin.url("/b?key=secret"));
+    let wrong = format!("{} | md5 | 12 | 7 | | c", origin.url("/c"));
+    let (file, text) = (directory.path().join("m.checkm"), data.display().to_string());
+    let path = file.display().to_string();
+    let check = async |profile: &str, more: &[&str]| {
+        let arguments = ["submit", &path, "--check", "--data", &text, "--profile", profile];
+        run(directory.path(), &[&arguments, more].concat()).await
+    };
+
+    std::fs::write(&file, manifest(std::slice::from_ref(&sound))).unwrap();
+    let found = check("internal", &["-o", "json"]).await.json();
+    assert_eq!((&found["type"], &found["rows"]), (&"object-manifest".into(), &1.into()), "{found}");
+    assert_eq!((&found["urls_requested"], &found["problems"]), (&1.into(), &json!([])), "{found}");
+    // The daemons would not go to an address of this machine for another profile, and it is not requested.
+    assert_ne!(origin.take_requests(), []);
+    check("default", &[]).await.is(3, &["line 3: cannot fetch", "1 problem; nothing was deposited"]);
+    assert_eq!(origin.take_requests(), []);
+    check("none", &[]).await.is(3, &["there is no profile \"none\""]);
+    check("internal", &["--digest", "md5:00000000000000000000000000000000"]).await.is(3, &["expected the md5 digest"]);
+
+    let bad = manifest(&[sound, wrong, gone]);
+    std::fs::write(&file, &bad).unwrap();
+    let found = check("internal", &[]).await;
+    found.is(3, &["line 4, column ", "line 5: cannot fetch", "the origin answers 404", "2 problems"]);
+    assert!(!found.out.contains("secret") && !found.err.contains("secret"), "{found:?}");
+    // A manifest of which each row is wrong is not listed in full.
+    let many: Vec<_> = (0..150).map(|at| format!("{} | | | 7 | | {at}", origin.url("/none"))).collect();
+    std::fs::write(&file, manifest(&many)).unwrap();
+    let found = check("internal", &["-o", "json"]).await;
+    found.is(3, &["at least 100 problems"]);
+    let listed: Value = serde_json::from_str(&found.out).unwrap();
+    assert_eq!((listed["problems"].as_array().unwrap().len(), &listed["has_more"]), (100, &true.into()));
+
+    // A dry run reads the manifest at a URL in the same way.
+    origin.serve("/m", bad);
+    let client = Client { address: repository.address.clone(), token: None };
+    let deposit = json!({"profile": "internal", "url": origin.url("/m"), "type": "object-manifest"});
+    let dry = async |body: &Value| {
+        let request = client.request(Method::POST, "/api/v1/deposits?dry_run=true");
+        answer(request.header("content-type", "application/json").body(body.to_string()).send().await.unwrap()).await
+    };
+    let (status, problem) = dry(&deposit).await;
+    assert!(status == 400 && says(&problem, "line 4, column ") && says(&problem, "line 5: cannot"), "{problem}");
+    let mut file = deposit;
+    file["type"] = "file".into();
+    assert_eq!(dry(&file).await.0, 200);
+    assert_eq!(client.get("/api/v1/batches").await.1["items"], json!([]));
 }

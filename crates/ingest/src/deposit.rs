@@ -17,8 +17,10 @@ use crate::kind::DepositType;
 use crate::name::{self, NameError};
 use crate::url::ContentUrl;
 
+mod check;
 mod upload;
 
+pub use check::{Finding, Findings};
 pub use upload::{Upload, abandoned};
 
 /// How much of an upload is copied at once, in bytes.

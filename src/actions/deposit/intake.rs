@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use queuekeeper_catalogue::deposits::{Deposit, NewDeposit as Recorded};
 use queuekeeper_ingest::deposit::{DepositError, NewDeposit, Receipt, Upload, id_of};
 use queuekeeper_ingest::profile::Profile;
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::request::{Checked, DepositRequest};
@@ -18,6 +19,15 @@ use crate::actions::{Actor, Reason, Refusal};
 
 /// How old the known profiles may be.
 const PROFILES_AGE: Duration = Duration::from_secs(5);
+
+/// How many dry runs may fetch a manifest at a time: each may need as much disk as the largest manifest.
+static CHECKS: Semaphore = Semaphore::const_new(4);
+
+/// For how long a dry run requests the URLs of a manifest.
+const REQUESTS: Duration = Duration::from_secs(4);
+
+/// How long a dry run may take: less than a request of the API.
+const CHECK: Duration = Duration::from_secs(8);
 
 /// How many names an error lists.
 const NAMED: usize = 20;
@@ -153,13 +163,25 @@ impl Intake {
         }
     }
 
-    /// Whether the content can be had at its URL, for a deposit that is not made.
+    /// Checks the content at a URL as the daemons would, for a deposit that is not made, or whether there is room for it.
     async fn look(&self, profile: &Arc<Profile>, checked: &Checked, size: Option<u64>) -> Result<(), Refusal> {
         let Some(url) = &checked.url else { return self.check_room(size.unwrap_or(0)).await };
         let fetcher = self.shared.services.fetcher(profile);
         let fetcher = fetcher.map_err(|error| Refusal::Failed(format!("{error:?}")))?;
-        fetcher.size(url).await.map_err(|error| Refusal::Invalid(format!("url: {error}")))?;
-        Ok(())
+        let _one = CHECKS
+            .try_acquire()
+            .map_err(|_| Refusal::TooMuch("other dry runs are being checked; try again in some seconds".to_owned()))?;
+        let scratch = disk("make a directory for the manifest", tempfile::tempdir).await?;
+        let found = checked.new.check_url(url, &fetcher, scratch.path(), REQUESTS);
+        let late = |_| Refusal::Unavailable(format!("url: not checked within {} s", CHECK.as_secs()));
+        let found = tokio::time::timeout(CHECK, found).await.map_err(late)?;
+        let found = found.map_err(|error| Refusal::Unavailable(error.to_string()))?;
+        let problems: Vec<_> = found.problems.iter().map(ToString::to_string).collect();
+        if problems.is_empty() {
+            return Ok(());
+        }
+        let more = if found.has_more { "; and more" } else { "" };
+        Err(Refusal::Invalid(format!("url: {}{more}", problems.join("; "))))
     }
 
     /// Makes the deposit, with a record before and after.

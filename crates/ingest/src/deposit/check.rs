@@ -1,0 +1,218 @@
+//! What is wrong with a deposit, found without making it: its name and digest, the lines of its manifest, and the URLs
+//! that cannot be reached.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufReader, Read as _, Seek as _};
+use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{StreamExt as _, stream};
+use queuekeeper_store::{Digest, Digests};
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+
+use super::{DepositError, NewDeposit, blocking};
+use crate::fetch::{Expected, Fetcher};
+use crate::kind::DepositType;
+use crate::manifest::{Limits, MOST_PROBLEMS, ManifestError, Problem, Reader};
+use crate::place::{self, Place};
+use crate::url::ContentUrl;
+
+/// How many URLs are requested at a time.
+const AT_A_TIME: usize = 16;
+
+/// How many URLs of a manifest are requested at most.
+const MOST_REQUESTS: u64 = 10_000;
+
+/// How much of the content is looked at to guess the type, in bytes.
+const START: u64 = 8 * 1024;
+
+/// The name of a manifest that was fetched to be checked.
+const FETCHED: &str = "manifest";
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The line of the manifest, from 1; `None` for the deposit as a whole.
+    pub line: Option<u64>,
+    /// The character in the line, from 1; `None` for the row as a whole.
+    pub column: Option<u64>,
+    /// What is wrong, without the query of a URL.
+    pub message: String,
+}
+
+/// What was found out about a deposit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Findings {
+    /// What it would be taken for; `None` for what lies at a URL, unless its type was given.
+    pub kind: Option<DepositType>,
+    /// How many rows its manifest has; `None` where it is invalid or there is none.
+    pub rows: Option<u64>,
+    /// How many URLs were requested.
+    pub requested: u64,
+    /// How many URLs of valid rows were not, because of the bounds in number and time or the problems before them.
+    pub unrequested: u64,
+    /// What is wrong, by line; at most [`MOST_PROBLEMS`].
+    pub problems: Vec<Finding>,
+    /// Whether there may be more than these.
+    pub has_more: bool,
+}
+
+impl Findings {
+    fn new(kind: Option<DepositType>) -> Self {
+        Self { kind, rows: None, requested: 0, unrequested: 0, problems: Vec::new(), has_more: false }
+    }
+
+    fn wrong(mut self, why: &dyn fmt::Display) -> Self {
+        self.problems.push(Finding { line: None, column: None, message: why.to_string() });
+        self
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.line, self.column) {
+            (Some(line), Some(column)) => write!(to, "line {line}, column {column}: {}", self.message),
+            (Some(line), None) => write!(to, "line {line}: {}", self.message),
+            (None, _) => to.write_str(&self.message),
+        }
+    }
+}
+
+impl From<&Problem> for Finding {
+    fn from(problem: &Problem) -> Self {
+        Self { line: Some(problem.line), column: Some(problem.column), message: problem.kind.to_string() }
+    }
+}
+
+impl NewDeposit {
+    /// Checks a deposit whose content is at hand. The URLs of a manifest are requested for `longest` at most.
+    ///
+    /// # Errors
+    /// When the content cannot be read.
+    pub async fn check_content(
+        &self,
+        file: File,
+        fetcher: &Fetcher,
+        longest: Duration,
+    ) -> Result<Findings, DepositError> {
+        let expected = self.digest.clone();
+        let (start, found, file) = blocking("read the content", move || {
+            let (mut file, mut start, mut found) = (file, Vec::new(), None);
+            (&file).take(START).read_to_end(&mut start)?;
+            file.rewind()?;
+            if let Some(expected) = &expected {
+                let (_, digests) = place::digests(&file, [expected.algorithm()])?;
+                found = digests.get(expected.algorithm()).cloned();
+                file.rewind()?;
+            }
+            Ok((start, found, file))
+        })
+        .await?;
+        let kind = self.kind_of(&start);
+        if let Err(error) = self.check() {
+            return Ok(Findings::new(Some(kind)).wrong(&error));
+        }
+        if let Some((expected, found)) = differing(self.digest.as_ref(), found) {
+            return Ok(Findings::new(Some(kind)).wrong(&DepositError::Digest { expected, found }));
+        }
+        if kind.manifest().is_none() {
+            return Ok(Findings::new(Some(kind)));
+        }
+        check_manifest(kind, file, fetcher, longest).await
+    }
+
+    /// Checks a deposit of what lies at a URL. Where its type says that it is a manifest, it is fetched to `scratch`, an
+    /// empty directory, and checked; its URLs are requested for `longest` at most.
+    ///
+    /// # Errors
+    /// When `scratch` cannot be used.
+    pub async fn check_url(
+        &self,
+        url: &ContentUrl,
+        fetcher: &Fetcher,
+        scratch: &Path,
+        longest: Duration,
+    ) -> Result<Findings, DepositError> {
+        let findings = Findings { requested: 1, ..Findings::new(self.kind) };
+        if let Err(error) = self.check() {
+            return Ok(Findings::new(self.kind).wrong(&error));
+        }
+        if self.kind.and_then(DepositType::manifest).is_none() {
+            return Ok(match fetcher.size(url).await {
+                Ok(_) => findings,
+                Err(error) => findings.wrong(&error),
+            });
+        }
+        let disk = |error| DepositError::Disk { what: "keep the manifest", error };
+        let place = Arc::new(Place::open(scratch, scratch).map_err(disk)?);
+        let digests: Digests = self.digest.iter().cloned().collect();
+        let expected = Expected { size: None, most_bytes: Limits::default().bytes, digests };
+        if let Err(error) = fetcher.fetch(url, &expected, &place, FETCHED, &Arc::default()).await {
+            return Ok(findings.wrong(&error));
+        }
+        let file = place.file(FETCHED).and_then(|file| file.ok_or_else(|| io::ErrorKind::NotFound.into()));
+        let checked = self.check_content(file.map_err(disk)?, fetcher, longest).await?;
+        Ok(Findings { requested: checked.requested + 1, ..checked })
+    }
+}
+
+fn differing(expected: Option<&Digest>, found: Option<Digest>) -> Option<(Digest, Digest)> {
+    expected.cloned().zip(found).filter(|(expected, found)| expected != found)
+}
+
+/// Reads a manifest to its end, and requests the URLs of its valid rows meanwhile.
+async fn check_manifest(
+    kind: DepositType,
+    file: File,
+    fetcher: &Fetcher,
+    longest: Duration,
+) -> Result<Findings, DepositError> {
+    let (send, rows) = mpsc::channel(AT_A_TIME);
+    let reading = tokio::task::spawn_blocking(move || {
+        let mut reader = Reader::new(BufReader::new(file), Limits::default(), kind.manifest());
+        let (mut send, mut urls) = (Some(send), 0u64);
+        for (line, row) in reader.by_ref() {
+            let Some(url) = row.url.filter(|url| !url.is_file()) else { continue };
+            urls += 1;
+            // Where no more are requested, the rest is still read: what is wrong with it is to be known.
+            send = send.filter(|send| urls <= MOST_REQUESTS && send.blocking_send((line, url)).is_ok());
+        }
+        drop(send);
+        (urls, reader.finish())
+    });
+    let mut findings = Findings::new(Some(kind));
+    {
+        let rows = stream::unfold(rows, |mut rows| async move { rows.recv().await.map(|row| (row, rows)) });
+        let answers = rows.map(|(line, url): (u64, ContentUrl)| async move { (line, fetcher.size(&url).await.err()) });
+        let mut answers = pin!(answers.buffer_unordered(AT_A_TIME).take_until(sleep(longest)));
+        while findings.problems.len() <= MOST_PROBLEMS
+            && let Some((line, error)) = answers.next().await
+        {
+            findings.requested += 1;
+            let error = error.map(|error| Finding { line: Some(line), column: None, message: error.to_string() });
+            findings.problems.extend(error);
+        }
+    }
+    let failed = |error: tokio::task::JoinError| DepositError::Disk {
+        what: "read the manifest",
+        error: io::Error::other(error),
+    };
+    let (urls, finished): (u64, _) = reading.await.map_err(failed)?;
+    findings.unrequested = urls - findings.requested;
+    match finished {
+        Ok(summary) => findings.rows = Some(summary.rows),
+        Err(ManifestError::Read(error)) => return Err(DepositError::Disk { what: "read the manifest", error }),
+        Err(ManifestError::Invalid { problems, has_more }) => {
+            findings.problems.extend(problems.iter().map(Finding::from));
+            findings.has_more = has_more;
+        }
+    }
+    findings.problems.sort_by_key(|problem| (problem.line, problem.column));
+    findings.has_more |= findings.problems.len() > MOST_PROBLEMS;
+    findings.problems.truncate(MOST_PROBLEMS);
+    Ok(findings)
+}
