@@ -130,6 +130,20 @@ async fn an_object_is_shown_read_and_verified_and_each_damage_is_printed() {
     assert_eq!((&again["files"], &again["kept"]), (&1.into(), &(files_read - 1).into()), "{again}");
     std::fs::write(target.join("producer/a.txt"), "mine").unwrap();
     run(&data, &get).await.is(3, &["producer/a.txt exists and has other content"]);
+    // A link in the directory leads nowhere, whether it is a file's or a folder's.
+    let outside = directory.path().join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    std::fs::remove_dir_all(target.join("producer")).unwrap();
+    std::os::unix::fs::symlink(&outside, target.join("producer")).unwrap();
+    run(&data, &get).await.is(3, &["producer/a.txt leads through a symbolic link"]);
+    std::fs::remove_file(target.join("producer")).unwrap();
+    std::fs::create_dir(target.join("producer")).unwrap();
+    std::os::unix::fs::symlink(outside.join("a.txt"), target.join("producer/a.txt")).unwrap();
+    run(&data, &get).await.is(3, &["producer/a.txt leads through a symbolic link"]);
+    assert_eq!(files(&outside), [""; 0].map(std::path::PathBuf::from));
+    std::fs::remove_file(target.join("producer/a.txt")).unwrap();
+    std::fs::create_dir(target.join("producer/a.txt")).unwrap();
+    run(&data, &get).await.is(3, &["producer/a.txt is not a file; remove it"]);
     let one = ["object", "get", &ark, "--data", &text, "--to", "-", "--file"];
     let content = run(&data, &[one.as_slice(), &["producer/a.txt"]].concat()).await;
     assert_eq!((content.code, content.out.as_str()), (0, "content"));

@@ -1,17 +1,19 @@
 //! `queuekeeper object get`: reads the files of a version.
 
 use std::fs::{self, File};
-use std::io::{ErrorKind, IsTerminal as _, Read as _, Write as _};
-use std::path::{Component, Path, PathBuf};
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
 use futures::TryStreamExt as _;
+use queuekeeper_ingest::name;
+use queuekeeper_ingest::place::{self, Place};
+use queuekeeper_store::Algorithm;
 use queuekeeper_store::ocfl::{FileEntry, OcflError, Snapshot};
 use queuekeeper_store::store::Content;
-use queuekeeper_store::{Algorithm, Digest, Hashers};
+use rustix::io::Errno;
 use serde::Serialize;
-use tempfile::NamedTempFile;
 
 use super::place::{ObjectName, PlaceArgs, Repository};
 use crate::cli::UsageError;
@@ -23,7 +25,10 @@ use crate::mirror::words::{counted, size};
 ///
 /// Each file appears when all of it has been read and has the digest that the object's inventory names. Files that are
 /// there already with the same content are kept, so that the same command goes on where it was interrupted; others are
-/// not written over. Exits with 3 if there is such a file, and with 6 if some files could not be read.
+/// not written over, and symbolic links are not followed. What an interrupted command had begun is a file *.part, which
+/// the same command replaces. Exits with 3 if a file or a link is in the way, and with 6 if some files could not be read.
+///
+/// To standard output, content is written as it is read: where the exit code is not 0, discard it.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct GetArgs {
@@ -117,6 +122,7 @@ impl GetArgs {
     async fn to_directory(&self, ark: &str, snapshot: &Snapshot, version: u32) -> anyhow::Result<Report> {
         let inventory = snapshot.inventory();
         fs::create_dir_all(&self.to).with_context(|| format!("cannot make {}", self.to.display()))?;
+        let place = Place::open(&self.to, &self.to).with_context(|| format!("cannot open {}", self.to.display()))?;
         let mut report = Report {
             ark: ark.to_owned(),
             version,
@@ -130,11 +136,11 @@ impl GetArgs {
         match &self.file {
             Some(path) => {
                 let file = inventory.file(version, path)?.ok_or_else(|| no_file(version, path))?;
-                self.get(snapshot, version, &file, &mut report).await?;
+                self.get(snapshot, version, &file, &place, &mut report).await?;
             }
             None => {
                 for file in inventory.files(version) {
-                    self.get(snapshot, version, &file?, &mut report).await?;
+                    self.get(snapshot, version, &file?, &place, &mut report).await?;
                 }
             }
         }
@@ -147,24 +153,24 @@ impl GetArgs {
         snapshot: &Snapshot,
         version: u32,
         file: &FileEntry,
+        place: &Place,
         report: &mut Report,
     ) -> anyhow::Result<()> {
-        let Some(target) = below(&self.to, &file.path) else {
-            report.errors.push(format!("{:?}: a name that could leave the directory", file.path));
+        // The paths of an object come from whoever wrote it.
+        if let Err(error) = name::check(&file.path) {
+            report.errors.push(format!("{:?}: {error}", file.path));
             return Ok(());
-        };
-        if target.symlink_metadata().is_ok() {
-            if has_content(&target, &file.digest).with_context(|| format!("cannot read {}", target.display()))? {
+        }
+        let target = self.to.join(&file.path);
+        let cannot = || format!("cannot write {}", target.display());
+        if let Some(there) = there(place, &file.path, &target)? {
+            let (_, digests) = place::digests(&there, [Algorithm::Sha512]).with_context(cannot)?;
+            if digests.get(Algorithm::Sha512) == Some(&file.digest) {
                 report.kept += 1;
                 return Ok(());
             }
-            let why =
-                format!("{} exists and has other content; remove it, or name another directory", target.display());
-            return Err(CommandError::new(REFUSED, why).into());
+            return Err(in_the_way(&target, "exists and has other content").into());
         }
-        let cannot = || format!("cannot write {}", target.display());
-        let parent = target.parent().unwrap_or(&self.to);
-        fs::create_dir_all(parent).with_context(cannot)?;
         let mut chunks = match snapshot.open(version, &file.path).await {
             Ok(Content { chunks, .. }) => chunks,
             Err(error) => {
@@ -172,23 +178,28 @@ impl GetArgs {
                 return Ok(());
             }
         };
-        let mut part = NamedTempFile::with_prefix_in(".queuekeeper-", parent).with_context(cannot)?;
+        let part = place.begin(&file.path).with_context(cannot)?;
         let mut bytes = 0;
         loop {
             match chunks.try_next().await {
                 Ok(Some(chunk)) => {
-                    part.write_all(&chunk).with_context(cannot)?;
+                    part.file().write_all(&chunk).with_context(cannot)?;
                     bytes += chunk.len() as u64;
                 }
                 Ok(None) => break,
                 Err(error) => {
+                    place.discard(&file.path).with_context(cannot)?;
                     report.errors.push(format!("{:?}: {error}", file.path));
                     return Ok(());
                 }
             }
         }
-        part.as_file().sync_all().with_context(cannot)?;
-        part.persist_noclobber(&target).with_context(cannot)?;
+        // Another program may have made a file of that name meanwhile.
+        if there(place, &file.path, &target)?.is_some() {
+            place.discard(&file.path).with_context(cannot)?;
+            return Err(in_the_way(&target, "has just been made").into());
+        }
+        place.publish(&part, &file.path).map_err(|error| not_opened(&target, error))?;
         report.files += 1;
         report.bytes += bytes;
         Ok(())
@@ -213,25 +224,24 @@ async fn to_stdout(snapshot: &Snapshot, version: u32, path: &str) -> anyhow::Res
     Ok(out.flush()?)
 }
 
-/// Where a file of an object goes; `None` for a path that is not a plain one below the directory.
-fn below(directory: &Path, path: &str) -> Option<PathBuf> {
-    let is_plain = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
-    (is_plain && !path.is_empty() && !path.contains('\0')).then(|| directory.join(path))
+/// The file that is there already, where there is one.
+fn there(place: &Place, path: &str, target: &Path) -> anyhow::Result<Option<File>> {
+    place.file(path).map_err(|error| not_opened(target, error))
 }
 
-/// Whether a file has the content of a digest.
-fn has_content(path: &Path, digest: &Digest) -> std::io::Result<bool> {
-    if !path.symlink_metadata()?.is_file() {
-        return Ok(false);
-    }
-    let (mut file, mut hashers) = (File::open(path)?, Hashers::new([Algorithm::Sha512]));
-    let mut buffer = vec![0; 1 << 20];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(hashers.finish().get(Algorithm::Sha512) == Some(digest)),
-            read => hashers.update(&buffer[..read]),
+/// Why a file beneath the directory can be neither read nor written.
+fn not_opened(target: &Path, error: io::Error) -> anyhow::Error {
+    match error.raw_os_error() {
+        Some(code) if code == Errno::LOOP.raw_os_error() => {
+            in_the_way(target, "leads through a symbolic link, which is not followed").into()
         }
+        None => in_the_way(target, "is not a file").into(),
+        _ => anyhow::Error::new(error).context(format!("cannot write {}", target.display())),
     }
+}
+
+fn in_the_way(target: &Path, why: &str) -> CommandError {
+    CommandError::new(REFUSED, format!("{} {why}; remove it, or name another directory", target.display()))
 }
 
 fn no_file(version: u32, path: &str) -> CommandError {
@@ -240,18 +250,4 @@ fn no_file(version: u32, path: &str) -> CommandError {
 
 fn failed(error: &OcflError) -> CommandError {
     CommandError::new(FAILED, error.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_path_leaves_the_directory() {
-        let directory = Path::new("to");
-        assert_eq!(below(directory, "producer/a/b.txt"), Some(PathBuf::from("to/producer/a/b.txt")));
-        for path in ["", "/etc/passwd", "../a", "a/../../b", ".", "a\0b"] {
-            assert_eq!(below(directory, path), None, "{path:?}");
-        }
-    }
 }
