@@ -205,12 +205,16 @@ impl SubmitArgs {
         if self.payload == "-" {
             return Ok(Box::new(std::io::stdin()));
         }
+        Ok(Box::new(self.file()?))
+    }
+
+    fn file(&self) -> anyhow::Result<File> {
         let file = File::open(&self.payload).with_context(|| format!("cannot read {}", self.payload))?;
         if file.metadata()?.is_dir() {
             let why = format!("{} is a directory; pack it as .zip or .tar", self.payload);
             return Err(UsageError::flag("FILE|URL", why).into());
         }
-        Ok(Box::new(file))
+        Ok(file)
     }
 
     fn print(

@@ -1,5 +1,6 @@
 //! `queuekeeper submit --check`: what is wrong with a deposit, without making it.
 
+use std::fs::File;
 use std::io::Seek as _;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use serde_json::json;
 use super::SubmitArgs;
 use crate::cli::UsageError;
 use crate::cli::exit::{CommandError, REFUSED};
+use crate::mirror::words::counted;
 use crate::server::standalone::DataDirectory;
 
 /// For how long URLs of a manifest are requested.
@@ -30,25 +32,37 @@ impl SubmitArgs {
             let scratch = tempfile::tempdir().context("cannot make a directory for the manifest")?;
             deposit.check_url(url, &fetcher, scratch.path(), LONGEST).await?
         } else {
-            let mut content = self.open()?;
-            // Standard input can be read once only.
-            let copied = tokio::task::spawn_blocking(move || {
-                let mut copy = tempfile::tempfile()?;
-                std::io::copy(&mut content, &mut copy)?;
-                copy.rewind()?;
-                Ok::<_, std::io::Error>(copy)
-            });
-            deposit.check_content(copied.await?.context("cannot copy the content")?, &fetcher, LONGEST).await?
+            deposit.check_content(self.content().await?, &fetcher, LONGEST).await?
         };
         self.print_findings(&found)?;
         match found.problems.len() {
             0 => Ok(()),
             count => {
                 let least = if found.has_more { "at least " } else { "" };
-                let problems = if count == 1 { "problem" } else { "problems" };
-                Err(CommandError::new(REFUSED, format!("{least}{count} {problems}; nothing was deposited")).into())
+                let problems = counted(count as u64, "problem", "problems");
+                Err(CommandError::new(REFUSED, format!("{least}{problems}; nothing was deposited")).into())
             }
         }
+    }
+
+    /// The content in a file: where it lies, or copied from standard input or a pipe, which can be read once only.
+    async fn content(&self) -> anyhow::Result<File> {
+        let mut once = if self.payload == "-" {
+            self.open()?
+        } else {
+            let file = self.file()?;
+            if file.metadata()?.is_file() {
+                return Ok(file);
+            }
+            Box::new(file)
+        };
+        let copied = tokio::task::spawn_blocking(move || {
+            let mut copy = tempfile::tempfile()?;
+            std::io::copy(&mut once, &mut copy)?;
+            copy.rewind()?;
+            Ok::<_, std::io::Error>(copy)
+        });
+        copied.await?.context("cannot copy the content")
     }
 
     /// What requests URLs as the daemons do for the profile.
@@ -58,7 +72,7 @@ impl SubmitArgs {
             self.profiles.clone().or_else(of_data).ok_or_else(|| {
                 UsageError::flag("--profiles", "--check needs the directory of the profiles, or --data")
             })?;
-        let profiles = Profiles::read(&directory)?;
+        let profiles = Profiles::read(&directory).map_err(|error| UsageError::flag("--profiles", error))?;
         let profile = profiles.get(&deposit.profile).ok_or_else(|| {
             let why = format!("there is no profile {:?} in {}", deposit.profile, directory.display());
             CommandError::new(REFUSED, why)
