@@ -41,7 +41,10 @@ pub enum Taken {
     /// Content is to be uploaded, from an offset on.
     Uploading(Uploading),
     /// It would have been taken.
-    WouldBeTaken,
+    WouldBeTaken {
+        /// How many URLs of its manifest were not requested.
+        unrequested: u64,
+    },
 }
 
 /// The UUID of a deposit: the same for the same key of the same depositor, for ever; a new one without a key.

@@ -53,6 +53,9 @@ pub(crate) struct DepositView {
     pub(crate) completed: u64,
     /// Its jobs, at most a hundred.
     pub(crate) jobs: Vec<DepositedJob>,
+    /// Of a dry run: how many URLs of the manifest were not requested, because its time was over or there are more than
+    /// 10,000. Null otherwise.
+    pub(crate) urls_not_requested: Option<u64>,
 }
 
 /// A job of a deposit.

@@ -148,7 +148,7 @@ impl State {
         }
         match intake.begin(request, actor, allowance, key, false).await? {
             Taken::Made(receipt) => Ok(receipt),
-            Taken::Uploading(_) | Taken::WouldBeTaken => Err(Problem::bad("Choose a file, or give a URL.")),
+            Taken::Uploading(_) | Taken::WouldBeTaken { .. } => Err(Problem::bad("Choose a file, or give a URL.")),
         }
     }
 }

@@ -314,5 +314,15 @@ async fn a_check_names_the_lines_that_are_wrong_and_the_urls_that_cannot_be_reac
     let mut file = deposit;
     file["type"] = "file".into();
     assert_eq!(dry(&file).await.0, 200);
+    // One that ends before all URLs were requested says so: nothing answers at these.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = format!("http://{}/a | | | 7 | | ", silent.local_addr().unwrap());
+    let rows: Vec<_> = (0..20).map(|at| format!("{silent}{at}")).collect();
+    origin.serve("/slow", manifest(&rows));
+    file = json!({"profile": "internal", "url": origin.url("/slow"), "type": "object-manifest"});
+    let (status, answer) = dry(&file).await;
+    assert_eq!((status, &answer["state"], &answer["urls_not_requested"]), (200, &"accepted".into(), &20.into()));
+    assert_eq!(batches(&data.join("working")), [""; 0]);
+    assert_eq!(client.get("/api/v1/deposits").await.1["items"], json!([]));
     assert_eq!(client.get("/api/v1/batches").await.1["items"], json!([]));
 }

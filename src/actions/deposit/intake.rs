@@ -57,8 +57,8 @@ impl Intake {
         let (checked, profile) = self.check(&request, actor, allowance)?;
         self.check_quota(actor, allowance, request.size.unwrap_or(0)).await?;
         if is_dry_run {
-            self.look(&profile, &checked, request.size).await?;
-            return Ok(Taken::WouldBeTaken);
+            let unrequested = self.look(&profile, &checked, request.size).await?;
+            return Ok(Taken::WouldBeTaken { unrequested });
         }
         let uuid = uuid_for(&actor.name, key);
         let sender = Sender { actor, allowance, key: key.map(str::to_owned) };
@@ -164,8 +164,9 @@ impl Intake {
     }
 
     /// Checks the content at a URL as the daemons would, for a deposit that is not made, or whether there is room for it.
-    async fn look(&self, profile: &Arc<Profile>, checked: &Checked, size: Option<u64>) -> Result<(), Refusal> {
-        let Some(url) = &checked.url else { return self.check_room(size.unwrap_or(0)).await };
+    /// Gives how many URLs of its manifest were not requested, for want of time or since there are too many.
+    async fn look(&self, profile: &Arc<Profile>, checked: &Checked, size: Option<u64>) -> Result<u64, Refusal> {
+        let Some(url) = &checked.url else { return self.check_room(size.unwrap_or(0)).await.map(|()| 0) };
         let fetcher = self.shared.services.fetcher(profile);
         let fetcher = fetcher.map_err(|error| Refusal::Failed(format!("{error:?}")))?;
         let _one = CHECKS
@@ -178,7 +179,7 @@ impl Intake {
         let found = found.map_err(|error| Refusal::Unavailable(error.to_string()))?;
         let problems: Vec<_> = found.problems.iter().map(ToString::to_string).collect();
         if problems.is_empty() {
-            return Ok(());
+            return Ok(found.unrequested);
         }
         let more = if found.has_more { "; and more" } else { "" };
         Err(Refusal::Invalid(format!("url: {}{more}", problems.join("; "))))

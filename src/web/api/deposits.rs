@@ -31,7 +31,8 @@ const LISTED: u32 = 100;
 #[into_params(parameter_in = Query)]
 #[serde(default)]
 pub(super) struct DepositQuery {
-    /// Only check whether it would be taken.
+    /// Only check whether it would be taken. What lies at `url` is requested, too; where `type` says that it is a manifest,
+    /// it is fetched and checked, and for four seconds its URLs are requested.
     dry_run: bool,
 }
 
@@ -48,13 +49,14 @@ pub(super) struct DepositQuery {
     ),
     request_body = DepositRequest,
     responses(
-        (status = 200, body = DepositView, description = "It would be taken (dry run)"),
+        (status = 200, body = DepositView, description = "It would be taken (dry run), as far as `urls_not_requested` is 0"),
         (status = 201, body = DepositView, description = "The deposit was made"),
         (status = 202, body = DepositView, description = "The content is to be uploaded, from `offset` on"),
         (status = 400, description = "The request is not valid"),
         (status = 404, description = "This server takes no deposits"),
         (status = 409, description = "Another request is uploading the same deposit"),
-        (status = 429, description = "It is more than the caller may deposit in 24 hours"),
+        (status = 429, description = "It is more than the caller may deposit in 24 hours, or four dry runs are being checked"),
+        (status = 503, description = "A dry run was not checked within eight seconds"),
         (status = 507, description = "There is no room on the working storage"),
     ),
 )]
@@ -115,7 +117,7 @@ async fn answer(
     request: &DepositRequest,
 ) -> Result<Response, Problem> {
     let (status, view) = match taken {
-        Taken::WouldBeTaken => (
+        Taken::WouldBeTaken { unrequested } => (
             StatusCode::OK,
             DepositView {
                 state: "accepted".to_owned(),
@@ -123,6 +125,7 @@ async fn answer(
                 filename: request.filename.clone(),
                 depositor: identity.name.clone(),
                 size_bytes: request.size,
+                urls_not_requested: Some(unrequested),
                 ..DepositView::default()
             },
         ),
