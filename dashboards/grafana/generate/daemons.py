@@ -92,7 +92,7 @@ def of_work():
             [
                 series(
                     "Done by daemon",
-                    "Jobs and batches whose work was done, per minute. Each job counts once in each daemon.",
+                    "Jobs and batches whose work was done, per minute. A job counts in each daemon that has done its part, and again where it was resumed.",
                     query(per_minute("daemon", "merritt_daemon_ended_total", 'outcome="done"'), DAEMON),
                     "suffix:/min",
                     names=COLOURS,
@@ -143,8 +143,8 @@ def of_work():
                     "Bps",
                 ),
                 series(
-                    "Working storage",
-                    "What is granted to jobs. A grant that stays while no job is in Downloading to Notify is left over.",
+                    "Granted over time",
+                    "What is granted of the working storage to jobs in Downloading to Notify. An alert fires when nothing uses it for an hour.",
                     query(top("merritt_daemon_granted_bytes"), "granted"),
                     "bytes",
                 ),
