@@ -51,7 +51,7 @@ pub(super) struct SubmitArgs {
     data: Option<PathBuf>,
 
     /// The working storage of the daemons
-    #[arg(long = "working", value_name = "DIR", required_unless_present = "data")]
+    #[arg(long = "working", value_name = "DIR", required_unless_present_any = ["data", "check"])]
     working: Option<PathBuf>,
 
     /// What it is: file, container, object-manifest, single-file-batch-manifest, container-batch-manifest or

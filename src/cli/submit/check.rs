@@ -99,7 +99,7 @@ impl SubmitArgs {
             lines.push(format!("type: {kind}{rows}"));
         }
         if found.requested + found.unrequested > 0 {
-            lines.push(format!("URLs requested: {}, not requested: {}", found.requested, found.unrequested));
+            lines.push(format!("URLs checked: {}, not checked: {}", found.requested, found.unrequested));
         }
         self.output.show(&value, |screen| lines.iter().for_each(|line| screen.say(line)))
     }

@@ -51,7 +51,7 @@ pub struct Findings {
     pub kind: Option<DepositType>,
     /// How many rows its manifest has; `None` where it is invalid or there is none.
     pub rows: Option<u64>,
-    /// How many URLs were requested.
+    /// How many URLs were requested, or refused by the profile's guard before that.
     pub requested: u64,
     /// How many URLs of valid rows were not, because of the bounds in number and time or the problems before them.
     pub unrequested: u64,
