@@ -24,16 +24,21 @@ const STATES: [&str; 6] = ["downloading", "processing", "storing", "recording", 
 /// How many deposits are made in each round.
 const DEPOSITS: usize = 12;
 
-const LONGEST: Duration = Duration::from_mins(2);
+const LONGEST: Duration = Duration::from_mins(3);
 
-/// A process of daemons, which ends with this.
-struct Daemons(Child);
+/// How long a process is stopped at most: ten of its sessions, and time for another one to look at all jobs again. It
+/// goes on even if the other one has not finished: it may have been stopped while it had SQLite's lock.
+const STOPPED: Duration = Duration::from_secs(20);
+
+/// A process of daemons, which ends with this, and its log.
+struct Daemons(Child, tempfile::NamedTempFile);
 
 impl Daemons {
     fn start(home: &Path, arguments: &[&str]) -> Self {
         let ingest = ["ingest", "--zookeeper.session-timeout", "2s", "--web.listen-address", "127.0.0.1:0"];
         let mut command = queuekeeper(home, &[ingest.as_slice(), arguments].concat());
-        Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+        let log = tempfile::NamedTempFile::new().unwrap();
+        Self(command.stdout(Stdio::null()).stderr(log.reopen().unwrap()).spawn().unwrap(), log)
     }
 
     fn signal(&self, signal: Signal) {
@@ -45,6 +50,9 @@ impl Drop for Daemons {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
+        if std::thread::panicking() {
+            println!("{}", std::fs::read_to_string(self.1.path()).unwrap_or_default());
+        }
     }
 }
 
@@ -117,13 +125,17 @@ async fn what_a_process_had_begun_when_it_was_stopped_or_killed_is_done_once() {
         let kills = round >= 3;
         processes[one].signal(if kills { Signal::KILL } else { Signal::STOP });
         caught += usize::from(!all_ended(&queue, &batches).await);
-        eventually(LONGEST, "the other process finishes all", async || all_ended(&queue, &batches).await).await;
+        let (stopped, limit) = (Instant::now(), if kills { LONGEST } else { STOPPED });
+        while stopped.elapsed() < limit && !all_ended(&queue, &batches).await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
         if kills {
             processes[one] = Daemons::start(home, &arguments);
         } else {
             // Its session is over: what it had begun must have no effect any more.
             processes[one].signal(Signal::CONT);
         }
+        eventually(LONGEST, "all is finished once", async || all_ended(&queue, &batches).await).await;
     }
     assert!(caught > 0, "no process was stopped while there was work");
 

@@ -88,7 +88,11 @@ impl Error {
     }
 
     pub(crate) fn from_sqlx(place: &Arc<str>, error: &sqlx::Error) -> Self {
-        Self::new(place, ErrorKind::from_sqlx(error))
+        match error {
+            // The only writing connection of a file: others wait behind one that waits for another process.
+            sqlx::Error::PoolTimedOut if !place.starts_with("postgres:") => Self::new(place, ErrorKind::Locked),
+            error => Self::new(place, ErrorKind::from_sqlx(error)),
+        }
     }
 
     /// Whether the same call may succeed later, with the same arguments.
