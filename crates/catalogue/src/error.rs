@@ -151,7 +151,8 @@ impl ErrorKind {
             "53100" => Self::Full,
             "25006" => Self::ReadOnly,
             "55P03" => Self::Locked,
-            "40001" | "40P01" => Self::Conflict(text),
+            // The last is a transaction that was silent for too long.
+            "40001" | "40P01" | "25P03" => Self::Conflict(text),
             "XX001" | "XX002" => Self::Corrupt(text),
             // Shutting down, starting up, out of connections or memory.
             "57P01" | "57P02" | "57P03" | "57P05" | "53200" | "53300" => Self::Away(text),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{ConnectOptions as _, Connection as _, Pool, Postgres};
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _, Pool, Postgres};
 use tokio::time::timeout;
 
 use super::without_maintenance;
@@ -19,6 +19,10 @@ const MOST_CONNECTIONS: u32 = 24;
 
 /// A connection that was idle for longer is tried before it is used.
 const STALE: Duration = Duration::from_secs(5);
+
+/// How long the server keeps a transaction whose process is silent: stopped, or on a host that is gone. Shorter than the
+/// limit of a statement, so that those who wait for its rows get them.
+const SILENT_TRANSACTION: &str = "SET idle_in_transaction_session_timeout = '40s'";
 
 /// What may stand behind the `?` of the URL; the driver would log others with their values.
 const PARAMETERS: [&str; 9] =
@@ -52,6 +56,9 @@ pub(super) async fn connect(url: &str) -> Result<(Pool<Postgres>, Arc<str>), Err
         .max_connections(MOST_CONNECTIONS)
         .acquire_timeout(CONNECT_LIMIT)
         .test_before_acquire(false)
+        .after_connect(|connection, _known| {
+            Box::pin(async move { connection.execute(SILENT_TRANSACTION).await.map(drop) })
+        })
         .before_acquire(|connection, known| {
             Box::pin(async move {
                 // A server that was away leaves connections that are dead: one is replaced here, not in a transaction.
@@ -72,4 +79,38 @@ fn place(options: &PgConnectOptions) -> Arc<str> {
     let user = options.get_username();
     let database = options.get_database().unwrap_or(user);
     format!("postgres://{user}@{host}:{}/{database}", options.get_port()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use queuekeeper_testkit::postgres::Postgres;
+
+    use crate::catalogue::Catalogue;
+    use crate::database::value::values;
+    use crate::error::ErrorKind;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_transaction_of_a_silent_process_ends_and_those_who_wait_for_its_rows_get_them() {
+        let server = Postgres::start();
+        let catalogue = Catalogue::open(&server.create("silent")).await.unwrap();
+        let mut silent = catalogue.database.begin().await.unwrap();
+        let limit = silent.rows("SHOW idle_in_transaction_session_timeout", values![]).await.unwrap();
+        assert_eq!(limit[0].get::<String>(0).unwrap(), "40s");
+        // The same server's clock, with less patience.
+        silent.script("SET idle_in_transaction_session_timeout = '300ms'").await.unwrap();
+        let take = "UPDATE audit_chain SET hash = hash";
+        silent.run(take, values![]).await.unwrap();
+        let waiting = async {
+            let mut other = catalogue.database.begin().await.unwrap();
+            let outcome = other.run(take, values![]).await;
+            other.end(outcome).await.unwrap();
+        };
+        tokio::time::timeout(Duration::from_secs(30), waiting).await.unwrap();
+        let outcome = silent.run(take, values![]).await;
+        let error = silent.end(outcome).await.unwrap_err();
+        assert!(error.is_temporary(), "{error}");
+        assert!(matches!(error.kind, ErrorKind::Conflict(_) | ErrorKind::Away(_)), "{error}");
+    }
 }
