@@ -1,0 +1,141 @@
+//! Many small files of one batch manifest, against a bare loop that writes the same objects.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use queuekeeper_ingest::deposit::NewDeposit;
+use queuekeeper_ingest::kind::DepositType;
+use queuekeeper_ingest::manifest::{ManifestProfile, Row, Writer};
+use queuekeeper_ingest::url::ContentUrl;
+use queuekeeper_queue::state::BatchState;
+use uuid::Uuid;
+
+use crate::quantile;
+use crate::world::{PROFILE, Program, World};
+
+/// How large each file is, in bytes.
+const SIZE: usize = 1_000;
+
+/// How many objects the bare loop writes.
+const SAMPLE: usize = 500;
+
+/// How many scrapes are timed before the deposit.
+const SCRAPES: usize = 200;
+
+pub(crate) async fn run(files: usize) -> anyhow::Result<()> {
+    println!("small: {files} files of {SIZE} bytes, deposited as one batch manifest, the sidecar beside the daemons");
+    let world = World::start("all").await?;
+    let sidecar = world.sidecar().await?;
+    let mut idle = Vec::new();
+    for _ in 0..SCRAPES {
+        idle.push(scrape(&sidecar).await?);
+    }
+    let manifest = manifest(&world, files)?;
+    let new = NewDeposit {
+        profile: PROFILE.to_owned(),
+        kind: Some(DepositType::SingleFileBatchManifest),
+        file_name: "batch.checkm".to_owned(),
+        ..NewDeposit::default()
+    };
+    let began = Instant::now();
+    let payload = std::io::Cursor::new(manifest);
+    let made = Box::pin(new.upload(&world.queue, &world.storage, Uuid::new_v4(), payload)).await?;
+    let (mut busy, mut end) = (Vec::new(), Box::pin(world.wait_for(made.batch, BatchState::Completed)));
+    loop {
+        tokio::select! {
+            ended = &mut end => { ended?; break }
+            () = tokio::time::sleep(Duration::from_millis(200)) => busy.push(scrape(&sidecar).await?),
+        }
+    }
+    let took = began.elapsed();
+    let rate = files as f64 / took.as_secs_f64();
+    let objects = objects(&world.objects())?;
+    anyhow::ensure!(objects.len() == files, "{} objects of {files} files", objects.len());
+    let bare = write_bare(&objects, &world.objects(), &world.beside("bare"))?;
+    println!(
+        "  {took:.1?}, {rate:.1} objects a second, {:.2} of a bare loop that writes and syncs the same files ({bare:.1} \
+         a second); goal 0.5",
+        rate / bare
+    );
+    println!(
+        "  memory: daemons at most {} MB, sidecar {} MB; its scrape at rest p50 {:.1?}, meanwhile {:.1?}: {:.1} times, of 2",
+        world.daemons.peak_mb()?,
+        sidecar.peak_mb()?,
+        quantile(&mut idle, 0.5),
+        quantile(&mut busy, 0.5),
+        quantile(&mut busy, 0.5).as_secs_f64() / quantile(&mut idle, 0.5).as_secs_f64()
+    );
+    Ok(())
+}
+
+async fn scrape(sidecar: &Program) -> anyhow::Result<Duration> {
+    let began = Instant::now();
+    anyhow::ensure!(sidecar.get("/metrics").await.is_some(), "the sidecar does not answer");
+    Ok(began.elapsed())
+}
+
+/// Serves the files, and makes the manifest that names them.
+fn manifest(world: &World, files: usize) -> anyhow::Result<Vec<u8>> {
+    let mut writer = Writer::new(Vec::new(), ManifestProfile::SingleFileBatch)?;
+    for number in 0..files {
+        let path = format!("/files/{number}.txt");
+        world.origin.serve(&path, format!("{number:>SIZE$}").into_bytes());
+        writer.write(&Row {
+            url: Some(world.origin.url(&path).parse::<ContentUrl>()?),
+            name: format!("{number}.txt"),
+            local_ids: vec![format!("small-{number}")],
+            title: Some(format!("File {number}")),
+            ..Row::default()
+        })?;
+    }
+    Ok(writer.finish()?)
+}
+
+/// The directories of all objects.
+fn objects(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let (mut found, mut folders) = (Vec::new(), vec![root.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        if folder.join("inventory.json").exists() {
+            found.push(folder);
+            continue;
+        }
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Writes the files of some objects again, each synced with its directory, and says how many objects that are a second.
+fn write_bare(objects: &[PathBuf], root: &Path, to: &Path) -> anyhow::Result<f64> {
+    let sample = &objects[..objects.len().min(SAMPLE)];
+    let mut files = Vec::new();
+    for object in sample {
+        let mut folders = vec![object.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(&folder)? {
+                let path = entry?.path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    files.push((to.join(path.strip_prefix(root)?), fs::read(path)?));
+                }
+            }
+        }
+    }
+    let began = Instant::now();
+    for (path, content) in &files {
+        let Some(folder) = path.parent() else { continue };
+        fs::create_dir_all(folder)?;
+        let mut file = File::create(path)?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(sample.len() as f64 / began.elapsed().as_secs_f64())
+}

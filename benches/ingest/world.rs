@@ -1,0 +1,164 @@
+//! A queue with daemons and, where wanted, the sidecar beside them, each a process of its own.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use queuekeeper_ingest::directory::WorkingStorage;
+use queuekeeper_queue::Queue;
+use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::record::ItemStatus;
+use queuekeeper_queue::state::BatchState;
+use queuekeeper_testkit::origin::Origin;
+use queuekeeper_zookeeper::server::Options;
+use queuekeeper_zookeeper::{Config, PrivateServer};
+use zookeeper_client::Client;
+
+/// The collection of all deposits.
+pub(crate) const PROFILE: &str = "bench";
+
+/// A program of ours, killed when dropped.
+pub(crate) struct Program {
+    child: Child,
+    address: String,
+    http: reqwest::Client,
+}
+
+impl Program {
+    async fn start(arguments: &[&str]) -> anyhow::Result<Self> {
+        let address = format!("127.0.0.1:{}", TcpListener::bind("127.0.0.1:0")?.local_addr()?.port());
+        let child = Command::new(env!("CARGO_BIN_EXE_queuekeeper"))
+            .args(arguments)
+            .args(["--web.listen-address", &address, "--log.level", "warn"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()?;
+        let program = Self { child, address, http: reqwest::Client::new() };
+        let deadline = Instant::now() + Duration::from_mins(1);
+        while program.get("/-/ready").await.is_none() {
+            anyhow::ensure!(Instant::now() < deadline, "queuekeeper {} is not ready after a minute", arguments[0]);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Ok(program)
+    }
+
+    /// What it answers, where that is a success.
+    pub(crate) async fn get(&self, path: &str) -> Option<String> {
+        let sent = self.http.get(format!("http://{}{path}", self.address)).send().await;
+        sent.ok()?.error_for_status().ok()?.text().await.ok()
+    }
+
+    /// The value of a series of its metrics, which is named with its labels.
+    pub(crate) async fn metric(&self, series: &str) -> anyhow::Result<f64> {
+        let page = self.get("/metrics").await.context("no metrics")?;
+        let value = page.lines().find_map(|line| line.strip_prefix(series)).with_context(|| format!("no {series}"))?;
+        Ok(value.trim().parse()?)
+    }
+
+    /// The most memory that it had so far, in MB.
+    pub(crate) fn peak_mb(&self) -> anyhow::Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
+        let kib: u64 = peak.trim().trim_end_matches(" kB").parse()?;
+        Ok(kib * 1024 / 1_000_000)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// All that is needed for a deposit.
+pub(crate) struct World {
+    pub(crate) daemons: Program,
+    pub(crate) client: Client,
+    pub(crate) queue: Queue,
+    pub(crate) storage: WorkingStorage,
+    pub(crate) origin: Origin,
+    pub(crate) server: PrivateServer,
+    directory: tempfile::TempDir,
+}
+
+impl World {
+    /// Starts the daemons that are named; content may come from the origin.
+    pub(crate) async fn start(daemons: &str) -> anyhow::Result<Self> {
+        let base = std::env::var_os("BENCH_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
+        let directory = tempfile::tempdir_in(base)?;
+        let at = |name: &str| directory.path().join(name).display().to_string();
+        for name in ["working", "objects", "profiles"] {
+            std::fs::create_dir(at(name))?;
+        }
+        let origin = Origin::start().await;
+        let (config, catalogue) = (at("config.yml"), at("catalogue.db"));
+        let stores = format!("stores: {{main: {{url: \"file://{}\"}}}}\n", at("objects"));
+        std::fs::write(&config, format!("{stores}catalogue: {{url: \"sqlite:{catalogue}\"}}\n"))?;
+        let profile = format!(
+            "name: {PROFILE}\nowner: ark:/99999/o\nstore: main\nminter: {{kind: noid, shoulder: ark:/99999/fk4}}\n\
+             internal_hosts: [\"{}\"]\n",
+            origin.address()
+        );
+        std::fs::write(directory.path().join(format!("profiles/{PROFILE}.yaml")), profile)?;
+        let server = PrivateServer::start(Options { heap_mib: 4096, durable: true, ..Options::default() }).await?;
+        let (zookeeper, profiles, working) = (server.connect_string(), at("profiles"), at("working"));
+        let shared = ["--zookeeper", &zookeeper, "--config.file", &config];
+        let own = ["ingest", "--profiles", &profiles, "--working", &working, "--daemons", daemons];
+        let program = Program::start(&[own.as_slice(), shared.as_slice()].concat()).await?;
+        let client = connect(&server).await?;
+        let storage = WorkingStorage::open(Path::new(&working))?;
+        let queue = Queue::new(client.clone());
+        Ok(Self { daemons: program, client, queue, storage, origin, server, directory })
+    }
+
+    /// The sidecar beside it.
+    pub(crate) async fn sidecar(&self) -> anyhow::Result<Program> {
+        Program::start(&["serve", "--zookeeper", &self.server.connect_string()]).await
+    }
+
+    /// The root of all objects.
+    pub(crate) fn objects(&self) -> PathBuf {
+        self.directory.path().join("objects").join(PROFILE)
+    }
+
+    /// A directory on the same file system.
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Waits by watches until a batch is in a state; the answer is how many requests that took.
+    pub(crate) async fn wait_for(&self, batch: BatchId, state: BatchState) -> anyhow::Result<u64> {
+        let path = format!("/batches/{batch}/status");
+        for requests in 1.. {
+            let (data, _, watcher) = self.client.get_and_watch_data(&path).await?;
+            let status = ItemStatus::<BatchState>::decode(&data).value;
+            let found = status.status.state;
+            anyhow::ensure!(found != Some(BatchState::Failed), "batch {batch} failed: {}", status.message);
+            if found == Some(state) {
+                return Ok(requests);
+            }
+            watcher.changed().await;
+        }
+        unreachable!("the loop ends with the batch")
+    }
+
+    /// How many packets the server has received.
+    pub(crate) fn received(&self) -> anyhow::Result<u64> {
+        let mut stream = TcpStream::connect(self.server.connect_string())?;
+        stream.write_all(b"srvr")?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text)?;
+        let lines = BufReader::new(text.as_bytes()).lines();
+        let counts = lines.map_while(Result::ok).find_map(|line| Some(line.strip_prefix("Received: ")?.to_owned()));
+        Ok(counts.context("the server does not say what it received")?.trim().parse()?)
+    }
+}
+
+/// A session of its own.
+pub(crate) async fn connect(server: &PrivateServer) -> anyhow::Result<Client> {
+    Ok(Config::new(server.connect_string().parse()?).connect().await?)
+}
