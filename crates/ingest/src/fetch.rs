@@ -8,6 +8,7 @@
 mod attempt;
 mod error;
 mod hop;
+mod hosts;
 mod resolver;
 mod sink;
 
@@ -24,6 +25,7 @@ use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, StatusCode, redirect};
 
 pub use error::{Cause, FetchError};
+pub use hosts::{HostLimits, Hosts};
 
 use crate::place::{self, Place};
 use crate::profile::Credentials;
@@ -47,12 +49,19 @@ pub struct Settings {
     pub silence: Duration,
     /// How often it is tried again before the error is returned.
     pub retries: RetryPolicy,
+    /// When a host counts as away.
+    pub hosts: HostLimits,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         let retries = RetryPolicy { attempts: 5, within: Duration::from_mins(1), ..RetryPolicy::default() };
-        Self { connect: Duration::from_secs(10), silence: Duration::from_mins(1), retries }
+        Self {
+            connect: Duration::from_secs(10),
+            silence: Duration::from_mins(1),
+            retries,
+            hosts: HostLimits::default(),
+        }
     }
 }
 
@@ -87,6 +96,7 @@ pub struct Fetcher {
     guard: Arc<Guard>,
     credentials: Credentials,
     settings: Settings,
+    hosts: Hosts,
 }
 
 impl Fetcher {
@@ -104,7 +114,14 @@ impl Fetcher {
             .read_timeout(settings.silence)
             .user_agent(concat!("queuekeeper/", env!("CARGO_PKG_VERSION")))
             .build()?;
-        Ok(Self { client, guard, credentials, settings })
+        Ok(Self { client, guard, credentials, settings, hosts: Hosts::default() })
+    }
+
+    /// The same one, which shares with others what is known of the hosts.
+    #[must_use]
+    pub fn sharing(mut self, hosts: &Hosts) -> Self {
+        self.hosts = hosts.clone();
+        self
     }
 
     /// The size of a file in bytes, by `HEAD`, else by a `GET` of its first byte; `None` where the origin does not say.
@@ -177,7 +194,12 @@ impl Fetcher {
                 },
                 Err(cause) => cause,
             };
-            let failed = FetchError::new(url, cause, attempts);
+            // Nothing was requested.
+            let is_away = matches!(cause, Cause::Away { .. });
+            let failed = FetchError::new(url, cause, attempts - u32::from(is_away));
+            if is_away {
+                return Err(failed);
+            }
             if !failed.is_temporary() {
                 if !matches!(failed.cause(), Cause::Disk(_)) {
                     sink.discard(path).await;

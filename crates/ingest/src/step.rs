@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 
 use crate::directory::{JobDirectory, WorkingStorage};
 use crate::engine::fence::Fence;
-use crate::fetch::{Cause, FetchError, Fetcher};
+use crate::fetch::{Cause, FetchError, Fetcher, Hosts};
 use crate::grants::Grants;
 use crate::metrics::DaemonMetrics;
 use crate::profile::{Profile, Profiles};
@@ -37,6 +37,8 @@ pub struct Services {
     pub profiles: RwLock<Profiles>,
     /// The fetchers of the profiles, made again when one has changed.
     pub fetchers: RwLock<BTreeMap<String, (Arc<Profile>, Fetcher)>>,
+    /// The hosts that are away.
+    pub hosts: Hosts,
     /// The working storage.
     pub working: WorkingStorage,
     /// What an operator has set.
@@ -202,8 +204,8 @@ impl Services {
     ) -> Self {
         let grants = Grants::new(working.volume(), settings.space);
         let (profiles, fetchers, metrics) = (RwLock::new(profiles), RwLock::default(), DaemonMetrics::default());
-        let (is_connected, posted) = (AtomicBool::new(false), Posted::default());
-        Self { catalogue, stores, profiles, fetchers, working, settings, grants, metrics, is_connected, posted }
+        let (is_connected, posted, hosts) = (AtomicBool::new(false), Posted::default(), Hosts::default());
+        Self { catalogue, stores, profiles, fetchers, hosts, working, settings, grants, metrics, is_connected, posted }
     }
 
     /// The profile of a collection.
@@ -231,7 +233,7 @@ impl Services {
         }
         let settings = self.settings.fetch;
         let fetcher = Fetcher::new(profile.guard(), profile.credentials.clone(), settings);
-        let fetcher = fetcher.map_err(|error| StepError::temporary(format_args!("TLS: {error}")))?;
+        let fetcher = fetcher.map_err(|error| StepError::temporary(format_args!("TLS: {error}")))?.sharing(&self.hosts);
         self.fetchers.write().insert(name, (Arc::clone(profile), fetcher.clone()));
         Ok(fetcher)
     }

@@ -42,6 +42,21 @@ pub enum Cause {
     /// The origin redirects to something that is no URL, or too often.
     #[error("{0}")]
     Redirect(&'static str),
+    /// The host has failed so often that no request is sent to it for a while.
+    #[error(
+        "{host} failed {failures} requests in a row, the last one as: {why}; no other one is sent to it for {} s",
+        wait.as_secs().max(1)
+    )]
+    Away {
+        /// The host with its port.
+        host: String,
+        /// How many requests.
+        failures: u32,
+        /// What the last one failed by.
+        why: String,
+        /// For how long.
+        wait: Duration,
+    },
     /// There is no connection, or it broke off.
     #[error("{0}")]
     Connection(String),
@@ -96,7 +111,7 @@ impl FetchError {
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         match &self.cause {
-            Cause::Connection(_) | Cause::BrokenOff { .. } => true,
+            Cause::Connection(_) | Cause::BrokenOff { .. } | Cause::Away { .. } => true,
             Cause::Status { status, .. } => {
                 status.is_server_error()
                     || matches!(
@@ -120,6 +135,7 @@ impl FetchError {
     pub fn retry_after(&self) -> Option<Duration> {
         match &self.cause {
             Cause::Status { retry_after, .. } => *retry_after,
+            Cause::Away { wait, .. } => Some(*wait),
             _ => None,
         }
     }
@@ -150,6 +166,19 @@ impl Cause {
         // The outer ones repeat the URL, with its query.
         let why = if error.is_timeout() { "it took too long".to_owned() } else { innermost.to_string() };
         Self::Connection(why)
+    }
+
+    /// Whether it says something of the host, and not of one of its files.
+    pub(super) fn is_of_host(&self) -> bool {
+        match self {
+            Self::Connection(_) => true,
+            // 501 is of the method alone.
+            Self::Status { status, .. } => {
+                *status == StatusCode::TOO_MANY_REQUESTS
+                    || status.is_server_error() && *status != StatusCode::NOT_IMPLEMENTED
+            }
+            _ => false,
+        }
     }
 
     /// An answer that is no content.

@@ -1,7 +1,8 @@
 //! Requests, and the redirects that answer them.
 
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, HeaderMap, HeaderValue, LOCATION, RANGE};
-use reqwest::{Method, Response, StatusCode};
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use url::Url;
 
 use super::{Cause, Fetcher};
 use crate::url::ContentUrl;
@@ -28,7 +29,7 @@ impl Fetcher {
             if let Some(login) = self.credentials.login(&at) {
                 request = request.basic_auth(login.username(), Some(login.reveal_password()));
             }
-            let response = request.send().await.map_err(|error| Cause::of(&error))?;
+            let response = self.exchange(&at, request).await?;
             if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
                 return Ok(response);
             }
@@ -56,7 +57,7 @@ impl Fetcher {
         if let Some(login) = self.credentials.login(at) {
             request = request.basic_auth(login.username(), Some(login.reveal_password()));
         }
-        let mut response = request.send().await.map_err(|error| Cause::of(&error))?;
+        let mut response = self.exchange(at, request).await?;
         let (status, headers) = (response.status(), response.headers().clone());
         let mut answer = Vec::new();
         while answer.len() < MOST_ANSWER_BYTES {
@@ -67,6 +68,32 @@ impl Fetcher {
         }
         answer.truncate(MOST_ANSWER_BYTES);
         Ok((status, headers, String::from_utf8_lossy(&answer).into_owned()))
+    }
+
+    /// Sends one request, unless its host is away; whether it answers is remembered.
+    async fn exchange(&self, at: &Url, request: RequestBuilder) -> Result<Response, Cause> {
+        let host = at.host_str().unwrap_or_default();
+        let port = at.port_or_known_default().unwrap_or_default();
+        let ticket = self.hosts.enter(format!("{host}:{port}"), self.settings.hosts)?;
+        match request.send().await {
+            Ok(response) => {
+                let cause = Cause::status(response.status(), response.headers());
+                if cause.is_of_host() {
+                    ticket.failed(&cause)
+                } else {
+                    ticket.answered()
+                }
+                Ok(response)
+            }
+            Err(error) => {
+                let cause = Cause::of(&error);
+                // One that was refused says nothing of it.
+                if cause.is_of_host() {
+                    ticket.failed(&cause);
+                }
+                Err(cause)
+            }
+        }
     }
 
     pub(super) async fn ask_size(&self, url: &ContentUrl) -> Result<Option<u64>, Cause> {

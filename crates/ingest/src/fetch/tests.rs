@@ -15,6 +15,7 @@ const QUICK: Settings = Settings {
         first: Duration::from_millis(2),
         most: Duration::from_millis(4),
     },
+    hosts: HostLimits { failures: 100, first: Duration::from_hours(1), most: Duration::from_hours(1) },
 };
 
 fn content(bytes: usize) -> Vec<u8> {
@@ -373,4 +374,67 @@ async fn a_given_up_attempt_does_not_write_into_the_next_one() {
     let digest = Digest::from_hex(Algorithm::Crc32, "00000000").unwrap();
     let wrong = Expected { digests: Digests::from_iter([digest]), ..any() };
     assert!(fixture.fetch("/f", &wrong).await.unwrap_err().to_string().contains("crc32"));
+}
+
+#[tokio::test]
+async fn a_host_that_fails_again_and_again_is_left_alone_and_others_are_not() {
+    let hosts = HostLimits { failures: 6, ..QUICK.hosts };
+    let fixture = Fixture::with(Settings { hosts, ..QUICK }, &["127.0.0.1"]).await;
+    fixture.origin.serve("/a", "content");
+    let unavailable = || OriginFault::Status(503, None);
+    // An answer in between, even that there is no such file, and it counts from the beginning.
+    fixture.origin.fail("/a", [unavailable(), unavailable(), unavailable(), unavailable()]);
+    assert!(fixture.fetch("/a", &any()).await.unwrap_err().is_temporary());
+    assert!(!fixture.fetch("/missing", &any()).await.unwrap_err().is_temporary());
+    fixture.origin.fail("/a", std::iter::repeat_with(unavailable).take(6));
+    assert!(
+        fixture
+            .fetch("/a", &any())
+            .await
+            .unwrap_err()
+            .to_string()
+            .ends_with("503 Service Unavailable, after 4 attempts")
+    );
+    let error = fixture.fetch("/a", &any()).await.unwrap_err();
+    assert!(
+        error.to_string().contains("failed 6 requests in a row, the last one as: the origin answers 503"),
+        "{error}"
+    );
+    assert!(error.is_temporary() && error.retry_after().is_some_and(|wait| wait.as_secs() > 3_000), "{error}");
+    assert_eq!(fixture.origin.take_requests().len(), 4 + 1 + 6);
+
+    let url = fixture.origin.url("/a").parse().unwrap();
+    assert!(matches!(fixture.fetcher.size(&url).await.unwrap_err().cause(), Cause::Away { .. }));
+    let sent = fixture.fetcher.send_to(Method::POST, &url, HeaderMap::new(), String::new()).await;
+    assert!(matches!(sent.unwrap_err().cause(), Cause::Away { .. }));
+    assert!(fixture.origin.take_requests().is_empty());
+
+    let mut other = Fixture::with(Settings { hosts, ..QUICK }, &["127.0.0.1"]).await;
+    other.fetcher = other.fetcher.sharing(&fixture.fetcher.hosts);
+    other.origin.serve("/a", "content");
+    assert_eq!(other.fetch("/a", &any()).await.unwrap().attempts, 1);
+    let shared = other.fetcher.size(&url).await.unwrap_err();
+    assert!(matches!(shared.cause(), Cause::Away { .. }), "{shared}");
+}
+
+#[test]
+fn a_host_that_was_away_is_tried_by_one_request_at_a_time() {
+    let limits = HostLimits { failures: 1, first: Duration::ZERO, most: Duration::ZERO };
+    let (hosts, cause) = (Hosts::default(), Cause::Connection("refused".to_owned()));
+    let enter = || hosts.enter("a:80".to_owned(), limits);
+    enter().unwrap().failed(&cause);
+    let trial = enter().unwrap();
+    assert!(matches!(enter().unwrap_err(), Cause::Away { failures: 1, .. }));
+    // Given up, it does not keep others from trying.
+    drop(trial);
+    let trial = enter().unwrap();
+    let waiting = enter().unwrap_err();
+    trial.failed(&cause);
+    assert!(matches!(waiting, Cause::Away { wait, .. } if !wait.is_zero()));
+    let trial = enter().unwrap();
+    assert!(matches!(enter().unwrap_err(), Cause::Away { failures: 2, .. }));
+    trial.answered();
+    let [first, second] = [enter().unwrap(), enter().unwrap()];
+    first.answered();
+    second.answered();
 }
