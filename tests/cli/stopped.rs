@@ -47,6 +47,7 @@ impl Daemons {
 }
 
 impl Drop for Daemons {
+    #[expect(clippy::print_stdout, reason = "why a test failed")]
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

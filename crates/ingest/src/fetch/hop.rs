@@ -79,9 +79,9 @@ impl Fetcher {
             Ok(response) => {
                 let cause = Cause::status(response.status(), response.headers());
                 if cause.is_of_host() {
-                    ticket.failed(&cause)
+                    ticket.failed(&cause);
                 } else {
-                    ticket.answered()
+                    ticket.answered();
                 }
                 Ok(response)
             }
