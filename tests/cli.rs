@@ -15,6 +15,7 @@ mod cli {
     mod looking;
     mod program;
     mod prompts;
+    mod repairs;
     mod repository;
     mod rules;
     mod standalone;

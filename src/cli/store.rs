@@ -17,7 +17,7 @@ mod report;
 mod verify;
 mod write;
 
-pub(super) use open::probe;
+pub(super) use open::{audited, failed, probe};
 
 /// List, read, write, copy, delete and verify content in the stores of --config.file
 ///

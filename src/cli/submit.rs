@@ -160,12 +160,7 @@ impl SubmitArgs {
         let config = self.zookeeper.clone().config()?;
         let Some(data) = &self.data else { return Ok((config, self.working.clone().unwrap_or_default())) };
         let data = DataDirectory::new(data.clone());
-        let file = data.connect_file();
-        let text = std::fs::read_to_string(&file).map_err(|error| {
-            let why = format!("cannot read {}: {error}; is queuekeeper standalone running there?", file.display());
-            UsageError::flag("--data", why)
-        })?;
-        Ok((queuekeeper_zookeeper::Config::new(text.trim().parse()?), data.working()))
+        Ok((super::zookeeper::of_data(&data)?, data.working()))
     }
 
     fn url(&self) -> Result<Option<ContentUrl>, UsageError> {

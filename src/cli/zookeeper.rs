@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::UsageError;
 use crate::config::PrometheusDuration;
+use crate::server::standalone::DataDirectory;
 use queuekeeper_zookeeper::acl::{AclError, parse};
 use queuekeeper_zookeeper::{Auth, Config, ConfigError, Servers, Tls};
 
@@ -82,6 +83,16 @@ impl ZooKeeperArgs {
         config.check().map_err(refuse)?;
         Ok(config)
     }
+}
+
+/// The ZooKeeper of a standalone repository that is running.
+pub(super) fn of_data(data: &DataDirectory) -> anyhow::Result<Config> {
+    let file = data.connect_file();
+    let text = std::fs::read_to_string(&file).map_err(|error| {
+        let why = format!("cannot read {}: {error}; is queuekeeper standalone running there?", file.display());
+        UsageError::flag("--data", why)
+    })?;
+    Ok(Config::new(text.trim().parse()?))
 }
 
 /// The flag that a mistake in the configuration is about.

@@ -10,6 +10,7 @@ use queuekeeper_store::StoreFamilies;
 use queuekeeper_zookeeper::PrivateServer;
 use queuekeeper_zookeeper::server::Options;
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -79,6 +80,21 @@ impl DataDirectory {
     #[must_use]
     pub fn reports(&self) -> PathBuf {
         self.0.join("reports")
+    }
+
+    /// The lock of a repository that does not run, which is kept from being started as long as the file is open; `None`
+    /// where it runs.
+    ///
+    /// # Errors
+    /// When the lock cannot be written.
+    pub fn lock_unused(&self) -> anyhow::Result<Option<File>> {
+        let path = self.0.join("lock");
+        let lock = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(lock)),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(error).with_context(|| format!("cannot lock {}", path.display())),
+        }
     }
 
     /// Makes what is missing, and locks it for this process.

@@ -19,6 +19,23 @@ const FILES: u32 = 500;
 /// How many objects a page has.
 type Limit = Within<1, 500, 50>;
 
+/// Which files of an object; without any of these, the first ones of its newest version.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default)]
+pub(crate) struct FileFilter {
+    /// Those of the version with this number; 0 is the newest one.
+    #[param(inline)]
+    pub(crate) version: VersionNumber,
+    /// Those behind this path: `next_file` of the page before.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[param(value_type = Option<String>, example = "producer/page-0500.tif")]
+    pub(crate) after: String,
+}
+
+/// The number of a version; 0 is the newest one.
+pub(crate) type VersionNumber = Within<0, 10_000, 0>;
+
 /// Which objects; without any of these, all of them.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -82,7 +99,7 @@ pub(crate) struct ObjectItem {
     pub(crate) current_version: u32,
 }
 
-/// An object with its versions and the files of the newest one.
+/// An object with its versions and the files of one of them.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct ObjectDetail {
     /// The object.
@@ -91,8 +108,12 @@ pub(crate) struct ObjectDetail {
     pub(crate) local_ids: Vec<String>,
     /// Its versions, the newest first, at most a hundred.
     pub(crate) versions: Vec<ObjectVersion>,
-    /// The files of the newest version by path, at most 500.
+    /// The number of the version whose files these are.
+    pub(crate) version: u32,
+    /// Files of that version by path, at most 500.
     pub(crate) files: Vec<ObjectFile>,
+    /// `after` of the next page of files; null on the last one.
+    pub(crate) next_file: Option<String>,
 }
 
 /// A version of an object.
@@ -167,30 +188,52 @@ impl Objects {
         Ok(ObjectList { items: found.iter().map(ObjectItem::from).collect(), next })
     }
 
-    /// An object by its ARK.
+    /// An object by its ARK, with those of its files.
     ///
     /// # Errors
-    /// When there is none, and when the catalogue cannot be read.
-    pub(crate) async fn object(&self, ark: &str) -> Result<ObjectDetail, ViewError> {
+    /// When there is none, or no such version of it, and when the catalogue cannot be read.
+    pub(crate) async fn object(&self, ark: &str, filter: &FileFilter) -> Result<ObjectDetail, ViewError> {
+        let catalogue = &self.catalogue;
+        let object = self.one(ark).await?;
+        let version = number(&object, filter.version)?;
+        let (versions, files, local_ids) = tokio::join!(
+            catalogue.versions(&object.ark, None, VERSIONS),
+            // One more shows whether there is a next page.
+            catalogue.files(&object.ark, version, &filter.after, FILES + 1),
+            catalogue.local_ids(&object.owner, &object.ark, "", FILES),
+        );
+        let mut files = files.map_err(|error| unavailable(&error))?;
+        let has_more = files.len() > FILES as usize;
+        files.truncate(FILES as usize);
+        Ok(ObjectDetail {
+            object: ObjectItem::from(&object),
+            local_ids: local_ids.map_err(|error| unavailable(&error))?,
+            versions: versions.map_err(|error| unavailable(&error))?.iter().map(ObjectVersion::from).collect(),
+            version,
+            next_file: files.last().filter(|_| has_more).map(|file| file.path.clone()),
+            files: files.iter().map(ObjectFile::from).collect(),
+        })
+    }
+
+    async fn one(&self, ark: &str) -> Result<Object, ViewError> {
         let none = || {
             let what = quoted(ark);
             ViewError::not_found(format!("There is no object {what} in the catalogue. An ARK is ark:/NAAN/NAME."))
         };
         let name: Ark = ark.parse().map_err(|_| none())?;
-        let catalogue = &self.catalogue;
-        let object = catalogue.object(name.as_str()).await.map_err(|error| unavailable(&error))?.ok_or_else(none)?;
-        let (versions, files, local_ids) = tokio::join!(
-            catalogue.versions(&object.ark, None, VERSIONS),
-            catalogue.files(&object.ark, object.current_version, "", FILES),
-            catalogue.local_ids(&object.owner, &object.ark, "", FILES),
-        );
-        Ok(ObjectDetail {
-            object: ObjectItem::from(&object),
-            local_ids: local_ids.map_err(|error| unavailable(&error))?,
-            versions: versions.map_err(|error| unavailable(&error))?.iter().map(ObjectVersion::from).collect(),
-            files: files.map_err(|error| unavailable(&error))?.iter().map(ObjectFile::from).collect(),
-        })
+        self.catalogue.object(name.as_str()).await.map_err(|error| unavailable(&error))?.ok_or_else(none)
     }
+}
+
+/// The number of a version that an object has.
+fn number(object: &Object, version: VersionNumber) -> Result<u32, ViewError> {
+    let newest = object.current_version;
+    let number = if version.is_usual() { newest } else { u32::try_from(version.get()).unwrap_or(u32::MAX) };
+    if number > newest {
+        let why = format!("{} has no version {number}; its newest is {newest}.", object.ark);
+        return Err(ViewError::not_found(why));
+    }
+    Ok(number)
 }
 
 fn parsed(name: &str, text: &str) -> Result<Ark, ViewError> {

@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use super::program::run;
 use super::repository::Repository;
 
-async fn submit(data: &Path, more: &[&str]) -> super::program::Ran {
+pub(crate) async fn submit(data: &Path, more: &[&str]) -> super::program::Ran {
     let data_text = data.display().to_string();
     let arguments = [&["submit", "--data", &data_text, "--wait", "-o", "json"], more].concat();
     run(data, &arguments).await
 }
 
-fn ark(receipt: &Value) -> String {
+pub(crate) fn ark(receipt: &Value) -> String {
     assert_eq!((&receipt["state"], &receipt["completed"]), (&"Completed".into(), &1.into()), "{receipt}");
     receipt["arks"][0].as_str().unwrap().to_owned()
 }
@@ -85,7 +85,7 @@ async fn a_repository_takes_deposits_and_goes_on_where_it_was_stopped_or_killed(
 }
 
 /// The files below a directory.
-fn files(directory: &Path) -> Vec<std::path::PathBuf> {
+pub(crate) fn files(directory: &Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }

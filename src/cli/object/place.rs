@@ -10,8 +10,8 @@ use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::inventory::Object;
 use queuekeeper_ingest::ark::Ark;
 use queuekeeper_ingest::profile::Profiles;
-use queuekeeper_store::ocfl::{self, Root};
-use queuekeeper_store::{SpaceName, Store, StoreFamilies};
+use queuekeeper_store::ocfl::{self, OcflError, Root};
+use queuekeeper_store::{Error, ErrorKind, SpaceName, Store, StoreFamilies, StoreName};
 
 use crate::cli::UsageError;
 use crate::cli::exit::{CommandError, FAILED, NOT_FOUND};
@@ -23,7 +23,7 @@ use crate::server::standalone::DataDirectory;
 pub(super) struct PlaceArgs {
     /// The directory of a standalone repository
     #[arg(long = "data", value_name = "DIR", conflicts_with_all = ["config_file", "profiles"])]
-    data: Option<PathBuf>,
+    pub(super) data: Option<PathBuf>,
 
     /// The file with the stores and the catalogue
     #[arg(long = "config.file", value_name = "FILE", requires = "profiles")]
@@ -39,7 +39,7 @@ pub(super) struct PlaceArgs {
 pub(super) struct ObjectName {
     /// The object's ARK, or an id that its owner gave it
     #[arg(value_name = "ARK|LOCAL-ID")]
-    name: String,
+    pub(super) name: String,
 
     /// The ARK of the owner of that id, where owners of several collections use it
     #[arg(long, value_name = "ARK")]
@@ -100,9 +100,8 @@ impl Repository {
         let failed = |error: queuekeeper_catalogue::Error| CommandError::new(FAILED, error.to_string());
         let ObjectName { name, owner } = name;
         if let Ok(ark) = name.parse::<Ark>() {
-            let found = self.catalogue.object(ark.as_str()).await.map_err(failed)?;
             let none = || CommandError::new(NOT_FOUND, format!("the catalogue has no object {ark}"));
-            return Ok(found.ok_or_else(none)?);
+            return Ok(self.catalogue.object(ark.as_str()).await.map_err(failed)?.ok_or_else(none)?);
         }
         let owners: BTreeSet<String> = match owner {
             Some(owner) => [owner.as_str().to_owned()].into(),
@@ -137,28 +136,59 @@ impl Repository {
                 "{ark} is of the collection {collection:?}, which has no valid profile, so its store is unknown"
             ))
         })?;
-        let opened = self.stores.open(&profile.store, &StoreFamilies::default()).await;
-        let opened = opened.ok_or_else(|| {
-            failed(format!("{ark} is in the store {}, which is not in the configuration", profile.store))
-        })?;
-        let store = opened.map_err(|error| failed(error.to_string()))?;
-        let space = profile.space.clone();
-        // An empty space would become a storage root by being opened.
-        let first = store.list(&space, b"", None).try_next().await.map_err(|error| failed(error.to_string()))?;
-        if first.is_none() {
+        let (store, space) = (self.store(&profile.store).await?, profile.space.clone());
+        let root = root(&store, &space).await.map_err(|error| failed(error.to_string()))?;
+        let Some(root) = root else {
             return Err(failed(format!("the space {}/{space} is empty; {ark} should be there", profile.store)).into());
-        }
-        let root = Root::open(Arc::clone(&store), space.clone()).await.map_err(|error| failed(error.to_string()))?;
+        };
         let object = root.object(ark).map_err(|error| failed(error.to_string()))?;
         Ok(Located { store, space, object })
+    }
+
+    /// Where there are items of an object, among the places of all profiles, whether the catalogue has it or not.
+    pub(super) async fn search(&self, ark: &str) -> anyhow::Result<Vec<Located>> {
+        let failed = |why: String| CommandError::new(FAILED, why);
+        let places: BTreeSet<_> = self.profiles.iter().map(|it| (it.store.clone(), it.space.clone())).collect();
+        let mut found = Vec::new();
+        for (store, space) in places {
+            let store = self.store(&store).await?;
+            let Some(root) = root(&store, &space).await.map_err(|error| failed(error.to_string()))? else { continue };
+            let object = root.object(ark).map_err(|error| failed(error.to_string()))?;
+            let prefix = format!("{}/", object.root());
+            let first = store.list(&space, prefix.as_bytes(), None).try_next().await;
+            if first.map_err(|error| failed(error.to_string()))?.is_some() {
+                found.push(Located { store, space, object });
+            }
+        }
+        Ok(found)
+    }
+
+    async fn store(&self, name: &StoreName) -> anyhow::Result<Arc<dyn Store>> {
+        let failed = |why: String| CommandError::new(FAILED, why);
+        let opened = self.stores.open(name, &StoreFamilies::default()).await;
+        let opened = opened
+            .ok_or_else(|| failed(format!("there is no store {name} in the configuration, and a profile names it")))?;
+        Ok(opened.map_err(|error| failed(error.to_string()))?)
+    }
+}
+
+/// The storage root that a space is; `None` for one that is empty or missing, which would become one by being opened.
+async fn root(store: &Arc<dyn Store>, space: &SpaceName) -> Result<Option<Root>, OcflError> {
+    match store.list(space, b"", None).try_next().await {
+        Ok(None) | Err(Error { kind: ErrorKind::NoSpace, .. }) => Ok(None),
+        Ok(Some(_)) => Root::open(Arc::clone(store), space.clone()).await.map(Some),
+        Err(error) => Err(error.into()),
     }
 }
 
 impl Located {
+    /// `STORE/SPACE/ROOT`
+    pub(super) fn place(&self) -> String {
+        format!("{}/{}/{}", self.store.name(), self.space, self.object.root())
+    }
+
     /// Says that the store does not have what the catalogue has.
     pub(super) fn nothing_there(&self, ark: &str) -> String {
-        let Self { store, space, object } = self;
-        let place = format!("{}/{space}/{}", store.name(), object.root());
-        format!("the catalogue has {ark}, and no complete version of it lies in {place}")
+        format!("the catalogue has {ark}, and no complete version of it lies in {}", self.place())
     }
 }

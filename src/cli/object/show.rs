@@ -8,16 +8,25 @@ use crate::cli::exit::CommandError;
 use crate::cli::output::{Column, OutputArgs, Screen, Table, without_csv};
 use crate::cli::words::moment;
 use crate::mirror::words::size;
-use crate::views::objects::{ObjectDetail, Objects};
+use crate::views::objects::{FileFilter, ObjectDetail, Objects, VersionNumber};
 
-/// Show an object: its versions, the files of the newest one, and where it lies
+/// Show an object: its versions, the files of one of them, and where it lies
 ///
-/// Up to 100 versions and 500 files are listed. Exits with 4 if there is no catalogue, or it does not have the object.
+/// Up to 100 versions and 500 files are listed. Exits with 4 if there is no catalogue, or it does not have the object or
+/// the version.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct ShowArgs {
     #[command(flatten)]
     name: ObjectName,
+
+    /// List the files of the version with this number; 0 is the newest one
+    #[arg(long, value_name = "NUMBER", default_value = "0", hide_default_value = true)]
+    version: VersionNumber,
+
+    /// List the files behind this path, as the last one of a list that was cut off
+    #[arg(long, value_name = "PATH", default_value = "", hide_default_value = true)]
+    after: String,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -30,7 +39,8 @@ impl ShowArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let repository = self.place.open().await?;
         let found = repository.find(&self.name).await?;
-        let detail = Objects::new(repository.catalogue.clone()).object(&found.ark).await;
+        let filter = FileFilter { version: self.version, after: self.after };
+        let detail = Objects::new(repository.catalogue.clone()).object(&found.ark, &filter).await;
         repository.catalogue.close().await;
         let detail = detail.map_err(CommandError::from)?;
         let place = repository.place_of(&found.collection);
@@ -71,15 +81,14 @@ fn show(screen: &mut Screen, detail: &ObjectDetail, place: Option<&str>) {
     }
     screen.table(&table);
     screen.gap();
+    screen.say(&format!("Files of version {}:", detail.version));
     let mut table =
         Table::new([Column::rest("file"), Column::number("size"), Column::new("media type").if_wide().if_filled()]);
     for file in &detail.files {
         table.row([file.path.clone(), size(file.size_bytes), file.media_type.clone()]);
     }
     screen.table(&table);
-    let all = detail.versions.first().map_or(0, |version| version.file_count);
-    let listed = detail.files.len() as u64;
-    if all > listed {
-        screen.say(&format!("{} more files are not listed.", all - listed));
+    if let Some(next) = &detail.next_file {
+        screen.say(&format!("There are more files; --after {next:?} lists those."));
     }
 }

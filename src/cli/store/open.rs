@@ -59,19 +59,8 @@ impl Stores {
     async fn open_to_write(&self, name: &StoreName, interrupts: &Interrupts) -> anyhow::Result<Writable> {
         let store = self.read(name).await?;
         let catalogue = self.catalogue().await?;
-        // Which conditions hold decides how a change is kept from overwriting another one.
-        let capabilities = match probe(&*store).await {
-            // A probe writes. What frees space works all the same, and what needs some fails by its own name.
-            Err(Error { kind: ErrorKind::Full, .. }) => Capabilities::default(),
-            probed => probed.map_err(|error| failed(&error))?,
-        };
-        let audited = Audited::new(store, &capabilities, Arc::new(catalogue.clone()), actor().name);
-        let audited = audited.with_abort(interrupts.token());
-        audited.resolve_left().await.map_err(|error| CommandError::new(FAILED, error.to_string()))?;
-        if let Err(error) = audited.sweep(Timestamp::now() - LEFT_AFTER).await {
-            tracing::warn!(store = %name, "cannot remove what killed processes have left: {error}");
-        }
-        Ok(Writable { store: Arc::new(audited), catalogue })
+        let store = audited(store, &catalogue, interrupts).await?;
+        Ok(Writable { store, catalogue })
     }
 
     /// The catalogue, to read from it: `None` where there is none, or it cannot be opened, which is noted.
@@ -97,6 +86,28 @@ impl Stores {
     }
 }
 
+/// A store of which every change is recorded in a catalogue, after what killed processes have left is settled.
+pub(in crate::cli) async fn audited(
+    store: Arc<dyn Store>,
+    catalogue: &Catalogue,
+    interrupts: &Interrupts,
+) -> Result<Arc<dyn Store>, CommandError> {
+    let name = store.name().clone();
+    // Which conditions hold decides how a change is kept from overwriting another one.
+    let capabilities = match probe(&*store).await {
+        // A probe writes. What frees space works all the same, and what needs some fails by its own name.
+        Err(Error { kind: ErrorKind::Full, .. }) => Capabilities::default(),
+        probed => probed.map_err(|error| failed(&error))?,
+    };
+    let audited = Audited::new(store, &capabilities, Arc::new(catalogue.clone()), actor().name);
+    let audited = audited.with_abort(interrupts.token());
+    audited.resolve_left().await.map_err(|error| CommandError::new(FAILED, error.to_string()))?;
+    if let Err(error) = audited.sweep(Timestamp::now() - LEFT_AFTER).await {
+        tracing::warn!(store = %name, "cannot remove what killed processes have left: {error}");
+    }
+    Ok(Arc::new(audited))
+}
+
 /// Probes a store, and removes the bucket that it made for that, or says that it cannot.
 pub(in crate::cli) async fn probe(store: &dyn Store) -> Result<Capabilities, Error> {
     let probed = store.probe().await;
@@ -114,7 +125,7 @@ impl Writable {
 }
 
 /// A failure of a store with its exit code.
-pub(super) fn failed(error: &Error) -> CommandError {
+pub(in crate::cli) fn failed(error: &Error) -> CommandError {
     let code = match error.kind {
         ErrorKind::NotFound | ErrorKind::NoSpace => NOT_FOUND,
         ErrorKind::Unsupported(_) => BAD_USAGE,

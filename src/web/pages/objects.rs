@@ -10,12 +10,12 @@ use super::frame::{Frame, Section, root_from};
 use super::listing::with;
 use super::render;
 use crate::mirror::words::size;
-use crate::views::objects::{ObjectDetail, ObjectFilter, ObjectItem};
+use crate::views::objects::{FileFilter, ObjectDetail, ObjectFilter, ObjectItem};
 use crate::views::query::Parameters as _;
 use crate::views::show::{Count, Moment};
 use crate::web::http::params::Params;
 use crate::web::http::problem::Problem;
-use crate::web::http::query::address;
+use crate::web::http::query::{address, pair};
 use crate::web::state::State;
 
 /// The list, ready to be rendered.
@@ -49,15 +49,23 @@ struct ObjectPage {
     created: Moment,
     local_ids: String,
     versions: Vec<VersionRow>,
+    /// The number of the version whose files are listed.
+    version: u32,
     files: Vec<FileRow>,
-    /// How many files are not shown; empty for none.
-    more_files: String,
+    /// Where the next page of files is; empty on the last one.
+    next: String,
+    /// Where the first page of them is; empty on the first one.
+    first: String,
     jobs_href: String,
 }
 
 #[derive(Debug)]
 struct VersionRow {
     number: u32,
+    /// Where its files are listed.
+    href: String,
+    /// Whether its files are listed here.
+    is_shown: bool,
     ingested: Moment,
     submitter: String,
     /// Where its batch is, while that is in the queue; empty for none.
@@ -103,12 +111,17 @@ pub(super) async fn list(
 pub(super) async fn show(
     FromState(state): FromState<State>,
     Path(ark): Path<String>,
+    Params(filter): Params<FileFilter>,
     uri: Uri,
 ) -> Result<Response, Problem> {
     let now = Timestamp::now();
-    let detail = state.objects()?.object(&ark).await?;
+    let detail = state.objects()?.object(&ark, &filter).await?;
     let frame = Frame::new(&state.view(now), root_from(uri.path()), Section::Objects);
-    Ok(render(StatusCode::OK, &ObjectPage::new(detail, frame, &state, now)))
+    let mut page = ObjectPage::new(detail, frame, &state, now);
+    if filter.after.is_empty() {
+        page.first.clear();
+    }
+    Ok(render(StatusCode::OK, &page))
 }
 
 impl ObjectPage {
@@ -118,8 +131,11 @@ impl ObjectPage {
             let batch = deposit.as_ref().and_then(|deposit| state.shared_store().batch_of_uuid(deposit));
             batch.map(|batch| format!("{root}batches/{batch}")).unwrap_or_default()
         };
-        let all = detail.versions.first().map_or(0, |version| version.file_count);
-        let more = all.saturating_sub(detail.files.len() as u64);
+        let here = format!("{root}objects/{}", detail.object.ark);
+        let files_of = |number: u32| with(&here, "version", &number.to_string());
+        let next = detail.next_file.as_ref();
+        let next =
+            next.map(|after| address(&here, &[pair("version", detail.version.to_string()), pair("after", after)]));
         Self {
             created: Moment::new(detail.object.created, now),
             local_ids: detail.local_ids.join("; "),
@@ -128,6 +144,8 @@ impl ObjectPage {
                 .iter()
                 .map(|version| VersionRow {
                     number: version.number,
+                    href: files_of(version.number),
+                    is_shown: version.number == detail.version,
                     ingested: Moment::new(version.ingested, now),
                     submitter: version.submitter.clone(),
                     batch_href: batch(&version.deposit),
@@ -145,7 +163,9 @@ impl ObjectPage {
                     media_type: file.media_type.clone(),
                 })
                 .collect(),
-            more_files: if more > 0 { Count(more).to_string() } else { String::new() },
+            version: detail.version,
+            next: next.unwrap_or_default(),
+            first: files_of(detail.version),
             jobs_href: with(&format!("{root}jobs"), "text", &detail.object.ark),
             object: detail.object,
             frame,

@@ -8,6 +8,13 @@ use crate::ocfl::inventory::Inventory;
 use crate::ocfl::object::Object;
 use crate::ocfl::path;
 
+/// What is done with content that no inventory names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unnamed {
+    Count,
+    Remove,
+}
+
 impl Object {
     /// Removes what a job stored for a version and no inventory names; returns how many items that were. The version must
     /// be decided: no inventory can come to name it then. The inventory is that of the version or of a later one.
@@ -17,20 +24,33 @@ impl Object {
         job: Uuid,
         inventory: &Inventory,
     ) -> Result<u64, OcflError> {
-        let mut removed = 0;
+        self.unnamed(version, job, inventory, Unnamed::Remove).await
+    }
+
+    /// The same, or only the number.
+    pub(super) async fn unnamed(
+        &self,
+        version: u32,
+        job: Uuid,
+        inventory: &Inventory,
+        what: Unnamed,
+    ) -> Result<u64, OcflError> {
+        let mut count = 0;
         let folder = path::content_folder(version, job);
         let mut content = inventory.content_within(&folder);
         let mut there = std::pin::pin!(self.list(&folder));
         while let Some((_, listed)) = there.try_next().await? {
             if !content.has(self.path_of(&listed.key)).map_err(|error| self.temporary(error))? {
-                self.store.delete(&self.item_at(listed.key), None).await?;
-                removed += 1;
+                if what == Unnamed::Remove {
+                    self.store.delete(&self.item_at(listed.key), None).await?;
+                }
+                count += 1;
             }
         }
-        Ok(removed)
+        Ok(count)
     }
 
-    /// The same for all jobs but one whose content is known to be named.
+    /// As [`Self::remove_unnamed`], for all jobs but one whose content is known to be named.
     pub(super) async fn remove_all_unnamed(
         &self,
         version: u32,
@@ -46,15 +66,17 @@ impl Object {
         Ok(removed)
     }
 
-    /// Removes everything below a folder; returns how many items that were.
-    pub(super) async fn remove_folder(&self, folder: &str) -> Result<u64, OcflError> {
-        let mut removed = 0;
+    /// Removes or counts everything below a folder; returns how many items that were.
+    pub(super) async fn whole_folder(&self, folder: &str, what: Unnamed) -> Result<u64, OcflError> {
+        let mut count = 0;
         let mut there = std::pin::pin!(self.list(folder));
         while let Some((_, listed)) = there.try_next().await? {
-            self.store.delete(&self.item_at(listed.key), None).await?;
-            removed += 1;
+            if what == Unnamed::Remove {
+                self.store.delete(&self.item_at(listed.key), None).await?;
+            }
+            count += 1;
         }
-        Ok(removed)
+        Ok(count)
     }
 
     /// The jobs that have content in the folder of a version. Folders that no writer of ours made are left out.

@@ -6,6 +6,7 @@ use futures::TryStreamExt;
 use uuid::Uuid;
 
 use crate::digest::Digests;
+use crate::ocfl::clean::Unnamed;
 use crate::ocfl::error::OcflError;
 use crate::ocfl::feed;
 use crate::ocfl::finish::is_race;
@@ -73,7 +74,7 @@ impl Writer {
     pub async fn abandon(self) -> Result<(), OcflError> {
         match self.object.decided(self.version).await? {
             Some(decided) => self.object.remove_unnamed(self.version, self.job, &decided.inventory).await?,
-            None => self.object.remove_folder(&path::content_folder(self.version, self.job)).await?,
+            None => self.object.whole_folder(&path::content_folder(self.version, self.job), Unnamed::Remove).await?,
         };
         Ok(())
     }

@@ -146,9 +146,18 @@ impl Object {
         }
     }
 
+    /// Whether the root sidecar names this digest and the object is declared.
+    pub(super) async fn is_finished(&self, digest: &Digest) -> Result<bool, OcflError> {
+        Ok(self.confirms(SIDECAR, digest).await? && self.is_declared().await?)
+    }
+
+    async fn is_declared(&self) -> Result<bool, OcflError> {
+        Ok(self.store.head(&self.item(DECLARATION_KEY)).await?.is_some())
+    }
+
     /// Writes the declaration of the object where it is missing; returns whether it was.
     async fn declare(&self) -> Result<bool, OcflError> {
-        if self.store.head(&self.item(DECLARATION_KEY)).await?.is_some() {
+        if self.is_declared().await? {
             return Ok(false);
         }
         self.put_text(DECLARATION_KEY, DECLARATION.to_owned(), Condition::IfAbsent).await?;

@@ -145,7 +145,7 @@ impl Object {
     }
 
     /// Whether a sidecar names this digest.
-    async fn confirms(&self, sidecar: &str, digest: &Digest) -> Result<bool, OcflError> {
+    pub(super) async fn confirms(&self, sidecar: &str, digest: &Digest) -> Result<bool, OcflError> {
         Ok(self.sidecar(sidecar).await?.is_some_and(|(named, _)| named.is_ok_and(|named| named == *digest)))
     }
 

@@ -5,7 +5,9 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::digest::Digests;
+use crate::ocfl::clean::Unnamed;
 use crate::ocfl::error::OcflError;
+use crate::ocfl::inventory::Inventory;
 use crate::ocfl::object::{INVENTORY, Object, RootState};
 use crate::ocfl::path;
 use crate::store::{Condition, Put};
@@ -24,7 +26,7 @@ pub enum Abandoned {
     All,
 }
 
-/// What a repair did.
+/// What a repair did, or would do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repaired {
     /// Whether the root inventory was put back from that of its version, since no sidecar confirmed it.
@@ -35,6 +37,14 @@ pub struct Repaired {
     pub removed: u64,
     /// Jobs whose content was left, since they may be alive.
     pub left: Vec<Uuid>,
+}
+
+impl Repaired {
+    /// Whether something was repaired, or would be.
+    #[must_use]
+    pub fn is_change(&self) -> bool {
+        self.restored || self.finished || self.removed > 0
+    }
 }
 
 impl Object {
@@ -48,21 +58,66 @@ impl Object {
         let mut repaired = Repaired { restored: self.restore().await?, ..Repaired::default() };
         let (current, finished) = self.settle().await?;
         repaired.finished = finished;
-        let head = current.as_ref().map_or(0, |current| current.inventory.head());
+        let inventory = current.as_ref().map(|current| &current.inventory);
+        self.clean(inventory, abandoned, Unnamed::Remove, &mut repaired).await?;
+        Ok(repaired)
+    }
+
+    /// What [`Self::repair`] would do now. Nothing is changed.
+    ///
+    /// # Errors
+    /// As [`Self::repair`].
+    pub async fn plan_repair(&self, abandoned: &Abandoned) -> Result<Repaired, OcflError> {
+        let mut planned = Repaired::default();
+        let mut current = match self.root_state().await? {
+            RootState::Sound(current) => Some(*current),
+            RootState::Absent => {
+                // A first version is finished, and nothing put back.
+                let newest = self.newest_complete().await?.filter(|newest| newest.inventory.head() > 1);
+                planned.restored = newest.is_some();
+                newest
+            }
+            RootState::Damaged { why, .. } => {
+                planned.restored = true;
+                Some(self.newest_complete().await?.ok_or_else(|| self.damaged(INVENTORY, why))?)
+            }
+        };
+        while let Some(decided) =
+            self.decided(current.as_ref().map_or(1, |current| current.inventory.head() + 1)).await?
+        {
+            planned.finished = true;
+            current = Some(decided);
+        }
+        if let Some(current) = &current {
+            planned.finished = planned.finished || !self.is_finished(&current.digest).await?;
+        }
+        let inventory = current.as_ref().map(|current| &current.inventory);
+        self.clean(inventory, abandoned, Unnamed::Count, &mut planned).await?;
+        Ok(planned)
+    }
+
+    /// Removes or counts the content that no inventory names, by the newest of them.
+    async fn clean(
+        &self,
+        newest: Option<&Inventory>,
+        abandoned: &Abandoned,
+        what: Unnamed,
+        repaired: &mut Repaired,
+    ) -> Result<(), OcflError> {
         for version in self.version_folders().await? {
             for job in self.jobs_with_content(version).await? {
-                match &current {
-                    Some(current) if version <= head => {
-                        repaired.removed += self.remove_unnamed(version, job, &current.inventory).await?;
+                match newest {
+                    Some(newest) if version <= newest.head() => {
+                        repaired.removed += self.unnamed(version, job, newest, what).await?;
                     }
                     _ if self.is_abandoned(version, job, abandoned).await? => {
-                        repaired.removed += self.remove_folder(&path::content_folder(version, job)).await?;
+                        repaired.removed += self.whole_folder(&path::content_folder(version, job), what).await?;
                     }
                     _ => repaired.left.push(job),
                 }
             }
         }
-        Ok(repaired)
+        Ok(())
     }
 
     async fn is_abandoned(&self, version: u32, job: Uuid, abandoned: &Abandoned) -> Result<bool, OcflError> {

@@ -109,7 +109,11 @@ async fn killed_at_any_write_a_writer_is_repaired_or_followed_by_another_and_the
         while let Some((store, _, object)) = stopped(Kind::default(), has_first, step).await {
             let what = format!("repaired-{has_first}-step-{step}");
             let seen = read_all(&object).await;
+            let unplanned = store.contents();
+            let planned = object.plan_repair(&Abandoned::Jobs(vec![job(2)])).await.unwrap();
+            assert!(store.contents() == unplanned, "{what}: a plan changes nothing");
             let repaired = object.repair(&Abandoned::Jobs(vec![job(2)])).await.unwrap();
+            assert_eq!(repaired, planned, "{what}");
             assert!(!repaired.restored && repaired.left.is_empty(), "{what}");
             let is_made = read_all(&object).await;
             assert!(is_made == before || is_made == after, "{what}");

@@ -85,7 +85,9 @@ async fn a_root_inventory_that_is_damaged_or_gone_is_put_back_by_a_repair_only()
             let error = make(&object, job(3), &files([("c", "4")])).await.unwrap_err();
             assert!(matches!(error, OcflError::Damaged { .. }) && error.to_string().ends_with("; repair the object"));
         }
+        let planned = object.plan_repair(&Abandoned::None).await.unwrap();
         let repaired = object.repair(&Abandoned::None).await.unwrap();
+        assert_eq!(repaired, planned);
         assert!(repaired.restored && repaired.removed == 0);
         assert!(store.contents() == before);
         assert_valid(&object, &store).await;

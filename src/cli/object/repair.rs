@@ -1,0 +1,280 @@
+//! `queuekeeper object repair`: finishes or removes what a writer left that was stopped.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use clap::Args;
+use jiff::{SignedDuration, Timestamp};
+use queuekeeper_ingest::ark::Ark;
+use queuekeeper_queue::path::LockFolder;
+use queuekeeper_queue::{Error as QueueError, Lock, Queue};
+use queuekeeper_store::ocfl::{Abandoned, OcflError, Repaired, Root};
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::place::{Located, ObjectName, PlaceArgs, Repository};
+use crate::cli::exit::{CommandError, FAILED, IN_PART, NOT_FOUND, REFUSED};
+use crate::cli::output::{OutputArgs, Screen, Spinner, is_attended, without_csv};
+use crate::cli::prompt::Interrupts;
+use crate::cli::zookeeper::of_data;
+use crate::cli::{UsageError, ZooKeeperArgs, store};
+use crate::mirror::words::counted;
+use crate::server::standalone::DataDirectory;
+use crate::views::PrometheusDuration;
+
+/// Finish or remove what a writer left that was stopped, so that the object is its old or its new version
+///
+/// It shows what it will do, and prompts; nothing is done to a sound object. No content that an inventory names is changed:
+/// damaged content is what `object verify` finds, and is not repaired. An object whose first version was never recorded is
+/// found by its ARK in the spaces of all profiles.
+///
+/// It holds the object's lock in the queue meanwhile, and is refused while a job stores the object. With --data, the queue
+/// is the running repository's; one that does not run is kept from being started.
+///
+/// Exits with 0 if the object is sound or was repaired, with 3 if it is being stored or nothing could be removed yet, and
+/// with 6 if content was left that a job may still be storing.
+#[derive(Clone, Debug, Args)]
+#[command(mut_arg("format", without_csv))]
+pub(super) struct RepairArgs {
+    #[command(flatten)]
+    name: ObjectName,
+
+    /// Show what would be done, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Do not prompt
+    #[arg(long)]
+    yes: bool,
+
+    /// Remove content for a version that was never made if its job has stored nothing for so long
+    #[arg(long, value_name = "DURATION", default_value = "1d")]
+    abandoned_after: PrometheusDuration,
+
+    /// Do not lock the object in the queue: only where no daemon stores to its store
+    #[arg(long, conflicts_with = "data")]
+    without_queue: bool,
+
+    #[command(flatten)]
+    output: OutputArgs,
+
+    #[command(flatten)]
+    place: PlaceArgs,
+
+    #[command(flatten)]
+    zookeeper: ZooKeeperArgs,
+}
+
+/// What was found, and what was done.
+#[derive(Debug, Serialize)]
+struct Report {
+    ark: String,
+    store: String,
+    space: String,
+    /// Where the object lies in the space.
+    root: String,
+    /// Whether this is only what would be done.
+    dry_run: bool,
+    restored: bool,
+    finished: bool,
+    /// How many items were removed that no inventory names.
+    removed: u64,
+    /// Jobs whose content was left.
+    left: Vec<Uuid>,
+    /// The number of the newest version; null where there is none.
+    version: Option<u32>,
+}
+
+/// What keeps daemons from storing the object meanwhile.
+enum Held {
+    /// The lock of a repository's directory: nothing runs there.
+    Directory(#[expect(dead_code, reason = "it is held as long as it is open")] File),
+    /// The lock of the object in the queue.
+    Queue(Box<(Queue, Lock)>),
+    Nothing,
+}
+
+impl RepairArgs {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        if !self.yes && !self.dry_run && !is_attended() {
+            return Err(UsageError::flag("--yes", "there is no terminal to prompt on; set it to repair").into());
+        }
+        let repository = self.place.open().await?;
+        let interrupts = Interrupts::listen()?;
+        let repaired = Box::pin(self.repair(&repository, &interrupts)).await;
+        interrupts.close().await;
+        repository.catalogue.close().await;
+        let report = repaired?;
+        self.output.show(&report, |screen| report.show(screen))?;
+        if report.left.is_empty() {
+            return Ok(());
+        }
+        let (ark, jobs) = (&report.ark, counted(report.left.len() as u64, "job", "jobs"));
+        let is_change = report.restored || report.finished || report.removed > 0;
+        let code = if is_change && !self.dry_run { IN_PART } else { REFUSED };
+        let why = format!("{ark}: content of {jobs} may still be in use; repeat this later, or see --abandoned-after");
+        Err(CommandError::new(code, why).into())
+    }
+
+    async fn repair(&self, repository: &Repository, interrupts: &Interrupts) -> anyhow::Result<Report> {
+        let (ark, located) = interrupts.unless(Box::pin(self.find(repository))).await??;
+        let spinner = Spinner::start("reading the object");
+        let planned = interrupts.unless(located.object.plan_repair(&self.abandoned())).await?;
+        drop(spinner);
+        let planned = Report::new(&ark, &located, true, planned.map_err(failed)?).await?;
+        if self.dry_run || !planned.is_change() {
+            return Ok(Report { dry_run: self.dry_run, ..planned });
+        }
+        if !self.yes {
+            let mut screen = Screen::beside();
+            planned.show(&mut screen);
+            screen.print();
+            interrupts.confirm("Repair it?").await?;
+        }
+        let held = interrupts.unless(self.hold(&ark)).await??;
+        let repaired = self.change(repository, interrupts, &located).await;
+        held.release().await;
+        Report::new(&ark, &located, false, repaired?).await
+    }
+
+    async fn change(
+        &self,
+        repository: &Repository,
+        interrupts: &Interrupts,
+        located: &Located,
+    ) -> anyhow::Result<Repaired> {
+        let opened = store::audited(Arc::clone(&located.store), &repository.catalogue, interrupts);
+        let audited = interrupts.unless(Box::pin(opened)).await??;
+        let root = Root::open(audited, located.space.clone()).await.map_err(failed)?;
+        let object = root.object(located.object.id()).map_err(failed)?;
+        let _spinner = Spinner::start("repairing the object");
+        Ok(object.repair(&self.abandoned()).await.map_err(failed)?)
+    }
+
+    /// The object where it lies, also one that the catalogue does not have.
+    async fn find(&self, repository: &Repository) -> anyhow::Result<(String, Located)> {
+        let ark = self.name.name.parse::<Ark>();
+        match (repository.find(&self.name).await, ark) {
+            (Ok(recorded), _) => {
+                let located = repository.locate(&recorded.ark, &recorded.collection).await?;
+                Ok((recorded.ark, located))
+            }
+            (Err(error), Ok(ark)) if error.downcast_ref().is_some_and(|it: &CommandError| it.code == NOT_FOUND) => {
+                let mut found = repository.search(ark.as_str()).await?;
+                let located = match found.len() {
+                    0 => {
+                        let why = format!("{error}, and nothing of it lies in the spaces of the profiles");
+                        return Err(CommandError::new(NOT_FOUND, why).into());
+                    }
+                    1 => found.remove(0),
+                    _ => {
+                        let places: Vec<_> = found.iter().map(Located::place).collect();
+                        let why = format!("{error}, and it lies in several places: {}", places.join(", "));
+                        return Err(CommandError::new(REFUSED, why).into());
+                    }
+                };
+                Ok((ark.to_string(), located))
+            }
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    fn abandoned(&self) -> Abandoned {
+        let after = SignedDuration::try_from(self.abandoned_after.get()).unwrap_or(SignedDuration::MAX);
+        Abandoned::Since(Timestamp::now().checked_sub(after).unwrap_or(Timestamp::MIN))
+    }
+
+    /// Keeps daemons from storing the object.
+    async fn hold(&self, ark: &str) -> anyhow::Result<Held> {
+        let zookeeper = match &self.place.data {
+            Some(data) => {
+                let data = DataDirectory::new(data.clone());
+                if let Some(lock) = data.lock_unused()? {
+                    return Ok(Held::Directory(lock));
+                }
+                of_data(&data)?
+            }
+            None if self.without_queue => return Ok(Held::Nothing),
+            None => self.zookeeper.clone().config()?,
+        };
+        let queue = Queue::new(zookeeper.connect().await.map_err(CommandError::from)?);
+        match queue.lock_object(LockFolder::Storage, ark).await {
+            Ok(lock) => Ok(Held::Queue(Box::new((queue, lock)))),
+            Err(QueueError::Conflict(conflict)) => {
+                Err(CommandError::new(REFUSED, format!("{ark} is being stored: {conflict}; nothing was done")).into())
+            }
+            Err(error) => Err(CommandError::from(error).into()),
+        }
+    }
+}
+
+impl Held {
+    /// Lets them store it again.
+    async fn release(self) {
+        if let Self::Queue(held) = self
+            && let (queue, lock) = &*held
+            && let Err(error) = queue.unlock(lock).await
+        {
+            // It ends with the session of this process.
+            tracing::warn!("cannot release {}: {error}", lock.path);
+        }
+    }
+}
+
+impl Report {
+    async fn new(ark: &str, located: &Located, dry_run: bool, repaired: Repaired) -> anyhow::Result<Self> {
+        let Repaired { restored, finished, removed, left } = repaired;
+        let snapshot = located.object.read().await.map_err(failed)?;
+        Ok(Self {
+            ark: ark.to_owned(),
+            store: located.store.name().to_string(),
+            space: located.space.to_string(),
+            root: located.object.root().to_owned(),
+            dry_run,
+            restored,
+            finished,
+            removed,
+            left,
+            version: snapshot.map(|snapshot| snapshot.inventory().head()),
+        })
+    }
+
+    fn is_change(&self) -> bool {
+        self.restored || self.finished || self.removed > 0
+    }
+
+    fn show(&self, screen: &mut Screen) {
+        screen.say(&self.ark);
+        screen.fact("lies in", &format!("{}/{}/{}", self.store, self.space, self.root));
+        let newest = self.version.map_or_else(|| "none".to_owned(), |version| version.to_string());
+        screen.fact("newest version", &newest);
+        let said = |done: &'static str, planned: &'static str| if self.dry_run { planned } else { done };
+        if self.restored {
+            let verb = said("was put back", "would be put back");
+            screen.entry(&format!("the inventory at its root {verb} from that of its newest complete version"));
+        }
+        if self.finished {
+            let verb = said("was finished", "would be finished");
+            screen
+                .entry(&format!("a version whose inventory is written {verb}: root inventory, sidecars, declaration"));
+        }
+        if self.removed > 0 {
+            let items = counted(self.removed, "item", "items");
+            let verb = said("removed", "to be removed");
+            screen.entry(&format!("{items} that no inventory names: {verb}"));
+        }
+        for job in &self.left {
+            screen.entry(&format!("content of job {job} for a version that is not made: left, since it is recent"));
+        }
+        if !self.is_change() && self.left.is_empty() {
+            screen.fact("result", "nothing has to be repaired");
+        }
+    }
+}
+
+fn failed(error: OcflError) -> CommandError {
+    match error {
+        OcflError::Store(error) => store::failed(&error),
+        error => CommandError::new(FAILED, error.to_string()),
+    }
+}

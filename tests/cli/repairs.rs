@@ -1,0 +1,117 @@
+//! Objects whose writer was stopped, repaired from the command line.
+
+use std::path::Path;
+
+use futures::{StreamExt as _, stream};
+use jiff::Timestamp;
+use queuekeeper_catalogue::Catalogue;
+use queuekeeper_catalogue::audit::{EventKind, Events};
+use queuekeeper_queue::Queue;
+use queuekeeper_queue::path::LockFolder;
+use queuekeeper_store::audit::Change;
+use queuekeeper_store::ocfl::{Begun, NewFile, NewVersion, Root, Start, User};
+use queuekeeper_store::{DirectoryStore, Store};
+use rustix::process::Signal;
+use std::sync::Arc;
+
+use super::program::run;
+use super::repository::Repository;
+use super::standalone::{ark, files, submit};
+
+/// Content for the next version of an object, of a job that is stopped before the version is made.
+async fn begin(objects: &Path, ark: &str) {
+    let store: Arc<dyn Store> =
+        Arc::new(DirectoryStore::open("main".parse().unwrap(), objects.to_owned()).await.unwrap());
+    let object = Root::open(store, "default".parse().unwrap()).await.unwrap().object(ark).unwrap();
+    let new = NewVersion {
+        job: uuid::Uuid::new_v4(),
+        user: User { name: "a user".to_owned(), address: None },
+        message: String::new(),
+        created: Timestamp::now(),
+        start: Start::Empty,
+    };
+    let Begun::Writer(mut writer) = object.begin(new).await.unwrap() else { panic!("the job is new") };
+    let content = NewFile::new(|| stream::iter([Ok("left".into())]).boxed());
+    writer.add("producer/left.txt", content).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_whose_writer_was_stopped_is_repaired_once_and_never_while_it_is_stored() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let file = directory.path().join("a.txt");
+    let (text, path) = (data.display().to_string(), file.display().to_string());
+    let mut repository = Repository::start(&data);
+    let deposit = [&path, "--profile", "default", "--local-id", "one"];
+    std::fs::write(&file, "content").unwrap();
+    let object = ark(&submit(&data, &deposit).await.json());
+    std::fs::write(&file, "other content").unwrap();
+    ark(&submit(&data, &deposit).await.json());
+    let of_version = ["object", "show", &object, "--data", &text, "--version", "1", "-o", "json"];
+    let shown = run(&data, &of_version).await.json();
+    let size = |shown: &serde_json::Value| {
+        let files = shown["files"].as_array().unwrap();
+        files.iter().find(|file| file["path"] == "producer/a.txt").unwrap()["size_bytes"].as_u64().unwrap()
+    };
+    assert_eq!((shown["version"].as_u64(), size(&shown)), (Some(1), 7), "{shown}");
+    run(&data, &["object", "show", &object, "--data", &text, "--version", "3"])
+        .await
+        .is(4, &["has no version 3; its newest is 2"]);
+
+    let repair = ["object", "repair", &object, "--data", &text];
+    let with = |more: &[&'static str]| [repair.as_slice(), more].concat();
+    run(&data, &repair).await.is(2, &["--yes: there is no terminal to prompt on"]);
+    run(&data, &with(&["--yes"])).await.is(0, &["nothing has to be repaired"]);
+
+    // The state between the inventory of a version and what follows from it.
+    let objects = data.join("objects");
+    let inventories = files(&objects.join("default"));
+    let declared = inventories.iter().find(|path| path.ends_with("0=ocfl_object_1.1")).unwrap();
+    let root = declared.parent().unwrap();
+    let put_back = || {
+        for name in ["inventory.json", "inventory.json.sha512"] {
+            std::fs::copy(root.join("v1").join(name), root.join(name)).unwrap();
+        }
+    };
+    put_back();
+    let verify = ["object", "verify", &object, "--data", &text];
+    run(&data, &verify).await.is(1, &["the catalogue has version 2 as the newest, and the inventory has 1"]);
+    let planned = run(&data, &with(&["--dry-run"])).await;
+    planned.is(0, &["newest version", "would be finished"]);
+    run(&data, &verify).await.is(1, &["the inventory has 1"]);
+
+    // A job that stores the object holds its lock.
+    let connect = std::fs::read_to_string(data.join("zookeeper.connect")).unwrap();
+    let config = queuekeeper_zookeeper::Config::new(connect.parse().unwrap());
+    let queue = Queue::new(config.connect().await.unwrap());
+    let lock = queue.lock_object(LockFolder::Storage, &object).await.unwrap();
+    run(&data, &with(&["--yes"])).await.is(3, &["is being stored", "nothing was done"]);
+    queue.unlock(&lock).await.unwrap();
+    run(&data, &with(&["--yes"])).await.is(0, &["was finished"]);
+    run(&data, &verify).await.is(0, &["nothing differs"]);
+
+    // Without a process that works there: content of a version that was never made.
+    repository.stop(Signal::TERM);
+    begin(&objects, &object).await;
+    run(&data, &verify).await.is(1, &["no inventory names it"]);
+    run(&data, &with(&["--yes"])).await.is(3, &["left, since it is recent", "may still be in use"]);
+    run(&data, &verify).await.is(1, &["no inventory names it"]);
+    let all = ["--yes", "--abandoned-after", "0", "-o", "json"];
+    let repaired = run(&data, &with(&all)).await.json();
+    assert_eq!((&repaired["removed"], &repaired["version"]), (&1.into(), &2.into()), "{repaired}");
+    run(&data, &verify).await.is(0, &["nothing differs"]);
+    assert_eq!(run(&data, &with(&all)).await.json()["removed"], 0);
+
+    // An object that the catalogue does not have, since its first version was never made.
+    let lost = "ark:/99999/fk4lost";
+    begin(&objects, lost).await;
+    let repair = ["object", "repair", lost, "--data", &text, "--yes", "--abandoned-after", "0"];
+    run(&data, &repair).await.is(0, &["1 item that no inventory names: removed"]);
+    run(&data, &repair).await.is(4, &["nothing of it lies in the spaces of the profiles"]);
+
+    let catalogue = Catalogue::open(&format!("sqlite:{text}/catalogue.db")).await.unwrap();
+    let events = catalogue.events(&Events::All, None, 100).await.unwrap();
+    let count = |change: Change| events.iter().filter(|event| event.kind == EventKind::Made(change)).count();
+    assert_eq!((count(Change::Delete), count(Change::Update)), (2, 2), "{events:?}");
+    catalogue.close().await;
+}
