@@ -1,10 +1,11 @@
 //! Mails as files, where there is no mail server.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
 use crate::directory::sync_folder_of;
+use crate::place::Place;
 
 /// Writes a mail to a file of its name, which appears whole, and is durable when this returns. One that is there stays.
 ///
@@ -18,14 +19,11 @@ pub(crate) fn deliver(directory: &Path, name: &str, content: &str) -> io::Result
     fs::create_dir_all(directory)?;
     let path = directory.join(format!("{name}.eml"));
     if !path.try_exists()? {
-        // A name of its own: a process whose lease has ended may still be writing.
-        let temporary = directory.join(format!(".{name}.{}", uuid::Uuid::new_v4()));
-        let written = File::create_new(&temporary).and_then(|mut file| {
-            file.write_all(content.as_bytes())?;
-            file.sync_all()
-        });
-        let placed = written.and_then(|()| fs::rename(&temporary, &path));
-        placed.inspect_err(|_| drop(fs::remove_file(&temporary)))?;
+        // What an attempt left whose process ended is replaced, and moved with the rest.
+        let (place, file) = (Place::open(directory, directory)?, format!("{name}.eml"));
+        let partial = place.begin(&file)?;
+        partial.file().write_all(content.as_bytes())?;
+        place.publish(&partial, &file)?;
     }
     sync_folder_of(&path)
 }
@@ -38,6 +36,9 @@ mod tests {
     fn a_mail_is_one_file_however_often_it_is_delivered() {
         let directory = tempfile::tempdir().unwrap();
         let folder = directory.path().join("reports");
+        // An attempt ended before the mail was whole.
+        fs::create_dir(&folder).unwrap();
+        Place::open(&folder, &folder).unwrap().begin("report-1-0.uuid.eml").unwrap().file().write_all(b"fir").unwrap();
         deliver(&folder, "report-1-0.uuid", "first").unwrap();
         deliver(&folder, "report-1-0.uuid", "second").unwrap();
         assert_eq!(fs::read_to_string(folder.join("report-1-0.uuid.eml")).unwrap(), "first");
