@@ -233,15 +233,33 @@ pub(crate) fn absent_is_fine(outcome: io::Result<()>) -> io::Result<()> {
 
 /// Writes a file that is not there. Of two processes that do so at once one creates it: a hard link appears with its content.
 fn write_once(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut new = path.as_os_str().to_owned();
-    new.push(format!(".{}", Uuid::now_v7()));
-    write_synced(Path::new(&new), content)?;
-    let linked = fs::hard_link(&new, path);
-    fs::remove_file(&new)?;
-    match linked {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        Ok(()) | Err(_) => Ok(()),
+    if !path.try_exists()? {
+        let mut new = path.as_os_str().to_owned();
+        new.push(format!(".{}", Uuid::now_v7()));
+        write_synced(Path::new(&new), content)?;
+        match fs::hard_link(&new, path) {
+            // Another process was faster, and may have removed ours with what it found.
+            Err(_) if path.try_exists()? => {}
+            linked => linked?,
+        }
     }
+    remove_attempts(path)
+}
+
+/// Removes what those left that ended while they wrote a file.
+fn remove_attempts(path: &Path) -> io::Result<()> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
+        return Ok(());
+    };
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let found = entry.file_name();
+        let attempt = found.to_str().and_then(|found| found.strip_prefix(name)?.strip_prefix('.'));
+        if attempt.is_some_and(|attempt| attempt.parse::<Uuid>().is_ok()) {
+            absent_is_fine(fs::remove_file(entry.path()))?;
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn write_synced(path: &Path, content: &[u8]) -> io::Result<()> {
@@ -263,6 +281,8 @@ mod tests {
     fn a_volume_keeps_its_uuid_and_refuses_another_file_in_its_place() {
         let directory = tempfile::tempdir().unwrap();
         let first = WorkingStorage::open(directory.path()).unwrap();
+        let ended = directory.path().join(format!("{VOLUME_FILE}.{}", Uuid::now_v7()));
+        fs::write(ended, "half of a UUI").unwrap();
         assert_eq!(WorkingStorage::open(directory.path()).unwrap().volume(), first.volume());
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
         let (total, free) = first.space().unwrap();

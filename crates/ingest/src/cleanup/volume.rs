@@ -7,10 +7,11 @@
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::{Error, Transaction};
 use serde_json::{Value, json};
+use uuid::Uuid;
 use zookeeper_client::Error as ReadError;
 
 use crate::engine::session::Session;
-use crate::step::{StepError, now};
+use crate::step::{Services, StepError, now};
 use crate::steps::downloading::blocking;
 
 /// What this process may do with the volume.
@@ -38,6 +39,7 @@ pub(super) async fn take_turn(session: &Session) -> Result<Turn, StepError> {
     };
     let root = services.working.root().display();
     let mut transaction = Transaction::new();
+    let is_new = known.is_none();
     let last = match (known, tree) {
         (_, Some(other)) if other != ours => {
             let why = format!("{root} belongs to the tree of catalogue {other}, and this one has {ours}");
@@ -52,7 +54,11 @@ pub(super) async fn take_turn(session: &Session) -> Result<Turn, StepError> {
             transaction.create(path.clone(), note());
             0
         }
-        (Some((data, version)), _) => {
+        (Some((data, version)), tree) => {
+            // Who made the znode may have ended before the file.
+            if tree.is_none() {
+                give(services, ours).await?;
+            }
             transaction.set(path.clone(), note(), version);
             let data: Value = serde_json::from_slice(&data).unwrap_or_default();
             data.get("cleaned").and_then(Value::as_i64).unwrap_or(0)
@@ -68,12 +74,17 @@ pub(super) async fn take_turn(session: &Session) -> Result<Turn, StepError> {
         Err(Error::Conflict(_) | Error::Missing(_)) => return Ok(Turn::NotDue),
         Err(error) => return Err(error.into()),
     }
-    if tree.is_none() {
-        let storage = services.working.clone();
-        let failed = |error: std::io::Error| StepError::working("write whose it is", &error);
-        blocking(move || storage.give_to(ours)).await?.map_err(failed)?;
+    if is_new {
+        give(services, ours).await?;
     }
     Ok(Turn::Ours)
+}
+
+/// Writes into the volume whose it is.
+async fn give(services: &Services, catalogue: Uuid) -> Result<(), StepError> {
+    let storage = services.working.clone();
+    let failed = |error: std::io::Error| StepError::working("write whose it is", &error);
+    blocking(move || storage.give_to(catalogue)).await?.map_err(failed)
 }
 
 /// What the znode of a volume has: when it was looked through last, in milliseconds since 1970.
