@@ -15,10 +15,12 @@ use tracing::{info, warn};
 use crate::daemon::Daemon;
 use crate::engine::session::Session;
 use crate::step::{StepError, now};
+use volume::Turn;
 
 mod directories;
 mod entries;
 mod messages;
+mod stores;
 mod volume;
 
 /// What an operator sets for cleanup.
@@ -60,7 +62,11 @@ pub(crate) async fn clean(session: Arc<Session>) {
             report("the queue entries of completed jobs", entries::remove(&session).await);
             report("batches", batches(&session).await);
             report("messages", messages::remove(&session).await);
-            report("the working storage", directories::remove(&session).await);
+            match directories::remove(&session).await {
+                // All processes together look through a volume from time to time; so it is with stores.
+                Ok(Turn::Ours) => stores::sweep(&session).await,
+                outcome => report("the working storage", outcome.map(drop)),
+            }
         }
         session.pause(Daemon::Cleanup, session.services.settings.cleanup.every).await;
     }

@@ -48,14 +48,15 @@ struct Candidate {
     known: Option<BatchId>,
 }
 
-/// Removes directories, at most the share that an operator allows.
-pub(super) async fn remove(session: &Session) -> Result<(), StepError> {
-    match take_turn(session).await? {
+/// Removes directories, at most the share that an operator allows, when it is this process's turn.
+pub(super) async fn remove(session: &Session) -> Result<Turn, StepError> {
+    let turn = take_turn(session).await?;
+    match &turn {
         Turn::Ours => {}
-        Turn::NotDue => return Ok(()),
+        Turn::NotDue => return Ok(turn),
         Turn::Refused(why) => {
             warn!(why, "the working storage is not cleaned");
-            return Ok(());
+            return Ok(turn);
         }
     }
     let settings = &session.services.settings.cleanup;
@@ -97,7 +98,7 @@ pub(super) async fn remove(session: &Session) -> Result<(), StepError> {
     } else {
         info!(directories = total, removed, "the working storage was looked through");
     }
-    Ok(())
+    Ok(turn)
 }
 
 /// How many directories one run removes: the share, and one in any case, or a small volume would never be cleaned.
