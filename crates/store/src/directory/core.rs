@@ -354,7 +354,9 @@ fn mode(mode: u32) -> fs::Permissions {
 
 /// A new file for content or its record. Who may read it once it has appeared is for the user's mask.
 pub(super) fn temporary_file(directory: &Path) -> io::Result<NamedTempFile> {
-    tempfile::Builder::new().permissions(mode(0o666)).tempfile_in(directory)
+    // Opened here, since the crate's own errors do not have the system's number.
+    let open = |path: &Path| fs::OpenOptions::new().read(true).write(true).create_new(true).open(path);
+    tempfile::Builder::new().make_in(directory, open)
 }
 
 /// Removes a directory that has no files, with all that it has.

@@ -8,8 +8,11 @@ use crate::error::ErrorKind;
 
 /// The kind of a failure of the operating system.
 pub(super) fn kind(error: io::Error) -> ErrorKind {
+    // What adds a path to an error leaves its number out.
+    if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge) {
+        return ErrorKind::Full;
+    }
     match error.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => ErrorKind::Full,
         Some(Errno::ACCESS | Errno::PERM) => {
             ErrorKind::Refused("this user may not do that there; change owner or mode of the directory".to_owned())
         }
@@ -45,5 +48,20 @@ impl From<io::Error> for ErrorKind {
 impl From<Errno> for ErrorKind {
     fn from(error: Errno) -> Self {
         kind(error.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_known_with_its_number_and_without() {
+        let numbered = [Errno::NOSPC, Errno::DQUOT, Errno::FBIG].map(io::Error::from);
+        for error in numbered {
+            assert!(matches!(kind(io::Error::new(error.kind(), "at a path")), ErrorKind::Full));
+            assert!(matches!(kind(error), ErrorKind::Full));
+        }
+        assert!(matches!(kind(Errno::IO.into()), ErrorKind::Io(_)));
     }
 }

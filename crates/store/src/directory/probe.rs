@@ -32,6 +32,11 @@ pub(super) async fn probe(store: &DirectoryStore) -> Result<Capabilities, Error>
         };
         capabilities = write(store, &item, CONTENTS[0]).await;
         if matches!(&capabilities, Err(Error { kind: ErrorKind::Full, .. })) {
+            // The content may have found a place, and its record none.
+            match store.delete(&item, None).await {
+                Err(Error { kind: ErrorKind::NoSpace, .. }) => continue,
+                deleted => deleted?,
+            };
             capabilities = write(store, &item, CONTENTS[1]).await;
         }
         if !matches!(&capabilities, Err(Error { kind: ErrorKind::NoSpace, .. })) {
