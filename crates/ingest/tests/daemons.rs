@@ -7,6 +7,8 @@ mod daemons {
     mod crashes;
     mod expansion;
     mod flow;
+    #[cfg(target_arch = "x86_64")]
+    mod killed;
     mod kinds;
     mod locks;
     mod mail;

@@ -16,6 +16,8 @@ pub mod readers;
 pub mod s3;
 pub mod server;
 pub mod smtp;
+#[cfg(target_arch = "x86_64")]
+pub mod traced;
 pub mod tree;
 pub mod wait;
 pub mod wire;

@@ -18,7 +18,7 @@ use queuekeeper_ingest::step::Services;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_queue::{BatchReport, Job, Queue};
-use queuekeeper_store::ocfl::Root;
+use queuekeeper_store::ocfl::{Root, Snapshot};
 use queuekeeper_store::retry::RetryPolicy;
 use queuekeeper_store::{Algorithm, DirectoryStore, Hashers, Store};
 use queuekeeper_testkit::origin::Origin;
@@ -34,7 +34,7 @@ use uuid::Uuid;
 const PATIENCE: Duration = Duration::from_mins(5);
 
 pub(super) struct World {
-    _server: PrivateServer,
+    pub(super) server: Arc<PrivateServer>,
     pub(super) queue: Queue,
     pub(super) origin: Origin,
     pub(super) directory: TempDir,
@@ -54,8 +54,13 @@ impl World {
     }
 
     pub(super) async fn with(settings: Settings) -> Self {
-        let server = PrivateServer::start(Options::default()).await.unwrap();
-        let zookeeper = Config::new(server.connect_string().parse().unwrap());
+        let server = Arc::new(PrivateServer::start(Options::default()).await.unwrap());
+        Self::on(server, "", settings).await
+    }
+
+    /// One that shares a server with others: its queue lies below a chroot, which exists, or nothing.
+    pub(super) async fn on(server: Arc<PrivateServer>, chroot: &str, settings: Settings) -> Self {
+        let zookeeper = Config::new(format!("{}{chroot}", server.connect_string()).parse().unwrap());
         let queue = Queue::new(zookeeper.connect().await.unwrap());
         let (origin, directory) = (Origin::start().await, tempfile::tempdir_in(memory()).unwrap());
         for folder in ["working", "objects", "profiles"] {
@@ -70,7 +75,7 @@ impl World {
             std::fs::write(directory.path().join(format!("profiles/{name}.yaml")), profile).unwrap();
         }
         let services = services(directory.path(), settings).await;
-        Self { _server: server, queue, origin, directory, services, zookeeper }
+        Self { server, queue, origin, directory, services, zookeeper }
     }
 
     /// Adds a collection, whose objects lie with the others, with more keys; for daemons that are started anew.
@@ -117,6 +122,11 @@ with sqlite3.connect(sys.argv[1], timeout=60) as database:
     /// Deposits what `say` adds to a submission.
     pub(super) async fn deposit(&self, say: Value) -> (BatchId, String) {
         let uuid = format!("bid-{}", Uuid::new_v4());
+        (self.deposit_as(&uuid, say).await, uuid)
+    }
+
+    /// The same with an id that the caller chooses.
+    pub(super) async fn deposit_as(&self, uuid: &str, say: Value) -> BatchId {
         let mut submission = json!({
             "batchID": uuid, "profile": "demo", "submitter": "tester/A Tester", "title": "A title",
             "creator": "A creator", "submissionDate": "2026-11-24T12:00:00Z",
@@ -124,7 +134,7 @@ with sqlite3.connect(sys.argv[1], timeout=60) as database:
         let all = submission.as_object_mut().unwrap();
         all.extend(say.as_object().unwrap().clone());
         let data = serde_json::to_vec(&submission).unwrap();
-        (self.queue.create_batch(&data, Timestamp::now()).await.unwrap(), uuid)
+        self.queue.create_batch(&data, Timestamp::now()).await.unwrap()
     }
 
     /// Waits until a batch is reported.
@@ -186,6 +196,16 @@ with sqlite3.connect(sys.argv[1], timeout=60) as database:
 
     /// Checks an object: its content, and that store and inventory know so many versions, each by a job of its own.
     pub(super) async fn check_object(&self, ark: &str, versions: u32) {
+        let stored = self.check_stored(ark, versions).await;
+        let recorded = self.services.catalogue.versions(ark, None, 100).await.unwrap();
+        assert_eq!(recorded.len(), versions as usize, "{ark}: {recorded:?}");
+        for version in recorded {
+            assert_eq!(stored.inventory().version_of(version.job), Some(version.number), "{ark}");
+        }
+    }
+
+    /// Checks the content of an object, and how many versions its store knows.
+    pub(super) async fn check_stored(&self, ark: &str, versions: u32) -> Snapshot {
         let store = Arc::clone(self.services.stores.values().next().unwrap());
         let root = Root::open(store, "demo".parse().unwrap()).await.unwrap();
         let object = root.object(ark).unwrap();
@@ -193,11 +213,7 @@ with sqlite3.connect(sys.argv[1], timeout=60) as database:
         assert!(verified.is_valid(), "{ark}: {verified:?}");
         let stored = object.read().await.unwrap().unwrap();
         assert_eq!(stored.inventory().head(), versions, "{ark}");
-        let recorded = self.services.catalogue.versions(ark, None, 100).await.unwrap();
-        assert_eq!(recorded.len(), versions as usize, "{ark}: {recorded:?}");
-        for version in recorded {
-            assert_eq!(stored.inventory().version_of(version.job), Some(version.number), "{ark}");
-        }
+        stored
     }
 
     /// The names of a version's deposited files.
@@ -273,7 +289,7 @@ pub(super) fn sha256(content: &str) -> String {
     hasher.finish().get(Algorithm::Sha256).unwrap().hex()
 }
 
-async fn services(directory: &Path, settings: Settings) -> Arc<Services> {
+pub(super) async fn services(directory: &Path, settings: Settings) -> Arc<Services> {
     let catalogue = format!("sqlite:{}", directory.join("catalogue.db").display());
     let catalogue = Catalogue::open(&catalogue).await.unwrap();
     let store = DirectoryStore::open("main".parse().unwrap(), directory.join("objects")).await.unwrap();

@@ -1,0 +1,250 @@
+//! Daemons in a process of their own, which is killed behind each of its writes, or whose disk is full at each.
+//!
+//! What counts is the end: ZooKeeper, catalogue, objects, working storage and mails are compared with those of daemons
+//! that nothing disturbed.
+//!
+//! `QUEUEKEEPER_TEST_KILLED=every` takes every write instead of some, which takes two hours on two cores; `3/8` takes the
+//! third of each eight.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::{StreamExt as _, stream};
+use queuekeeper_ingest::cleanup::CleanupSettings;
+use queuekeeper_ingest::engine;
+use queuekeeper_ingest::mail::settings::{MailSettings, Route};
+use queuekeeper_ingest::settings::Settings;
+use queuekeeper_testkit::traced::{Trace, Traced, WriteFault};
+use queuekeeper_testkit::wait::eventually;
+use queuekeeper_zookeeper::server::Options;
+use queuekeeper_zookeeper::{Config, PrivateServer};
+use tokio::sync::watch;
+use zookeeper_client::{Acls, Client, CreateMode};
+
+mod end;
+mod kinds;
+
+use super::world::{World, quick, services};
+use end::End;
+pub(super) use kinds::Kind;
+
+/// What the child is to do: `KIND DIRECTORY ZOOKEEPER`.
+const CHILD: &str = "QUEUEKEEPER_TEST_KILLED_CHILD";
+
+/// Which writes are tried.
+const WHICH: &str = "QUEUEKEEPER_TEST_KILLED";
+
+/// How many writes of a kind are tried where nothing else is said.
+const SOME: usize = 2;
+
+/// How many are tried at a time: most of it is waiting for the end of a session.
+const AT_A_TIME: usize = 4;
+
+const LIMIT: Duration = Duration::from_mins(1);
+
+/// The shortest session that the server grants.
+const SESSION: Duration = Duration::from_secs(1);
+
+/// For how many writes a disk stays full.
+const FULL: usize = 3;
+
+/// Settings of the child: nothing waits longer than it must.
+fn settings(kind: Kind, directory: &Path) -> Settings {
+    let (short, route) = (Duration::from_millis(100), Route::Directory(directory.join("mails")));
+    let mail = MailSettings { route, lease: SESSION, retry_first: short, retry_most: short, ..MailSettings::default() };
+    let mut settings = Settings { mail, ..quick() };
+    if kind == Kind::Cleanup {
+        let now = Duration::ZERO;
+        settings.cleanup = CleanupSettings {
+            after: now,
+            share: 1.0,
+            every: short,
+            entries_after: now,
+            directories_every: now,
+            messages_after: now,
+        };
+    }
+    settings
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "run by another test, in a process of its own"]
+async fn child() {
+    let Ok(task) = std::env::var(CHILD) else { return };
+    let [kind, directory, zookeeper] = task.splitn(3, ' ').collect::<Vec<_>>().try_into().unwrap();
+    let directory = Path::new(directory);
+    let services = services(directory, settings(Kind::named(kind), directory)).await;
+    let zookeeper = Config { session_timeout: SESSION, ..Config::new(zookeeper.parse().unwrap()) };
+    let (stop, stopping) = watch::channel(false);
+    let daemons = tokio::spawn(engine::run(services, zookeeper, stopping));
+    tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin(), &mut std::io::sink())).await.unwrap().unwrap();
+    stop.send_replace(true);
+    daemons.await.unwrap().unwrap();
+}
+
+/// The server of all queues of a test.
+struct Server {
+    server: Arc<PrivateServer>,
+    client: Client,
+}
+
+impl Server {
+    async fn start() -> Self {
+        let options = Options { tick: Duration::from_millis(250), ..Options::default() };
+        let server = Arc::new(PrivateServer::start(options).await.unwrap());
+        let client = Config::new(server.connect_string().parse().unwrap()).connect().await.unwrap();
+        Self { server, client }
+    }
+}
+
+/// A deposit of a kind, in a queue of its own.
+struct Trial {
+    world: World,
+    kind: Kind,
+    chroot: String,
+}
+
+impl Trial {
+    async fn new(server: &Server, kind: Kind, name: &str) -> Self {
+        let chroot = format!("/{name}");
+        let anyone = CreateMode::Persistent.with_acls(Acls::anyone_all());
+        server.client.create(&chroot, b"", &anyone).await.unwrap();
+        let server = &server.server;
+        let mut world = World::on(Arc::clone(server), &chroot, quick()).await;
+        kinds::set_up(&mut world, kind).await;
+        // Nothing of the catalogue or the working storage is open but by the child.
+        world.services.catalogue.close().await;
+        Self { world, kind, chroot }
+    }
+
+    fn start(&self, fault: Option<WriteFault>) -> Traced {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "daemons::killed::child", "--ignored", "--quiet", "--test-threads", "1"]);
+        let (directory, at) = (self.world.directory.path(), &self.chroot);
+        let server = self.world.server.connect_string();
+        command.env(CHILD, format!("{} {} {server}{at}", self.kind.name(), directory.display()));
+        Traced::start(&command, directory.to_owned(), fault)
+    }
+
+    /// Runs a process until all is done, or it has ended.
+    async fn run(&self, context: &str, fault: Option<WriteFault>) -> Trace {
+        let process = self.start(fault);
+        let began = Instant::now();
+        while !process.has_ended() && !kinds::is_done(&self.world, self.kind).await {
+            if began.elapsed() > LIMIT {
+                let end = End::of(&self.world).await;
+                panic!("{context}: it is not done: {end:#?}, {:#?}", process.stop().await);
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        process.stop().await
+    }
+
+    /// Runs a process to its fault, and others until all is done; the answer is what the first one wrote, and the end.
+    async fn end(&self, fault: Option<WriteFault>) -> (Trace, End) {
+        let context = format!("{:?} {fault:?}", self.kind);
+        let trace = self.run(&context, fault).await;
+        let mut last = trace.clone();
+        let mut attempts = 0;
+        while last.code != Some(0) {
+            attempts += 1;
+            assert!(attempts < 5, "{context}: {last:?}");
+            if self.kind == Kind::Failure {
+                // Nobody waits here for the lease of a process that is gone.
+                self.world.sql("UPDATE outbox SET due = 0 WHERE kind = 'failed-callback' AND ended IS NULL");
+            }
+            last = self.run(&context, None).await;
+        }
+        eventually(LIMIT, &context, async || {
+            self.world.children("/queuekeeper/daemons").await.is_empty()
+                && self.world.children("/queuekeeper/held").await.is_empty()
+        })
+        .await;
+        (trace, End::of(&self.world).await)
+    }
+}
+
+/// The writes that are tried, of so many.
+fn chosen(writes: usize) -> Vec<usize> {
+    let which = std::env::var(WHICH).unwrap_or_default();
+    let (first, step) = match which.split_once('/') {
+        _ if which == "every" => (1, 1),
+        Some((first, step)) => (first.parse().unwrap(), step.parse().unwrap()),
+        None => (1 + writes / (2 * SOME), writes.div_ceil(SOME)),
+    };
+    (first..=writes).step_by(step).collect()
+}
+
+/// Tries faults at writes of a kind, and compares the end of each with one without.
+#[expect(clippy::print_stdout, reason = "which writes were tried is what a long run shows")]
+async fn try_all(
+    server: &Server,
+    kind: Kind,
+    name: &str,
+    fault: impl Fn(usize) -> WriteFault,
+    writes: impl Fn(&Trace) -> usize,
+) {
+    let began = Instant::now();
+    let (trace, expected) = Trial::new(server, kind, &format!("{kind:?}-undisturbed")).await.end(None).await;
+    let all = writes(&trace);
+    let chosen = chosen(all);
+    let trials = chosen.iter().map(|at| {
+        let fault = fault(*at);
+        async move {
+            let trial = Trial::new(server, kind, &format!("{kind:?}-{at}")).await;
+            let (trace, end) = trial.end(Some(fault)).await;
+            (fault, trace, end)
+        }
+    });
+    let mut trials = stream::iter(trials.collect::<Vec<_>>()).buffer_unordered(AT_A_TIME);
+    let (mut met, mut differences) = (BTreeMap::<String, usize>::new(), Vec::new());
+    while let Some((fault, trace, end)) = trials.next().await {
+        let at = match fault {
+            WriteFault::Kill(_) if trace.code.is_none() => trace.writes.last().map(ToString::to_string),
+            WriteFault::Kill(_) => None,
+            WriteFault::Full(..) => trace.failed.first().map(ToString::to_string),
+        };
+        // Timers write as well, so that a process may end before its last write.
+        if let Some(at) = &at {
+            *met.entry(end::masked(at)).or_default() += 1;
+        }
+        let at = at.unwrap_or_default();
+        differences.extend(expected.differences(&end).into_iter().map(|line| format!("{fault:?}, {at}: {line}")));
+    }
+    let count: usize = met.values().sum();
+    println!("{kind:?} {name}: {all} writes, {count} faults of {}, {:?}", chosen.len(), began.elapsed());
+    for (at, times) in &met {
+        println!("  {times} x {at}");
+    }
+    assert!(differences.is_empty(), "{kind:?} {name}:\n{}", differences.join("\n"));
+    assert!(count * 2 > chosen.len(), "{count} of {} faults were met", chosen.len());
+}
+
+async fn kill(kinds: &[Kind]) {
+    let server = Server::start().await;
+    for kind in kinds {
+        try_all(&server, *kind, "killed", WriteFault::Kill, |trace| trace.writes.len()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deposit_of_each_kind_is_done_once_by_daemons_that_are_killed_at_any_write() {
+    kill(&[Kind::File, Kind::Container, Kind::Manifest, Kind::Batch]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn versions_reports_and_cleanup_are_done_once_by_daemons_that_are_killed_at_any_write() {
+    kill(&[Kind::Update, Kind::Failure, Kind::Resumed, Kind::Cleanup]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disk_that_is_full_at_any_write_delays_a_deposit_and_changes_nothing_of_its_end() {
+    let server = Server::start().await;
+    for kind in [Kind::File, Kind::Manifest, Kind::Update] {
+        let files = |trace: &Trace| trace.writes.iter().filter(|write| write.is_file()).count();
+        try_all(&server, kind, "full", |at| WriteFault::Full(at, FULL), files).await;
+    }
+}

@@ -1,0 +1,141 @@
+//! How all stands when the work is done, in lines that are the same whenever it was done.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use jiff::Timestamp;
+use queuekeeper_store::store::PROBE_SPACE;
+use queuekeeper_store::{DirectoryStore, Store as _};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::super::world::World;
+
+/// What is compared of the catalogue.
+const TABLES: [&str; 7] = [
+    "SELECT 'object', ark, owner, collection, title, creator, current_version FROM objects",
+    "SELECT 'version', objects.ark, number, job, batch, submitter, message, file_count, byte_count
+     FROM versions JOIN objects ON objects.id = object",
+    "SELECT 'file', objects.ark, number, path, content_path, size, digests, media_type, is_billable
+     FROM files JOIN versions ON versions.id = version JOIN objects ON objects.id = object",
+    "SELECT 'identifier', ark, job, owner, registered IS NOT NULL FROM identifiers",
+    "SELECT 'local id', owner, local_id, ark, job FROM local_ids",
+    "SELECT 'message', message, kind, subject, recipient, batch, profile, error, settled, delivered IS NOT NULL FROM outbox",
+    "SELECT 'intent', store, space, key FROM intents",
+];
+
+/// Lines of what there is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct End(BTreeSet<String>);
+
+impl End {
+    pub(super) async fn of(world: &World) -> Self {
+        let mut lines = BTreeSet::new();
+        let directory = world.directory.path();
+        // As the daemons do from time to time.
+        let store = DirectoryStore::open("main".parse().unwrap(), directory.join("objects")).await.unwrap();
+        store.sweep(Timestamp::now()).await.unwrap();
+        let place = [(directory.display().to_string(), "HERE"), (world.origin.address().to_string(), "ORIGIN")];
+        let hide = |text: &str| {
+            let text = place.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to));
+            masked(&text)
+        };
+        znodes(world, &hide, &mut lines).await;
+        for folder in ["objects", "working", "mails"] {
+            files(directory, &directory.join(folder), &hide, &mut lines);
+        }
+        for table in TABLES {
+            lines.extend(world.sql(table).iter().map(|row| hide(&row.to_string())));
+        }
+        for row in world.sql("SELECT ark, current_version FROM objects") {
+            let version = u32::try_from(row[1].as_u64().unwrap()).unwrap();
+            world.check_stored(row[0].as_str().unwrap(), version).await;
+        }
+        Self(lines)
+    }
+
+    /// What is there and should not be, and what is missing.
+    pub(super) fn differences(&self, found: &Self) -> Vec<String> {
+        let more = found.0.difference(&self.0).map(|line| format!("left over: {line}"));
+        more.chain(self.0.difference(&found.0).map(|line| format!("missing: {line}"))).collect()
+    }
+}
+
+/// Every znode with its data.
+async fn znodes(world: &World, hide: &impl Fn(&str) -> String, lines: &mut BTreeSet<String>) {
+    let mut paths = vec![String::new()];
+    while let Some(path) = paths.pop() {
+        let name = if path.is_empty() { "/" } else { &path };
+        let (data, _) = world.queue.client().get_data(name).await.unwrap();
+        let data = match serde_json::from_slice(&data) {
+            Ok(value) => timeless(value).to_string(),
+            Err(_) => String::from_utf8_lossy(&data).into_owned(),
+        };
+        // The folder of those that wait is made with the first of them.
+        if name != "/queuekeeper/retry" {
+            lines.insert(hide(&format!("{name} {data}")));
+        }
+        for child in world.children(name).await {
+            paths.push(format!("{path}/{child}"));
+        }
+    }
+}
+
+/// Every file and folder below a folder.
+fn files(top: &Path, folder: &Path, hide: &impl Fn(&str) -> String, lines: &mut BTreeSet<String>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        let mut name = path.strip_prefix(top).unwrap().display().to_string();
+        // Files that are there to be locked stay, and probes until cleanup removes them with all that is as old.
+        if name.contains(".queuekeeper/locks/") || name.contains(PROBE_SPACE) {
+            continue;
+        }
+        // A record is named by its time.
+        if name.contains(".queuekeeper/records/")
+            && path.is_file()
+            && let Some((record, _time)) = name.rsplit_once('.')
+        {
+            name = format!("{record}.TIME");
+        }
+        lines.insert(hide(&name));
+        if path.is_dir() {
+            files(top, &path, hide, lines);
+        }
+    }
+}
+
+/// JSON without times.
+fn timeless(value: Value) -> Value {
+    match value {
+        Value::Object(all) => all.into_iter().map(|(key, value)| (key, timeless(value))).collect(),
+        Value::Array(all) => all.into_iter().map(timeless).collect(),
+        Value::String(text) if is_time(&text) => "TIME".into(),
+        Value::Number(number) if number.as_i64().is_some_and(|number| number > 1_000_000_000_000) => "TIME".into(),
+        other => other,
+    }
+}
+
+fn is_time(text: &str) -> bool {
+    text.parse::<Timestamp>().is_ok() || Timestamp::strptime("%F %T %z", text).is_ok()
+}
+
+/// Text without the UUIDs that are random, and without the times in names.
+pub(super) fn masked(text: &str) -> String {
+    let mut words = text.split_inclusive(|char: char| !char.is_ascii_alphanumeric() && char != '-');
+    let mut masked = String::new();
+    for word in &mut words {
+        let end = word.len() - word.trim_end_matches(|char: char| !char.is_ascii_alphanumeric() && char != '-').len();
+        let (word, end) = word.split_at(word.len() - end);
+        let uuid = word.get(word.len().saturating_sub(36)..).and_then(|uuid| uuid.parse::<Uuid>().ok());
+        let is_random = uuid.is_some_and(|uuid| matches!(uuid.get_version_num(), 4 | 7));
+        match word.split('-').collect::<Vec<_>>()[..] {
+            _ if is_random => masked.push_str("UUID"),
+            ["report", number, time] if u64::from_str_radix(time, 16).is_ok() => {
+                masked.extend(["report-", number, "-TIME"]);
+            }
+            _ => masked.push_str(word),
+        }
+        masked.push_str(end);
+    }
+    masked
+}
