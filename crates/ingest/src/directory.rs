@@ -39,6 +39,11 @@ impl WorkingStorage {
         let root = fs::canonicalize(root)?;
         let file = root.join(VOLUME_FILE);
         write_once(&file, Uuid::new_v4().to_string().as_bytes())?;
+        let tree = root.join(TREE_FILE);
+        if tree.try_exists()? {
+            // It is not written again, so that nobody else would.
+            remove_attempts(&tree)?;
+        }
         let text = fs::read_to_string(&file)?;
         let wrong = || io::Error::other(format!("{} does not hold the UUID of a volume", file.display()));
         Ok(Self { volume: text.trim().parse().map_err(|_| wrong())?, root })
@@ -293,6 +298,9 @@ mod tests {
             first.give_to(catalogue).unwrap();
             assert_eq!(first.tree().unwrap(), Some(ours));
         }
+        fs::write(directory.path().join(format!("{TREE_FILE}.{}", Uuid::now_v7())), "half of a UUI").unwrap();
+        WorkingStorage::open(directory.path()).unwrap();
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
         // Only names are checked here: nothing is given to a function that removes.
         for name in ["", ".", "..", "../a", "a/..", "a/b", "/", "a\0", ".hidden"] {
             assert!(check_name(name).is_err(), "{name:?}");
