@@ -56,6 +56,7 @@ fn settings(kind: Kind, directory: &Path) -> Settings {
     let (short, route) = (Duration::from_millis(100), Route::Directory(directory.join("mails")));
     let mail = MailSettings { route, lease: SESSION, retry_first: short, retry_most: short, ..MailSettings::default() };
     let mut settings = Settings { mail, ..quick() };
+    settings.cleanup.every = short;
     if kind == Kind::Cleanup {
         let now = Duration::ZERO;
         settings.cleanup = CleanupSettings {
@@ -173,7 +174,8 @@ fn chosen(writes: usize) -> Vec<usize> {
     let (first, step) = match which.split_once('/') {
         _ if which == "every" => (1, 1),
         Some((first, step)) => (first.parse().unwrap(), step.parse().unwrap()),
-        None => (1 + writes / (2 * SOME), writes.div_ceil(SOME)),
+        // Not the last ones: how many there are differs a little from run to run.
+        None => (1 + writes / (4 * SOME), writes.div_ceil(SOME)),
     };
     (first..=writes).step_by(step).collect()
 }
@@ -220,7 +222,7 @@ async fn try_all(
         println!("  {times} x {at}");
     }
     assert!(differences.is_empty(), "{kind:?} {name}:\n{}", differences.join("\n"));
-    assert!(count * 2 > chosen.len(), "{count} of {} faults were met", chosen.len());
+    assert!(count * 2 >= chosen.len(), "{count} of {} faults were met", chosen.len());
 }
 
 async fn kill(kinds: &[Kind]) {

@@ -71,9 +71,16 @@ async fn znodes(world: &World, hide: &impl Fn(&str) -> String, lines: &mut BTree
             Ok(value) => timeless(value).to_string(),
             Err(_) => String::from_utf8_lossy(&data).into_owned(),
         };
+        // Where estimating cannot write, a size is not known, and its job comes later.
+        let (folder, last) = name.rsplit_once('/').unwrap_or_default();
+        let line = match last.split_once('-') {
+            Some((_priority, job)) if job.starts_with("jid") => format!("{folder}/{job}"),
+            _ if last == "priority" => name.to_owned(),
+            _ => format!("{name} {data}"),
+        };
         // The folder of those that wait is made with the first of them.
         if name != "/queuekeeper/retry" {
-            lines.insert(hide(&format!("{name} {data}")));
+            lines.insert(hide(&line));
         }
         for child in world.children(name).await {
             paths.push(format!("{path}/{child}"));
