@@ -152,6 +152,12 @@ fn card(job: &JobDetail, now: Timestamp, screen: &mut Screen) {
     screen.fact("Retries", &number(job.retry_count));
     screen.fact("Priority", &number(job.priority));
     screen.fact("Space needed", &size(job.space_needed_bytes));
+    if let Some(download) = &job.download {
+        screen.fact("Downloaded", &download.whole());
+        for file in &download.fetching {
+            screen.fact("Downloading", &format!("{}, {}", file.name, file.words()));
+        }
+    }
     let lock = job.lock.map(|lock| {
         let session = lock.session.map_or("no session".to_owned(), |session| format!("session {session}"));
         format!("by {session}, for {}", ago(Some(lock.created), now))

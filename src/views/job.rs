@@ -12,10 +12,11 @@ use super::error::{ViewError, quoted};
 use super::node::TreeNode;
 use super::{Session, Source};
 use crate::insight;
+use crate::mirror::words::{counted, size};
 use crate::mirror::{self, Happening, NodeError, PastEvent, Store, Volume};
 use queuekeeper_queue::id::{BatchId, JobId, Priority};
 use queuekeeper_queue::path::{JobNode, NodePath, Path};
-use queuekeeper_queue::record::OperatorNote;
+use queuekeeper_queue::record::{JobProgress, OperatorNote};
 use queuekeeper_queue::state::{JobState, Outcome, State};
 
 impl Source<'_> {
@@ -78,6 +79,9 @@ pub(crate) struct JobDetail {
     pub(crate) priority: Option<u8>,
     /// The working storage that it needs, in bytes; 0 if unknown.
     pub(crate) space_needed_bytes: u64,
+    /// How far its download is; absent while no daemon of queuekeeper downloads it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) download: Option<Download>,
     /// Its batch.
     pub(crate) batch: Option<String>,
     /// The mnemonic of its collection.
@@ -126,6 +130,57 @@ pub(crate) struct Known {
     /// From where the sessions of its past and of its lock are connected, as far as that is known.
     pub(crate) addresses: HashMap<i64, Arc<str>>,
     pub(crate) nodes: Vec<mirror::Node>,
+}
+
+/// How far the download of a job is.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct Download {
+    /// How many files are there, whole and with the right digests.
+    pub(crate) files: u64,
+    /// The bytes of these.
+    pub(crate) bytes: u64,
+    /// The files that are on their way, at most eight of them.
+    pub(crate) fetching: Vec<Fetching>,
+}
+
+/// A file that is on its way.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct Fetching {
+    /// Its name, at most 255 characters of it.
+    pub(crate) name: String,
+    /// How many bytes of it were written.
+    pub(crate) bytes: u64,
+    /// How many bytes it has; null if unknown.
+    pub(crate) size_bytes: Option<u64>,
+}
+
+impl Download {
+    /// What is there, in words.
+    pub(crate) fn whole(&self) -> String {
+        match self.files {
+            0 => "no file yet".to_owned(),
+            files => format!("{}, {}", counted(files, "file", "files"), size(self.bytes)),
+        }
+    }
+}
+
+impl Fetching {
+    /// How much of it was written, in words.
+    pub(crate) fn words(&self) -> String {
+        match self.size_bytes {
+            Some(all) => format!("{} of {}", size(self.bytes), size(all)),
+            None => format!("{}, of unknown size", size(self.bytes)),
+        }
+    }
+}
+
+impl From<JobProgress> for Download {
+    fn from(progress: JobProgress) -> Self {
+        let JobProgress { files, bytes, fetching } = progress;
+        let fetching =
+            fetching.into_iter().map(|file| Fetching { name: file.name, bytes: file.bytes, size_bytes: file.size });
+        Self { files, bytes, fetching: fetching.collect() }
+    }
 }
 
 /// The lock on a job.
@@ -220,10 +275,15 @@ impl JobDetail {
         let sessions = past.iter().filter_map(|event| event.what.session()).chain(holder);
         let addresses = sessions.filter_map(|session| Some((session, store.address(session)?))).collect();
         let known = Known { job, diagnosis, faults, past, addresses, nodes };
-        Some(Self::new(known, nodes_problem, store.lock_created(id)))
+        Some(Self::new(known, nodes_problem, store.lock_created(id), store.progress(id)))
     }
 
-    fn new(known: Known, nodes_problem: Option<String>, locked: Option<Timestamp>) -> Self {
+    fn new(
+        known: Known,
+        nodes_problem: Option<String>,
+        locked: Option<Timestamp>,
+        progress: Option<JobProgress>,
+    ) -> Self {
         let job = &known.job;
         Self {
             id: job.id.to_string(),
@@ -237,6 +297,7 @@ impl JobDetail {
             retry_count: job.retry_count,
             priority: job.priority.map(Priority::number),
             space_needed_bytes: job.space_needed_bytes,
+            download: progress.map(Download::from),
             batch: job.batch.map(|batch| batch.to_string()),
             collection: job.collection.to_string(),
             submitter: job.submitter.to_string(),

@@ -180,6 +180,53 @@ async fn a_job_is_shown_whatever_it_holds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_download_is_shown_as_far_as_the_process_says_that_has_locked_the_job() {
+    let world = World::new().await;
+    eventually(LIMIT, "the mirror is synced", async || world.store.freshness().is_synced()).await;
+    world.create(JOB, b"").await;
+    let status = br#"{"status": "Downloading", "last_successful_status": "Provisioning", "retry_count": 0}"#;
+    let ephemeral = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
+    for (node, data) in [("bid", &b"bid0000000007"[..]), ("priority", b"05"), ("status", status)] {
+        world.create(&format!("{JOB}/{node}"), data).await;
+    }
+    world.client.create(&format!("{JOB}/lock"), b"", &ephemeral).await.unwrap();
+    for folder in ["/queuekeeper", "/queuekeeper/progress"] {
+        world.create(folder, b"").await;
+    }
+    // Of a process that has not locked the job, and of the one that has.
+    let of = |files: u64| {
+        let fetching = [(EVIL, 512, Some(2048)), ("b.bin", 3, None), ("c", 1 << 40, Some(0))];
+        let file = |(name, bytes, size): (&str, i64, Option<u64>)| serde_json::json!({"name": name, "bytes": bytes, "size": size});
+        let job = serde_json::json!({"files": files, "bytes": 3 << 20, "fetching": fetching.map(file)});
+        serde_json::json!({"jid0000000042": job}).to_string()
+    };
+    world.create("/queuekeeper/progress/1", of(99).as_bytes()).await;
+    let own = format!("/queuekeeper/progress/{:x}", world.client.session_id().0);
+    world.client.create(&own, of(2).as_bytes(), &ephemeral).await.unwrap();
+    let is_seen = async || world.json("/api/v1/jobs/jid0000000042").await["download"]["files"] == 2;
+    eventually(LIMIT, "the download is mirrored", is_seen).await;
+
+    let download = &world.json("/api/v1/jobs/jid0000000042").await["download"];
+    let first = serde_json::json!({"name": EVIL, "bytes": 512, "size_bytes": 2048});
+    assert_eq!((&download["bytes"], &download["fetching"][0]), (&(3 << 20).into(), &first));
+    let page = world.page("/jobs/jid0000000042").await;
+    for told in [
+        "2 files, 3.0 MiB downloaded",
+        "&#60;script&#62;alert(1)&#60;/script&#62;&#34;&#39;&#38;\\u{202e}evil\\u{2066}\\u{1b}[31m</th><td class=\"num\">512 bytes of 2.0 KiB</td>",
+        "width=\"25.00\"",
+        "<td class=\"num\">3 bytes, of unknown size</td><td class=\"part\"></td>",
+        "width=\"100.00\"",
+    ] {
+        assert!(page.contains(told), "{told:?} is not in {page}");
+    }
+    world.client.delete(&own, None).await.unwrap();
+    let is_gone = async || world.json("/api/v1/jobs/jid0000000042").await["download"].is_null();
+    eventually(LIMIT, "the download is not shown any more", is_gone).await;
+    assert!(!world.page("/jobs/jid0000000042").await.contains("<h2>Files</h2>"));
+    world.shutdown.cancel();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_tree_is_shown_as_it_is_page_by_page() {
     let world = World::new().await;
     eventually(LIMIT, "the mirror is synced", async || world.store.freshness().is_synced()).await;

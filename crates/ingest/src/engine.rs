@@ -24,6 +24,7 @@ use zookeeper_client::{Acls, Client};
 
 use crate::daemon::Daemon;
 use crate::outbox;
+use crate::progress;
 use crate::step::Services;
 use fence::Fence;
 pub use presence::WrongCatalogue;
@@ -97,6 +98,7 @@ async fn run_daemons(
             () = session.fence.keep(&client) => {}
             () = follow_changes(&session, &mut watches) => {}
             () = read_profiles(services) => {}
+            () = progress::publish(&client, services, &acls) => {}
             () = work(&session) => {}
         }
         services.is_connected.store(false, Ordering::Relaxed);

@@ -42,6 +42,7 @@ pub mod name;
 pub mod outbox;
 pub mod place;
 pub mod profile;
+pub mod progress;
 mod reports;
 pub mod settings;
 pub mod space;

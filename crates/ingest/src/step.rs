@@ -21,6 +21,7 @@ use crate::fetch::{Cause, FetchError, Fetcher, Hosts};
 use crate::grants::Grants;
 use crate::metrics::DaemonMetrics;
 use crate::profile::{Profile, Profiles};
+use crate::progress::Downloads;
 use crate::settings::Settings;
 use crate::spec::JobSpec;
 
@@ -39,6 +40,8 @@ pub struct Services {
     pub fetchers: RwLock<BTreeMap<String, (Arc<Profile>, Fetcher)>>,
     /// The hosts that are away.
     pub hosts: Hosts,
+    /// What is being downloaded.
+    pub downloads: Downloads,
     /// The working storage.
     pub working: WorkingStorage,
     /// What an operator has set.
@@ -205,7 +208,21 @@ impl Services {
         let grants = Grants::new(working.volume(), settings.space);
         let (profiles, fetchers, metrics) = (RwLock::new(profiles), RwLock::default(), DaemonMetrics::default());
         let (is_connected, posted, hosts) = (AtomicBool::new(false), Posted::default(), Hosts::default());
-        Self { catalogue, stores, profiles, fetchers, hosts, working, settings, grants, metrics, is_connected, posted }
+        let downloads = Downloads::default();
+        Self {
+            catalogue,
+            stores,
+            profiles,
+            fetchers,
+            hosts,
+            downloads,
+            working,
+            settings,
+            grants,
+            metrics,
+            is_connected,
+            posted,
+        }
     }
 
     /// The profile of a collection.

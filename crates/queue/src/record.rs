@@ -13,6 +13,7 @@ mod grants;
 mod job;
 mod operator;
 mod pause;
+mod progress;
 mod retry;
 mod status;
 mod submission;
@@ -27,6 +28,7 @@ pub use job::{
 };
 pub use operator::{OperatorNote, is_by_operator};
 pub use pause::PauseNote;
+pub use progress::{FileProgress, JobProgress, ProgressNote};
 pub use retry::Retry;
 pub use status::{ItemStatus, JobStatus};
 pub use submission::{Submission, Token};

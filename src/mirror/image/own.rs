@@ -15,7 +15,7 @@ use crate::mirror::summary::ByState;
 use crate::mirror::text::cut;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::{OwnNode, Path};
-use queuekeeper_queue::record::{DaemonNote, ExpansionNote, GrantsNote, Retry};
+use queuekeeper_queue::record::{DaemonNote, ExpansionNote, GrantsNote, JobProgress, ProgressNote, Retry};
 use queuekeeper_queue::state::{JobState, State as _};
 
 /// How many notes of jobs are kept; as many jobs may wait for one host that is away.
@@ -31,6 +31,7 @@ pub(super) struct Own {
     expansions: BTreeMap<BatchId, ExpansionNote>,
     daemons: BTreeMap<i64, DaemonNote>,
     spaces: BTreeMap<Box<str>, GrantsNote>,
+    progress: BTreeMap<i64, ProgressNote>,
 }
 
 /// What was granted of all volumes together.
@@ -76,6 +77,7 @@ impl Own {
             }
             Some(OwnNode::Expansion(batch)) => put(&mut self.expansions, batch, data.and_then(ExpansionNote::decode)),
             Some(OwnNode::Daemon(session)) => put(&mut self.daemons, session, data.and_then(DaemonNote::decode)),
+            Some(OwnNode::Progress(session)) => put(&mut self.progress, session, data.and_then(ProgressNote::decode)),
             Some(OwnNode::Space(volume)) => {
                 put(&mut self.spaces, volume, data.and_then(|data| GrantsNote::decode(data).ok()))
             }
@@ -160,6 +162,12 @@ impl Image {
         workers
     }
 
+    /// How far the download of a job is, as the process says that has locked it.
+    pub(in crate::mirror) fn progress(&self, job: JobId) -> Option<JobProgress> {
+        let row = self.jobs.get(job).filter(|row| row.standing.state == Some(JobState::Downloading))?;
+        self.own.progress.get(&row.lock.as_deref()?.session)?.jobs.get(&job).cloned()
+    }
+
     /// The znodes of ours of which another image has something else.
     pub(in crate::mirror) fn differing_own(&self, other: &Self) -> Vec<Path> {
         let (own, others) = (&self.own, &other.own);
@@ -172,6 +180,9 @@ impl Image {
         let sessions = own.daemons.keys().chain(others.daemons.keys());
         let sessions = sessions.filter(|session| own.daemons.get(session) != others.daemons.get(session));
         paths.extend(sessions.copied().map(Path::daemon));
+        let sessions = own.progress.keys().chain(others.progress.keys());
+        let sessions = sessions.filter(|session| own.progress.get(session) != others.progress.get(session));
+        paths.extend(sessions.copied().map(Path::progress));
         let volumes = own.spaces.keys().chain(others.spaces.keys());
         let volumes = volumes.filter(|volume| own.spaces.get(*volume) != others.spaces.get(*volume));
         paths.extend(volumes.filter_map(|volume| Path::space(volume)));

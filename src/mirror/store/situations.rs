@@ -7,6 +7,7 @@ use crate::mirror::image::{FaultQuery, Image};
 use crate::mirror::past::{BatchEvent, PastEvent};
 use crate::mirror::situation::{BatchSituation, JobSituation, StateSituation};
 use queuekeeper_queue::id::{BatchId, JobId};
+use queuekeeper_queue::record::JobProgress;
 use queuekeeper_queue::state::JobState;
 
 impl Store {
@@ -65,6 +66,12 @@ impl Store {
     #[must_use]
     pub fn lock_created(&self, id: JobId) -> Option<Timestamp> {
         self.read(|image, offset| image.lock_created(id, offset)).flatten()
+    }
+
+    /// How far the download of a job is; `None` where none is under way, or the daemon is none of ours.
+    #[must_use]
+    pub fn progress(&self, id: JobId) -> Option<JobProgress> {
+        self.read(|image, _| image.progress(id)).flatten()
     }
 
     /// What was seen of a job, oldest first, at most eight events; empty where nothing was.

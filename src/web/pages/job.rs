@@ -15,7 +15,7 @@ use crate::insight;
 use crate::insight::CauseKind;
 use crate::mirror::{self, NodeStat};
 use crate::views::Session;
-use crate::views::job::JobDetail;
+use crate::views::job::{Download, Fetching, JobDetail};
 use crate::views::show::{Moment, Shown, Size, shown, visible};
 use crate::web::http::identity::Identity;
 use crate::web::http::problem::Problem;
@@ -56,6 +56,8 @@ struct Page {
     json: String,
     buttons: Vec<Button>,
     why: DiagnosisView,
+    /// How far its download is.
+    download: Option<DownloadView>,
     timeline: timeline::Timeline,
     about: Vec<Line>,
     standing: Vec<Line>,
@@ -82,6 +84,22 @@ struct Cause {
     since: Option<Moment>,
     items: Vec<Link>,
     more: u64,
+}
+
+/// How far a download is.
+#[derive(Debug)]
+struct DownloadView {
+    whole: String,
+    fetching: Vec<FileRow>,
+}
+
+/// A file that is on its way.
+#[derive(Debug)]
+struct FileRow {
+    name: String,
+    words: String,
+    /// How much of it was written, in percent; `None` where its size is unknown.
+    width: Option<String>,
 }
 
 /// A znode to look at.
@@ -142,12 +160,24 @@ impl Page {
             json: format!("api/v1/jobs/{}", detail.id),
             buttons: Buttons::new("../", role).job(job, &known.faults),
             why: DiagnosisView::new(&known.diagnosis, &Znode::Job(job.id), view.now),
+            download: detail.download.as_ref().map(DownloadView::from),
             timeline: timeline::Timeline::new(known, actions, view.now),
             about: about(job, view.now),
             standing: standing(detail, view.now),
             nodes: nodes(&known.nodes, view.now),
             nodes_problem: detail.nodes_problem.as_deref().map(visible),
         }
+    }
+}
+
+impl From<&Download> for DownloadView {
+    fn from(download: &Download) -> Self {
+        let row = |file: &Fetching| {
+            let share = |all: u64| (file.bytes as f64 / all.max(1) as f64 * 100.0).min(100.0);
+            let width = file.size_bytes.map(|all| format!("{:.2}", share(all)));
+            FileRow { name: visible(&file.name), words: file.words(), width }
+        };
+        Self { whole: download.whole(), fetching: download.fetching.iter().map(row).collect() }
     }
 }
 

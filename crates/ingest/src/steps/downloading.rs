@@ -35,6 +35,7 @@ const MOST_MANIFEST_BYTES: u64 = 256 << 20;
 pub async fn download(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
     ensure(work, work.job.job.space_needed().ok().flatten().unwrap_or(0)).await?;
     work.fence.pass().await;
+    let _begun = work.services.downloads.begin(work.job.id());
     let bytes = match listed(work)? {
         Some(bytes) => bytes,
         None => match work.spec.package {
@@ -237,7 +238,11 @@ async fn fetch_row(
     let expected = Expected { size: row.size, most_bytes: most_bytes.max(1 << 20), digests };
     let own = Arc::new(AtomicU64::new(0));
     work.fence.pass().await;
+    let file = work.services.downloads.file(work.job.id(), &row.name, row.size, &own);
     let fetched = fetcher.fetch(&url, &expected, place, &row.name, &own).await?;
+    if let Some(file) = file {
+        file.is_there(fetched.size);
+    }
     written.fetch_add(fetched.size, std::sync::atomic::Ordering::Relaxed);
     let media_type = row.mime_type.or(fetched.media_type);
     Ok(JobFile { name: row.name, size: fetched.size, digests: fetched.digests, media_type })
@@ -261,7 +266,11 @@ async fn package(work: &JobAtWork<'_>, place: &Arc<Place>, size: Option<u64>) ->
         let expected = Expected { size, most_bytes: granted.max(MOST_MANIFEST_BYTES), digests };
         let url = secret_url(work).unwrap_or_else(|| url.clone());
         work.fence.pass().await;
+        let file = work.services.downloads.file(work.job.id(), &spec.file_name, size, &written);
         let fetched = work.fetcher()?.fetch(&url, &expected, place, &spec.file_name, &written).await?;
+        if let Some(file) = file {
+            file.is_there(fetched.size);
+        }
         let name = spec.file_name.clone();
         return Ok(JobFile { name, size: fetched.size, digests: fetched.digests, media_type: fetched.media_type });
     }

@@ -1,10 +1,16 @@
 //! Deposits from their batch to their report.
 
+use std::time::Duration;
+
+use queuekeeper_ingest::manifest::{ManifestProfile, Row, Writer};
+use queuekeeper_queue::record::ProgressNote;
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_store::ocfl::Root;
+use queuekeeper_testkit::origin::OriginFault;
+use queuekeeper_testkit::wait::{eventually, eventually_some};
 use serde_json::json;
 
-use super::world::World;
+use super::world::{PATIENCE, World, quick};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_becomes_an_object_with_an_identifier_an_inventory_row_and_a_report() {
@@ -35,4 +41,42 @@ async fn a_file_becomes_an_object_with_an_identifier_an_inventory_row_and_a_repo
     assert!(verified.is_valid(), "{verified:?}");
     assert_eq!(world.left(), Vec::<String>::new());
     daemons.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn how_far_a_download_is_stands_in_the_znode_of_its_process() {
+    let world = World::with(quick()).await;
+    for path in ["/a", "/b"] {
+        world.origin.serve(path, vec![b'x'; 200_000]);
+    }
+    // 13 pieces, each after a wait: longer than a note takes.
+    world.origin.fail("/b", [OriginFault::Slow(Duration::from_millis(250))]);
+    let mut manifest = Writer::new(Vec::new(), ManifestProfile::Ingest).unwrap();
+    for name in ["a", "b"] {
+        let url = Some(world.origin.url(&format!("/{name}")).parse().unwrap());
+        manifest.write(&Row { url, size: Some(200_000), name: format!("{name}.bin"), ..Row::default() }).unwrap();
+    }
+    world.origin.serve("/manifest", manifest.finish().unwrap());
+    let daemons = world.start();
+    let url = world.origin.url("/manifest");
+    let (batch, _) =
+        world.deposit(json!({"type": "object-manifest", "filename": "m.checkm", "payload_url": url})).await;
+    let note = async || {
+        let name = world.children("/queuekeeper/progress").await.pop()?;
+        let data = world.queue.client().get_data(&format!("/queuekeeper/progress/{name}")).await.ok()?.0;
+        ProgressNote::decode(&data)
+    };
+    let job = eventually_some(PATIENCE, "one file is there and some of the other", async || {
+        let (job, progress) = note().await?.jobs.pop_first()?;
+        let file = progress.fetching.first().filter(|file| file.name == "b.bin" && file.bytes > 0)?;
+        assert_eq!((file.size, file.bytes <= 200_000), (Some(200_000), true));
+        // The manifest is a file, too.
+        (progress.files == 2 && progress.bytes > 200_000).then_some(job)
+    })
+    .await;
+    let (state, report) = world.ended(batch).await;
+    assert_eq!((state, report.completed), (BatchState::Completed, vec![job]));
+    eventually(PATIENCE, "nothing is being downloaded", async || note().await == Some(ProgressNote::default())).await;
+    daemons.stop().await;
+    eventually(PATIENCE, "it ends with the session", async || note().await.is_none()).await;
 }

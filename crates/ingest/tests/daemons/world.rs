@@ -31,7 +31,7 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 /// How long anything may take before the test gives up.
-const PATIENCE: Duration = Duration::from_mins(5);
+pub(super) const PATIENCE: Duration = Duration::from_mins(5);
 
 pub(super) struct World {
     pub(super) server: Arc<PrivateServer>,

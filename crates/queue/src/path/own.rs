@@ -21,11 +21,14 @@ const SPACE: &str = "/queuekeeper/space";
 /// The folder of the processes in which daemons of ours run.
 const DAEMONS: &str = "/queuekeeper/daemons";
 
+/// The folder of what the processes are downloading.
+const PROGRESS: &str = "/queuekeeper/progress";
+
 /// The folder of the volumes of working storage that belong to this tree.
 const VOLUMES: &str = "/queuekeeper/volumes";
 
 /// The folders that a creation below them makes where they are missing.
-const FOLDERS: [&str; 6] = [HELD, RETRY, EXPANSIONS, SPACE, DAEMONS, VOLUMES];
+const FOLDERS: [&str; 7] = [HELD, RETRY, EXPANSIONS, SPACE, DAEMONS, PROGRESS, VOLUMES];
 
 /// What a znode of ours is that pages show beside the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +39,8 @@ pub enum OwnNode {
     Expansion(BatchId),
     /// `/queuekeeper/daemons/SESSION`: which daemons run in the process of a session.
     Daemon(i64),
+    /// `/queuekeeper/progress/SESSION`: what the process of a session is downloading.
+    Progress(i64),
     /// `/queuekeeper/space/VOLUME`: the grants on a volume.
     Space(Box<str>),
 }
@@ -118,10 +123,23 @@ impl Path {
         Self::Own(format!("{DAEMONS}/{session:x}").into())
     }
 
+    /// The folder of [`Self::progress`].
+    #[must_use]
+    pub fn progresses() -> Self {
+        Self::Own(PROGRESS.into())
+    }
+
+    /// The znode that says what the process of a session is downloading: `/queuekeeper/progress/SESSION`, in hexadecimal
+    /// digits.
+    #[must_use]
+    pub fn progress(session: i64) -> Self {
+        Self::Own(format!("{PROGRESS}/{session:x}").into())
+    }
+
     /// The folders whose znodes [`Self::own_node`] knows.
     #[must_use]
-    pub fn shown_folders() -> [Self; 4] {
-        [Self::retries(), Self::expansions(), Self::daemons(), Self::spaces()]
+    pub fn shown_folders() -> [Self; 5] {
+        [Self::retries(), Self::expansions(), Self::daemons(), Self::spaces(), Self::progresses()]
     }
 
     /// What a znode of ours is, where it is one that pages show.
@@ -132,7 +150,8 @@ impl Path {
         match folder {
             RETRY => name.parse().ok().map(OwnNode::Retry),
             EXPANSIONS => name.parse().ok().map(OwnNode::Expansion),
-            DAEMONS => u64::from_str_radix(name, 16).ok().map(|session| OwnNode::Daemon(session.cast_signed())),
+            DAEMONS => session(name).map(OwnNode::Daemon),
+            PROGRESS => session(name).map(OwnNode::Progress),
             SPACE => Some(OwnNode::Space(name.into())),
             _ => None,
         }
@@ -159,6 +178,11 @@ impl Path {
         let (above, _name) = text.rsplit_once('/')?;
         FOLDERS.contains(&above).then(|| Self::Own(above.into()))
     }
+}
+
+/// A session by its hexadecimal digits.
+fn session(digits: &str) -> Option<i64> {
+    u64::from_str_radix(digits, 16).ok().map(u64::cast_signed)
 }
 
 #[cfg(test)]
@@ -201,6 +225,7 @@ mod tests {
         }
         for session in [1, 0x1000_0000_0000_0001, -2] {
             assert_eq!(Path::daemon(session).own_node(), Some(OwnNode::Daemon(session)));
+            assert_eq!(Path::progress(session).own_node(), Some(OwnNode::Progress(session)));
         }
         for other in ["/queuekeeper/paused", "/queuekeeper/pending/7", "/queuekeeper/retry/jid7/x"] {
             let other = Path::own(other).unwrap();
