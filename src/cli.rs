@@ -44,6 +44,7 @@ mod paging;
 mod password;
 mod pauses;
 mod prompt;
+mod repository;
 mod rules;
 pub mod serve;
 mod standalone;

@@ -1,5 +1,7 @@
 //! `queuekeeper catalogue`: the database of what is stored where.
 
+mod rebuild;
+
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -12,7 +14,7 @@ use super::output::{OutputArgs, Screen, Spinner, without_csv};
 use crate::config::ConfigFile;
 use crate::mirror::words::counted;
 
-/// Check, back up or migrate the catalogue of --config.file
+/// Check, back up, migrate or rebuild the catalogue
 #[derive(Clone, Debug, Args)]
 pub(super) struct CatalogueArgs {
     #[command(subcommand)]
@@ -24,6 +26,7 @@ enum CatalogueCommand {
     Check(CheckArgs),
     Backup(BackupArgs),
     Migrate(MigrateArgs),
+    Rebuild(rebuild::RebuildArgs),
 }
 
 /// Where the catalogue is.
@@ -84,6 +87,7 @@ impl CatalogueArgs {
             CatalogueCommand::Check(args) => args.run().await,
             CatalogueCommand::Backup(args) => args.run().await,
             CatalogueCommand::Migrate(args) => args.run().await,
+            CatalogueCommand::Rebuild(args) => Box::pin(args.run()).await,
         }
     }
 }

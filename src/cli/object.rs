@@ -2,7 +2,6 @@
 
 mod compare;
 mod get;
-mod place;
 mod repair;
 mod show;
 mod verify;

@@ -114,4 +114,24 @@ async fn an_object_whose_writer_was_stopped_is_repaired_once_and_never_while_it_
     let count = |change: Change| events.iter().filter(|event| event.kind == EventKind::Made(change)).count();
     assert_eq!((count(Change::Delete), count(Change::Update)), (2, 2), "{events:?}");
     catalogue.close().await;
+
+    rebuild(&data, &object).await;
+}
+
+/// Loses the catalogue of a repository with one object of two versions, and makes it again.
+async fn rebuild(data: &Path, object: &str) {
+    let text = data.display().to_string();
+    let verify = ["object", "verify", object, "--data", &text];
+    for name in ["catalogue.db", "catalogue.db-wal", "catalogue.db-shm"] {
+        let _ = std::fs::remove_file(data.join(name));
+    }
+    run(data, &verify).await.is(4, &["catalogue.db: there is none"]);
+    let rebuild = ["catalogue", "rebuild", "--data", &text];
+    run(data, &rebuild).await.is(2, &["--yes: there is no terminal to prompt on"]);
+    let rebuild = [rebuild.as_slice(), &["--yes"]].concat();
+    run(data, &rebuild).await.is(0, &["2 added, 0 corrected, 0 were right", "finds nothing wrong"]);
+    run(data, &verify).await.is(0, &["nothing differs"]);
+    run(data, &["object", "show", "one", "--data", &text]).await.is(0, &[object]);
+    std::fs::write(data.join("objects/default/stray"), "x").unwrap();
+    run(data, &rebuild).await.is(6, &["0 added, 0 corrected, 2 were right", "main/default/stray"]);
 }

@@ -94,7 +94,7 @@ const RULES: &[Rule] = &[
 ];
 
 /// How each counter is counted: its scope and its figure.
-fn counted(counter: Counter) -> &'static str {
+pub(crate) fn counted(counter: Counter) -> &'static str {
     match counter {
         Counter::ContentItems => "SELECT store, COUNT(*) FROM copies WHERE NOT is_deleted GROUP BY store",
         Counter::ContentBytes => {

@@ -1,11 +1,14 @@
 //! The inventory: objects, their versions and files, and the ids that depositors gave them.
 
 mod list;
+mod rebuild;
 mod record;
 
 use jiff::Timestamp;
 use queuekeeper_store::Digests;
 use uuid::Uuid;
+
+pub use self::rebuild::Rebuilt;
 
 #[cfg(test)]
 pub(crate) use self::list::{FILES, LOCAL_IDS, OBJECTS, OBJECTS_OF_COLLECTION, VERSIONS};

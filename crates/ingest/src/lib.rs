@@ -14,7 +14,7 @@
 //! - [`spec`]: what a job is to do; [`directory`], [`files`]: where its files lie, and which it has;
 //! - [`grants`]: who was granted how much of the working storage;
 //! - [`steps`]: what is done with a job in each state; [`step`]: how that ends; [`mail`]: what is written to depositors; [`outbox`]: how it is sent;
-//! - `batches`, `reports`, [`cleanup`]: the daemons that take no jobs;
+//! - `batches`, `reports`, [`cleanup`]: the daemons that take no jobs; [`rebuild`]: the inventory, made again from the stores;
 //! - [`engine`]: sessions, lanes and workers, which run all of these.
 //!
 //! # Invariants
@@ -43,6 +43,7 @@ pub mod outbox;
 pub mod place;
 pub mod profile;
 pub mod progress;
+pub mod rebuild;
 mod reports;
 pub mod settings;
 pub mod space;

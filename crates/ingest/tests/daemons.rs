@@ -14,6 +14,7 @@ mod daemons {
     mod mail;
     mod mail_away;
     mod pauses;
+    mod rebuild;
     mod space;
     mod trouble;
     mod world;

@@ -8,8 +8,8 @@ use queuekeeper_store::ocfl::Inventory;
 use queuekeeper_store::{Algorithm, Item, Key};
 use serde::Serialize;
 
-use super::place::Located;
 use crate::cli::exit::{CommandError, FAILED};
+use crate::cli::repository::Located;
 
 /// How many differences are listed; the others are counted.
 const MOST_LISTED: usize = 1000;

@@ -15,10 +15,10 @@ use queuekeeper_store::store::Content;
 use rustix::io::Errno;
 use serde::Serialize;
 
-use super::place::{ObjectName, PlaceArgs, Repository};
 use crate::cli::UsageError;
 use crate::cli::exit::{CommandError, FAILED, IN_PART, NOT_FOUND, REFUSED};
 use crate::cli::output::{OutputArgs, Screen, Spinner, without_csv};
+use crate::cli::repository::{ObjectName, PlaceArgs, Repository};
 use crate::mirror::words::{counted, size};
 
 /// Read the files of a version into a directory, or one of them to standard output

@@ -12,10 +12,10 @@ use queuekeeper_store::ocfl::{Abandoned, OcflError, Repaired, Root};
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::place::{Located, ObjectName, PlaceArgs, Repository};
 use crate::cli::exit::{CommandError, FAILED, IN_PART, NOT_FOUND, REFUSED};
 use crate::cli::output::{OutputArgs, Screen, Spinner, is_attended, without_csv};
 use crate::cli::prompt::Interrupts;
+use crate::cli::repository::{Located, ObjectName, PlaceArgs, Repository};
 use crate::cli::zookeeper::of_data;
 use crate::cli::{UsageError, ZooKeeperArgs, store};
 use crate::mirror::words::counted;

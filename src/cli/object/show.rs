@@ -3,9 +3,9 @@
 use clap::Args;
 use jiff::Timestamp;
 
-use super::place::{ObjectName, PlaceArgs};
 use crate::cli::exit::CommandError;
 use crate::cli::output::{Column, OutputArgs, Screen, Table, without_csv};
+use crate::cli::repository::{ObjectName, PlaceArgs};
 use crate::cli::words::moment;
 use crate::mirror::words::size;
 use crate::views::objects::{FileFilter, ObjectDetail, Objects, VersionNumber};

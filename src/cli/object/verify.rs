@@ -5,9 +5,9 @@ use queuekeeper_store::ocfl::OcflError;
 use serde::Serialize;
 
 use super::compare::{Difference, Differences, compare_rows};
-use super::place::{ObjectName, PlaceArgs, Repository};
 use crate::cli::exit::{CommandError, FAILED};
 use crate::cli::output::{OutputArgs, Spinner, without_csv};
+use crate::cli::repository::{ObjectName, PlaceArgs, Repository};
 use crate::mirror::words::{counted, size};
 
 /// Read everything of an object, and compare it with its inventory, the sidecars and the catalogue

@@ -123,7 +123,7 @@ fn version(row: &Row) -> Result<Version, sqlx::Error> {
     })
 }
 
-fn file(row: &Row) -> Result<File, sqlx::Error> {
+pub(super) fn file(row: &Row) -> Result<File, sqlx::Error> {
     Ok(File {
         path: row.get(0)?,
         content_path: row.get(1)?,

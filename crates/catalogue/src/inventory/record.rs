@@ -101,7 +101,7 @@ async fn version(session: &mut Session, object: i64, new: &NewVersion) -> Result
 }
 
 /// How many there are, and their bytes.
-async fn insert_files(
+pub(super) async fn insert_files(
     session: &mut Session,
     version: i64,
     mut files: impl Iterator<Item = File> + Send,
@@ -123,13 +123,16 @@ async fn insert_files(
     }
 }
 
-/// In their order, so that two transactions with the same ids wait for each other and do not block each other.
-async fn local_ids(session: &mut Session, new: &NewVersion) -> Result<(), Error> {
+/// Records the local ids; the answer is how many were new. In their order, so that two transactions with the same ids wait
+/// for each other and do not block each other.
+pub(super) async fn local_ids(session: &mut Session, new: &NewVersion) -> Result<u64, Error> {
     let mut ids = new.local_ids.clone();
     ids.sort();
+    let mut added = 0;
     for id in &ids {
         let sql = "INSERT INTO local_ids (owner, local_id, ark, job) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
         if session.run(sql, values![&new.owner, id, &new.ark, new.job]).await? > 0 {
+            added += 1;
             continue;
         }
         let sql = "SELECT ark FROM local_ids WHERE owner = $1 AND local_id = $2";
@@ -140,5 +143,5 @@ async fn local_ids(session: &mut Session, new: &NewVersion) -> Result<(), Error>
             return Err(session.error(ErrorKind::Refused(format!("local id {id:?} belongs to {other}"))));
         }
     }
-    Ok(())
+    Ok(added)
 }

@@ -156,8 +156,7 @@ async fn write_manifest(work: &JobAtWork<'_>) -> Result<String, StepError> {
         }
         for name in system_files(&system)? {
             let (size, digests) = place::digests(&std::fs::File::open(system.join(&name))?, [Algorithm::Sha256])?;
-            let is_xml = std::path::Path::new(&name).extension().is_some_and(|extension| extension == "xml");
-            let media_type = if is_xml { "application/xml" } else { "text/plain" };
+            let media_type = system::media_type_of_system_file(&name);
             manifest
                 .write(&format!("{SYSTEM}/{name}"), size, sha256(&digests)?, Some(media_type.to_owned()))
                 .map_err(io::Error::other)?;

@@ -64,6 +64,13 @@ impl Description {
     }
 }
 
+/// The media type of a file that ingest adds, by its name.
+#[must_use]
+pub(crate) fn media_type_of_system_file(name: &str) -> &'static str {
+    let is_xml = std::path::Path::new(name).extension().is_some_and(|extension| extension == "xml");
+    if is_xml { "application/xml" } else { "text/plain" }
+}
+
 /// `mrt-ingest.txt`
 #[must_use]
 pub(super) fn ingest(spec: &JobSpec, profile: &Profile, agent: &str, ark: &str) -> String {

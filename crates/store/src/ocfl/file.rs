@@ -6,8 +6,9 @@ use futures::{StreamExt, stream};
 
 use crate::digest::{Algorithm, Digest, Hashers};
 use crate::ocfl::error::OcflError;
+use crate::ocfl::inventory::FileEntry;
 use crate::ocfl::object::Snapshot;
-use crate::store::{Chunks, Content};
+use crate::store::{Chunks, Content, Properties};
 
 impl Snapshot {
     /// Opens a file of a version. Its chunks end with an error where the bytes do not have the digest that the inventory
@@ -25,6 +26,14 @@ impl Snapshot {
         let content = self.object.store.get(&self.object.item(&file.content_path), None, None).await?;
         let size = content.properties.size;
         Ok(Content { properties: content.properties, chunks: verified(content.chunks, file.digest, size) })
+    }
+
+    /// What the store says of the content of a file; `None` where the content is missing.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn head(&self, file: &FileEntry) -> Result<Option<Properties>, OcflError> {
+        Ok(self.object.store.head(&self.object.item(&file.content_path)).await?)
     }
 }
 

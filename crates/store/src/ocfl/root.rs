@@ -71,6 +71,21 @@ impl Root {
         Ok(root)
     }
 
+    /// Opens the storage root that a space is; `None` for a space that is empty or missing, which [`Self::open`] would make
+    /// one.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn open_existing(store: Arc<dyn Store>, space: SpaceName) -> Result<Option<Self>, OcflError> {
+        let first = store.list(&space, b"", None).next().await.transpose();
+        match first {
+            Ok(None) => Ok(None),
+            Err(error) if matches!(error.kind, ErrorKind::NoSpace) => Ok(None),
+            Ok(Some(_)) => Self::open(store, space).await.map(Some),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Has the temporary files in which large inventories are sorted in this directory, and not in the system's, which may
     /// be in memory. They have no names, and up to four times the size of each inventory that is in use.
     #[must_use]

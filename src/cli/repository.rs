@@ -10,8 +10,9 @@ use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::inventory::Object;
 use queuekeeper_ingest::ark::Ark;
 use queuekeeper_ingest::profile::Profiles;
-use queuekeeper_store::ocfl::{self, OcflError, Root};
-use queuekeeper_store::{Error, ErrorKind, SpaceName, Store, StoreFamilies, StoreName};
+use queuekeeper_ingest::rebuild::Place;
+use queuekeeper_store::ocfl::{self, Root};
+use queuekeeper_store::{SpaceName, Store, StoreFamilies, StoreName};
 
 use crate::cli::UsageError;
 use crate::cli::exit::{CommandError, FAILED, NOT_FOUND};
@@ -20,10 +21,10 @@ use crate::server::standalone::DataDirectory;
 
 /// Where the catalogue, the stores and the profiles are.
 #[derive(Clone, Debug, Args)]
-pub(super) struct PlaceArgs {
+pub(in crate::cli) struct PlaceArgs {
     /// The directory of a standalone repository
     #[arg(long = "data", value_name = "DIR", conflicts_with_all = ["config_file", "profiles"])]
-    pub(super) data: Option<PathBuf>,
+    pub(in crate::cli) data: Option<PathBuf>,
 
     /// The file with the stores and the catalogue
     #[arg(long = "config.file", value_name = "FILE", requires = "profiles")]
@@ -36,10 +37,10 @@ pub(super) struct PlaceArgs {
 
 /// Which object.
 #[derive(Clone, Debug, Args)]
-pub(super) struct ObjectName {
+pub(in crate::cli) struct ObjectName {
     /// The object's ARK, or an id that its owner gave it
     #[arg(value_name = "ARK|LOCAL-ID")]
-    pub(super) name: String,
+    pub(in crate::cli) name: String,
 
     /// The ARK of the owner of that id, where owners of several collections use it
     #[arg(long, value_name = "ARK")]
@@ -47,29 +48,38 @@ pub(super) struct ObjectName {
 }
 
 /// The catalogue, with what leads from its rows to the stores.
-pub(super) struct Repository {
-    pub(super) catalogue: Catalogue,
+pub(in crate::cli) struct Repository {
+    pub(in crate::cli) catalogue: Catalogue,
     stores: StoreSettings,
     profiles: Profiles,
 }
 
 /// An object where it lies.
-pub(super) struct Located {
-    pub(super) store: Arc<dyn Store>,
-    pub(super) space: SpaceName,
-    pub(super) object: ocfl::Object,
+pub(in crate::cli) struct Located {
+    pub(in crate::cli) store: Arc<dyn Store>,
+    pub(in crate::cli) space: SpaceName,
+    pub(in crate::cli) object: ocfl::Object,
 }
 
 impl PlaceArgs {
     /// Opens the catalogue, which must exist, and reads the profiles.
-    pub(super) async fn open(&self) -> anyhow::Result<Repository> {
-        let (flag, stores, profiles) = self.settings()?;
+    pub(in crate::cli) async fn open(&self) -> anyhow::Result<Repository> {
+        let (flag, stores, _) = self.settings()?;
         let Some(url) = stores.catalogue() else {
             return Err(UsageError::flag(flag, "there is no catalogue in it").into());
         };
         if let Some(path) = url.missing() {
             return Err(CommandError::new(NOT_FOUND, format!("catalogue {}: there is none", path.display())).into());
         }
+        self.create().await
+    }
+
+    /// The same; a catalogue that does not exist is created.
+    pub(in crate::cli) async fn create(&self) -> anyhow::Result<Repository> {
+        let (flag, stores, profiles) = self.settings()?;
+        let Some(url) = stores.catalogue() else {
+            return Err(UsageError::flag(flag, "there is no catalogue in it").into());
+        };
         let flag = if self.data.is_some() { "--data" } else { "--profiles" };
         let profiles = Profiles::read(profiles).map_err(|error| UsageError::flag(flag, error))?;
         let catalogue = Catalogue::open(url.expose()).await;
@@ -96,7 +106,7 @@ impl Repository {
     /// The object of that name, as the catalogue has it.
     ///
     /// A local id is looked up among the owners of the profiles, unless one is named.
-    pub(super) async fn find(&self, name: &ObjectName) -> anyhow::Result<Object> {
+    pub(in crate::cli) async fn find(&self, name: &ObjectName) -> anyhow::Result<Object> {
         let failed = |error: queuekeeper_catalogue::Error| CommandError::new(FAILED, error.to_string());
         let ObjectName { name, owner } = name;
         if let Ok(ark) = name.parse::<Ark>() {
@@ -124,12 +134,12 @@ impl Repository {
     }
 
     /// The store and the space of a collection's objects; `None` where it has no valid profile.
-    pub(super) fn place_of(&self, collection: &str) -> Option<String> {
+    pub(in crate::cli) fn place_of(&self, collection: &str) -> Option<String> {
         self.profiles.get(collection).map(|profile| format!("{}/{}", profile.store, profile.space))
     }
 
     /// The object with an ARK of a collection.
-    pub(super) async fn locate(&self, ark: &str, collection: &str) -> anyhow::Result<Located> {
+    pub(in crate::cli) async fn locate(&self, ark: &str, collection: &str) -> anyhow::Result<Located> {
         let failed = |why: String| CommandError::new(FAILED, why);
         let profile = self.profiles.get(collection).ok_or_else(|| {
             failed(format!(
@@ -137,7 +147,8 @@ impl Repository {
             ))
         })?;
         let (store, space) = (self.store(&profile.store).await?, profile.space.clone());
-        let root = root(&store, &space).await.map_err(|error| failed(error.to_string()))?;
+        let root =
+            Root::open_existing(Arc::clone(&store), space.clone()).await.map_err(|error| failed(error.to_string()))?;
         let Some(root) = root else {
             return Err(failed(format!("the space {}/{space} is empty; {ark} should be there", profile.store)).into());
         };
@@ -146,13 +157,18 @@ impl Repository {
     }
 
     /// Where there are items of an object, among the places of all profiles, whether the catalogue has it or not.
-    pub(super) async fn search(&self, ark: &str) -> anyhow::Result<Vec<Located>> {
+    pub(in crate::cli) async fn search(&self, ark: &str) -> anyhow::Result<Vec<Located>> {
         let failed = |why: String| CommandError::new(FAILED, why);
         let places: BTreeSet<_> = self.profiles.iter().map(|it| (it.store.clone(), it.space.clone())).collect();
         let mut found = Vec::new();
         for (store, space) in places {
             let store = self.store(&store).await?;
-            let Some(root) = root(&store, &space).await.map_err(|error| failed(error.to_string()))? else { continue };
+            let Some(root) = Root::open_existing(Arc::clone(&store), space.clone())
+                .await
+                .map_err(|error| failed(error.to_string()))?
+            else {
+                continue;
+            };
             let object = root.object(ark).map_err(|error| failed(error.to_string()))?;
             let prefix = format!("{}/", object.root());
             let first = store.list(&space, prefix.as_bytes(), None).try_next().await;
@@ -161,6 +177,21 @@ impl Repository {
             }
         }
         Ok(found)
+    }
+
+    /// The storage roots of all profiles, and the names of spaces that have no items.
+    pub(in crate::cli) async fn places(&self) -> anyhow::Result<(Vec<Place>, Vec<String>)> {
+        let spaces: BTreeSet<_> = self.profiles.iter().map(|it| (it.store.clone(), it.space.clone())).collect();
+        let (mut places, mut empty) = (Vec::new(), Vec::new());
+        for (store, space) in spaces {
+            let name = format!("{store}/{space}");
+            let opened = Root::open_existing(self.store(&store).await?, space).await;
+            match opened.map_err(|error| CommandError::new(FAILED, error.to_string()))? {
+                Some(root) => places.push(Place { name, root }),
+                None => empty.push(name),
+            }
+        }
+        Ok((places, empty))
     }
 
     async fn store(&self, name: &StoreName) -> anyhow::Result<Arc<dyn Store>> {
@@ -172,23 +203,14 @@ impl Repository {
     }
 }
 
-/// The storage root that a space is; `None` for one that is empty or missing, which would become one by being opened.
-async fn root(store: &Arc<dyn Store>, space: &SpaceName) -> Result<Option<Root>, OcflError> {
-    match store.list(space, b"", None).try_next().await {
-        Ok(None) | Err(Error { kind: ErrorKind::NoSpace, .. }) => Ok(None),
-        Ok(Some(_)) => Root::open(Arc::clone(store), space.clone()).await.map(Some),
-        Err(error) => Err(error.into()),
-    }
-}
-
 impl Located {
     /// `STORE/SPACE/ROOT`
-    pub(super) fn place(&self) -> String {
+    pub(in crate::cli) fn place(&self) -> String {
         format!("{}/{}/{}", self.store.name(), self.space, self.object.root())
     }
 
     /// Says that the store does not have what the catalogue has.
-    pub(super) fn nothing_there(&self, ark: &str) -> String {
+    pub(in crate::cli) fn nothing_there(&self, ark: &str) -> String {
         format!("the catalogue has {ark}, and no complete version of it lies in {}", self.place())
     }
 }

@@ -1,0 +1,202 @@
+//! `queuekeeper catalogue rebuild`: makes the inventory again from what lies in the stores.
+
+use clap::Args;
+use queuekeeper_ingest::rebuild::{Note, RebuildError, Totals, rebuild};
+use serde::Serialize;
+
+use super::failed;
+use crate::cli::UsageError;
+use crate::cli::exit::{CommandError, FAILED, IN_PART, REFUSED};
+use crate::cli::output::{OutputArgs, Screen, Spinner, is_attended, without_csv};
+use crate::cli::prompt::Interrupts;
+use crate::cli::repository::{PlaceArgs, Repository};
+use crate::mirror::words::counted;
+
+/// How many notes are listed; the others are counted.
+const MOST_LISTED: usize = 1000;
+
+/// Make the inventory again from the objects in the stores of the profiles: for a catalogue that was lost or damaged
+///
+/// A catalogue that does not exist is created. Rows that are missing are added and rows that say something else are
+/// corrected; rows of objects and versions that no store has are listed, and never removed. An object that cannot be
+/// recorded is skipped, and the reason printed. Interrupted, the same command goes on. At the end it checks the catalogue, as
+/// `catalogue check` does.
+///
+/// What no store has is not made again: deposits, mails, the audit log, and the media types of deposited files. Times of
+/// rows that were missing are those at which the versions were stored.
+///
+/// A catalogue that was created has a new UUID, which daemons refuse as long as the znode /queuekeeper/catalogue holds
+/// that of the lost one: delete that znode when no process has the lost one open.
+///
+/// Exits with 1 if the check finds something, and with 6 if something was skipped or rows are of no object.
+#[derive(Clone, Debug, Args)]
+#[command(mut_arg("format", without_csv))]
+pub(super) struct RebuildArgs {
+    /// Do not prompt
+    #[arg(long)]
+    yes: bool,
+
+    #[command(flatten)]
+    output: OutputArgs,
+
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+/// What was done.
+#[derive(Debug, Serialize)]
+struct Report {
+    catalogue: String,
+    id: String,
+    /// The spaces that were read, and those without any item.
+    spaces: Vec<String>,
+    empty: Vec<String>,
+    objects: u64,
+    versions_same: u64,
+    versions_added: u64,
+    versions_corrected: u64,
+    counters_corrected: u64,
+    /// What was skipped, and rows of which no store has anything; at most 1,000 of each are listed.
+    skipped: Notes,
+    unfounded: Notes,
+    /// What the check of the catalogue found.
+    findings: Vec<String>,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Notes {
+    count: u64,
+    listed: Vec<NoteRow>,
+}
+
+#[derive(Debug, Serialize)]
+struct NoteRow {
+    what: String,
+    why: String,
+}
+
+impl RebuildArgs {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        if !self.yes && !is_attended() {
+            return Err(UsageError::flag("--yes", "there is no terminal to prompt on; set it to rebuild").into());
+        }
+        let interrupts = Interrupts::listen()?;
+        if !self.yes {
+            interrupts.confirm("Add and correct rows of the catalogue by what lies in the stores?").await?;
+        }
+        let repository = self.place.create().await?;
+        let rebuilt = Box::pin(self.rebuild(&repository, &interrupts)).await;
+        interrupts.close().await;
+        repository.catalogue.close().await;
+        let report = rebuilt?;
+        self.output.show(&report, |screen| report.show(screen))?;
+        report.outcome()
+    }
+
+    async fn rebuild(&self, repository: &Repository, interrupts: &Interrupts) -> anyhow::Result<Report> {
+        let (places, empty) = interrupts.unless(Box::pin(repository.places())).await??;
+        if places.is_empty() {
+            let why = "the spaces of the profiles have no objects; nothing was done";
+            return Err(CommandError::new(REFUSED, why).into());
+        }
+        let (mut skipped, mut unfounded) = (Notes::default(), Notes::default());
+        let spinner = Spinner::start("reading objects");
+        let work = rebuild(&repository.catalogue, &places, |note| match note {
+            Note::Skipped { what, why } => skipped.add(what, why),
+            Note::Unfounded { ark, what } => unfounded.add(ark, what),
+        });
+        let totals = tokio::select! {
+            biased;
+            () = interrupts.wait() => {
+                let why = "interrupted; what was done is kept, and the same command goes on";
+                return Err(CommandError::new(IN_PART, why).into());
+            }
+            ended = work => ended,
+        };
+        let Totals { objects, same, added, corrected, counters } = totals.map_err(|error| match error {
+            RebuildError::Store(error) => CommandError::new(FAILED, format!("{error}; the same command goes on")),
+            RebuildError::Catalogue(error) => failed(error),
+        })?;
+        drop(spinner);
+        let spinner = Spinner::start("checking the catalogue");
+        let findings = repository.catalogue.check().await.map_err(failed)?;
+        drop(spinner);
+        Ok(Report {
+            catalogue: repository.catalogue.place().to_owned(),
+            id: repository.catalogue.id().to_string(),
+            spaces: places.into_iter().map(|place| place.name).collect(),
+            empty,
+            objects,
+            versions_same: same,
+            versions_added: added,
+            versions_corrected: corrected,
+            counters_corrected: counters,
+            skipped,
+            unfounded,
+            findings: findings.iter().map(ToString::to_string).collect(),
+        })
+    }
+}
+
+impl Notes {
+    fn add(&mut self, what: String, why: String) {
+        self.count += 1;
+        if self.listed.len() < MOST_LISTED {
+            self.listed.push(NoteRow { what, why });
+        }
+    }
+
+    fn show(&self, screen: &mut Screen, heading: &str) {
+        if self.count > 0 {
+            screen.gap();
+            screen.say(heading);
+        }
+        for NoteRow { what, why } in &self.listed {
+            screen.entry(&format!("{what}: {why}"));
+        }
+    }
+}
+
+impl Report {
+    fn show(&self, screen: &mut Screen) {
+        screen.say(&format!("catalogue {}", self.catalogue));
+        screen.fact("UUID", &self.id);
+        screen.fact("read", &self.spaces.join(", "));
+        if !self.empty.is_empty() {
+            screen.fact("empty", &self.empty.join(", "));
+        }
+        screen.fact("objects", &self.objects.to_string());
+        let [added, corrected, same] = [self.versions_added, self.versions_corrected, self.versions_same];
+        screen.fact("versions", &format!("{added} added, {corrected} corrected, {same} were right"));
+        if self.counters_corrected > 0 {
+            screen.fact("counters", &format!("{} corrected", self.counters_corrected));
+        }
+        self.skipped.show(screen, &format!("{} skipped:", self.skipped.count));
+        let rows = counted(self.unfounded.count, "object has", "objects have");
+        self.unfounded.show(screen, &format!("{rows} rows without content in the stores, which were kept:"));
+        screen.gap();
+        for finding in &self.findings {
+            screen.entry(finding);
+        }
+        if self.findings.is_empty() {
+            screen.say("The check of the catalogue finds nothing wrong.");
+        }
+    }
+
+    fn outcome(&self) -> anyhow::Result<()> {
+        if !self.findings.is_empty() {
+            let findings = counted(self.findings.len() as u64, "finding", "findings");
+            return Err(CommandError::new(FAILED, format!("catalogue {}: {findings}", self.catalogue)).into());
+        }
+        if self.skipped.count + self.unfounded.count > 0 {
+            let why = format!(
+                "catalogue {}: {} skipped, and {} with rows but no content",
+                self.catalogue,
+                self.skipped.count,
+                counted(self.unfounded.count, "object", "objects")
+            );
+            return Err(CommandError::new(IN_PART, why).into());
+        }
+        Ok(())
+    }
+}
