@@ -9,6 +9,7 @@ mod cli {
     mod bulk;
     mod dashboards;
     mod deposits;
+    mod downloads;
     mod hostile;
     mod ingest;
     mod killed;

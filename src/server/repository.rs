@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use queuekeeper_catalogue::Catalogue;
+use queuekeeper_ingest::contents::{Contents, OpenStore};
 use queuekeeper_ingest::step::Services;
+use queuekeeper_store::StoreFamilies;
 
 use super::ingest;
 use super::tasks::Tasks;
@@ -13,9 +15,9 @@ use crate::config::{Config, RepositoryParts};
 use crate::views::objects::Objects;
 use crate::web;
 
-/// The catalogue, where there is one, and what takes deposits, where they are taken.
+/// The objects, where there is a catalogue, and what takes deposits, where they are taken.
 pub(super) struct Repository {
-    catalogue: Option<Catalogue>,
+    objects: Option<Objects>,
     intake: Option<Intake>,
 }
 
@@ -43,13 +45,24 @@ impl Repository {
             (None, Some(url)) => Some(Catalogue::open(url.expose()).await?),
             (None, None) => None,
         };
+        // Where an object lies follows from the profile of its collection.
+        let open: OpenStore = Arc::new(move |name| {
+            let stores = stores.clone();
+            Box::pin(async move { stores.open(&name, &StoreFamilies::default()).await })
+        });
+        let contents = services.as_ref().map(|services| Contents::new(Arc::clone(services), open));
+        let objects = catalogue.map(Objects::new);
+        let objects = objects.map(|objects| match contents {
+            Some(contents) => objects.with_contents(contents),
+            None => objects,
+        });
         let intake = services.map(|services| Intake::new(actions.clone(), services));
-        Ok(Self { catalogue, intake })
+        Ok(Self { objects, intake })
     }
 
     /// What there is.
     pub(super) fn parts(&self) -> RepositoryParts {
-        RepositoryParts { deposits: self.intake.is_some(), objects: self.catalogue.is_some() }
+        RepositoryParts { deposits: self.intake.is_some(), objects: self.objects.is_some() }
     }
 
     /// Removes abandoned uploads as a task.
@@ -63,8 +76,8 @@ impl Repository {
 
     /// Has the pages and the API show it.
     pub(super) fn show(self, mut state: web::State) -> web::State {
-        if let Some(catalogue) = self.catalogue {
-            state = state.with_objects(Objects::new(catalogue));
+        if let Some(objects) = self.objects {
+            state = state.with_objects(objects);
         }
         if let Some(intake) = self.intake {
             state = state.with_intake(intake);

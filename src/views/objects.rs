@@ -1,14 +1,19 @@
 //! Objects: what the catalogue knows of what was stored.
 
+mod content;
+
 use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::inventory::{File, Object, Version};
 use queuekeeper_ingest::ark::Ark;
+use queuekeeper_ingest::contents::Contents;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::error::{ViewError, quoted};
 use super::parameter::Within;
+
+pub(crate) use content::{FileName, OpenedFile};
 
 /// How many versions of an object are shown.
 const VERSIONS: u32 = 100;
@@ -153,11 +158,13 @@ pub(crate) struct ObjectFile {
 #[derive(Clone, Debug)]
 pub(crate) struct Objects {
     catalogue: Catalogue,
+    /// `None` where files cannot be read.
+    contents: Option<Contents>,
 }
 
 impl Objects {
     pub(crate) fn new(catalogue: Catalogue) -> Self {
-        Self { catalogue }
+        Self { catalogue, contents: None }
     }
 
     /// A page of the objects that match.

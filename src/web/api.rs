@@ -26,6 +26,7 @@ mod csv;
 mod daemons;
 mod deposits;
 mod document;
+mod download;
 mod failures;
 mod faults;
 mod identity;
@@ -110,7 +111,8 @@ pub(super) fn described(has: RepositoryParts) -> (utoipa::openapi::OpenApi, Vec<
             routes().routes(routes!(deposits::deposits, deposits::make)).routes(one)
         })
         .part_if(has.objects, "Objects that were stored", || {
-            routes().routes(routes!(objects::objects)).routes(routes!(objects::object))
+            let lists = routes().routes(routes!(objects::objects)).routes(routes!(objects::object));
+            lists.routes(routes!(download::file))
         })
         .part("Daemons and what they work on", routes().routes(routes!(daemons::daemons)))
         .part(

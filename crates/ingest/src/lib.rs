@@ -14,7 +14,7 @@
 //! - [`spec`]: what a job is to do; [`directory`], [`files`]: where its files lie, and which it has;
 //! - [`grants`]: who was granted how much of the working storage;
 //! - [`steps`]: what is done with a job in each state; [`step`]: how that ends; [`mail`]: what is written to depositors; [`outbox`]: how it is sent;
-//! - `batches`, `reports`, [`cleanup`]: the daemons that take no jobs; [`rebuild`]: the inventory, made again from the stores;
+//! - `batches`, `reports`, [`cleanup`]: the daemons that take no jobs; [`rebuild`]: the inventory, made again from the stores; [`contents`]: what lies in the stores, read;
 //! - [`engine`]: sessions, lanes and workers, which run all of these.
 //!
 //! # Invariants
@@ -26,6 +26,7 @@ pub mod archive;
 pub mod ark;
 mod batches;
 pub mod cleanup;
+pub mod contents;
 pub mod daemon;
 pub mod deposit;
 pub mod directory;

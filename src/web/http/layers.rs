@@ -38,10 +38,9 @@ const COMPRESS_ABOVE: u64 = 4 * 1024;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Headers of every response. The referrer goes to this server only; with `no-referrer`, browsers would send the
+/// Headers of every response, besides the policy, of which a handler may have a stricter one. The referrer goes to this server only; with `no-referrer`, browsers would send the
 /// requests of our own forms with `Origin: null` (Fetch, "append a request Origin header").
-const SECURITY_HEADERS: [(HeaderName, &str); 6] = [
-    (header::CONTENT_SECURITY_POLICY, POLICY),
+const SECURITY_HEADERS: [(HeaderName, &str); 5] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::X_FRAME_OPTIONS, "DENY"),
     (header::REFERRER_POLICY, "same-origin"),
@@ -84,6 +83,7 @@ pub(in crate::web) async fn secure(
     for (name, value) in SECURITY_HEADERS {
         headers.insert(name, HeaderValue::from_static(value));
     }
+    headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(POLICY));
     if let Some(value) = context.web_file().as_ref().and_then(|file| file.strict_transport_security()) {
         headers.insert(header::STRICT_TRANSPORT_SECURITY, value.clone());
     }
@@ -152,9 +152,11 @@ pub(in crate::web) async fn check_host(
 }
 
 /// Compresses large responses for clients that accept it, as fast as possible, since a scrape waits for it. Event
-/// streams are not compressed: the compressor would hold events back until it has enough of them.
+/// streams are not compressed: the compressor would hold events back until it has enough of them. Nor are downloads: their
+/// length, by which a client sees that they are whole, would be lost.
 pub(in crate::web) fn compression() -> CompressionLayer<impl Predicate> {
-    let is_worth_it = SizeAbove::new(COMPRESS_ABOVE).and(NotForContentType::SSE);
+    let is_download = NotForContentType::const_new("application/octet-stream");
+    let is_worth_it = SizeAbove::new(COMPRESS_ABOVE).and(NotForContentType::SSE).and(is_download);
     CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(is_worth_it)
 }
 

@@ -10,7 +10,7 @@ use super::frame::{Frame, Section, root_from};
 use super::listing::with;
 use super::render;
 use crate::mirror::words::size;
-use crate::views::objects::{FileFilter, ObjectDetail, ObjectFilter, ObjectItem};
+use crate::views::objects::{FileFilter, ObjectDetail, ObjectFilter, ObjectItem, Objects};
 use crate::views::query::Parameters as _;
 use crate::views::show::{Count, Moment};
 use crate::web::http::params::Params;
@@ -77,6 +77,8 @@ struct VersionRow {
 #[derive(Debug)]
 struct FileRow {
     path: String,
+    /// Where its content is; empty where this server cannot read it.
+    href: String,
     size: String,
     digest: String,
     media_type: String,
@@ -132,6 +134,12 @@ impl ObjectPage {
             batch.map(|batch| format!("{root}batches/{batch}")).unwrap_or_default()
         };
         let here = format!("{root}objects/{}", detail.object.ark);
+        let has_contents = state.objects().is_ok_and(Objects::has_contents);
+        let download = |path: &str| {
+            let [ark, version] = [detail.object.ark.clone(), detail.version.to_string()];
+            let name = [pair("ark", ark), pair("version", version), pair("path", path)];
+            address(&format!("{root}api/v1/objects/file"), &name)
+        };
         let files_of = |number: u32| with(&here, "version", &number.to_string());
         let next = detail.next_file.as_ref();
         let next =
@@ -158,6 +166,7 @@ impl ObjectPage {
                 .iter()
                 .map(|file| FileRow {
                     path: file.path.clone(),
+                    href: if has_contents { download(&file.path) } else { String::new() },
                     size: size(file.size_bytes),
                     digest: file.digest.clone(),
                     media_type: file.media_type.clone(),

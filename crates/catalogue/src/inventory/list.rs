@@ -35,6 +35,10 @@ pub(crate) const FILES: &str = "SELECT path, content_path, size, digests, media_
         WHERE object = (SELECT id FROM objects WHERE ark = $1) AND number = $2) AND path > $3
     ORDER BY path LIMIT $4";
 
+pub(crate) const FILE: &str = "SELECT path, content_path, size, digests, media_type, is_billable
+    FROM files WHERE version = (SELECT id FROM versions
+        WHERE object = (SELECT id FROM objects WHERE ark = $1) AND number = $2) AND path = $3";
+
 pub(crate) const LOCAL_IDS: &str =
     "SELECT local_id FROM local_ids WHERE ark = $1 AND owner = $2 AND local_id > $3 ORDER BY local_id LIMIT $4";
 
@@ -84,6 +88,18 @@ impl Catalogue {
     /// When the database cannot be read.
     pub async fn files(&self, ark: &str, version: u32, after: &str, limit: u32) -> Result<Vec<File>, Error> {
         self.list(FILES, values![ark, version, after, page(limit)], file).await
+    }
+
+    /// A file of a version, by its path.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn file(&self, ark: &str, version: u32, path: &str) -> Result<Option<File>, Error> {
+        // No path that is recorded has one, and PostgreSQL takes none.
+        if path.contains('\0') {
+            return Ok(None);
+        }
+        Ok(self.list(FILE, values![ark, version, path], file).await?.pop())
     }
 
     /// The ids that an owner gave an object, in byte order, of those above `after` (all, where it is empty); at most

@@ -5,10 +5,26 @@ use std::io;
 use futures::{StreamExt, stream};
 
 use crate::digest::{Algorithm, Digest, Hashers};
+use crate::key::Key;
 use crate::ocfl::error::OcflError;
 use crate::ocfl::inventory::FileEntry;
-use crate::ocfl::object::Snapshot;
+use crate::ocfl::object::{Object, Snapshot};
 use crate::store::{Chunks, Content, Properties};
+
+impl Object {
+    /// Opens content by its path in the object, such as a catalogue has recorded it with its digest. Its chunks end with an
+    /// error where the bytes do not have that digest, which is a SHA-512.
+    ///
+    /// # Errors
+    /// [`OcflError::Missing`] for a path that no content can have; those of the store.
+    pub async fn content(&self, content_path: &str, digest: &Digest) -> Result<Content, OcflError> {
+        let missing = || OcflError::Missing { id: self.id().to_owned(), what: format!("content {content_path:?}") };
+        let key = Key::new(format!("{}/{content_path}", self.root()).into_bytes()).map_err(|_| missing())?;
+        let content = self.store.get(&self.item_at(key), None, None).await?;
+        let size = content.properties.size;
+        Ok(Content { properties: content.properties, chunks: verified(content.chunks, digest.clone(), size) })
+    }
+}
 
 impl Snapshot {
     /// Opens a file of a version. Its chunks end with an error where the bytes do not have the digest that the inventory

@@ -1,0 +1,70 @@
+//! The content of an object's files.
+
+use queuekeeper_ingest::contents::{Contents, Opened};
+use serde::{Deserialize, Serialize};
+use utoipa::IntoParams;
+
+use super::{ObjectFile, Objects, VersionNumber, number, quoted, unavailable};
+use crate::views::error::ViewError;
+
+/// Which file.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default)]
+pub(crate) struct FileName {
+    /// The ARK of the object.
+    #[param(value_type = String, example = "ark:/99999/fk4abc1234")]
+    pub(crate) ark: String,
+    /// The version with this number; 0 is the newest one.
+    #[param(inline)]
+    pub(crate) version: VersionNumber,
+    /// The path of the file in that version.
+    #[param(value_type = String, example = "producer/page-1.tif")]
+    pub(crate) path: String,
+}
+
+/// A file that is being read.
+#[derive(Debug)]
+pub(crate) struct OpenedFile {
+    /// What the catalogue has of it.
+    pub(crate) file: ObjectFile,
+    /// Its content.
+    pub(crate) opened: Opened,
+}
+
+impl Objects {
+    /// Has files be read, too.
+    #[must_use]
+    pub(crate) fn with_contents(self, contents: Contents) -> Self {
+        Self { contents: Some(contents), ..self }
+    }
+
+    /// Whether files can be read here.
+    pub(crate) fn has_contents(&self) -> bool {
+        self.contents.is_some()
+    }
+
+    /// Opens a file of an object.
+    ///
+    /// # Errors
+    /// When there is none, or files cannot be read here, and when catalogue or store cannot be read.
+    pub(crate) async fn open(&self, name: &FileName) -> Result<OpenedFile, ViewError> {
+        let Some(contents) = &self.contents else {
+            let why = "This server does not know where objects are; it needs the profiles: --deposits.profiles.";
+            return Err(ViewError::not_found(why));
+        };
+        let object = self.one(&name.ark).await?;
+        let version = number(&object, name.version)?;
+        let found = self.catalogue.file(&object.ark, version, &name.path).await.map_err(|error| unavailable(&error))?;
+        let none = || {
+            let path = quoted(&name.path);
+            ViewError::not_found(format!("Version {version} of {} has no file “{path}”.", object.ark))
+        };
+        let file = found.ok_or_else(none)?;
+        let opened = contents.read(&object, &file).await.map_err(|error| {
+            tracing::error!(object = object.ark, version, path = file.path, "cannot read a file of an object: {error}");
+            ViewError::Unavailable("The file cannot be read from its store; the server's log has the cause.".to_owned())
+        })?;
+        Ok(OpenedFile { file: ObjectFile::from(&file), opened })
+    }
+}
