@@ -146,7 +146,7 @@ pub(crate) struct Download {
 /// A file that is on its way.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Fetching {
-    /// Its name, at most 255 characters of it.
+    /// Its name, at most 255 bytes of it.
     pub(crate) name: String,
     /// How many bytes of it were written.
     pub(crate) bytes: u64,

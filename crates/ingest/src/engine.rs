@@ -27,7 +27,7 @@ use crate::outbox;
 use crate::progress;
 use crate::step::Services;
 use fence::Fence;
-pub use presence::WrongCatalogue;
+pub use presence::{CATALOGUE, WrongCatalogue};
 use session::Session;
 
 /// How often the profiles are looked at.

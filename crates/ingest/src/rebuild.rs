@@ -7,11 +7,14 @@
 mod described;
 mod version;
 
-use futures::StreamExt as _;
-use queuekeeper_catalogue::inventory::Rebuilt;
+use std::fmt;
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use queuekeeper_catalogue::inventory::{File, NewVersion, Rebuilt};
 use queuekeeper_catalogue::{Catalogue, ErrorKind};
+use queuekeeper_store::Algorithm;
 use queuekeeper_store::error::ErrorKind as StoreErrorKind;
-use queuekeeper_store::ocfl::{Found, Object, OcflError, Root};
+use queuekeeper_store::ocfl::{Found, Object, OcflError, Root, Snapshot};
 
 use version::Versions;
 
@@ -121,6 +124,7 @@ async fn one(catalogue: &Catalogue, object: &Object, totals: &mut Totals) -> Res
     let mut versions = Versions::new(&snapshot);
     for number in 1..=head {
         let (new, stored, files) = versions.read(number).await?;
+        prove_sizes(catalogue, &snapshot, &new, &files).await?;
         match catalogue.rebuild_version(&new, stored, files).await? {
             Rebuilt::Same => totals.same += 1,
             Rebuilt::Added => totals.added += 1,
@@ -128,6 +132,34 @@ async fn one(catalogue: &Catalogue, object: &Object, totals: &mut Totals) -> Res
         }
     }
     Ok(())
+}
+
+/// Reads the content of files whose rows have the same digest and another size: a row is as good a witness as a store, and
+/// content that was cut off must not become what is recorded.
+async fn prove_sizes(catalogue: &Catalogue, snapshot: &Snapshot, new: &NewVersion, files: &[File]) -> Result<(), Stop> {
+    let mut after = String::new();
+    loop {
+        let rows = catalogue.files(&new.ark, new.number, &after, PAGE).await?;
+        let Some(last) = rows.last() else { return Ok(()) };
+        after.clone_from(&last.path);
+        for row in &rows {
+            let Ok(at) = files.binary_search_by(|file| file.path.cmp(&row.path)) else { continue };
+            let file = &files[at];
+            let is_same = row.digests.get(Algorithm::Sha512) == file.digests.get(Algorithm::Sha512);
+            if file.size == row.size || !is_same {
+                continue;
+            }
+            let damaged = |error: &dyn fmt::Display| {
+                let (number, path) = (new.number, &row.path);
+                skip(format!(
+                    "version {number}: {path:?} has {} bytes, and {} by its row: {error}",
+                    file.size, row.size
+                ))
+            };
+            let mut content = snapshot.open(new.number, &row.path).await?;
+            while content.chunks.try_next().await.map_err(|error| damaged(&error))?.is_some() {}
+        }
+    }
 }
 
 /// Finds rows of objects and versions that no place has.

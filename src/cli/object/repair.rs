@@ -6,6 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 use queuekeeper_ingest::ark::Ark;
+use queuekeeper_ingest::engine::CATALOGUE;
 use queuekeeper_queue::path::LockFolder;
 use queuekeeper_queue::{Error as QueueError, Lock, Queue};
 use queuekeeper_store::ocfl::{Abandoned, OcflError, Repaired, Root};
@@ -131,7 +132,7 @@ impl RepairArgs {
             screen.print();
             interrupts.confirm("Repair it?").await?;
         }
-        let held = interrupts.unless(self.hold(&ark)).await??;
+        let held = interrupts.unless(self.hold(&ark, repository.catalogue.id())).await??;
         let repaired = self.change(repository, interrupts, &located).await;
         held.release().await;
         Report::new(&ark, &located, false, repaired?).await
@@ -185,7 +186,7 @@ impl RepairArgs {
     }
 
     /// Keeps daemons from storing the object.
-    async fn hold(&self, ark: &str) -> anyhow::Result<Held> {
+    async fn hold(&self, ark: &str, catalogue: Uuid) -> anyhow::Result<Held> {
         let zookeeper = match &self.place.data {
             Some(data) => {
                 let data = DataDirectory::new(data.clone());
@@ -198,6 +199,7 @@ impl RepairArgs {
             None => self.zookeeper.clone().config()?,
         };
         let queue = Queue::new(zookeeper.connect().await.map_err(CommandError::from)?);
+        check_queue(&queue, catalogue).await?;
         match queue.lock_object(LockFolder::Storage, ark).await {
             Ok(lock) => Ok(Held::Queue(Box::new((queue, lock)))),
             Err(QueueError::Conflict(conflict)) => {
@@ -206,6 +208,20 @@ impl RepairArgs {
             Err(error) => Err(CommandError::from(error).into()),
         }
     }
+}
+
+/// Checks that the daemons of a queue write into this catalogue: a lock in the queue of others keeps nobody away.
+async fn check_queue(queue: &Queue, catalogue: Uuid) -> anyhow::Result<()> {
+    let why = match queue.client().get_data(CATALOGUE).await {
+        Ok((data, _)) if data == catalogue.to_string().as_bytes() => return Ok(()),
+        Ok(_) => format!("the daemons of this queue have another catalogue than {catalogue} ({CATALOGUE})"),
+        Err(zookeeper_client::Error::NoNode) => {
+            format!("no daemon of queuekeeper has worked on this queue ({CATALOGUE})")
+        }
+        Err(error) => return Err(CommandError::new(FAILED, format!("cannot read {CATALOGUE}: {error}")).into()),
+    };
+    let fix = "check --zookeeper and its chroot, or set --without-queue while nothing stores objects";
+    Err(CommandError::new(REFUSED, format!("{why}, so its locks do not protect the object; {fix}")).into())
 }
 
 impl Held {

@@ -15,7 +15,7 @@ use crate::step::Services;
 const OWN: &str = "/queuekeeper";
 
 /// The znode with the UUID of the catalogue.
-const CATALOGUE: &str = "/queuekeeper/catalogue";
+pub const CATALOGUE: &str = "/queuekeeper/catalogue";
 
 /// Why the daemons of this process must not work on a queue.
 #[derive(Debug, thiserror::Error)]

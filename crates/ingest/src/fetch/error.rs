@@ -172,11 +172,14 @@ impl Cause {
     pub(super) fn is_of_host(&self) -> bool {
         match self {
             Self::Connection(_) => true,
-            // 501 is of the method alone.
-            Self::Status { status, .. } => {
-                *status == StatusCode::TOO_MANY_REQUESTS
-                    || status.is_server_error() && *status != StatusCode::NOT_IMPLEMENTED
-            }
+            // 500 may be of one file, and 501 of the method.
+            Self::Status { status, .. } => matches!(
+                *status,
+                StatusCode::TOO_MANY_REQUESTS
+                    | StatusCode::BAD_GATEWAY
+                    | StatusCode::SERVICE_UNAVAILABLE
+                    | StatusCode::GATEWAY_TIMEOUT
+            ),
             _ => false,
         }
     }

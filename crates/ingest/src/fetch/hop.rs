@@ -29,7 +29,7 @@ impl Fetcher {
             if let Some(login) = self.credentials.login(&at) {
                 request = request.basic_auth(login.username(), Some(login.reveal_password()));
             }
-            let response = self.exchange(&at, request).await?;
+            let response = self.exchange(&method, &at, request).await?;
             if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
                 return Ok(response);
             }
@@ -53,11 +53,11 @@ impl Fetcher {
         }
         let at = url.reveal();
         self.guard.check(at)?;
-        let mut request = self.client.request(method, at.clone()).headers(headers).body(content);
+        let mut request = self.client.request(method.clone(), at.clone()).headers(headers).body(content);
         if let Some(login) = self.credentials.login(at) {
             request = request.basic_auth(login.username(), Some(login.reveal_password()));
         }
-        let mut response = self.exchange(at, request).await?;
+        let mut response = self.exchange(&method, at, request).await?;
         let (status, headers) = (response.status(), response.headers().clone());
         let mut answer = Vec::new();
         while answer.len() < MOST_ANSWER_BYTES {
@@ -71,17 +71,18 @@ impl Fetcher {
     }
 
     /// Sends one request, unless its host is away; whether it answers is remembered.
-    async fn exchange(&self, at: &Url, request: RequestBuilder) -> Result<Response, Cause> {
+    async fn exchange(&self, method: &Method, at: &Url, request: RequestBuilder) -> Result<Response, Cause> {
         let host = at.host_str().unwrap_or_default();
         let port = at.port_or_known_default().unwrap_or_default();
         let ticket = self.hosts.enter(format!("{host}:{port}"), self.settings.hosts)?;
         match request.send().await {
             Ok(response) => {
                 let cause = Cause::status(response.status(), response.headers());
-                if cause.is_of_host() {
-                    ticket.failed(&cause);
-                } else {
+                // Some programs know no `HEAD`, and answer it with whatever error they have.
+                if !cause.is_of_host() {
                     ticket.answered();
+                } else if *method != Method::HEAD {
+                    ticket.failed(&cause);
                 }
                 Ok(response)
             }

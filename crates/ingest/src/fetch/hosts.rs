@@ -13,6 +13,10 @@ use super::Cause;
 /// How many hosts are known at most; of others nothing is remembered.
 const MOST_HOSTS: usize = 10_000;
 
+/// How long the name of a host with its port is at most; of a longer one nothing is remembered. No name that can be looked
+/// up has more than 253 bytes.
+const MOST_NAME_BYTES: usize = 260;
+
 /// How long those wait who come while another one tries whether a host is back.
 const TRIED: Duration = Duration::from_secs(5);
 
@@ -92,6 +96,9 @@ impl Ticket {
 
     /// The host did not answer, or said that it cannot.
     pub(super) fn failed(self, cause: &Cause) {
+        if self.name.len() > MOST_NAME_BYTES {
+            return;
+        }
         let mut hosts = self.hosts.0.lock();
         if hosts.len() >= MOST_HOSTS && !hosts.contains_key(&self.name) {
             let now = Instant::now();

@@ -142,6 +142,19 @@ async fn an_inventory_that_is_lost_or_damaged_is_made_again_from_the_stores() {
     assert!(totals.corrected >= 4 && totals.added == 0 && totals.counters >= 1, "{totals:?} {notes:?}");
     assert_eq!((notes, rows(original).await), (Vec::new(), expected.clone()));
 
+    // Content that was cut off does not become what is recorded.
+    let files = original.files(ark, 1, "producer/", 1).await.unwrap();
+    let object = root.object(ark).unwrap();
+    let path = world.directory.path().join("objects/demo").join(object.root()).join(&files[0].content_path);
+    let content = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &content[1..]).unwrap();
+    let (_, notes) = rebuilt(original, &places).await;
+    let cut = format!("{} bytes, and {} by its row", content.len() - 1, content.len());
+    let is_said = |note: &Note| matches!(note, Note::Skipped { what, why } if what == ark && why.contains(&cut));
+    assert!(notes.len() == 1 && is_said(&notes[0]), "{cut}: {notes:?}");
+    assert_eq!(rows(original).await, expected);
+    std::fs::write(&path, &content).unwrap();
+
     // Rows of which the store has nothing are listed and kept; so are those that say another owner.
     world.sql(&format!("UPDATE objects SET owner = 'ark:/99999/other' WHERE ark = '{ark}'"));
     world.sql(

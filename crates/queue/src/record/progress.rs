@@ -8,13 +8,13 @@ use serde_json::{Map, Value, json};
 use crate::id::JobId;
 
 /// How many jobs of a process are named.
-const MOST_JOBS: usize = 200;
+const MOST_JOBS: usize = 100;
 
 /// How many files of a job are named.
 const MOST_FILES: usize = 8;
 
-/// How much of a file's name is kept, in characters.
-const MOST_CHARS: usize = 255;
+/// How much of a file's name is kept, in bytes: all of it together stays far below what a znode takes.
+const MOST_NAME_BYTES: usize = 255;
 
 /// `/queuekeeper/progress/SESSION`: what a process is downloading. It is written each second while that changes, and ends
 /// with the session.
@@ -68,9 +68,7 @@ impl JobProgress {
     fn bounded(mut self) -> Self {
         self.fetching.truncate(MOST_FILES);
         for file in &mut self.fetching {
-            if let Some((at, _)) = file.name.char_indices().nth(MOST_CHARS) {
-                file.name.truncate(at);
-            }
+            file.name.truncate(file.name.floor_char_boundary(MOST_NAME_BYTES));
         }
         self
     }
@@ -87,8 +85,9 @@ mod tests {
         let note = ProgressNote { jobs: (0..300).map(|number| (JobId::new(number), job.clone())).collect() };
         let read = ProgressNote::decode(&note.encode()).unwrap();
         let one = &read.jobs[&JobId::new(0)];
-        assert_eq!((read.jobs.len(), one.files, one.bytes, one.fetching.len()), (200, 2, 40, 8));
-        assert_eq!(one.fetching[0], FileProgress { name: "ä".repeat(255), bytes: 3, size: Some(7) });
+        assert_eq!((read.jobs.len(), one.files, one.bytes, one.fetching.len()), (100, 2, 40, 8));
+        assert_eq!(one.fetching[0], FileProgress { name: "ä".repeat(127), bytes: 3, size: Some(7) });
+        assert!(note.encode().len() < 512 << 10);
         // Of a client that keeps to no bounds, nor to names of jobs.
         let raw = serde_json::to_vec(&serde_json::json!({"jid0000000001": job, "job": job})).unwrap();
         let read = ProgressNote::decode(&raw).unwrap();
