@@ -1,8 +1,6 @@
 //! What processes left in stores that ended while they wrote: temporary files, uploads in parts, and probes. None of it is
 //! content.
 
-use std::time::Duration;
-
 use futures::TryStreamExt as _;
 use jiff::Timestamp;
 use queuekeeper_store::store::{Item, PROBE_SPACE};
@@ -12,12 +10,9 @@ use tracing::{info, warn};
 use super::before;
 use crate::engine::session::Session;
 
-/// What was touched since may be of a writer that is at work, however soon batches are removed.
-const NEVER_SOONER: Duration = Duration::from_hours(24);
-
-/// Removes it, of each store, once it is as old as a batch that is removed, and a day at least.
+/// Removes it, of each store, once it is as old as a batch that is removed.
 pub(super) async fn sweep(session: &Session) {
-    let cutoff = before(session.services.settings.cleanup.after.max(NEVER_SOONER));
+    let cutoff = before(session.services.settings.cleanup.after);
     for (name, store) in &session.services.stores {
         session.fence.pass().await;
         let swept = async { Ok::<_, Error>(store.sweep(cutoff).await? + probes(store.as_ref(), cutoff).await?) };
