@@ -259,7 +259,7 @@ async fn what_may_pass_is_tried_again_and_then_left_to_the_daemon() {
     let error = fixture.fetcher.fetch(&url, &any(), &fixture.place, "x", &fixture.written).await.unwrap_err();
     assert!(error.is_temporary() && !error.to_string().contains("secret"), "{error}");
 
-    let hasty = Fixture::with(Settings { silence: Duration::from_millis(100), ..QUICK }, &["127.0.0.1"]).await;
+    let hasty = Fixture::with(Settings { silence: Duration::from_secs(1), ..QUICK }, &["127.0.0.1"]).await;
     hasty.origin.serve("/f", content(100_000));
     hasty.origin.fail("/f", [OriginFault::Stall(50_000)]);
     assert_eq!(hasty.fetch("/f", &any()).await.unwrap().attempts, 2);
