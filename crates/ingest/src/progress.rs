@@ -136,18 +136,9 @@ pub(crate) async fn publish(client: &Client, services: &Services, acls: &Acls<'_
 
 async fn write(client: &Client, path: &str, data: &[u8], acls: &Acls<'_>) -> Result<(), Error> {
     match client.set_data(path, data, None).await {
-        Ok(_) => return Ok(()),
-        Err(Error::NoNode) => {}
-        Err(error) => return Err(error),
+        Err(Error::NoNode) => client.create(path, data, &CreateMode::Ephemeral.with_acls(*acls)).await.map(drop),
+        written => written.map(drop),
     }
-    let persistent = CreateMode::Persistent.with_acls(*acls);
-    for folder in ["/queuekeeper", "/queuekeeper/progress"] {
-        match client.create(folder, &[], &persistent).await {
-            Ok(_) | Err(Error::NodeExists) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    client.create(path, data, &CreateMode::Ephemeral.with_acls(*acls)).await.map(drop)
 }
 
 #[cfg(test)]

@@ -72,6 +72,8 @@ pub(super) async fn check_catalogue(
 pub(super) async fn announce(client: &Client, services: &Arc<Services>, acls: &Acls<'_>) {
     folder(client, OWN, acls).await;
     folder(client, &Path::daemons().to_string(), acls).await;
+    // Here, so that it does not depend on how long a download takes whether it is there.
+    folder(client, &Path::progresses().to_string(), acls).await;
     let workers = services.settings.workers.iter().filter(|(_, workers)| **workers > 0);
     let note = DaemonNote {
         host: host(),
