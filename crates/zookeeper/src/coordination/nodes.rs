@@ -16,7 +16,7 @@ pub(super) const ELECTION: &str = "/queuekeeper/election";
 pub(super) const HELD: &str = "/queuekeeper/held";
 
 /// What may exist below our own folder: what is used here, and what other programs of the family keep there.
-const CHILDREN: [&str; 13] = [
+const CHILDREN: [&str; 14] = [
     "catalogue",
     "clock",
     "daemons",
@@ -25,6 +25,7 @@ const CHILDREN: [&str; 13] = [
     "held",
     "paused",
     "pending",
+    "progress",
     "retry",
     "rules",
     "space",
