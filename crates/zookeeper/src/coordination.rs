@@ -24,7 +24,7 @@ mod time;
 
 pub use connection::{Coordination, CoordinationError, CoordinationMode, CoordinationTask};
 pub use election::Leadership;
-pub use nodes::{CLOCK, MOST_BELOW, PAUSED, is_name, pending, rule, rules};
+pub use nodes::{CLOCK, MOST_BELOW, PAUSED, is_child, is_name, pending, rule, rules};
 pub use snapshot::{ForeignNode, ForeignReason, Node, Snapshot};
 
 pub use crate::Write;

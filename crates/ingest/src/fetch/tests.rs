@@ -417,6 +417,31 @@ async fn a_host_that_fails_again_and_again_is_left_alone_and_others_are_not() {
     assert!(matches!(shared.cause(), Cause::Away { .. }), "{shared}");
 }
 
+#[tokio::test]
+async fn what_may_be_of_one_file_or_of_the_method_does_not_count_against_a_host() {
+    let hosts = HostLimits { failures: 1, ..QUICK.hosts };
+    let fixture = Fixture::with(Settings { hosts, ..QUICK }, &["127.0.0.1"]).await;
+    fixture.origin.serve("/a", "content");
+    let url = fixture.origin.url("/a").parse().unwrap();
+    // Of a program that knows no `HEAD`.
+    fixture.origin.fail("/a", [OriginFault::Status(503, None)]);
+    assert!(fixture.fetcher.size(&url).await.is_err());
+    for status in [500, 501, 404, 403] {
+        fixture.origin.fail("/a", std::iter::repeat_n(OriginFault::Status(status, None), 4));
+        let error = fixture.fetch("/a", &any()).await.unwrap_err();
+        assert!(matches!(error.cause(), Cause::Status { .. }), "{status}: {error}");
+        while fixture.fetch("/a", &any()).await.is_err() {}
+        std::fs::remove_file(fixture.file()).unwrap();
+    }
+    for status in [429, 502, 503, 504] {
+        let fixture = Fixture::with(Settings { hosts, ..QUICK }, &["127.0.0.1"]).await;
+        fixture.origin.serve("/a", "content");
+        fixture.origin.fail("/a", [OriginFault::Status(status, None)]);
+        let error = fixture.fetch("/a", &any()).await.unwrap_err();
+        assert!(matches!(error.cause(), Cause::Away { failures: 1, .. }), "{status}: {error}");
+    }
+}
+
 #[test]
 fn a_host_that_was_away_is_tried_by_one_request_at_a_time() {
     let limits = HostLimits { failures: 1, first: Duration::ZERO, most: Duration::ZERO };

@@ -191,6 +191,14 @@ mod tests {
     use crate::path::LockFolder;
 
     #[test]
+    fn no_folder_that_is_made_here_is_reported_as_foreign() {
+        for folder in FOLDERS {
+            let name = folder.strip_prefix(OWN).and_then(|rest| rest.strip_prefix('/')).unwrap();
+            assert!(queuekeeper_zookeeper::coordination::is_child(name), "{folder}");
+        }
+    }
+
+    #[test]
     fn each_item_has_a_znode_of_its_own_that_is_no_part_of_the_queue() {
         for (lock, held) in [
             ("/jobs/jid0000000042/lock", "/queuekeeper/held/jid0000000042"),

@@ -34,7 +34,8 @@ const CHILDREN: [&str; 14] = [
 ];
 
 /// Whether a name is that of a child of our own folder.
-pub(super) fn is_child(name: &str) -> bool {
+#[must_use]
+pub fn is_child(name: &str) -> bool {
     CHILDREN.contains(&name)
 }
 
