@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::{Stream, StreamExt as _, stream};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use queuekeeper_ingest::contents::Opened;
 
@@ -22,6 +23,21 @@ const MEDIA_TYPE: &str = "application/octet-stream";
 
 /// Whatever a browser makes of it, it has no origin and runs nothing.
 const POLICY: &str = "default-src 'none'; sandbox";
+
+/// What RFC 8187 has escaped: all but its `attr-char`.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'!')
+    .remove(b'#')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'+')
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'^')
+    .remove(b'_')
+    .remove(b'`')
+    .remove(b'|')
+    .remove(b'~');
 
 /// A file, as it is sent.
 #[derive(Debug)]
@@ -100,7 +116,6 @@ fn held_back(
 
 /// `Content-Disposition` for a path, by RFC 6266: the last part of it, in ASCII, and in UTF-8 by RFC 8187.
 fn disposition(path: &str) -> String {
-    use std::fmt::Write as _;
     let name = path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("file");
     let plain = |char: char| {
         let is_plain = char.is_ascii_alphanumeric() || " !#$&'()+,-.;=@[]^_`{}~".contains(char);
@@ -109,16 +124,7 @@ fn disposition(path: &str) -> String {
     let mut text = format!("attachment; filename=\"{}\"", name.chars().map(plain).collect::<String>());
     if name.chars().any(|char| plain(char) != char) {
         text.push_str("; filename*=UTF-8''");
-        for byte in name.bytes() {
-            match byte {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => text.push(byte.into()),
-                b'!' | b'#' | b'$' | b'&' | b'+' | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~' => {
-                    text.push(byte.into());
-                }
-                // Writing to a string does not fail.
-                other => drop(write!(text, "%{other:02X}")),
-            }
-        }
+        text.extend(utf8_percent_encode(name, ESCAPED));
     }
     text
 }
