@@ -111,8 +111,7 @@ impl RepairArgs {
             return Ok(());
         }
         let (ark, jobs) = (&report.ark, counted(report.left.len() as u64, "job", "jobs"));
-        let is_change = report.restored || report.finished || report.removed > 0;
-        let code = if is_change && !self.dry_run { IN_PART } else { REFUSED };
+        let code = if report.is_change() && !self.dry_run { IN_PART } else { REFUSED };
         let why = format!("{ark}: content of {jobs} may still be in use; repeat this later, or see --abandoned-after");
         Err(CommandError::new(code, why).into())
     }

@@ -98,7 +98,7 @@ mod tests {
         let mut silent = catalogue.database.begin().await.unwrap();
         let limit = silent.rows("SHOW idle_in_transaction_session_timeout", values![]).await.unwrap();
         assert_eq!(limit[0].get::<String>(0).unwrap(), "40s");
-        // The same server's clock, with less patience.
+        // The same limit, and shorter: the test does not wait for 40 s.
         silent.script("SET idle_in_transaction_session_timeout = '300ms'").await.unwrap();
         let take = "UPDATE audit_chain SET hash = hash";
         silent.run(take, values![]).await.unwrap();

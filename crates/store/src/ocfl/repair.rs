@@ -39,14 +39,6 @@ pub struct Repaired {
     pub left: Vec<Uuid>,
 }
 
-impl Repaired {
-    /// Whether something was repaired, or would be.
-    #[must_use]
-    pub fn is_change(&self) -> bool {
-        self.restored || self.finished || self.removed > 0
-    }
-}
-
 impl Object {
     /// Finishes versions that were decided, and removes content that no inventory names: for versions that are made, all
     /// of it, since no inventory can come to name it; for the next version, that of abandoned jobs. Folders that are not named
