@@ -3,7 +3,7 @@
 //! The whole manifest is saved, digested and validated before the first job is created. Which job a row becomes follows
 //! from batch and row, so that a batch taken up again goes on with the same ones.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,27 +38,40 @@ type Delayed = Mutex<BTreeMap<BatchId, (Timestamp, u32, Timestamp)>>;
 /// Creates the jobs of batches, until it is dropped.
 pub(crate) async fn expand(session: Arc<Session>) {
     let delayed = Arc::new(Delayed::default());
+    let (mut acquired, mut looked_at_all) = (BTreeSet::new(), None);
+    let look_again = session.services.settings.look_again;
     loop {
+        // A new batch wakes this, and those before it are not read again for that.
+        if looked_at_all.is_none_or(|at: Instant| at.elapsed() >= look_again) {
+            acquired.clear();
+            looked_at_all = Some(Instant::now());
+        }
         if session.may_take(Daemon::Batch)
-            && let Err(error) = poll(&session, &delayed).await
+            && let Err(error) = poll(&session, &delayed, &mut acquired).await
         {
             warn!(%error, "cannot take batches");
         }
-        session.pause(Daemon::Batch, session.services.settings.look_again).await;
+        session.pause(Daemon::Batch, look_again).await;
     }
 }
 
-async fn poll(session: &Arc<Session>, delayed: &Arc<Delayed>) -> Result<(), Error> {
+/// Takes what is due; `acquired` are the batches that are not looked at for their jobs, to which it adds what it finds.
+async fn poll(session: &Arc<Session>, delayed: &Arc<Delayed>, acquired: &mut BTreeSet<BatchId>) -> Result<(), Error> {
     let Some(workers) = session.workers(Daemon::Batch) else { return Ok(()) };
     for due in [Due::RestOfJobs, Due::Jobs] {
         let mut poll = session.queue.poll_batches(due).await?.expanded();
         poll.retain(|batch| delayed.lock().get(&batch).is_none_or(|(_, _, not_before)| *not_before <= now()));
+        if due == Due::Jobs {
+            poll.retain(|batch| !acquired.contains(&batch));
+        }
         loop {
             let Ok(permit) = Arc::clone(&workers).acquire_owned().await else { return Ok(()) };
             if !session.may_take(Daemon::Batch) {
                 return Ok(());
             }
-            let Some(batch) = poll.next(now()).await? else { break };
+            let next = poll.next(now()).await;
+            acquired.extend(poll.acquired.drain(..));
+            let Some(batch) = next? else { break };
             let (session, delayed) = (Arc::clone(session), Arc::clone(delayed));
             Arc::clone(&session).spawn(async move {
                 work(&session, batch, &delayed).await;

@@ -1,9 +1,11 @@
 //! Deposits from their batch to their report.
 
+use std::io::Write as _;
 use std::time::Duration;
 
 use queuekeeper_ingest::manifest::{ManifestProfile, Row, Writer};
-use queuekeeper_queue::record::ProgressNote;
+use queuekeeper_ingest::settings::Settings;
+use queuekeeper_queue::record::{ItemStatus, ProgressNote};
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_store::ocfl::Root;
 use queuekeeper_testkit::origin::OriginFault;
@@ -79,4 +81,42 @@ async fn how_far_a_download_is_stands_in_the_znode_of_its_process() {
     eventually(PATIENCE, "nothing is being downloaded", async || note().await == Some(ProgressNote::default())).await;
     daemons.stop().await;
     eventually(PATIENCE, "it ends with the session", async || note().await.is_none()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deposit_takes_no_more_requests_where_more_batches_are_kept() {
+    let settings = Settings { look_again: Duration::from_hours(1), ..quick() };
+    let world = World::with(settings).await;
+    world.origin.serve("/a.txt", "content");
+    let daemons = world.start();
+    let received = || {
+        let mut stream = std::net::TcpStream::connect(world.server.connect_string()).unwrap();
+        stream.write_all(b"srvr").unwrap();
+        let text = std::io::read_to_string(stream).unwrap();
+        let count = text.lines().find_map(|line| line.strip_prefix("Received: ")).unwrap();
+        count.trim().parse::<u64>().unwrap()
+    };
+    // Waiting by watches takes the same few requests each time.
+    let deposit = async || {
+        let url = world.origin.url("/a.txt");
+        let (batch, _) = world.deposit(json!({"type": "file", "filename": "a.txt", "payload_url": url})).await;
+        let status = format!("/batches/{batch}/status");
+        loop {
+            let (data, _, changed) = world.queue.client().get_and_watch_data(&status).await.unwrap();
+            if ItemStatus::<BatchState>::decode(&data).value.status.state == Some(BatchState::Completed) {
+                return;
+            }
+            changed.changed().await;
+        }
+    };
+    let mut counts = Vec::new();
+    for deposits in [5, 10, 25, 10] {
+        let before = received();
+        for _ in 0..deposits {
+            deposit().await;
+        }
+        counts.push(received() - before);
+    }
+    assert!(counts[3] * 4 < counts[1] * 5, "{counts:?}");
+    daemons.stop().await;
 }

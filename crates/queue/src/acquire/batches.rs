@@ -41,6 +41,8 @@ pub struct BatchPoll {
     held_collections: BTreeSet<String>,
     /// Batches that were set Held, since their collection is held.
     pub held: Vec<BatchId>,
+    /// Batches that were acquired before: they are not due for their jobs any more.
+    pub acquired: Vec<BatchId>,
     /// Set while the queue is paused; the poll is empty then.
     pub paused: Option<Pause>,
     /// The skipped items, with the reasons.
@@ -87,6 +89,7 @@ impl Queue {
             is_expanded: false,
             held_collections,
             held: Vec::new(),
+            acquired: Vec::new(),
             paused,
             skipped: Vec::new(),
         })
@@ -161,6 +164,9 @@ impl BatchPoll {
     /// Keeps a batch that is due and can be worked on.
     fn look_at(&mut self, batch: Batch) {
         use BatchState as S;
+        if batch.is_acquired() {
+            self.acquired.push(batch.id);
+        }
         if batch.lock().is_some() {
             return;
         }
