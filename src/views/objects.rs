@@ -225,7 +225,7 @@ impl Objects {
     async fn one(&self, ark: &str) -> Result<Object, ViewError> {
         let none = || {
             let what = quoted(ark);
-            ViewError::not_found(format!("There is no object {what} in the catalogue. An ARK is ark:/NAAN/NAME."))
+            ViewError::not_found(format!("There is no object “{what}” in the catalogue. An ARK is ark:/NAAN/NAME."))
         };
         let name: Ark = ark.parse().map_err(|_| none())?;
         self.catalogue.object(name.as_str()).await.map_err(|error| unavailable(&error))?.ok_or_else(none)

@@ -77,7 +77,7 @@ async fn an_object_whose_writer_was_stopped_is_repaired_once_and_never_while_it_
     let verify = ["object", "verify", &object, "--data", &text];
     run(&data, &verify).await.is(1, &["the catalogue has version 2 as the newest, and the inventory has 1"]);
     let planned = run(&data, &with(&["--dry-run"])).await;
-    planned.is(0, &["newest version", "would be finished"]);
+    planned.is(0, &["newest        version 1", "would be finished"]);
     run(&data, &verify).await.is(1, &["the inventory has 1"]);
 
     // A job that stores the object holds its lock.

@@ -261,8 +261,8 @@ impl Report {
     fn show(&self, screen: &mut Screen) {
         screen.say(&self.ark);
         screen.fact("lies in", &format!("{}/{}/{}", self.store, self.space, self.root));
-        let newest = self.version.map_or_else(|| "none".to_owned(), |version| version.to_string());
-        screen.fact("newest version", &newest);
+        let newest = self.version.map_or_else(|| "no version".to_owned(), |version| format!("version {version}"));
+        screen.fact("newest", &newest);
         let said = |done: &'static str, planned: &'static str| if self.dry_run { planned } else { done };
         if self.restored {
             let verb = said("was put back", "would be put back");
