@@ -12,8 +12,9 @@ use tempfile::TempDir;
 use super::daemons::Steps;
 use super::samples::Samples;
 
-/// Where Debian puts the library that sets a clock.
-const FAKETIME: &str = "faketime/libfaketime.so.1";
+/// Where Debian puts the library that sets a clock: the form for processes of several threads. The other one shares its
+/// buffers between them, and of two threads that read the clock at once one is given the true time now and then.
+const FAKETIME: &str = "faketime/libfaketimeMT.so.1";
 
 /// How long a request may take.
 const ANSWERS: Duration = Duration::from_secs(10);
