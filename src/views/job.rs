@@ -10,14 +10,19 @@ use utoipa::ToSchema;
 use super::diagnosis::Diagnosis;
 use super::error::{ViewError, quoted};
 use super::node::TreeNode;
+use super::objects::{MadeVersion, Objects};
 use super::{Session, Source};
 use crate::insight;
-use crate::mirror::words::{counted, size};
 use crate::mirror::{self, Happening, NodeError, PastEvent, Store, Volume};
+use queuekeeper_ingest::spec;
 use queuekeeper_queue::id::{BatchId, JobId, Priority};
 use queuekeeper_queue::path::{JobNode, NodePath, Path};
 use queuekeeper_queue::record::{JobProgress, OperatorNote};
 use queuekeeper_queue::state::{JobState, Outcome, State};
+
+mod download;
+
+pub(crate) use download::{Download, Fetching};
 
 impl Source<'_> {
     /// A job by its id, with its znodes, which are read from ZooKeeper.
@@ -98,6 +103,12 @@ pub(crate) struct JobDetail {
     pub(crate) ark: String,
     /// Its local ids, separated by semicolons.
     pub(crate) local_ids: String,
+    /// The version of an object that it made; absent until it is recorded, and where this server has no catalogue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) object: Option<MadeVersion>,
+    /// Why it is not known whether it made one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) object_problem: Option<String>,
     /// The lock on it.
     pub(crate) lock: Option<JobLock>,
     /// Its queue entries: one in a healthy tree, while it is not done.
@@ -130,57 +141,6 @@ pub(crate) struct Known {
     /// From where the sessions of its past and of its lock are connected, as far as that is known.
     pub(crate) addresses: HashMap<i64, Arc<str>>,
     pub(crate) nodes: Vec<mirror::Node>,
-}
-
-/// How far the download of a job is.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub(crate) struct Download {
-    /// How many files are there, whole and with the right digests.
-    pub(crate) files: u64,
-    /// The bytes of these.
-    pub(crate) bytes: u64,
-    /// The files that are on their way, at most eight of them.
-    pub(crate) fetching: Vec<Fetching>,
-}
-
-/// A file that is on its way.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub(crate) struct Fetching {
-    /// Its name, at most 255 bytes of it.
-    pub(crate) name: String,
-    /// How many bytes of it were written.
-    pub(crate) bytes: u64,
-    /// How many bytes it has; null if unknown.
-    pub(crate) size_bytes: Option<u64>,
-}
-
-impl Download {
-    /// What is there, in words.
-    pub(crate) fn whole(&self) -> String {
-        match self.files {
-            0 => "no file yet".to_owned(),
-            files => format!("{}, {}", counted(files, "file", "files"), size(self.bytes)),
-        }
-    }
-}
-
-impl Fetching {
-    /// How much of it was written, in words.
-    pub(crate) fn words(&self) -> String {
-        match self.size_bytes {
-            Some(all) => format!("{} of {}", size(self.bytes), size(all)),
-            None => format!("{}, of unknown size", size(self.bytes)),
-        }
-    }
-}
-
-impl From<JobProgress> for Download {
-    fn from(progress: JobProgress) -> Self {
-        let JobProgress { files, bytes, fetching } = progress;
-        let fetching =
-            fetching.into_iter().map(|file| Fetching { name: file.name, bytes: file.bytes, size_bytes: file.size });
-        Self { files, bytes, fetching: fetching.collect() }
-    }
 }
 
 /// The lock on a job.
@@ -278,6 +238,22 @@ impl JobDetail {
         Some(Self::new(known, nodes_problem, store.lock_created(id), store.progress(id)))
     }
 
+    /// The same with the version that it made, as the catalogue has it.
+    #[must_use]
+    pub(crate) async fn with_object(mut self, objects: &Objects) -> Self {
+        let is_configuration =
+            |node: &&mirror::Node| node.path.known() == Path::JobNode(self.known.job.id, JobNode::Configuration);
+        let configuration = self.known.nodes.iter().find(is_configuration);
+        // Without an ARK it has stored nothing.
+        let uuid = configuration.filter(|_| !self.ark.is_empty()).and_then(|node| spec::job_uuid(&node.data));
+        let Some(uuid) = uuid else { return self };
+        match objects.made_by(uuid).await {
+            Ok(made) => self.object = made,
+            Err(error) => self.object_problem = Some(error.to_string()),
+        }
+        self
+    }
+
     fn new(
         known: Known,
         nodes_problem: Option<String>,
@@ -306,6 +282,8 @@ impl JobDetail {
             title: job.title.clone(),
             ark: job.ark.clone(),
             local_ids: job.local_ids.clone(),
+            object: None,
+            object_problem: None,
             lock: job.lock.zip(locked).map(|(lock, created)| JobLock { session: Session::of(lock.session), created }),
             entries: job
                 .entries

@@ -2,13 +2,17 @@
 
 mod content;
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::inventory::{File, Object, Version};
 use queuekeeper_ingest::ark::Ark;
 use queuekeeper_ingest::contents::Contents;
 use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
 use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
 
 use super::error::{ViewError, quoted};
 use super::parameter::Within;
@@ -20,6 +24,9 @@ const VERSIONS: u32 = 100;
 
 /// How many files and local ids of it.
 const FILES: u32 = 500;
+
+/// How long the page of a job waits for the catalogue: the rest of it does not need one.
+const SOON: Duration = Duration::from_secs(1);
 
 /// How many objects a page has.
 type Limit = Within<1, 500, 50>;
@@ -154,6 +161,16 @@ pub(crate) struct ObjectFile {
     pub(crate) media_type: String,
 }
 
+/// The version of an object that a job made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct MadeVersion {
+    /// The ARK of the object.
+    #[schema(example = "ark:/99999/fk4abc1234")]
+    pub(crate) ark: String,
+    /// The number of the version, from 1.
+    pub(crate) version: u32,
+}
+
 /// The objects of a catalogue.
 #[derive(Clone, Debug)]
 pub(crate) struct Objects {
@@ -220,6 +237,16 @@ impl Objects {
             next_file: files.last().filter(|_| has_more).map(|file| file.path.clone()),
             files: files.iter().map(ObjectFile::from).collect(),
         })
+    }
+
+    /// The version that a job made; `None` as long as it is not recorded.
+    ///
+    /// # Errors
+    /// When the catalogue cannot be read, or does not answer soon.
+    pub(crate) async fn made_by(&self, job: Uuid) -> Result<Option<MadeVersion>, ViewError> {
+        let late = |_| ViewError::Unavailable("The catalogue did not answer within a second.".to_owned());
+        let made = timeout(SOON, self.catalogue.version_of_job(job)).await.map_err(late)?;
+        Ok(made.map_err(|error| unavailable(&error))?.map(|(ark, version)| MadeVersion { ark, version }))
     }
 
     async fn one(&self, ark: &str) -> Result<Object, ViewError> {

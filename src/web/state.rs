@@ -16,8 +16,9 @@ use crate::metrics::http::Known;
 use crate::metrics::storage::Storage;
 use crate::mirror::{Freshness, Store, Summary};
 use crate::prometheus::Prometheus;
-use crate::views::Source;
+use crate::views::job::JobDetail;
 use crate::views::objects::Objects;
+use crate::views::{Source, ViewError};
 
 /// What the handlers need; cheap to clone.
 #[derive(Clone, Debug)]
@@ -127,6 +128,18 @@ impl State {
     pub(super) fn objects(&self) -> Result<&Objects, Problem> {
         let none = || Problem::missing("This server has no catalogue: name one in the file of --config.file.");
         self.shared.objects.get().ok_or_else(none)
+    }
+
+    /// A job by its id, with its znodes, and with what it made where this server has a catalogue.
+    ///
+    /// # Errors
+    /// When there is no such job.
+    pub(super) async fn job(&self, name: &str, now: Timestamp) -> Result<JobDetail, ViewError> {
+        let job = self.source().job(name, now).await?;
+        Ok(match self.shared.objects.get() {
+            Some(objects) => job.with_object(objects).await,
+            None => job,
+        })
     }
 
     /// The mirror.

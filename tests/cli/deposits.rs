@@ -137,6 +137,12 @@ async fn a_deposit_comes_in_parts_by_a_form_or_by_url_and_each_depositor_sees_th
     assert!(object["object"]["title"] == "A title" && is_there("producer/a.txt"), "{object}");
     let page = client.request(Method::GET, &format!("/objects/{ark}")).send().await.unwrap().text().await.unwrap();
     assert!(page.contains("producer/a.txt") && page.contains("href=\"../../../batches/bid0000000000\""), "{page}");
+    // Its job leads there, too.
+    let job = done["jobs"][0]["job"].as_str().unwrap();
+    let (_, made) = client.get(&format!("/api/v1/jobs/{job}")).await;
+    assert_eq!(made["object"], json!({"ark": ark, "version": 1}));
+    let page = client.request(Method::GET, &format!("/jobs/{job}")).send().await.unwrap().text().await.unwrap();
+    assert!(page.contains(&format!("href=\"../objects/{ark}?version=1\"")), "{page}");
     assert_eq!(client.get("/api/v1/objects/ark:/99999/none").await.0, 404);
     assert_eq!(client.get("/api/v1/objects?ark=none").await.0, 400);
     // The same key again is the same deposit, which needs no upload.

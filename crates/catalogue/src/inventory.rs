@@ -11,7 +11,7 @@ use uuid::Uuid;
 pub use self::rebuild::Rebuilt;
 
 #[cfg(test)]
-pub(crate) use self::list::{FILE, FILES, LOCAL_IDS, OBJECTS, OBJECTS_OF_COLLECTION, VERSIONS};
+pub(crate) use self::list::{FILE, FILES, LOCAL_IDS, OBJECTS, OBJECTS_OF_COLLECTION, VERSION_OF_JOB, VERSIONS};
 
 /// A version of an object that was stored, to be recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use crate::database::dialect::Dialect;
 use crate::database::value::{Row, Value, values};
 use crate::deposits::DEPOSITS;
 use crate::index::{COPY, ITEMS};
-use crate::inventory::{FILE, FILES, LOCAL_IDS, OBJECTS, OBJECTS_OF_COLLECTION, VERSIONS};
+use crate::inventory::{FILE, FILES, LOCAL_IDS, OBJECTS, OBJECTS_OF_COLLECTION, VERSION_OF_JOB, VERSIONS};
 use crate::outbox::{ENDED, TAKE_DUE};
 
 /// Every list, with arguments of the right types.
@@ -43,6 +43,7 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
         (OBJECTS, values!["ark:/1/2", 10u64]),
         (OBJECTS_OF_COLLECTION, values!["collection", "ark:/1/2", 10u64]),
         (VERSIONS, values!["ark:/1/2", 9u64, 10u64]),
+        (VERSION_OF_JOB, values![Uuid::nil()]),
         (FILES, values!["ark:/1/2", 1u64, "producer/", 10u64]),
         (FILE, values!["ark:/1/2", 1u64, "producer/a"]),
         (LOCAL_IDS, values!["ark:/1/2", "owner", "id", 10u64]),

@@ -139,6 +139,14 @@ pub(crate) fn digest_of(algorithm: Option<String>, value: Option<String>) -> Res
     Ok(Some(digest))
 }
 
+/// The UUID of a job by its configuration; `None` where that does not name one.
+#[must_use]
+pub fn job_uuid(configuration: &[u8]) -> Option<Uuid> {
+    let all: Map<String, Value> = serde_json::from_slice(configuration).ok()?;
+    let id = all.get("jobID")?.as_str()?.trim();
+    Some(uuid_of(id, "jid-")).filter(|_| !id.is_empty())
+}
+
 /// The UUID in an id; of ids that hold none, one that is derived from them.
 #[must_use]
 pub fn uuid_of(id: &str, prefix: &str) -> Uuid {

@@ -16,7 +16,7 @@ use crate::web::state::State;
     responses((status = 200, body = JobDetail)),
 )]
 pub(super) async fn job(FromState(state): FromState<State>, Path(jid): Path<String>) -> Answer<JobDetail> {
-    Ok(Json(state.source().job(&jid, Timestamp::now()).await?))
+    Ok(Json(state.job(&jid, Timestamp::now()).await?))
 }
 
 /// `GET /api/v1/jobs/{jid}/diagnosis`: why a job is not moving.

@@ -31,7 +31,7 @@ const NODES_LIMITS: (usize, usize) = (40 << 10, 6 << 10);
 /// `GET /jobs/{jid}`: what is with this job?
 pub(super) async fn job(FromState(state): FromState<State>, who: Identity, Path(jid): Path<String>) -> Response {
     let now = Timestamp::now();
-    match state.source().job(&jid, now).await {
+    match state.job(&jid, now).await {
         Ok(detail) => {
             let actions = log::actions(&state, &detail.id, "../", now);
             render(StatusCode::OK, &Page::new(&state.view(now), &detail, actions, state.rights(&who)))
@@ -162,7 +162,7 @@ impl Page {
             why: DiagnosisView::new(&known.diagnosis, &Znode::Job(job.id), view.now),
             download: detail.download.as_ref().map(DownloadView::from),
             timeline: timeline::Timeline::new(known, actions, view.now),
-            about: about(job, view.now),
+            about: about(detail, view.now),
             standing: standing(detail, view.now),
             nodes: nodes(&known.nodes, view.now),
             nodes_problem: detail.nodes_problem.as_deref().map(visible),
@@ -274,15 +274,23 @@ fn headline(text: &str) -> String {
 }
 
 /// The deposit.
-fn about(job: &mirror::Job, now: Timestamp) -> Vec<Line> {
-    let mut lines = vec![
-        Line::ids("ARK", &job.ark, "not minted yet"),
+fn about(detail: &JobDetail, now: Timestamp) -> Vec<Line> {
+    let job = &detail.known.job;
+    let mut lines = vec![Line::ids("ARK", &job.ark, "not minted yet")];
+    if let Some(made) = &detail.object {
+        let href = with(&format!("objects/{}", made.ark), "version", &made.version.to_string());
+        let link = Link { text: visible(&made.ark), href, after: String::new() };
+        lines.push(Line { links: vec![link], ..Line::new("Object", format!("version {} of", made.version)) });
+    } else if let Some(problem) = &detail.object_problem {
+        lines.push(Line::new("Object", visible(problem)));
+    }
+    lines.extend([
         Line::ids("Local id", &job.local_ids, "none"),
         Line::text("Title", &job.title, "none"),
         Line::text("File", &job.filename, "none"),
         Line::text("Collection", &job.collection, "none"),
         Line::text("Submitter", &job.submitter, "unknown"),
-    ];
+    ]);
     let submitted = job.submitted.map(|at| Moment::new(at, now));
     let value = if submitted.is_some() { "" } else { "unknown" };
     lines.push(Line { moment: submitted, ..Line::new("Submitted", value) });

@@ -1,5 +1,7 @@
 //! The inventory as lists.
 
+use uuid::Uuid;
+
 use super::{File, Object, Version};
 use crate::catalogue::{Catalogue, page};
 use crate::database::value::{Row, values};
@@ -38,6 +40,9 @@ pub(crate) const FILES: &str = "SELECT path, content_path, size, digests, media_
 pub(crate) const FILE: &str = "SELECT path, content_path, size, digests, media_type, is_billable
     FROM files WHERE version = (SELECT id FROM versions
         WHERE object = (SELECT id FROM objects WHERE ark = $1) AND number = $2) AND path = $3";
+
+pub(crate) const VERSION_OF_JOB: &str =
+    "SELECT objects.ark, number FROM versions JOIN objects ON objects.id = versions.object WHERE job = $1";
 
 pub(crate) const LOCAL_IDS: &str =
     "SELECT local_id FROM local_ids WHERE ark = $1 AND owner = $2 AND local_id > $3 ORDER BY local_id LIMIT $4";
@@ -79,6 +84,15 @@ impl Catalogue {
     pub async fn versions(&self, ark: &str, before: Option<u32>, limit: u32) -> Result<Vec<Version>, Error> {
         let before = before.map_or(i64::MAX, i64::from);
         self.list(VERSIONS, values![ark, before, page(limit)], version).await
+    }
+
+    /// The object of which a job made a version, by its ARK, and the number of that version.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn version_of_job(&self, job: Uuid) -> Result<Option<(String, u32)>, Error> {
+        let made = |row: &Row| Ok((row.get(0)?, row.need(1, |number: i64| u32::try_from(number))?));
+        Ok(self.list(VERSION_OF_JOB, values![job], made).await?.pop())
     }
 
     /// The files of a version in the byte order of their paths, of those above `after` (all, where it is empty); at most

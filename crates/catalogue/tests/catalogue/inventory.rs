@@ -48,6 +48,8 @@ on_both! {
         let versions = catalogue.versions(&new.ark, None, 10).await.unwrap();
         assert_eq!((versions.len(), versions[0].job, versions[0].batch), (1, new.job, new.batch));
         assert_eq!((versions[0].file_count, versions[0].byte_count), (250, 249 * 250 / 2));
+        assert_eq!(catalogue.version_of_job(new.job).await.unwrap(), Some((new.ark.clone(), 1)));
+        assert_eq!(catalogue.version_of_job(Uuid::from_u128(7)).await.unwrap(), None);
         // By pages, and in order.
         let (mut listed, mut after) = (Vec::new(), String::new());
         loop {
