@@ -14,6 +14,7 @@ mod cli {
     mod ingest;
     mod killed;
     mod looking;
+    mod packed;
     mod program;
     mod prompts;
     mod repairs;

@@ -1,7 +1,5 @@
 //! `queuekeeper submit`: a deposit.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,7 +8,7 @@ use clap::Args;
 use queuekeeper_ingest::deposit::{NewDeposit, Receipt};
 use queuekeeper_ingest::directory::WorkingStorage;
 use queuekeeper_ingest::kind::DepositType;
-use queuekeeper_ingest::url::ContentUrl;
+use queuekeeper_ingest::pack::PackError;
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_queue::{BatchReport, Queue};
@@ -19,28 +17,40 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::exit::{CommandError, FAILED, REFUSED};
-use super::output::{OutputArgs, Spinner, without_csv};
+use super::output::{OutputArgs, Spinner, note, without_csv};
 use super::{UsageError, ZooKeeperArgs};
 use crate::actions::deposit::read_digest;
 use crate::server::standalone::DataDirectory;
 
 mod check;
+mod payload;
+mod server;
+
+use payload::Payload;
+
+/// How many empty directories a note names.
+const MOST_NAMED: usize = 20;
 
 /// How often the batch is looked at while it is waited for.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Deposit a file or what lies at a URL
+/// Deposit files, a directory, or what lies at a URL
 ///
-/// A file is copied to the working storage before the batch is created. What it is follows from --type, else from its
-/// first lines or its name: a manifest, a container (.zip, .tar, ..), or a file.
+/// One file is deposited as it is. What it is follows from --type, else from its first lines or its name: a manifest, a
+/// container (.zip, .tar, ..), or a file. A directory, or several files and directories, are one object: they are sent as
+/// a .tar that is made on the way. Its files are named by their paths, relative to the one directory or as they are given.
+/// What is neither a file nor a directory is refused, such as a link; empty directories are not stored.
+///
+/// The content goes to the working storage of the daemons (--data, --working), or to a server (--server), where an upload
+/// that breaks off goes on where it was.
 ///
 /// With --wait, exits with 1 if a job failed. With --check, exits with 3 if something is wrong.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct SubmitArgs {
-    /// The file, - for standard input, or an http or https URL
-    #[arg(value_name = "FILE|URL")]
-    payload: String,
+    /// Files and directories; or one http or https URL; or - for standard input
+    #[arg(value_name = "FILE|DIR|URL", required = true)]
+    payload: Vec<String>,
 
     /// The collection's profile
     #[arg(long = "profile", value_name = "NAME")]
@@ -51,15 +61,18 @@ pub(super) struct SubmitArgs {
     data: Option<PathBuf>,
 
     /// The working storage of the daemons
-    #[arg(long = "working", value_name = "DIR", required_unless_present_any = ["data", "check"])]
+    #[arg(long = "working", value_name = "DIR", required_unless_present_any = ["data", "check", "server"])]
     working: Option<PathBuf>,
+
+    #[command(flatten)]
+    server: server::ServerArgs,
 
     /// What it is: file, container, object-manifest, single-file-batch-manifest, container-batch-manifest or
     /// batch-manifest
     #[arg(long = "type", value_name = "TYPE", help_heading = "Deposit")]
     kind: Option<DepositType>,
 
-    /// The name of the file [default: the last part of its path]
+    /// The name of the file [default: the last part of its path; for several files, files.tar]
     #[arg(long = "name", value_name = "NAME", help_heading = "Deposit")]
     name: Option<String>,
 
@@ -92,7 +105,7 @@ pub(super) struct SubmitArgs {
     digest: Option<Digest>,
 
     /// The UUID of the batch: the same deposit made again with it is the same batch [default: a new one]
-    #[arg(long = "uuid", value_name = "UUID", help_heading = "Deposit")]
+    #[arg(long = "uuid", value_name = "UUID", help_heading = "Deposit", conflicts_with = "server")]
     uuid: Option<Uuid>,
 
     /// Wait until the batch is reported
@@ -103,7 +116,8 @@ pub(super) struct SubmitArgs {
     /// cannot be reached
     ///
     /// What lies at a URL is read as a manifest where --type says that it is one. Of a manifest, the first 10,000 URLs are
-    /// requested, for two minutes at most.
+    /// requested, for two minutes at most. With --server, the server checks the request, room for the content, and what
+    /// lies at a URL; it sees nothing of a file.
     #[arg(long = "check", conflicts_with_all = ["wait", "uuid"])]
     check: bool,
 
@@ -124,28 +138,36 @@ impl SubmitArgs {
     /// # Errors
     /// When it is refused, cannot be made, or a job of it failed.
     pub(super) async fn run(self) -> anyhow::Result<()> {
+        if let Some(server) = self.server.connect()? {
+            return self.send_to(&server).await;
+        }
         if self.check {
             return self.check().await;
         }
         let (zookeeper, working) = self.place()?;
-        let url = self.url()?;
-        let deposit = self.deposit(url.as_ref())?;
+        let payload = self.payload()?;
+        let deposit = self.deposit(&payload)?;
         let queue = Queue::new(zookeeper.connect().await?);
         let uuid = self.uuid.unwrap_or_else(Uuid::new_v4);
-        let made = if let Some(url) = &url {
+        let made = if let Payload::Url(url) = &payload {
             deposit.refer(&queue, uuid, url).await
         } else {
             let storage = WorkingStorage::open(&working)
                 .with_context(|| format!("cannot use {} as the working storage", working.display()))?;
-            Box::pin(deposit.upload(&queue, &storage, uuid, self.open()?)).await
+            Box::pin(deposit.upload(&queue, &storage, uuid, payload.read_once()?)).await
         };
         let receipt = made.map_err(|error| CommandError::new(REFUSED, error.to_string()))?;
         let report = if self.wait { Some(followed(&queue, receipt.batch).await?) } else { None };
-        let arks = match &report {
-            Some((_, report)) => arks(&queue, report).await?,
-            None => Vec::new(),
-        };
-        self.print(&receipt, report.as_ref(), &arks)?;
+        let mut ended = report.as_ref().map(|(state, report)| Ended {
+            state: state.to_string(),
+            completed: report.completed.len() as u64,
+            failed: report.failed.len() as u64,
+            arks: Vec::new(),
+        });
+        if let (Some((_, report)), Some(ended)) = (&report, &mut ended) {
+            ended.arks = arks(&queue, report).await?;
+        }
+        self.print(&receipt, ended.as_ref())?;
         match report {
             Some((BatchState::Failed, report)) => {
                 let why = first_failure(&queue, receipt.batch, &report).await?;
@@ -163,25 +185,43 @@ impl SubmitArgs {
         Ok((super::zookeeper::of_data(&data)?, data.working()))
     }
 
-    fn url(&self) -> Result<Option<ContentUrl>, UsageError> {
-        if !self.payload.starts_with("http://") && !self.payload.starts_with("https://") {
-            return Ok(None);
+    /// What is deposited; a note names the directories that are not stored.
+    fn payload(&self) -> anyhow::Result<Payload> {
+        let payload = match Payload::find(&self.payload) {
+            Ok(payload) => payload,
+            Err(error) => match error.downcast::<PackError>() {
+                Ok(error) if self.check => return Err(self.refused(&error)),
+                Ok(error) => return Err(UsageError::flag("FILE|DIR|URL", error).into()),
+                Err(error) => return Err(error),
+            },
+        };
+        if let Payload::Pack(pack) = &payload {
+            if self.kind.is_some_and(|kind| kind != DepositType::Container) {
+                return Err(UsageError::flag("--type", "a directory or several files are a container").into());
+            }
+            if self.digest.is_some() {
+                let why = "a directory or several files are packed on the way; there is nothing yet that has a digest";
+                return Err(UsageError::flag("--digest", why).into());
+            }
+            let empty: Vec<_> = pack.empty_folders().take(MOST_NAMED).collect();
+            let more = pack.empty_folders().count() - empty.len();
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            if !empty.is_empty() {
+                note(&format!("empty directories are not stored: {}{more}", empty.join(", ")));
+            }
         }
-        self.payload.parse().map(Some).map_err(|error| UsageError::flag("FILE|URL", error))
+        Ok(payload)
     }
 
-    fn deposit(&self, url: Option<&ContentUrl>) -> Result<NewDeposit, UsageError> {
-        let of_path = || Path::new(&self.payload).file_name().and_then(|name| name.to_str()).map(ToOwned::to_owned);
-        let derived = match url {
-            Some(url) => url.file_name(),
-            None if self.payload == "-" => None,
-            None => of_path(),
+    fn deposit(&self, payload: &Payload) -> Result<NewDeposit, UsageError> {
+        let (kind, file_name) = match payload {
+            Payload::Pack(_) => (Some(DepositType::Container), Some(self.pack_name())),
+            _ => (self.kind, self.name.clone().or_else(|| payload.file_name())),
         };
-        let file_name = self.name.clone().or(derived);
         let why = "the file has no name of its own; give it one";
         Ok(NewDeposit {
             profile: self.profile.clone(),
-            kind: self.kind,
+            kind,
             file_name: file_name.ok_or_else(|| UsageError::flag("--name", why))?,
             submitter: super::actor::actor().name,
             title: self.title.clone(),
@@ -196,44 +236,42 @@ impl SubmitArgs {
         })
     }
 
-    fn open(&self) -> anyhow::Result<Box<dyn Read + Send>> {
-        if self.payload == "-" {
-            return Ok(Box::new(std::io::stdin()));
-        }
-        Ok(Box::new(self.file()?))
+    /// The name of the container that files and directories become: that of the one directory.
+    fn pack_name(&self) -> String {
+        let of_directory = || match self.payload.as_slice() {
+            [one] => std::fs::canonicalize(one).ok()?.file_name()?.to_str().map(ToOwned::to_owned),
+            _ => None,
+        };
+        let name = self.name.clone().or_else(of_directory).unwrap_or_else(|| "files".to_owned());
+        let is_tar = Path::new(&name).extension().is_some_and(|end| end.eq_ignore_ascii_case("tar"));
+        if is_tar { name } else { format!("{name}.tar") }
     }
 
-    fn file(&self) -> anyhow::Result<File> {
-        let file = File::open(&self.payload).with_context(|| format!("cannot read {}", self.payload))?;
-        if file.metadata()?.is_dir() {
-            let why = format!("{} is a directory; pack it as .zip or .tar", self.payload);
-            return Err(UsageError::flag("FILE|URL", why).into());
-        }
-        Ok(file)
-    }
-
-    fn print(
-        &self,
-        receipt: &Receipt,
-        report: Option<&(BatchState, BatchReport)>,
-        arks: &[String],
-    ) -> anyhow::Result<()> {
+    fn print(&self, receipt: &Receipt, ended: Option<&Ended>) -> anyhow::Result<()> {
         let mut value = json!({
             "batch": receipt.batch.to_string(), "id": receipt.id, "type": receipt.kind.to_string(),
         });
-        if let Some((state, report)) = report {
-            value["state"] = state.to_string().into();
-            value["completed"] = report.completed.len().into();
-            value["failed"] = report.failed.len().into();
-            value["arks"] = arks.into();
-        }
         let mut lines = vec![format!("{} ({}) of type {}", receipt.batch, receipt.id, receipt.kind)];
-        if let Some((state, report)) = report {
-            lines.push(format!("{state}: {} completed, {} failed", report.completed.len(), report.failed.len()));
+        if let Some(Ended { state, completed, failed, arks }) = ended {
+            value["state"] = state.clone().into();
+            value["completed"] = (*completed).into();
+            value["failed"] = (*failed).into();
+            value["arks"] = arks.clone().into();
+            lines.push(format!("{state}: {completed} completed, {failed} failed"));
             lines.extend(arks.iter().cloned());
         }
         self.output.show(&value, |screen| lines.iter().for_each(|line| screen.say(line)))
     }
+}
+
+/// How a batch ended.
+#[derive(Debug)]
+struct Ended {
+    state: String,
+    completed: u64,
+    failed: u64,
+    /// Those of its objects.
+    arks: Vec<String>,
 }
 
 /// Waits for a batch's report.

@@ -4,11 +4,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use queuekeeper_testkit::origin::Origin;
+use queuekeeper_testkit::proxy::Proxy;
 use queuekeeper_testkit::wait::eventually;
 use reqwest::{Method, RequestBuilder, Response};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use super::packed::send_over;
 use super::program::{queuekeeper, run};
 use super::repository::Repository;
 
@@ -214,7 +216,10 @@ async fn depositors(home: &Path, data: &Path, local: &Client) {
     let (web, config, audit) = (format!("127.0.0.1:{port}"), at("config.yml"), at("audit.jsonl"));
     let [working, profiles] = ["working", "profiles"].map(|name| data.join(name).display().to_string());
     let serve = ["serve", "--zookeeper", &zookeeper, "--web.listen-address", &web, "--config.file", &config];
+    let proxy = Proxy::start(port).await;
+    let external = format!("http://{}", proxy.connect_string());
     let serve = [serve.as_slice(), &["--log.level", "error", "--audit.file", &audit]].concat();
+    let serve = [serve.as_slice(), &["--web.external-url", &external]].concat();
     let without = [serve.as_slice(), &["--deposits.working", &working]].concat();
     run(home, &without).await.is(2, &["--deposits.profiles"]);
     let serve = [serve.as_slice(), &["--deposits.working", &working, "--deposits.profiles", &profiles]].concat();
@@ -251,6 +256,17 @@ async fn depositors(home: &Path, data: &Path, local: &Client) {
     assert!(status == 429 && says(&problem, "1 deposits were made"), "{problem}");
     let (status, problem) = other.begin(None, &deposit).await;
     assert!(status == 400 && says(&problem, "there is none"), "{problem}");
+    // The same by the command line, whose token is in a file.
+    std::fs::write(at("token"), operator.token.as_ref().unwrap()).unwrap();
+    std::fs::write(at("wrong"), "qk_0123456789012345678901234567890123456789").unwrap();
+    let (url, file, token) = (operator.address.clone(), at("tokens.yml"), at("token"));
+    let submit = ["submit", &file, "--profile", "default", "--server", &url];
+    let sent = run(home, &[&submit[..], &["--token-file", &token, "--wait", "-o", "json"]].concat()).await.json();
+    assert_eq!((&sent["state"], &sent["type"], &sent["completed"]), (&"Completed".into(), &"file".into(), &1.into()));
+    run(home, &[&submit[..], &["--token-file", &at("wrong")]].concat()).await.is(3, &["token"]);
+    run(home, &[&submit[..], &["--token-file", &file]].concat()).await.is(2, &["--token-file", "a token must"]);
+    run(home, &submit).await.is(3, &[]);
+    send_over(&proxy, &local.address, data, &token).await;
     let audit = std::fs::read_to_string(&audit).unwrap();
     assert!(audit.contains("\"actor\":\"lab\",\"role\":\"depositor\"") && audit.contains(id), "{audit}");
 

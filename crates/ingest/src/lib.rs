@@ -6,7 +6,8 @@
 //! - [`kind`]: types of deposits and forms of containers; [`manifest`]: reading, comparing and writing manifests;
 //! - [`ark`]: identifiers, and names that are made here; [`profile`]: what holds for a collection's deposits;
 //! - [`space`]: which jobs get room on the working storage; [`place`]: files that appear whole or not at all;
-//! - [`fetch`]: files over HTTP; [`archive`]: unpacking containers, and BagIt bags in them.
+//! - [`fetch`]: files over HTTP; [`archive`]: unpacking containers, and BagIt bags in them; [`pack`]: making one, of what a
+//!   depositor has as files and directories.
 //!
 //! Then the daemons:
 //!
@@ -41,6 +42,7 @@ pub mod manifest;
 pub mod metrics;
 pub mod name;
 pub mod outbox;
+pub mod pack;
 pub mod place;
 pub mod profile;
 pub mod progress;

@@ -77,6 +77,11 @@ impl Transfer {
         Self(bar)
     }
 
+    /// Sets how many bytes have passed.
+    pub(in crate::cli) fn set(&self, bytes: u64) {
+        self.0.set_position(bytes);
+    }
+
     /// The content, counted as it passes.
     pub(in crate::cli) fn watch(&self, content: Chunks) -> Chunks {
         let bar = self.0.clone();

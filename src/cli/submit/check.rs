@@ -1,16 +1,17 @@
 //! `queuekeeper submit --check`: what is wrong with a deposit, without making it.
 
-use std::fs::File;
-use std::io::Seek as _;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use queuekeeper_ingest::deposit::{Findings, NewDeposit};
+use queuekeeper_ingest::deposit::{Finding, Findings, NewDeposit};
 use queuekeeper_ingest::fetch::{Fetcher, Settings};
+use queuekeeper_ingest::kind::DepositType;
+use queuekeeper_ingest::pack::PackError;
 use queuekeeper_ingest::profile::Profiles;
 use serde_json::json;
 
 use super::SubmitArgs;
+use super::payload::Payload;
 use crate::cli::UsageError;
 use crate::cli::exit::{CommandError, REFUSED};
 use crate::mirror::words::counted;
@@ -25,44 +26,27 @@ impl SubmitArgs {
     /// # Errors
     /// When something is, or it cannot be found out.
     pub(super) async fn check(&self) -> anyhow::Result<()> {
-        let url = self.url()?;
-        let deposit = self.deposit(url.as_ref())?;
+        let payload = self.payload()?;
+        let deposit = self.deposit(&payload)?;
         let fetcher = self.fetcher(&deposit)?;
-        let found = if let Some(url) = &url {
+        let found = if let Payload::Url(url) = &payload {
             let scratch = tempfile::tempdir().context("cannot make a directory for the manifest")?;
             deposit.check_url(url, &fetcher, scratch.path(), LONGEST).await?
+        } else if let Some(file) = payload.file().await? {
+            deposit.check_content(file, &fetcher, LONGEST).await?
         } else {
-            deposit.check_content(self.content().await?, &fetcher, LONGEST).await?
+            // Its files are what they are: nothing but the names is checked.
+            let problems = deposit.check().err().map(|error| Finding::whole(&error)).into_iter().collect();
+            Findings { problems, ..Findings::new(deposit.kind) }
         };
-        self.print_findings(&found)?;
-        match found.problems.len() {
-            0 => Ok(()),
-            count => {
-                let least = if found.has_more { "at least " } else { "" };
-                let problems = counted(count as u64, "problem", "problems");
-                Err(CommandError::new(REFUSED, format!("{least}{problems}; nothing was deposited")).into())
-            }
-        }
+        self.print_findings(&found)
     }
 
-    /// The content in a file: where it lies, or copied from standard input or a pipe, which can be read once only.
-    async fn content(&self) -> anyhow::Result<File> {
-        let mut once = if self.payload == "-" {
-            self.open()?
-        } else {
-            let file = self.file()?;
-            if file.metadata()?.is_file() {
-                return Ok(file);
-            }
-            Box::new(file)
-        };
-        let copied = tokio::task::spawn_blocking(move || {
-            let mut copy = tempfile::tempfile()?;
-            std::io::copy(&mut once, &mut copy)?;
-            copy.rewind()?;
-            Ok::<_, std::io::Error>(copy)
-        });
-        copied.await?.context("cannot copy the content")
+    /// Prints why files and directories cannot be packed, and gives what that is as an error.
+    pub(super) fn refused(&self, error: &PackError) -> anyhow::Error {
+        let problems = error.problems.iter().map(Finding::whole).collect();
+        let found = Findings { problems, has_more: error.has_more, ..Findings::new(Some(DepositType::Container)) };
+        self.print_findings(&found).err().unwrap_or_else(|| CommandError::new(REFUSED, error.to_string()).into())
     }
 
     /// What requests URLs as the daemons do for the profile.
@@ -80,6 +64,10 @@ impl SubmitArgs {
         Ok(Fetcher::new(profile.guard(), profile.credentials.clone(), Settings::default())?)
     }
 
+    /// Prints what is wrong.
+    ///
+    /// # Errors
+    /// When something is.
     fn print_findings(&self, found: &Findings) -> anyhow::Result<()> {
         let problems: Vec<_> = found
             .problems
@@ -101,6 +89,14 @@ impl SubmitArgs {
         if found.requested + found.unrequested > 0 {
             lines.push(format!("URLs checked: {}, not checked: {}", found.requested, found.unrequested));
         }
-        self.output.show(&value, |screen| lines.iter().for_each(|line| screen.say(line)))
+        self.output.show(&value, |screen| lines.iter().for_each(|line| screen.say(line)))?;
+        match found.problems.len() {
+            0 => Ok(()),
+            count => {
+                let least = if found.has_more { "at least " } else { "" };
+                let problems = counted(count as u64, "problem", "problems");
+                Err(CommandError::new(REFUSED, format!("{least}{problems}; nothing was deposited")).into())
+            }
+        }
     }
 }

@@ -61,13 +61,22 @@ pub struct Findings {
     pub has_more: bool,
 }
 
+impl Finding {
+    /// Something that is wrong with the deposit as a whole.
+    pub fn whole(why: impl fmt::Display) -> Self {
+        Self { line: None, column: None, message: why.to_string() }
+    }
+}
+
 impl Findings {
-    fn new(kind: Option<DepositType>) -> Self {
+    /// Nothing is wrong with a deposit that would be taken for this, as far as it was checked.
+    #[must_use]
+    pub fn new(kind: Option<DepositType>) -> Self {
         Self { kind, rows: None, requested: 0, unrequested: 0, problems: Vec::new(), has_more: false }
     }
 
     fn wrong(mut self, why: &dyn fmt::Display) -> Self {
-        self.problems.push(Finding { line: None, column: None, message: why.to_string() });
+        self.problems.push(Finding::whole(why));
         self
     }
 }

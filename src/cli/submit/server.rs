@@ -1,0 +1,354 @@
+//! A deposit by way of a server: over HTTP, uploaded in as many parts as the connection breaks it into.
+
+mod upload;
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use futures::TryStreamExt as _;
+use queuekeeper_ingest::deposit::{NewDeposit, Receipt};
+use queuekeeper_queue::state::{BatchState, State as _};
+use queuekeeper_store::{Algorithm, Hashers};
+use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url, redirect};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::payload::{Content, Payload};
+use super::{Ended, SubmitArgs};
+use crate::actions::deposit::DepositRequest;
+use crate::cli::UsageError;
+use crate::cli::exit::{CommandError, FAILED, NOT_FOUND, REFUSED, UNKNOWN};
+use crate::cli::output::{Bar, Spinner};
+use crate::config::Secret;
+
+/// How long an answer to a request without content may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The longest answer that is read, in bytes.
+const MOST_ANSWER: usize = 4 << 20;
+
+/// How often the deposit is looked at while it is waited for.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// For how long a server that does not answer is asked again.
+const PATIENCE: Duration = Duration::from_mins(3);
+
+/// The pause before it is asked again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// How much of the content tells its type, in bytes.
+const START: u64 = 4_096;
+
+/// Which server takes the deposit.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ServerArgs {
+    /// The URL of a server that takes deposits, as of its overview page
+    #[arg(long = "server", value_name = "URL", conflicts_with_all = ["data", "working", "profiles"])]
+    server: Option<String>,
+
+    /// The file with the token for that server; without it, the request is that of a user of the same machine
+    #[arg(long = "token-file", value_name = "FILE", requires = "server")]
+    token_file: Option<PathBuf>,
+
+    /// A text of your own for this deposit: made again with it, the same deposit is one, and its upload goes on where it
+    /// was [default: a new one]
+    #[arg(long = "key", value_name = "TEXT", requires = "server", help_heading = "Deposit")]
+    key: Option<String>,
+}
+
+/// A server that takes deposits.
+pub(super) struct Server {
+    client: Client,
+    /// Without a slash at the end.
+    url: String,
+    token: Option<Secret>,
+    key: String,
+}
+
+/// Why a request was not answered as it should be.
+enum Trouble {
+    /// It may be by the next time.
+    Passing(String),
+    /// It is refused.
+    Final(CommandError),
+}
+
+impl ServerArgs {
+    /// The server, where one is named.
+    pub(super) fn connect(&self) -> anyhow::Result<Option<Server>> {
+        let Some(text) = &self.server else { return Ok(None) };
+        let url: Url = text.parse().map_err(|error| UsageError::flag("--server", error))?;
+        let is_bare = url.username().is_empty() && url.password().is_none() && url.query().is_none();
+        if !matches!(url.scheme(), "http" | "https") || !is_bare {
+            let why = "expected http or https, without a user, a password and a query; a token is for --token-file";
+            return Err(UsageError::flag("--server", why).into());
+        }
+        let token = self.token_file.as_ref().map(|path| {
+            let wrong =
+                |why: &dyn std::fmt::Display| UsageError::flag("--token-file", format!("{}: {why}", path.display()));
+            let file = File::open(path).map_err(|error| wrong(&error))?;
+            Secret::read(file).map_err(|error| wrong(&error))
+        });
+        let client = Client::builder().redirect(redirect::Policy::none()).no_proxy();
+        // An answer to an upload may be long in coming, as its digest is computed first.
+        let client = client.connect_timeout(TIMEOUT).tcp_keepalive(TIMEOUT).build().context("cannot set up TLS")?;
+        let key = self.key.clone().unwrap_or_else(|| Uuid::new_v4().to_string());
+        let url = url.as_str().trim_end_matches('/').to_owned();
+        Ok(Some(Server { client, url, token: token.transpose()?, key }))
+    }
+}
+
+impl SubmitArgs {
+    /// Makes the deposit by way of a server, and waits for its report where that is requested.
+    ///
+    /// # Errors
+    /// When it is refused, cannot be made, or a job of it failed.
+    pub(super) async fn send_to(&self, server: &Server) -> anyhow::Result<()> {
+        let payload = self.payload()?;
+        let mut deposit = self.deposit(&payload)?;
+        let content = payload.content().await?;
+        if self.check {
+            let request = request(&deposit, &payload, content.as_ref());
+            let view = server.begin(&request, true).await?;
+            let left = view["urls_not_requested"].as_u64().unwrap_or(0);
+            let left = if left > 0 { format!("; {left} URLs were not requested") } else { String::new() };
+            return self.output.show(&view, |screen| screen.say(&format!("the server would take it{left}")));
+        }
+        let start = match &content {
+            Some(content) => read(content, Some(START)).await?.0,
+            None => Vec::new(),
+        };
+        if let (Some(content), None) = (&content, &deposit.digest) {
+            // What arrives is compared with it.
+            let _spinner = Spinner::start("computing the digest");
+            deposit.digest = read(content, None).await?.1;
+        }
+        let request = request(&deposit, &payload, content.as_ref());
+        let mut view = server.begin(&request, false).await?;
+        if let (Some(content), "uploading") = (&content, state(&view)) {
+            view = server.upload(&view, content).await?;
+        }
+        let id = view["id"].as_str().unwrap_or_default().to_owned();
+        let batch = view["batch"].as_str().and_then(|batch| batch.parse().ok());
+        let batch = batch.ok_or_else(|| CommandError::new(FAILED, format!("{id} has no batch; {}", said(&view))))?;
+        let receipt = Receipt { batch, id, kind: deposit.kind_of(&start) };
+        if !self.wait {
+            return self.print(&receipt, None);
+        }
+        let view = server.follow(&receipt.id).await?;
+        let jobs = || view["jobs"].as_array().into_iter().flatten();
+        let of = |name: &str| view[name].as_u64().unwrap_or(0);
+        let state = BatchState::ALL.iter().find(|one| one.label() == state(&view)).map(ToString::to_string);
+        let arks = jobs().filter(|job| job["state"] == "completed").filter_map(|job| job["ark"].as_str());
+        let ended = Ended {
+            state: state.unwrap_or_default(),
+            completed: of("completed"),
+            failed: of("failed"),
+            arks: arks.map(ToOwned::to_owned).collect(),
+        };
+        self.print(&receipt, Some(&ended))?;
+        if ended.completed > ended.arks.len() as u64 {
+            crate::cli::output::note(&format!("the server lists the ARKs of {} objects only", ended.arks.len()));
+        }
+        if view["state"] != "failed" {
+            return Ok(());
+        }
+        let failed = jobs().find(|job| job["state"] == "failed");
+        let why = match (failed, ended.failed) {
+            (None, 0) => format!("{} failed", receipt.batch),
+            (None, more) => format!("{more} jobs failed"),
+            (Some(job), 1) => format!("{} failed: {}", said(&job["job"]), said(&job["message"])),
+            (Some(job), more) => {
+                format!("{more} jobs failed, the first, {}: {}", said(&job["job"]), said(&job["message"]))
+            }
+        };
+        Err(CommandError::new(FAILED, why).into())
+    }
+}
+
+/// What is requested of the server.
+fn request(deposit: &NewDeposit, payload: &Payload, content: Option<&Content>) -> DepositRequest {
+    DepositRequest {
+        profile: deposit.profile.clone(),
+        filename: deposit.file_name.clone(),
+        kind: deposit.kind.map(|kind| kind.to_string()),
+        url: if let Payload::Url(url) = payload { Some(url.reveal().to_string()) } else { None },
+        size: content.map(Content::size),
+        digest: deposit.digest.as_ref().map(|digest| format!("{}:{}", digest.algorithm(), digest.hex())),
+        title: deposit.title.clone(),
+        creator: deposit.creator.clone(),
+        date: deposit.date.clone(),
+        note: None,
+        ark: deposit.primary_id.clone(),
+        local_ids: deposit.local_ids.clone(),
+        notification: None,
+        update: deposit.is_update,
+    }
+}
+
+/// The first bytes of the content, or its digest by reading all of it.
+async fn read(content: &Content, most: Option<u64>) -> anyhow::Result<(Vec<u8>, Option<queuekeeper_store::Digest>)> {
+    use std::io::Read as _;
+    let mut content = content.read_from(0);
+    let read = tokio::task::spawn_blocking(move || {
+        if let Some(most) = most {
+            let mut start = Vec::new();
+            content.take(most).read_to_end(&mut start)?;
+            return Ok((start, None));
+        }
+        let (mut hashers, mut piece) = (Hashers::new([Algorithm::Sha256]), vec![0; upload::PIECE]);
+        loop {
+            match content.read(&mut piece)? {
+                0 => return Ok((Vec::new(), hashers.finish().get(Algorithm::Sha256).cloned())),
+                bytes => hashers.update(&piece[..bytes]),
+            }
+        }
+    });
+    read.await?.map_err(|error: std::io::Error| CommandError::new(FAILED, error.to_string()).into())
+}
+
+fn state(view: &Value) -> &str {
+    view["state"].as_str().unwrap_or_default()
+}
+
+/// A text of an answer.
+fn said(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
+}
+
+/// A sentence of a server as errors are written here: a name at its beginning stays as it is.
+fn unsentence(detail: &str) -> String {
+    let text = detail.trim_end_matches('.');
+    let word = text.split(' ').next().unwrap_or_default();
+    let is_word = word.bytes().skip(1).all(|byte| byte.is_ascii_lowercase());
+    match text.get(..1) {
+        Some(first) if is_word => format!("{}{}", first.to_ascii_lowercase(), &text[1..]),
+        Some(_) | None => text.to_owned(),
+    }
+}
+
+impl Server {
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let request = self.client.request(method, format!("{}/api/v1/deposits{path}", self.url));
+        match &self.token {
+            Some(token) => request.bearer_auth(token.reveal()),
+            // Without users, a server takes what a browser does not send on behalf of another page.
+            None => request.header("sec-fetch-site", "none"),
+        }
+    }
+
+    /// Sends what is deposited. Sent again with its key, it is the same deposit.
+    async fn begin(&self, request: &DepositRequest, is_dry_run: bool) -> Result<Value, CommandError> {
+        let path = if is_dry_run { "?dry_run=true" } else { "" };
+        // It holds texts and numbers.
+        let body = serde_json::to_string(request).unwrap_or_default();
+        self.insist(async || {
+            let request = self.request(Method::POST, path).header("content-type", "application/json");
+            let request = request.header("idempotency-key", &self.key).timeout(TIMEOUT).body(body.clone());
+            self.answer(request.send().await).await
+        })
+        .await
+    }
+
+    /// The deposit as it is.
+    async fn find(&self, id: &str) -> Result<Value, Trouble> {
+        self.answer(self.request(Method::GET, &format!("/{id}")).timeout(TIMEOUT).send().await).await
+    }
+
+    /// Waits until the batch is reported.
+    async fn follow(&self, id: &str) -> Result<Value, CommandError> {
+        let bar = Bar::start("waiting for the report".to_owned(), 0);
+        loop {
+            let view = self.insist(async || self.find(id).await).await?;
+            match state(&view) {
+                "completed" | "failed" => return Ok(view),
+                state @ ("deleted" | "removed" | "refused") => {
+                    let outcome = view["outcome"].as_str().map(|outcome| format!(" ({outcome})")).unwrap_or_default();
+                    return Err(CommandError::new(
+                        FAILED,
+                        format!("{id} was {state}{outcome} while it was waited for"),
+                    ));
+                }
+                _ => {}
+            }
+            let of = |name: &str| view[name].as_u64().unwrap_or(0);
+            let done = of("completed") + of("failed");
+            bar.set(done, done + of("processing"));
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Asks again while there is no answer.
+    async fn insist(&self, ask: impl AsyncFn() -> Result<Value, Trouble>) -> Result<Value, CommandError> {
+        let began = tokio::time::Instant::now();
+        loop {
+            match ask().await {
+                Ok(answer) => return Ok(answer),
+                Err(Trouble::Final(error)) => return Err(error),
+                Err(Trouble::Passing(why)) if began.elapsed() > PATIENCE => return Err(self.given_up(&why)),
+                Err(Trouble::Passing(_)) => tokio::time::sleep(AGAIN).await,
+            }
+        }
+    }
+
+    /// That the server was asked for long enough.
+    fn given_up(&self, why: &str) -> CommandError {
+        let key = &self.key;
+        CommandError::new(UNKNOWN, format!("{why}; run the same command with --key '{key}' to go on with this deposit"))
+    }
+
+    /// The answer of a request, or what is wrong.
+    async fn answer(&self, sent: Result<Response, reqwest::Error>) -> Result<Value, Trouble> {
+        let passing = |error: reqwest::Error| Trouble::Passing(self.unreachable(&error));
+        let response = sent.map_err(passing)?;
+        let status = response.status();
+        let (mut body, mut pieces) = (Vec::new(), response.bytes_stream());
+        while let Some(piece) = pieces.try_next().await.map_err(passing)? {
+            body.extend_from_slice(&piece);
+            if body.len() > MOST_ANSWER {
+                let why = format!("{} answers with more than {} MiB", self.url, MOST_ANSWER >> 20);
+                return Err(Trouble::Final(CommandError::new(FAILED, why)));
+            }
+        }
+        let value: Option<Value> = serde_json::from_slice(&body).ok();
+        if status.is_success()
+            && let Some(value) = value
+        {
+            return Ok(value);
+        }
+        let detail = value.as_ref().and_then(|problem| problem["detail"].as_str());
+        let Some(detail) = detail else {
+            let why =
+                format!("{} answers {status}, and nothing that queuekeeper answers; is it another program?", self.url);
+            return Err(if status.is_server_error() {
+                Trouble::Passing(why)
+            } else {
+                Trouble::Final(CommandError::new(FAILED, why))
+            });
+        };
+        let why = unsentence(detail);
+        let code = match status {
+            StatusCode::BAD_GATEWAY
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT
+            | StatusCode::CONFLICT => return Err(Trouble::Passing(why)),
+            StatusCode::NOT_FOUND => NOT_FOUND,
+            status if status.is_client_error() || status == StatusCode::INSUFFICIENT_STORAGE => REFUSED,
+            _ => FAILED,
+        };
+        Err(Trouble::Final(CommandError::new(code, why)))
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> String {
+        // Its innermost cause says what went wrong; the outer ones repeat the address.
+        let mut cause: &dyn std::error::Error = error;
+        while let Some(inner) = cause.source() {
+            cause = inner;
+        }
+        let why = if error.is_timeout() { format!("not within {} s", TIMEOUT.as_secs()) } else { cause.to_string() };
+        format!("{} does not answer: {why}", self.url)
+    }
+}
