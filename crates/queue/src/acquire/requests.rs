@@ -17,7 +17,10 @@ pub struct RequestPoll {
     access: AccessQueue,
     window: Window<RequestId>,
     /// What was read of the window last, in reverse.
-    read: Vec<Request>,
+    read: Vec<(AccessState, Request)>,
+    has_abandoned: bool,
+    /// Of those that were looked at, the Completed and Deleted ones, which no later poll need look at.
+    pub ended: Vec<RequestId>,
     /// Set while the queue is paused; the poll is empty then.
     pub paused: Option<Pause>,
     /// The skipped items, with the reasons.
@@ -60,11 +63,24 @@ impl Queue {
         let mut requests: Vec<RequestId> = names.iter().filter_map(|name| name.parse().ok()).collect();
         requests.sort_unstable();
         let (window, queue) = (Window::new(requests), self.clone());
-        Ok(RequestPoll { queue, access, window, read: Vec::new(), paused, skipped: Vec::new() })
+        let (read, ended, skipped) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(RequestPoll { queue, access, window, read, has_abandoned: false, ended, paused, skipped })
     }
 }
 
 impl RequestPoll {
+    /// With the requests in Processing that are not locked, too: a process has left them that was killed, or has given
+    /// them back. Java's daemons do not take these.
+    #[must_use]
+    pub fn with_abandoned(self) -> Self {
+        Self { has_abandoned: true, ..self }
+    }
+
+    /// Leaves requests out of the list that were not looked at yet.
+    pub fn retain(&mut self, mut is_wanted: impl FnMut(RequestId) -> bool) {
+        self.window.waiting.retain(|request| is_wanted(*request));
+    }
+
     /// The next Pending request, locked; `None` at the end of the list. A request that an earlier call locked, by this
     /// poll or another of the same queue, comes first where that call ended in [`Error::Unknown`], or its future was
     /// dropped.
@@ -80,8 +96,8 @@ impl RequestPoll {
             }
         }
         loop {
-            while let Some(request) = self.read.pop() {
-                if let Some(locked) = self.lock(request).await? {
+            while let Some((state, request)) = self.read.pop() {
+                if let Some(locked) = self.lock(state, request).await? {
                     return Ok(Some(locked));
                 }
             }
@@ -101,14 +117,16 @@ impl RequestPoll {
         }
     }
 
-    /// Keeps a request that is Pending and can be worked on.
+    /// Keeps a request that waits for a worker and can be worked on.
     fn look_at(&mut self, request: Request) {
         if request.lock().is_some() {
             return;
         }
         let reason = match request.check_loadable() {
-            Ok(AccessState::Pending) => return self.read.push(request),
-            Ok(AccessState::Processing | AccessState::Completed | AccessState::Failed | AccessState::Deleted) => return,
+            Ok(state @ AccessState::Pending) => return self.read.push((state, request)),
+            Ok(state @ AccessState::Processing) if self.has_abandoned => return self.read.push((state, request)),
+            Ok(AccessState::Completed | AccessState::Deleted) => return self.ended.push(request.id),
+            Ok(AccessState::Processing | AccessState::Failed) => return,
             Err(_) if request.token.is_none() && request.version().is_none() => SkipReason::Unfinished,
             Err(error) => SkipReason::Unloadable(error),
         };
@@ -120,12 +138,12 @@ impl RequestPoll {
     }
 
     /// Locks a request as it was read; `None` where another client was faster.
-    async fn lock(&mut self, request: Request) -> Result<Option<LockedRequest>, Error> {
+    async fn lock(&mut self, state: AccessState, request: Request) -> Result<Option<LockedRequest>, Error> {
         let id = request.id;
         let status = Path::RequestNode(self.access, id, RequestNode::Status);
         let mut transaction = Transaction::new();
         transaction.check(status, request.version().unwrap_or_default());
-        let outcome = self.queue.claim(transaction, RequestClaim(request)).await;
+        let outcome = self.queue.claim(transaction, RequestClaim(request, state)).await;
         Ok(match LockOutcome::from_claim(outcome)? {
             LockOutcome::Locked(claim, lock) => Some(claim.locked(lock)),
             LockOutcome::Skipped(reason) => {
@@ -137,14 +155,14 @@ impl RequestPoll {
     }
 }
 
-/// A Pending request that is to be locked.
+/// A request that is to be locked, and its state.
 #[derive(Debug)]
-pub(crate) struct RequestClaim(Request);
+pub(crate) struct RequestClaim(Request, AccessState);
 
 impl RequestClaim {
     fn locked(self, lock: Lock) -> LockedRequest {
         let version = self.0.version().unwrap_or_default();
-        LockedRequest { request: self.0, state: AccessState::Pending, version, lock, pending: PendingChange::default() }
+        LockedRequest { request: self.0, state: self.1, version, lock, pending: PendingChange::default() }
     }
 }
 

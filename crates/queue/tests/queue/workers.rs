@@ -90,4 +90,18 @@ async fn batches_and_requests_go_each_to_one_of_five_workers() {
     .await;
     taken.sort_unstable();
     assert_eq!(taken, requests);
+    // They are in Processing and not locked, as a daemon leaves them that is killed.
+    assert!(world.queue.acquire_request(AccessQueue::Small).await.unwrap().0.is_none());
+    let completed = requests.remove(1);
+    let target = (AccessQueue::Small, completed);
+    world.queue.change_request(target, &ItemChange::to(AccessState::Completed), now()).await.unwrap();
+    let mut poll = world.queue.poll_requests(AccessQueue::Small).await.unwrap().with_abandoned();
+    let unwanted = requests.pop().unwrap();
+    poll.retain(|request| request != unwanted);
+    let mut taken = Vec::new();
+    while let Some(request) = poll.next().await.unwrap() {
+        assert_eq!(request.state, AccessState::Processing);
+        taken.push(request.request.id);
+    }
+    assert_eq!((taken, poll.ended), (requests, vec![completed]));
 }

@@ -35,16 +35,19 @@ enum Shown {
 fn shown(key: &str) -> Option<Shown> {
     Some(match key {
         "status" | "last_successful_status" => Shown::States,
-        "last_modified" | "last_modification_date" | "submissionDate" | "anticipated-availability-time" | "since" => {
-            Shown::Times
-        }
+        "last_modified"
+        | "last_modification_date"
+        | "submissionDate"
+        | "anticipated-availability-time"
+        | "expiration-time"
+        | "since" => Shown::Times,
         "localID" | "local_id" => Shown::Parts,
         "mode" => Shown::Mode,
         "retry_count" | "size" | "cloud-content-byte" | "delivery-node" | "type" | "responseForm" | "digestType"
-        | "update" | "delete" | "failed_jobs" | "successful_jobs" => Shown::Numbers,
+        | "update" | "delete" | "failed_jobs" | "successful_jobs" | "version" | "format" | "content" => Shown::Numbers,
         "batchID" | "jobID" | "profile" | "profile_name" | "submitter" | "filename" | "creator" | "title" | "date"
         | "objectID" | "primary_id" | "primary" | "erc_who" | "erc_what" | "erc_when" | "erc_where"
-        | "manifest_url" | "token" | "url" | "digestValue" | "who" | "why" => Shown::Nothing,
+        | "manifest_url" | "token" | "url" | "object" | "digestValue" | "who" | "why" => Shown::Nothing,
         "message" => Shown::Message,
         _ => return None,
     })
