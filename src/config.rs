@@ -108,11 +108,13 @@ pub struct RepositoryParts {
     pub deposits: bool,
     /// It has a catalogue of objects.
     pub objects: bool,
+    /// It answers the links of access requests.
+    pub deliveries: bool,
 }
 
 impl RepositoryParts {
     /// All of it.
-    pub const ALL: Self = Self { deposits: true, objects: true };
+    pub const ALL: Self = Self { deposits: true, objects: true, deliveries: true };
 }
 
 impl Web {

@@ -178,7 +178,8 @@ pub async fn serve_with(
     });
 
     let mut config = config;
-    let repository = Repository::open(&config, beside.daemons.as_ref().map(|(_, services)| services), &actions).await?;
+    let daemons = beside.daemons.as_ref().map(|(_, services)| services);
+    let repository = Box::pin(Repository::open(&config, daemons, &actions)).await?;
     repository.sweep(&mut tasks);
     config.web.repository = repository.parts();
 

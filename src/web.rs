@@ -3,7 +3,7 @@
 //! Handlers are thin: they take a view from the mirror and render it. None of them sends a request to ZooKeeper.
 //!
 //! Each module names only those below it (`.ci/layers` checks that): this one assembles `events` and `errors`, `pages`,
-//! `api`, `probes`, the small handlers (`health`, `scrape`, `dashboards`, `assets`, `icons`), `actions`, `state`, `reload`, `http`,
+//! `api`, `deliveries`, `probes`, the small handlers (`health`, `scrape`, `dashboards`, `assets`, `icons`), `actions`, `state`, `reload`, `http`,
 //! `routes`.
 
 use std::sync::Arc;
@@ -32,6 +32,7 @@ mod actions;
 mod api;
 mod assets;
 pub(crate) mod dashboards;
+mod deliveries;
 mod deposits;
 mod errors;
 mod events;
@@ -81,6 +82,8 @@ fn assemble(config: &config::Web) -> (Router<State>, Vec<Route>) {
     let (document, mut known, mut router) = api::described(has);
     let read = own_routes(config).into_iter().chain(pages::read(has)).chain([api::document_route(&document)]);
     let read = read.map(|(pattern, route)| (pattern, route, true));
+    let deliveries = deliveries::routes(has).map(|(pattern, route)| (pattern, route, true));
+    let read = read.chain(deliveries);
     for (pattern, route, is_read) in
         read.chain(pages::posted().chain(poster::routes(has)).map(|(pattern, route)| (pattern, route, false)))
     {

@@ -4,6 +4,7 @@
 
 #[path = "cli"]
 mod cli {
+    mod access;
     mod acting;
     mod api;
     mod bulk;

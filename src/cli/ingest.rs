@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
+use queuekeeper_ingest::access::FEWEST_WORKERS;
 use queuekeeper_ingest::cleanup::CleanupSettings;
 use queuekeeper_ingest::daemon::Daemon;
 use queuekeeper_ingest::settings::Settings;
@@ -153,6 +154,12 @@ impl DaemonArgs {
             Daemon::ALL.into_iter().filter(runs).map(|daemon| (daemon, daemon.spec().workers)).collect();
         for (daemon, number) in &self.workers {
             match all.get_mut(daemon) {
+                Some(_) if *daemon == Daemon::Access && *number < FEWEST_WORKERS => {
+                    let why = format!(
+                        "access has at least {FEWEST_WORKERS} workers, of which one is never given to large requests"
+                    );
+                    return Err(UsageError::flag("--workers", why));
+                }
                 Some(workers) => *workers = *number,
                 None => return Err(UsageError::flag("--workers", format!("{daemon} is not one of --daemons"))),
             }
@@ -173,6 +180,13 @@ impl DaemonArgs {
     }
 }
 
+impl DaemonArgs {
+    /// Whether a daemon is named, and not only meant by all of them.
+    fn names(&self, daemon: Daemon) -> bool {
+        self.daemons.iter().any(|chosen| matches!(chosen, Chosen::One(one) if *one == daemon))
+    }
+}
+
 impl IngestArgs {
     /// Runs the daemons until SIGTERM or SIGINT.
     ///
@@ -182,6 +196,10 @@ impl IngestArgs {
         self.log.begin();
         let (shutdown, signals) = on_signal().context("cannot listen to signals")?;
         let file = ConfigFile::read(&self.config_file).map_err(|error| UsageError::flag("--config.file", error))?;
+        if file.stores().access().is_none() && self.daemons.names(Daemon::Access) {
+            let why = "access needs to know where to deliver to; the file of --config.file has no key access";
+            return Err(UsageError::flag("--daemons", why).into());
+        }
         let ingest = Ingest {
             zookeeper: self.zookeeper.config()?,
             stores: file.stores().clone(),

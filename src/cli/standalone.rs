@@ -7,16 +7,17 @@ use clap::Args;
 
 use super::ingest::DaemonArgs;
 use super::{LogArgs, UsageError, on_signal};
-use crate::config::ListenAddress;
+use crate::config::{ListenAddress, PrometheusDuration};
 use crate::server;
 use crate::server::standalone::DataDirectory;
+use queuekeeper_ingest::access::AccessSettings;
 use queuekeeper_zookeeper::ServerError;
 
 /// Run a whole repository on one machine, kept in one directory
 ///
 /// It starts a ZooKeeper of its own, all daemons, and the status page. Objects are kept as OCFL 1.1 below DIR/objects,
-/// the inventory in DIR/catalogue.db, the collections' profiles in DIR/profiles, and reports to depositors in DIR/reports,
-/// where no mail server is named. A restart goes on where it stopped.
+/// the inventory in DIR/catalogue.db, the collections' profiles in DIR/profiles, archives of objects that were requested in
+/// DIR/deliveries, and reports to depositors in DIR/reports, where no mail server is named. A restart goes on where it stopped.
 #[derive(Clone, Debug, Args)]
 pub(super) struct StandaloneArgs {
     /// The directory of the repository, which is made where it is missing
@@ -25,6 +26,10 @@ pub(super) struct StandaloneArgs {
 
     #[command(flatten)]
     daemons: DaemonArgs,
+
+    /// How long archives are kept that were requested, and links to them are valid
+    #[arg(long = "access.lifetime", value_name = "DURATION", default_value = "7d", help_heading = "Daemons")]
+    access_lifetime: PrometheusDuration,
 
     /// The address to listen on: host:port, or :port for every interface; may be repeated
     #[arg(
@@ -49,7 +54,9 @@ impl StandaloneArgs {
         self.log.begin();
         let (shutdown, signals) = on_signal().context("cannot listen to signals")?;
         let data = DataDirectory::new(std::path::absolute(&self.data)?);
-        let settings = self.daemons.settings(Some(data.reports()))?;
+        let mut settings = self.daemons.settings(Some(data.reports()))?;
+        let lifetime = self.access_lifetime.get();
+        settings.access = data.stores()?.access().map(|access| AccessSettings { lifetime, ..access.clone() });
         let listeners = server::listen(&self.listen_address).await?;
         let names = self.listen_address.iter().filter_map(ListenAddress::host).map(str::to_owned).collect();
         let running = server::standalone::standalone(&data, settings, names, listeners, &shutdown);

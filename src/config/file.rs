@@ -1,4 +1,4 @@
-//! The file of `--config.file`: roles of users and tokens, what depositors may do, the rules for alerts, and the stores with their catalogue.
+//! The file of `--config.file`: roles of users and tokens, what depositors may do, the rules for alerts, the stores with their catalogue, and where access requests are delivered to.
 //!
 //! Reading the queue needs no such file; without it no actions are allowed. Each part of the file has a module below
 //! this one, and a key in [`Keys`].
@@ -17,6 +17,7 @@ use crate::actions::Role;
 use crate::actions::deposit::Allowance;
 use crate::alerts::Rules;
 
+mod access;
 mod depositors;
 mod rules;
 mod secret;
@@ -56,6 +57,7 @@ struct Keys {
     alerts: Option<rules::Keys>,
     stores: Option<BTreeMap<String, Spanned<stores::StoreKeys>>>,
     catalogue: Option<stores::CatalogueKeys>,
+    access: Option<access::Keys>,
     depositors: Option<BTreeMap<String, Spanned<depositors::Keys>>>,
 }
 
@@ -84,6 +86,13 @@ impl ConfigFile {
         };
         let rules = keys.alerts.map(|keys| rules::check(path, keys)).transpose()?.unwrap_or_default();
         let stores = StoreSettings::check(path, keys.stores.unwrap_or_default(), keys.catalogue, &mut files)?;
+        let stores = match keys.access {
+            None => stores,
+            Some(keys) => {
+                let settings = access::check(path, keys, &stores.names().cloned().collect())?;
+                stores.with_access(settings)
+            }
+        };
         let users = roles.iter().filter(|(_, given)| given.role == Role::Depositor);
         let users = users.map(|(name, given)| (name.clone(), given.line));
         let known = users.chain(tokens.of_role(Role::Depositor)).collect();

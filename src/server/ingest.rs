@@ -48,7 +48,11 @@ impl Ingest {
             }
         }
         let places = (self.profiles.as_path(), self.working.as_path());
-        services(&self.stores, stores, places, self.settings.clone()).await
+        let mut settings = self.settings.clone();
+        settings.access = settings.access.or_else(|| self.stores.access().cloned());
+        let services = services(&self.stores, stores, places, settings).await?;
+        check_deliveries(&services)?;
+        Ok(services)
     }
 }
 
@@ -81,6 +85,18 @@ async fn services(
     let working = WorkingStorage::open(working)
         .with_context(|| format!("cannot use {} as the working storage", working.display()))?;
     Ok(Arc::new(Services::new(catalogue, stores, profiles, working, daemons)))
+}
+
+/// Archives that are delivered are removed after some time: they lie where nothing else does.
+fn check_deliveries(services: &Services) -> anyhow::Result<()> {
+    let Some(access) = &services.settings.access else { return Ok(()) };
+    let profiles = services.profiles.read();
+    let shared = profiles.iter().find(|profile| profile.store == access.store && profile.space == access.space);
+    if let Some(profile) = shared {
+        let (store, space) = (&access.store, &access.space);
+        anyhow::bail!("access: {store}/{space} is where profile {} has its objects; name another space", profile.name);
+    }
+    Ok(())
 }
 
 /// Runs the daemons until `shutdown`, and their probes on the listeners.

@@ -1,8 +1,9 @@
-//! What a server shows and takes of the repository behind the queue: objects, and deposits.
+//! What a server shows, takes and gives of the repository behind the queue: objects, deposits, and what was requested.
 
 use std::sync::Arc;
 
 use queuekeeper_catalogue::Catalogue;
+use queuekeeper_ingest::access::Deliveries;
 use queuekeeper_ingest::contents::{Contents, OpenStore};
 use queuekeeper_ingest::step::Services;
 use queuekeeper_store::StoreFamilies;
@@ -15,10 +16,12 @@ use crate::config::{Config, RepositoryParts};
 use crate::views::objects::Objects;
 use crate::web;
 
-/// The objects, where there is a catalogue, and what takes deposits, where they are taken.
+/// The objects, where there is a catalogue; what takes deposits, where they are taken; and the archives that access
+/// requests got.
 pub(super) struct Repository {
     objects: Option<Objects>,
     intake: Option<Intake>,
+    deliveries: Option<Arc<Deliveries>>,
 }
 
 impl Repository {
@@ -32,6 +35,18 @@ impl Repository {
         actions: &Actions,
     ) -> anyhow::Result<Self> {
         let stores = config.file.as_ref().map(|file| file.stores().clone()).unwrap_or_default();
+        // Those of this process say where their links lead.
+        let access = daemons.and_then(|services| services.settings.access.clone());
+        let deliveries = match access.or_else(|| stores.access().cloned()) {
+            None => None,
+            Some(access) => {
+                let store = match daemons.and_then(|services| services.stores.get(&access.store).cloned()) {
+                    Some(open) => Some(open),
+                    None => Box::pin(stores.open(&access.store, &StoreFamilies::default())).await.transpose()?,
+                };
+                store.map(|store| Arc::new(Deliveries::new(store, access)))
+            }
+        };
         let services = match (daemons, &config.deposits) {
             (Some(services), _) => Some(Arc::clone(services)),
             (None, Some(deposits)) => {
@@ -57,12 +72,16 @@ impl Repository {
             None => objects,
         });
         let intake = services.map(|services| Intake::new(actions.clone(), services));
-        Ok(Self { objects, intake })
+        Ok(Self { objects, intake, deliveries })
     }
 
     /// What there is.
     pub(super) fn parts(&self) -> RepositoryParts {
-        RepositoryParts { deposits: self.intake.is_some(), objects: self.objects.is_some() }
+        RepositoryParts {
+            deposits: self.intake.is_some(),
+            objects: self.objects.is_some(),
+            deliveries: self.deliveries.is_some(),
+        }
     }
 
     /// Removes abandoned uploads as a task.
@@ -81,6 +100,9 @@ impl Repository {
         }
         if let Some(intake) = self.intake {
             state = state.with_intake(intake);
+        }
+        if let Some(deliveries) = self.deliveries {
+            state = state.with_deliveries(deliveries);
         }
         state
     }

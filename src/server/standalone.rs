@@ -2,9 +2,11 @@
 
 use std::fs::{self, File};
 use std::io::Write as _;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use queuekeeper_ingest::access::AccessSettings;
 use queuekeeper_ingest::settings::Settings;
 use queuekeeper_store::StoreFamilies;
 use queuekeeper_zookeeper::PrivateServer;
@@ -68,12 +70,18 @@ impl DataDirectory {
         self.0.join("objects")
     }
 
+    /// The archives that were requested.
+    #[must_use]
+    pub fn deliveries(&self) -> PathBuf {
+        self.0.join("deliveries")
+    }
+
     /// The stores and the catalogue.
     ///
     /// # Errors
     /// When the name of the store is invalid, which it is not.
     pub fn stores(&self) -> Result<StoreSettings, queuekeeper_store::name::NameError> {
-        StoreSettings::local(self.objects(), &self.0.join("catalogue.db"))
+        StoreSettings::local(self.objects(), self.deliveries(), &self.0.join("catalogue.db"))
     }
 
     /// The reports to depositors, where there is no mail server.
@@ -100,7 +108,7 @@ impl DataDirectory {
     /// Makes what is missing, and locks it for this process.
     fn open(&self) -> anyhow::Result<File> {
         let make = |path: &Path| fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()));
-        [self.working(), self.profiles(), self.objects()].iter().try_for_each(|path| make(path))?;
+        [self.working(), self.profiles(), self.objects(), self.deliveries()].iter().try_for_each(|path| make(path))?;
         let path = self.0.join("lock");
         let lock = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)
@@ -128,7 +136,7 @@ pub async fn standalone(
     let options = Options { directory: Some(data.0.join("zookeeper")), durable: true, ..Options::default() };
     let Some(started) = shutdown.run_until_cancelled(PrivateServer::start(options)).await else { return Ok(()) };
     let mut server = started?;
-    let outcome = run(data, settings, names, listeners, &server, shutdown).await;
+    let outcome = Box::pin(run(data, settings, names, listeners, &server, shutdown)).await;
     let _ = fs::remove_file(data.connect_file());
     let stopped = server.stop().await;
     outcome?;
@@ -145,6 +153,13 @@ async fn run(
 ) -> anyhow::Result<()> {
     let zookeeper = queuekeeper_zookeeper::Config::new(server.connect_string().parse()?);
     let stores = data.stores()?;
+    let address = listeners.first().and_then(|listener| listener.local_addr().ok());
+    let mut settings = settings;
+    let access = settings.access.take().or_else(|| stores.access().cloned());
+    settings.access = access.map(|access| match address {
+        Some(address) => AccessSettings { url: root_url(address, &names), ..access },
+        None => access,
+    });
     let threshold = settings.space.threshold;
     let (profiles, working) = (data.profiles(), data.working());
     let ingest = Ingest { zookeeper: zookeeper.clone(), stores, profiles, working, settings };
@@ -158,7 +173,6 @@ async fn run(
     config.web.loopback = Some(Loopback { role: Role::Admin, notice: NOTICE });
     config.audit = Destination::File(data.0.join("audit.jsonl"), Rotation::default());
     config.storage = Some(Storage { path: data.working(), threshold });
-    let address = listeners.first().and_then(|listener| listener.local_addr().ok());
     let greeting = address.map(|address| greeting(data, &address.to_string())).unwrap_or_default();
     // Standard output may be closed.
     let _ = std::io::stdout().write_all(greeting.as_bytes());
@@ -167,6 +181,18 @@ async fn run(
     let outcome = serve_with(volume(&config), config, listeners, beside, shutdown).await;
     services.catalogue.close().await;
     outcome
+}
+
+/// The URL at which pages are reached that are served at an address; one that stands for all of them has a name, if the
+/// user has given one.
+fn root_url(address: SocketAddr, names: &[String]) -> String {
+    let port = address.port();
+    match (address.ip(), names.first()) {
+        (ip, Some(name)) if ip.is_unspecified() => format!("http://{name}:{port}/"),
+        (IpAddr::V4(ip), None) if ip.is_unspecified() => format!("http://{}:{port}/", Ipv4Addr::LOCALHOST),
+        (IpAddr::V6(ip), None) if ip.is_unspecified() => format!("http://[{}]:{port}/", Ipv6Addr::LOCALHOST),
+        _ => format!("http://{address}/"),
+    }
 }
 
 /// What one can do now.

@@ -4,6 +4,7 @@
 
 pub(in crate::web) mod accept;
 pub(in crate::web) mod address;
+pub(in crate::web) mod attachment;
 pub(in crate::web) mod auth;
 pub(in crate::web) mod connection;
 pub(in crate::web) mod context;

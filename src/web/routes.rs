@@ -18,6 +18,9 @@ pub(super) const ICON: &str = "/icon/{icon}";
 /// Where deposits are.
 pub(super) const DEPOSITS: &str = "/api/v1/deposits";
 
+/// The links of access requests, which are their own credentials.
+pub(super) const DELIVERY: &str = "/access/download/{expires}/{signature}/{name}";
+
 /// The page to deposit with.
 pub(super) const SUBMIT: &str = "/submit";
 

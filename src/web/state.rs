@@ -5,6 +5,8 @@ use std::sync::{Arc, OnceLock};
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 
+use queuekeeper_ingest::access::Deliveries;
+
 use super::http::context::HttpContext;
 use super::http::problem::Problem;
 use super::reload::Reloader;
@@ -41,6 +43,8 @@ pub(super) struct Shared {
     pub(super) intake: OnceLock<Intake>,
     /// Empty for a server without a catalogue.
     pub(super) objects: OnceLock<Objects>,
+    /// Empty for a server that answers no links of access requests.
+    pub(super) deliveries: OnceLock<Arc<Deliveries>>,
     pub(super) config: config::Config,
     pub(super) http: Arc<HttpContext>,
     pub(super) reloader: Reloader,
@@ -78,9 +82,21 @@ impl State {
         let http = Arc::new(HttpContext::register(&mut registry, &config, routes));
         let reloader = Reloader::register(&mut registry, &config);
         let (alerts, prometheus) = (OnceLock::new(), OnceLock::new());
-        let (intake, objects) = (OnceLock::new(), OnceLock::new());
-        let shared =
-            Shared { store, registry, storage, actions, prometheus, alerts, intake, objects, config, http, reloader };
+        let (intake, objects, deliveries) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        let shared = Shared {
+            store,
+            registry,
+            storage,
+            actions,
+            prometheus,
+            alerts,
+            intake,
+            objects,
+            deliveries,
+            config,
+            http,
+            reloader,
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -119,6 +135,23 @@ impl State {
         // It is new, so that there are none yet.
         let _ = self.shared.objects.set(objects);
         self
+    }
+
+    /// Answers the links of access requests, too.
+    #[must_use]
+    pub(crate) fn with_deliveries(self, deliveries: Arc<Deliveries>) -> Self {
+        // It is new, so that there are none yet.
+        let _ = self.shared.deliveries.set(deliveries);
+        self
+    }
+
+    /// The archives that access requests got.
+    ///
+    /// # Errors
+    /// Where this server answers no links to them.
+    pub(super) fn deliveries(&self) -> Result<&Deliveries, Problem> {
+        let none = || Problem::missing("This server has no delivery store: name one in the file of --config.file.");
+        self.shared.deliveries.get().map(|deliveries| &**deliveries).ok_or_else(none)
     }
 
     /// The objects of the catalogue.

@@ -1,5 +1,5 @@
-//! The cleanup daemon: what nothing needs any more, in ZooKeeper, the catalogue and the working storage. Content in stores is
-//! never touched.
+//! The cleanup daemon: what nothing needs any more, in ZooKeeper, the catalogue, the working storage and the delivery store.
+//! Content of objects is never touched.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -17,6 +17,7 @@ use crate::engine::session::Session;
 use crate::step::{StepError, now};
 use volume::Turn;
 
+mod access;
 mod directories;
 mod entries;
 mod messages;
@@ -62,9 +63,13 @@ pub(crate) async fn clean(session: Arc<Session>) {
             report("the queue entries of completed jobs", entries::remove(&session).await);
             report("batches", batches(&session).await);
             report("messages", messages::remove(&session).await);
+            report("archives that were delivered", access::deliveries(&session).await);
             match directories::remove(&session).await {
                 // All processes together look through a volume from time to time; so it is with stores.
-                Ok(Turn::Ours) => stores::sweep(&session).await,
+                Ok(Turn::Ours) => {
+                    stores::sweep(&session).await;
+                    report("access requests", access::requests(&session).await);
+                }
                 outcome => report("the working storage", outcome.map(drop)),
             }
         }

@@ -21,6 +21,7 @@ pub enum Daemon {
     Report,
     UpdateReport,
     Cleanup,
+    Access,
 }
 
 /// What is said of a daemon.
@@ -28,7 +29,7 @@ pub enum Daemon {
 pub struct DaemonSpec {
     /// Its name on the command line, in metrics and on pages.
     pub name: &'static str,
-    /// The state whose jobs it takes; `None` for those that work on batches or files.
+    /// The state whose jobs it takes; `None` for those that work on batches, files or access requests.
     pub state: Option<JobState>,
     /// How many workers it has where none are set.
     pub workers: usize,
@@ -42,8 +43,8 @@ pub struct DaemonSpec {
 pub struct UnknownDaemon(String);
 
 impl Daemon {
-    /// All of them, in the order in which a deposit passes them.
-    pub const ALL: [Self; 12] = [
+    /// All of them, in the order in which a deposit passes them; then those that keep house and give out.
+    pub const ALL: [Self; 13] = [
         Self::Batch,
         Self::Pending,
         Self::Estimating,
@@ -56,6 +57,7 @@ impl Daemon {
         Self::Report,
         Self::UpdateReport,
         Self::Cleanup,
+        Self::Access,
     ];
 
     /// What is said of it.
@@ -74,6 +76,7 @@ impl Daemon {
             Self::Report => ("report", None, 2, "reports a batch whose jobs have ended"),
             Self::UpdateReport => ("update-report", None, 1, "reports a batch again"),
             Self::Cleanup => ("cleanup", None, 1, "removes what is not needed any more"),
+            Self::Access => ("access", None, 4, "assembles objects that are requested as archives"),
         };
         DaemonSpec { name, state, workers, does }
     }

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use queuekeeper_queue::Queue;
-use queuekeeper_queue::path::{self, Path};
+use queuekeeper_queue::path::{self, AccessQueue, Path};
 use queuekeeper_zookeeper::{Config, ConnectError, Sessions};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -29,6 +29,7 @@ use crate::step::Services;
 use fence::Fence;
 pub use presence::{CATALOGUE, WrongCatalogue};
 use session::Session;
+pub(crate) use worker::through;
 
 /// How often the profiles are looked at.
 const PROFILES: Duration = Duration::from_secs(5);
@@ -74,8 +75,7 @@ async fn run_daemons(
     mut stopping: watch::Receiver<bool>,
 ) -> Result<(), EngineError> {
     for daemon in Daemon::ALL {
-        let workers = services.settings.workers.get(&daemon).copied().unwrap_or(0);
-        services.metrics.set_workers(daemon, workers);
+        services.metrics.set_workers(daemon, services.settings.workers_of(daemon));
     }
     let mut sessions = Sessions::new(zookeeper.clone());
     let mut watches = Sessions::new(zookeeper.clone()).without_ephemerals();
@@ -124,6 +124,7 @@ async fn work(session: &Arc<Session>) {
             (Daemon::Report | Daemon::UpdateReport, None) => {
                 lanes.spawn(crate::reports::report(Arc::clone(session), daemon))
             }
+            (Daemon::Access, None) => lanes.spawn(crate::access::assemble(Arc::clone(session))),
             (_, None) => lanes.spawn(crate::cleanup::clean(Arc::clone(session))),
         };
     }
@@ -157,21 +158,32 @@ async fn follow_changes(session: &Arc<Session>, watches: &mut Sessions) {
 }
 
 async fn watch_all(session: &Arc<Session>, client: &Client) {
-    let folders =
-        Daemon::ALL.into_iter().filter(|daemon| session.services.settings.runs(*daemon)).filter_map(|daemon| {
-            let folder = match (daemon, daemon.spec().state) {
-                (_, Some(state)) => Path::StateFolder(state.into()),
-                (Daemon::Batch, None) => Path::Batches,
-                (_, None) => return None,
-            };
-            Some((folder.to_string(), session.wake(daemon)))
-        });
+    let running = Daemon::ALL.into_iter().filter(|daemon| session.services.settings.runs(*daemon));
+    let folders = running.flat_map(|daemon| {
+        let folders = match (daemon, daemon.spec().state) {
+            (_, Some(state)) => vec![Path::StateFolder(state.into())],
+            (Daemon::Batch, None) => vec![Path::Batches],
+            (Daemon::Access, None) => AccessQueue::ALL.iter().copied().map(Path::AccessQueue).collect(),
+            (_, None) => Vec::new(),
+        };
+        folders.into_iter().map(move |folder| (folder.to_string(), session.wake(daemon)))
+    });
     let watches = folders.map(|(folder, wake)| async move { folder::watch(client, &folder, &wake).await });
     let pause = Path::QueueLock(path::Queue::Ingest).to_string();
     tokio::join!(
         futures::future::join_all(watches),
-        folder::watch_existence(client, &pause, &session.paused, || session.wake_all())
+        folder::watch_existence(client, &pause, &session.paused, || session.wake_all()),
+        futures::future::join_all(AccessQueue::ALL.iter().map(|access| watch_access_pause(session, client, *access)))
     );
+}
+
+/// Wakes the access daemon when one of its queues was paused, or is not any more.
+async fn watch_access_pause(session: &Session, client: &Client, access: AccessQueue) {
+    if !session.services.settings.runs(Daemon::Access) {
+        return;
+    }
+    let (pause, wake) = (Path::QueueLock(access.pausable()).to_string(), session.wake(Daemon::Access));
+    folder::watch_existence(client, &pause, &watch::Sender::new(false), || wake.notify_one()).await;
 }
 
 /// Reads the profiles again when their files change.

@@ -15,7 +15,7 @@
 //! - [`spec`]: what a job is to do; [`directory`], [`files`]: where its files lie, and which it has;
 //! - [`grants`]: who was granted how much of the working storage;
 //! - [`steps`]: what is done with a job in each state; [`step`]: how that ends; [`mail`]: what is written to depositors; [`outbox`]: how it is sent;
-//! - `batches`, `reports`, [`cleanup`]: the daemons that take no jobs; [`rebuild`]: the inventory, made again from the stores; [`contents`]: what lies in the stores, read;
+//! - `batches`, `reports`, [`access`], [`cleanup`]: the daemons that take no jobs; [`rebuild`]: the inventory, made again from the stores; [`contents`]: what lies in the stores, read;
 //! - [`engine`]: sessions, lanes and workers, which run all of these.
 //!
 //! # Invariants
@@ -23,6 +23,7 @@
 //! - No URL's query, user or password is in an error, a log, or the output of `Debug`.
 //! - What is written to the disk may be written again after a crash at any instruction, with the same result.
 
+pub mod access;
 pub mod archive;
 pub mod ark;
 mod batches;

@@ -96,7 +96,7 @@ struct OfThing {
 }
 
 /// What cleanup removes.
-const CLEANED: [&str; 4] = ["batch", "entry", "message", "directory"];
+const CLEANED: [&str; 7] = ["batch", "entry", "message", "directory", "store", "request", "delivery"];
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfDaemon {
@@ -119,6 +119,7 @@ pub struct DaemonMetrics {
     workers: Family<OfDaemon, Gauge>,
     downloaded: Counter,
     stored: Counter,
+    archived: Counter,
     granted: Gauge,
     waiting: Gauge,
     messages: Family<OfKind, Gauge>,
@@ -139,6 +140,7 @@ impl Default for DaemonMetrics {
             workers: Family::default(),
             downloaded: Counter::default(),
             stored: Counter::default(),
+            archived: Counter::default(),
             granted: Gauge::default(),
             waiting: Gauge::default(),
             messages: Family::default(),
@@ -174,9 +176,17 @@ impl DaemonMetrics {
     /// Adds the families to a registry.
     pub fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("merritt_daemon");
-        registry.register("taken", "Jobs and batches that a daemon of this process took", self.taken.clone());
-        registry.register("ended", "Jobs and batches whose work has ended, by outcome", self.ended.clone());
-        let help = "Time that a daemon worked on a job or batch in one state";
+        registry.register(
+            "taken",
+            "Jobs, batches and access requests that a daemon of this process took",
+            self.taken.clone(),
+        );
+        registry.register(
+            "ended",
+            "Jobs, batches and access requests whose work has ended, by outcome",
+            self.ended.clone(),
+        );
+        let help = "Time that a daemon worked on a job, batch or access request in one state";
         registry.register_with_unit("work", help, Unit::Seconds, self.seconds.clone());
         registry.register("workers_busy", "Workers that are at work", self.busy.clone());
         registry.register("workers", "Workers that a daemon has in this process", self.workers.clone());
@@ -184,6 +194,8 @@ impl DaemonMetrics {
         registry.register_with_unit("downloaded", help, Unit::Bytes, self.downloaded.clone());
         let help = "Bytes of versions written to stores";
         registry.register_with_unit("stored", help, Unit::Bytes, self.stored.clone());
+        let help = "Bytes of files that were put into archives for access requests";
+        registry.register_with_unit("archived", help, Unit::Bytes, self.archived.clone());
         let help = "Working storage that is granted to jobs";
         registry.register_with_unit("granted", help, Unit::Bytes, self.granted.clone());
         registry.register("space_waiting", "Jobs that wait for working storage", self.waiting.clone());
@@ -193,7 +205,8 @@ impl DaemonMetrics {
         registry.register_with_unit("message_age", help, Unit::Seconds, self.message_age.clone());
         let help = "Attempts of this process to deliver a mail or a callback, by outcome";
         registry.register("deliveries", help, self.deliveries.clone());
-        let help = "What cleanup has removed: batches and queue entries, messages, directories of the working storage";
+        let help = "What cleanup has removed: batches, queue entries, access requests, messages, directories of the working \
+                    storage, archives that were delivered, and what writers left in stores";
         registry.register("cleaned", help, self.cleaned.clone());
         let help =
             "Directories of the working storage that the last run did not remove, since it would have been too many";
@@ -229,6 +242,11 @@ impl DaemonMetrics {
     /// Bytes were written to a store.
     pub fn stored(&self, bytes: u64) {
         self.stored.inc_by(bytes);
+    }
+
+    /// Bytes of files were put into an archive.
+    pub fn archived(&self, bytes: u64) {
+        self.archived.inc_by(bytes);
     }
 
     /// An attempt to deliver a message has ended.

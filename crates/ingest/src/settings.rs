@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::access::AccessSettings;
 use crate::cleanup::CleanupSettings;
 use crate::daemon::Daemon;
 use crate::fetch;
@@ -38,6 +39,8 @@ pub struct Settings {
     pub mail: MailSettings,
     /// What is cleaned up, and when.
     pub cleanup: CleanupSettings,
+    /// Where access requests are delivered to; without it they are not taken.
+    pub access: Option<AccessSettings>,
 }
 
 impl Default for Settings {
@@ -56,6 +59,7 @@ impl Default for Settings {
             java_readers: true,
             mail: MailSettings::default(),
             cleanup: CleanupSettings::default(),
+            access: None,
         }
     }
 }
@@ -64,7 +68,14 @@ impl Settings {
     /// Whether a daemon runs here.
     #[must_use]
     pub fn runs(&self, daemon: Daemon) -> bool {
-        self.workers.get(&daemon).is_some_and(|workers| *workers > 0)
+        self.workers_of(daemon) > 0
+    }
+
+    /// How many workers a daemon has here; 0 for one that does not run.
+    #[must_use]
+    pub fn workers_of(&self, daemon: Daemon) -> usize {
+        let has_use = daemon != Daemon::Access || self.access.is_some();
+        self.workers.get(&daemon).copied().filter(|_| has_use).unwrap_or(0)
     }
 
     /// How long a job waits after an attempt, of which `failed` have failed before.
@@ -82,6 +93,7 @@ mod tests {
     fn pauses_double_up_to_the_longest() {
         let settings = Settings::default();
         assert_eq!([0, 1, 2, 30].map(|failed| settings.pause(failed).as_secs()), [15, 30, 60, 900]);
-        assert!(Daemon::ALL.into_iter().all(|daemon| settings.runs(daemon)));
+        let idle: Vec<_> = Daemon::ALL.into_iter().filter(|daemon| !settings.runs(*daemon)).collect();
+        assert_eq!(idle, [Daemon::Access], "there is nowhere to deliver to");
     }
 }

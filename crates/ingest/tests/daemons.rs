@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test ends where something unexpected happens")]
 
 mod daemons {
+    mod access;
     mod cleanup;
     mod crashes;
     mod expansion;

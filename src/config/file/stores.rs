@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use queuekeeper_ingest::access::AccessSettings;
 use queuekeeper_store::s3::{AccessKey, Addressing, Credentials, S3Config};
 use queuekeeper_store::{Counted, DirectoryStore, Error as StoreError, S3Store, Store, StoreFamilies, StoreName};
 use serde::Deserialize;
@@ -56,11 +57,12 @@ fn yes() -> bool {
     true
 }
 
-/// The stores of the file, by name, and the catalogue. Nothing is opened yet.
+/// The stores of the file, by name, the catalogue, and where access requests are delivered to. Nothing is opened yet.
 #[derive(Clone, Debug, Default)]
 pub struct StoreSettings {
     stores: BTreeMap<StoreName, Location>,
     catalogue: Option<CatalogueUrl>,
+    access: Option<AccessSettings>,
 }
 
 #[derive(Clone, Debug)]
@@ -108,16 +110,35 @@ impl StoreSettings {
             checked.insert(name, location);
         }
         let catalogue = catalogue.map(|keys| catalogue_url(path, &keys, files)).transpose()?;
-        Ok(Self { stores: checked, catalogue })
+        Ok(Self { stores: checked, catalogue, access: None })
     }
 
-    /// One directory as the store `main`, and a catalogue in a file of SQLite: a repository on one machine.
+    /// One directory as the store `main`, one as the store `deliveries`, and a catalogue in a file of SQLite: a repository
+    /// on one machine.
     ///
     /// # Errors
     /// When a store cannot have the name.
-    pub fn local(objects: PathBuf, catalogue: &Path) -> Result<Self, queuekeeper_store::name::NameError> {
-        let stores = BTreeMap::from([("main".parse()?, Location::Directory(objects))]);
-        Ok(Self { stores, catalogue: Some(CatalogueUrl(format!("sqlite:{}", catalogue.display()))) })
+    pub fn local(
+        objects: PathBuf,
+        deliveries: PathBuf,
+        catalogue: &Path,
+    ) -> Result<Self, queuekeeper_store::name::NameError> {
+        let name: StoreName = "deliveries".parse()?;
+        let access = Some(super::access::default(name.clone())?);
+        let stores =
+            BTreeMap::from([("main".parse()?, Location::Directory(objects)), (name, Location::Directory(deliveries))]);
+        Ok(Self { stores, catalogue: Some(CatalogueUrl(format!("sqlite:{}", catalogue.display()))), access })
+    }
+
+    /// Delivers access requests, too.
+    pub(super) fn with_access(self, access: AccessSettings) -> Self {
+        Self { access: Some(access), ..self }
+    }
+
+    /// Where access requests are delivered to.
+    #[must_use]
+    pub fn access(&self) -> Option<&AccessSettings> {
+        self.access.as_ref()
     }
 
     /// The names of all stores.

@@ -15,7 +15,7 @@ use super::context::HttpContext;
 use super::identity::{AuthMethod, Identity};
 use super::problem::Problem;
 use crate::actions::Role;
-use crate::web::routes::{ALERTS, ASSETS, DEPOSITS, HEALTHY, ICON, IDENTITY, POSTER_ROOT, READY, SUBMIT};
+use crate::web::routes::{ALERTS, ASSETS, DELIVERY, DEPOSITS, HEALTHY, ICON, IDENTITY, POSTER_ROOT, READY, SUBMIT};
 
 mod authentication;
 pub(super) mod authenticator;
@@ -119,7 +119,7 @@ fn is_open_to(role: Role, route: Option<&str>) -> bool {
     }
 }
 
-/// Authenticates every request but those to the probes, and passes those that may read.
+/// Authenticates every request but those to the probes and those by links that are signed, and passes those that may read.
 pub(in crate::web) async fn check(
     FromState(context): FromState<Arc<HttpContext>>,
     mut request: Request,
@@ -128,7 +128,7 @@ pub(in crate::web) async fn check(
     // By the matched route, so that no spelling of an address can look like a probe and be a page.
     let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let route = route.and_then(|route| route.strip_prefix(context.config.route_prefix.as_str()));
-    if matches!(route, Some(HEALTHY | READY)) {
+    if matches!(route, Some(HEALTHY | READY | DELIVERY)) {
         return next.run(request).await;
     }
     let peer = request.extensions().get::<ConnectionAddresses>().map(|addresses| addresses.peer);

@@ -57,8 +57,10 @@ impl BodyPage {
 
 /// What the document of a server says. It is the same as long as the program runs.
 fn reference(has: RepositoryParts) -> &'static Reference {
-    static REFERENCES: [OnceLock<Reference>; 4] = [const { OnceLock::new() }; 4];
-    REFERENCES[usize::from(has.deposits) * 2 + usize::from(has.objects)].get_or_init(|| {
+    static REFERENCES: [OnceLock<Reference>; 8] = [const { OnceLock::new() }; 8];
+    let parts = [has.deposits, has.objects, has.deliveries];
+    let number = parts.into_iter().fold(0, |number, has| number * 2 + usize::from(has));
+    REFERENCES[number].get_or_init(|| {
         let document = serde_json::to_value(api::described(has).0).unwrap_or_default();
         Reference::new(&document)
     })

@@ -9,6 +9,7 @@ use tracing::warn;
 use uuid::Uuid;
 use zookeeper_client::{Acls, Client, CreateMode, Error};
 
+use crate::daemon::Daemon;
 use crate::step::Services;
 
 /// The folder of our own znodes.
@@ -74,7 +75,8 @@ pub(super) async fn announce(client: &Client, services: &Arc<Services>, acls: &A
     folder(client, &Path::daemons().to_string(), acls).await;
     // Here, so that it does not depend on how long a download takes whether it is there.
     folder(client, &Path::progresses().to_string(), acls).await;
-    let workers = services.settings.workers.iter().filter(|(_, workers)| **workers > 0);
+    let settings = &services.settings;
+    let workers = Daemon::ALL.into_iter().map(|daemon| (daemon, settings.workers_of(daemon)));
     let note = DaemonNote {
         host: host(),
         pid: std::process::id(),
@@ -82,7 +84,8 @@ pub(super) async fn announce(client: &Client, services: &Arc<Services>, acls: &A
         since: Timestamp::now(),
         volume: services.working.volume().to_string(),
         workers: workers
-            .map(|(daemon, workers)| (daemon.name().to_owned(), u32::try_from(*workers).unwrap_or(u32::MAX)))
+            .filter(|(_, workers)| *workers > 0)
+            .map(|(daemon, workers)| (daemon.name().to_owned(), u32::try_from(workers).unwrap_or(u32::MAX)))
             .collect(),
     };
     let path = Path::daemon(client.session_id().0).to_string();

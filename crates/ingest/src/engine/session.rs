@@ -66,9 +66,11 @@ impl Session {
         self.wakes.get(&daemon).cloned().unwrap_or_default()
     }
 
-    /// Whether a daemon takes work now. A pause stops all but Recording, as with the daemons of today.
+    /// Whether a daemon takes work now. A pause stops all but Recording, as with the daemons of today; the access queues
+    /// have pauses of their own.
     pub(crate) fn may_take(&self, daemon: Daemon) -> bool {
-        !*self.stopping.borrow() && (daemon == Daemon::Recording || !*self.paused.borrow())
+        let is_beside = matches!(daemon, Daemon::Recording | Daemon::Access);
+        !*self.stopping.borrow() && (is_beside || !*self.paused.borrow())
     }
 
     /// A worker of a daemon that is free now, to go on with a job that this process holds.

@@ -27,7 +27,7 @@ use zookeeper_client::{Acls, Client, CreateMode};
 mod end;
 mod kinds;
 
-use super::world::{World, quick, services};
+use super::world::{World, delivering, quick, services};
 use end::End;
 pub(super) use kinds::Kind;
 
@@ -57,6 +57,9 @@ fn settings(kind: Kind, directory: &Path) -> Settings {
     let mail = MailSettings { route, lease: SESSION, retry_first: short, retry_most: short, ..MailSettings::default() };
     let mut settings = Settings { mail, ..quick() };
     settings.cleanup.every = short;
+    if kind == Kind::Access {
+        settings = delivering(settings);
+    }
     if kind == Kind::Cleanup {
         let now = Duration::ZERO;
         settings.cleanup = CleanupSettings {
@@ -243,9 +246,14 @@ async fn versions_reports_and_cleanup_are_done_once_by_daemons_that_are_killed_a
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_archive_is_delivered_once_by_daemons_that_are_killed_at_any_write() {
+    kill(&[Kind::Access]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disk_that_is_full_at_any_write_delays_a_deposit_and_changes_nothing_of_its_end() {
     let server = Server::start().await;
-    for kind in [Kind::File, Kind::Manifest, Kind::Update] {
+    for kind in [Kind::File, Kind::Manifest, Kind::Update, Kind::Access] {
         let files = |trace: &Trace| trace.writes.iter().filter(|write| write.is_file()).count();
         try_all(&server, kind, "full", |at| WriteFault::Full(at, FULL), files).await;
     }

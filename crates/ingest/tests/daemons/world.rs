@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
+use queuekeeper_ingest::access::AccessSettings;
 use queuekeeper_ingest::daemon::Daemon;
 use queuekeeper_ingest::directory::WorkingStorage;
 use queuekeeper_ingest::engine;
@@ -63,7 +64,7 @@ impl World {
         let zookeeper = Config::new(format!("{}{chroot}", server.connect_string()).parse().unwrap());
         let queue = Queue::new(zookeeper.connect().await.unwrap());
         let (origin, directory) = (Origin::start().await, tempfile::tempdir_in(memory()).unwrap());
-        for folder in ["working", "objects", "profiles"] {
+        for folder in ["working", "objects", "profiles", "deliveries"] {
             std::fs::create_dir(directory.path().join(folder)).unwrap();
         }
         for (name, owner) in [("demo", "owner"), ("other", "stranger")] {
@@ -112,7 +113,7 @@ with sqlite3.connect(sys.argv[1], timeout=60) as database:
         self.start_with(services(self.directory.path(), settings).await, session)
     }
 
-    fn start_with(&self, services: Arc<Services>, session: Duration) -> Daemons {
+    pub(super) fn start_with(&self, services: Arc<Services>, session: Duration) -> Daemons {
         let (stop, stopping) = watch::channel(false);
         let zookeeper = Config { session_timeout: session, ..self.zookeeper.clone() };
         let task = tokio::spawn(async move { engine::run(services, zookeeper, stopping).await.unwrap() });
@@ -250,6 +251,19 @@ pub(super) fn quick() -> Settings {
     settings
 }
 
+/// The same with a store to deliver to.
+pub(super) fn delivering(settings: Settings) -> Settings {
+    let access = AccessSettings {
+        store: "out".parse().unwrap(),
+        space: "access".parse().unwrap(),
+        node: 7001,
+        url: "http://host/".to_owned(),
+        lifetime: Duration::from_hours(1),
+        small: 1 << 30,
+    };
+    Settings { access: Some(access), ..settings }
+}
+
 /// The same with these daemons only.
 pub(super) fn only(daemons: &[Daemon], mut settings: Settings) -> Settings {
     settings.workers.retain(|daemon, _| daemons.contains(daemon));
@@ -294,7 +308,11 @@ pub(super) async fn services(directory: &Path, settings: Settings) -> Arc<Servic
     let catalogue = Catalogue::open(&catalogue).await.unwrap();
     let store = DirectoryStore::open("main".parse().unwrap(), directory.join("objects")).await.unwrap();
     let store: Arc<dyn Store> = Arc::new(store);
-    let stores = BTreeMap::from([("main".parse().unwrap(), store)]);
+    let mut stores = BTreeMap::from([("main".parse().unwrap(), store)]);
+    if let Some(access) = &settings.access {
+        let store = DirectoryStore::open(access.store.clone(), directory.join("deliveries")).await.unwrap();
+        stores.insert(access.store.clone(), Arc::new(store));
+    }
     let profiles = Profiles::read(directory.join("profiles")).unwrap();
     assert!(profiles.errors().is_empty(), "{:?}", profiles.errors());
     let working = WorkingStorage::open(&directory.join("working")).unwrap();

@@ -2,7 +2,9 @@
 
 use jiff::Timestamp;
 use queuekeeper_ingest::manifest::ManifestProfile;
-use queuekeeper_queue::state::BatchState;
+use queuekeeper_queue::id::RequestId;
+use queuekeeper_queue::path::AccessQueue;
+use queuekeeper_queue::state::{AccessState, BatchState};
 use queuekeeper_queue::{ItemChange, JobChange};
 use queuekeeper_store::store::{Item, PROBE_SPACE, Put};
 use serde_json::{Value, json};
@@ -36,10 +38,12 @@ pub(in super::super) enum Kind {
     Resumed,
     /// What has ended is removed.
     Cleanup,
+    /// An object is requested as an archive.
+    Access,
 }
 
 impl Kind {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::File,
         Self::Container,
         Self::Manifest,
@@ -48,6 +52,7 @@ impl Kind {
         Self::Failure,
         Self::Resumed,
         Self::Cleanup,
+        Self::Access,
     ];
 
     pub(super) fn name(self) -> String {
@@ -131,6 +136,12 @@ pub(super) async fn set_up(world: &mut World, kind: Kind) {
             let again = ItemChange::to(BatchState::UpdateReporting).by_operator();
             world.queue.change_batch(batch, &again, Timestamp::now()).await.unwrap();
         }
+        Kind::Access => {
+            before(world, say("container", "one.zip", "/one.zip")).await;
+            let object = world.sql("SELECT ark FROM objects")[0][0].clone();
+            let token = json!({"token": "a-token", "object": object, "delivery-node": 7001}).to_string();
+            world.queue.create_request(AccessQueue::Small, token.as_bytes(), Timestamp::now()).await.unwrap();
+        }
         Kind::Cleanup => {
             before(world, file()).await;
             let orphan = world.directory.path().join("working/bid-orphan/jid-orphan");
@@ -171,6 +182,11 @@ pub(super) async fn is_done(world: &World, kind: Kind) -> bool {
             && !world.directory.path().join("objects").join(PROBE_SPACE).exists()
             && std::fs::read_dir(world.directory.path().join(TEMPORARY)).unwrap().count() == 0
             && world.sql("SELECT 1 FROM outbox").is_empty();
+    }
+    if kind == Kind::Access {
+        let request = world.queue.load_request(AccessQueue::Small, RequestId::new(0)).await;
+        let is_held = !world.children("/queuekeeper/held").await.is_empty();
+        return request.is_ok_and(|request| request.state() == Some(AccessState::Completed)) && !is_held;
     }
     let Ok(Some(batch)) = world.queue.find_batch(&id(BATCH)).await else { return false };
     let Ok(batch) = world.queue.load_batch(batch).await else { return false };

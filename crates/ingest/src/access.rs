@@ -1,0 +1,344 @@
+//! The access daemon: versions of objects as archives in the delivery store, and links to them.
+//!
+//! Small and large requests share the workers, of which one is never given to a large request: no small one waits for a
+//! large one. A request that a killed process has left in Processing is begun again; an archive that was complete is found
+//! by its name.
+
+mod archive;
+mod delivery;
+mod link;
+mod trouble;
+mod wanted;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::TryStreamExt as _;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use queuekeeper_catalogue::inventory::{File, Object, Version};
+use queuekeeper_queue::id::RequestId;
+use queuekeeper_queue::path::AccessQueue;
+use queuekeeper_queue::state::AccessState;
+use queuekeeper_queue::{self as queue, ItemChange, LockedRequest};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+use tracing::{info, warn};
+
+pub use delivery::{AccessSettings, Deliveries};
+pub use link::{LINKS, LinkError, OpenedDelivery};
+pub use wanted::{Extent, Format, UnknownWord, Wanted};
+
+use crate::contents::{Contents, Opened};
+use crate::daemon::Daemon;
+use crate::engine::session::Session;
+use crate::engine::through;
+use crate::metrics::Ended;
+use crate::name;
+use crate::step::{self, Services, now};
+use archive::Files;
+use trouble::{Trouble, Unfilled, permanent, unknown, unreadable};
+use wanted::Delivered;
+
+/// How many rows of files are read at once.
+const PAGE: u32 = 1_000;
+
+/// The fewest workers: one for large requests, and one that is never given to them.
+pub const FEWEST_WORKERS: usize = 2;
+
+/// What the workers of one session share.
+struct Lane {
+    session: Arc<Session>,
+    deliveries: Deliveries,
+    contents: Contents,
+    /// The workers that large requests may have.
+    large: Arc<Semaphore>,
+    delayed: Mutex<BTreeMap<(AccessQueue, RequestId), Delay>>,
+}
+
+/// A request that could not be assembled yet.
+#[derive(Clone, Copy)]
+struct Delay {
+    since: Timestamp,
+    attempts: u32,
+    not_before: Timestamp,
+}
+
+/// A worker, which may be one of those for large requests.
+struct Worker(#[expect(dead_code, reason = "it is held while it works")] [Option<OwnedSemaphorePermit>; 2]);
+
+/// Assembles what is requested, until it is dropped.
+pub(crate) async fn assemble(session: Arc<Session>) {
+    let Some(lane) = Lane::new(&session) else { return std::future::pending().await };
+    let lane = Arc::new(lane);
+    let mut ended: BTreeMap<AccessQueue, BTreeSet<RequestId>> = BTreeMap::new();
+    loop {
+        if session.may_take(Daemon::Access) {
+            for access in AccessQueue::ALL {
+                if let Err(error) = poll(&lane, *access, ended.entry(*access).or_default()).await {
+                    warn!(queue = access.name(), %error, "cannot take access requests");
+                }
+            }
+        }
+        session.pause(Daemon::Access, session.services.settings.look_again).await;
+    }
+}
+
+/// Takes the requests of a queue while there are workers; `ended` are those that need not be looked at.
+async fn poll(lane: &Arc<Lane>, access: AccessQueue, ended: &mut BTreeSet<RequestId>) -> Result<(), queue::Error> {
+    let Some(mut worker) = lane.worker(access) else { return Ok(()) };
+    let session = &lane.session;
+    let mut poll = session.queue.poll_requests(access).await?.with_abandoned();
+    poll.retain(|request| !ended.contains(&request) && !lane.is_delayed(access, request));
+    loop {
+        let next = poll.next().await;
+        ended.extend(poll.ended.drain(..));
+        let Some(request) = next? else { return Ok(()) };
+        let at_work = Arc::clone(lane);
+        session.spawn(async move {
+            at_work.work(request).await;
+            drop(worker);
+            // More may wait than there were workers.
+            at_work.session.wake(Daemon::Access).notify_one();
+        });
+        let Some(next) = lane.worker(access).filter(|_| session.may_take(Daemon::Access)) else { return Ok(()) };
+        worker = next;
+    }
+}
+
+impl Lane {
+    /// What it takes; `None` where nothing can be delivered.
+    fn new(session: &Arc<Session>) -> Option<Self> {
+        let services = &session.services;
+        let settings = services.settings.access.clone()?;
+        let workers = services.settings.workers.get(&Daemon::Access).copied().unwrap_or(0);
+        let Some(store) = services.stores.get(&settings.store) else {
+            warn!(store = %settings.store, "there is no store to deliver to; access requests are not taken");
+            return None;
+        };
+        Some(Self {
+            session: Arc::clone(session),
+            deliveries: Deliveries::new(Arc::clone(store), settings),
+            // All stores are open.
+            contents: Contents::new(Arc::clone(services), Arc::new(|_| Box::pin(async { None }))),
+            large: Arc::new(Semaphore::new(workers.saturating_sub(1).max(1))),
+            delayed: Mutex::default(),
+        })
+    }
+
+    fn services(&self) -> &Services {
+        &self.session.services
+    }
+
+    /// A worker for a request of a queue, where one is free.
+    fn worker(&self, access: AccessQueue) -> Option<Worker> {
+        let large = match access {
+            AccessQueue::Small => None,
+            AccessQueue::Large => Some(Arc::clone(&self.large).try_acquire_owned().ok()?),
+        };
+        let any = self.session.workers(Daemon::Access)?.try_acquire_owned().ok()?;
+        Some(Worker([large, Some(any)]))
+    }
+
+    fn is_delayed(&self, access: AccessQueue, request: RequestId) -> bool {
+        self.delayed.lock().get(&(access, request)).is_some_and(|delay| delay.not_before > now())
+    }
+
+    async fn work(&self, mut request: LockedRequest) {
+        let (access, id) = (request.request.queue, request.request.id);
+        let (began, busy) = (Instant::now(), self.services().metrics.begin(Daemon::Access));
+        let outcome = match self.complete(&mut request).await {
+            Ok(()) => {
+                self.delayed.lock().remove(&(access, id));
+                Ended::Done
+            }
+            Err(trouble) => self.after_trouble(&request, trouble).await,
+        };
+        drop(busy);
+        self.services().metrics.end(Daemon::Access, outcome, began.elapsed());
+        let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let (queue, outcome) = (access.name(), outcome.as_str());
+        info!(request = %id, queue, outcome, duration_ms, "work on an access request ended");
+    }
+
+    async fn complete(&self, request: &mut LockedRequest) -> Result<(), Trouble> {
+        let queue = &self.session.queue;
+        if request.state == AccessState::Pending {
+            through!(queue, queue.step_request(request, &ItemChange::success(), now()))?;
+        }
+        let token = request.request.token.clone().unwrap_or_default();
+        let delivered = self.deliver(&token).await?;
+        let node = self.deliveries.settings().node;
+        // What is written again after a lost connection must be the same.
+        let at = now();
+        let token = wanted::completed(&token, &delivered, node, at).map_err(|error| permanent(&error))?;
+        through!(queue, queue.finish_request(request, &ItemChange::success(), Some(&token), at))?;
+        Ok(())
+    }
+
+    /// Delivers what a token requests, unless that was done before.
+    async fn deliver(&self, token: &[u8]) -> Result<Delivered, Trouble> {
+        let wanted = Wanted::of(token).map_err(|why| Trouble::Permanent(400, why))?;
+        let (catalogue, fence) = (&self.services().catalogue, &self.session.fence);
+        let object = catalogue.object(wanted.ark.as_str()).await?;
+        let object = object.ok_or_else(|| unknown(format!("there is no object {} in the catalogue", wanted.ark)))?;
+        let number = wanted.version.unwrap_or(object.current_version);
+        let version = catalogue.versions(&object.ark, number.checked_add(1), 1).await?.into_iter().next();
+        let version = version.filter(|version| version.number == number).ok_or_else(|| {
+            let newest = object.current_version;
+            unknown(format!("{} has no version {number}; its newest is {newest}", object.ark))
+        })?;
+        fence.pass().await;
+        let name = wanted.delivery(number);
+        let found = self.deliveries.find(&name, now()).await?;
+        let modified = match found {
+            Some(found) => found.modified,
+            None => self.write(&object, &version, &wanted, &name).await?,
+        };
+        let bytes = self.bytes_of(&object, number, wanted.extent, version.byte_count).await?;
+        let expires = self.deliveries.expires(modified);
+        let url = self.deliveries.link(&name, expires).await?;
+        Ok(Delivered { url, expires, bytes, version: number })
+    }
+
+    /// Writes the archive of a version, and says when that was.
+    async fn write(
+        &self,
+        object: &Object,
+        version: &Version,
+        wanted: &Wanted,
+        name: &str,
+    ) -> Result<Timestamp, Trouble> {
+        let (folder, prefix) = (wanted.folder(version.number), wanted.extent.prefix());
+        let (files, chunks) = archive::begin(wanted.format, version.ingested);
+        let filling = self.fill(object, version.number, (&folder, prefix), files);
+        let shown = format!("{folder}.{}", wanted.format);
+        let writing = self.deliveries.put(name, &shown, chunks, &self.session.fence);
+        let (filled, written) = tokio::join!(filling, writing);
+        // Why the files could not be read says more than that the archive was given up.
+        match filled {
+            Err(Unfilled::Trouble(trouble)) => return Err(trouble),
+            Ok(()) | Err(Unfilled::Stopped) => written?,
+        }
+        let found = self.deliveries.find(name, now()).await?;
+        Ok(found.ok_or_else(|| Trouble::Temporary("the archive was removed at once".to_owned()))?.modified)
+    }
+
+    /// Puts the files of a version into an archive, each below a folder.
+    async fn fill(
+        &self,
+        object: &Object,
+        version: u32,
+        (folder, prefix): (&str, &str),
+        files: Files,
+    ) -> Result<(), Unfilled> {
+        let mut after = prefix.to_owned();
+        loop {
+            let page = self.page(object, version, prefix, &after).await?;
+            let Some(last) = page.last() else { break };
+            after.clone_from(&last.path);
+            for file in &page {
+                self.add(object, file, folder, &files).await?;
+            }
+        }
+        Ok(files.end().await?)
+    }
+
+    /// The next files by their paths, of those that begin with a prefix.
+    async fn page(&self, object: &Object, version: u32, prefix: &str, after: &str) -> Result<Vec<File>, Trouble> {
+        let mut page = self.services().catalogue.files(&object.ark, version, after, PAGE).await?;
+        page.retain(|file| file.path.starts_with(prefix));
+        Ok(page)
+    }
+
+    async fn add(&self, object: &Object, file: &File, folder: &str, files: &Files) -> Result<(), Unfilled> {
+        let shown = || format!("{:?} of {}", name::shown(&file.path), object.ark);
+        // Whatever unpacks the archive writes where the path says.
+        name::check(&file.path).map_err(|error| Trouble::Permanent(500, format!("{}: {error}", shown())))?;
+        let opened = self.contents.read(object, file).await;
+        let Opened { content, .. } = opened.map_err(|error| unreadable(&shown(), error))?;
+        files.file(format!("{folder}/{}", file.path), file.size).await?;
+        let mut chunks = content.chunks;
+        loop {
+            match chunks.try_next().await {
+                Ok(Some(chunk)) => {
+                    self.services().metrics.archived(chunk.len() as u64);
+                    files.data(chunk).await?;
+                }
+                Ok(None) => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    return Err(Trouble::Permanent(500, format!("{}: {error}", shown())).into());
+                }
+                Err(error) => return Err(Trouble::Temporary(format!("{}: {error}", shown())).into()),
+            }
+        }
+    }
+
+    /// How many bytes the files of an archive have; those of the whole version are known.
+    async fn bytes_of(&self, object: &Object, version: u32, extent: Extent, whole: u64) -> Result<u64, Trouble> {
+        if extent == Extent::Full {
+            return Ok(whole);
+        }
+        let prefix = extent.prefix();
+        let (mut after, mut bytes) = (prefix.to_owned(), 0);
+        loop {
+            let page = self.page(object, version, prefix, &after).await?;
+            let Some(last) = page.last() else { return Ok(bytes) };
+            after.clone_from(&last.path);
+            bytes += page.iter().map(|file| file.size).sum::<u64>();
+        }
+    }
+
+    async fn after_trouble(&self, request: &LockedRequest, trouble: Trouble) -> Ended {
+        let (access, id) = (request.request.queue, request.request.id);
+        let settings = &self.services().settings;
+        let (since, attempts) =
+            self.delayed.lock().get(&(access, id)).map_or((now(), 0), |delay| (delay.since, delay.attempts));
+        let (status, why) = match trouble {
+            Trouble::Permanent(status, why) => (status, why),
+            Trouble::Temporary(why) if now().duration_since(since).unsigned_abs() < settings.retry_within => {
+                let pause = settings.pause(attempts);
+                info!(request = %id, queue = access.name(), %why, "an access request is tried again later");
+                return self.wait(request, since, attempts + 1, pause).await;
+            }
+            Trouble::Temporary(why) => (500, format!("{why} (tried {} times)", attempts + 1)),
+            Trouble::Queue(error) => {
+                warn!(request = %id, queue = access.name(), %error, "work on an access request was given up");
+                self.unlock(request).await;
+                return Ended::Lost;
+            }
+        };
+        let why = step::message(&why);
+        warn!(request = %id, queue = access.name(), %why, "an access request failed");
+        let token = wanted::failed(request.request.token.as_deref().unwrap_or_default(), status, &why).ok();
+        let (queue, change, at) = (&self.session.queue, ItemChange::to(AccessState::Failed).with_message(why), now());
+        self.delayed.lock().remove(&(access, id));
+        match through!(queue, queue.finish_request(request, &change, token.as_deref(), at)) {
+            Ok(_) => Ended::Failed,
+            Err(error) => {
+                warn!(request = %id, queue = access.name(), %error, "work on an access request was given up");
+                self.unlock(request).await;
+                Ended::Lost
+            }
+        }
+    }
+
+    /// Gives a request back, to be taken again after a pause.
+    async fn wait(&self, request: &LockedRequest, since: Timestamp, attempts: u32, pause: Duration) -> Ended {
+        let not_before = now().checked_add(pause).unwrap_or(Timestamp::MAX);
+        let key = (request.request.queue, request.request.id);
+        self.delayed.lock().insert(key, Delay { since, attempts, not_before });
+        self.session.wake_after(Daemon::Access, pause);
+        self.unlock(request).await;
+        Ended::Delayed
+    }
+
+    async fn unlock(&self, request: &LockedRequest) {
+        let queue = &self.session.queue;
+        if let Err(error) = through!(queue, queue.unlock_request(request)) {
+            warn!(request = %request.request.id, %error, "the lock of an access request ends with the session");
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! An archive, written while it is read: nothing of it is kept but the names of its files.
+//!
+//! Its bytes follow from the files alone, so that an archive that is made again is the same.
+
+use std::io::{self, Read, Write};
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use futures::{StreamExt as _, stream};
+use jiff::Timestamp;
+use jiff::tz::Offset;
+use queuekeeper_store::store::Chunks;
+use tokio::sync::mpsc;
+use zip::write::SimpleFileOptions;
+
+use super::wanted::Format;
+
+/// How many pieces wait on their way in, and on their way out.
+const QUEUE: usize = 8;
+
+/// How many bytes of the archive are sent at once.
+const PIECE: usize = 256 << 10;
+
+/// A file of this size has the fields of zip64: compressed, it may take a little more than it has.
+const LARGE: u64 = 0xf000_0000;
+
+/// How hard a zip compresses: most of what is deposited is compressed already.
+const LEVEL: i64 = 1;
+
+/// What goes into an archive.
+enum Part {
+    /// A file begins; so many bytes of it follow.
+    File { path: String, bytes: u64 },
+    /// The next bytes of that file.
+    Data(Bytes),
+    /// There are no more files.
+    End,
+}
+
+/// Takes the files of an archive, one after the other.
+pub(super) struct Files(mpsc::Sender<Part>);
+
+/// The archive is not written any more; whoever reads it knows why.
+#[derive(Debug)]
+pub(super) struct Stopped;
+
+/// Begins an archive whose files all have this date. Unless [`Files::end`] is called, its chunks end with an error.
+pub(super) fn begin(format: Format, modified: Timestamp) -> (Files, Chunks) {
+    let (files, parts) = mpsc::channel(QUEUE);
+    let (chunks, pieces) = mpsc::channel(QUEUE);
+    tokio::task::spawn_blocking(move || {
+        let output = Output { pieces: chunks.clone(), piece: BytesMut::with_capacity(PIECE) };
+        let written = match format {
+            Format::Zip => write_zip(parts, output, modified),
+            Format::Tar => write_tar(parts, output, modified),
+        };
+        if let Err(error) = written {
+            // Where nobody reads any more, there is nobody to say it to.
+            let _ = chunks.blocking_send(Err(error));
+        }
+    });
+    let chunks = stream::unfold(pieces, async |mut pieces| Some((pieces.recv().await?, pieces)));
+    (Files(files), chunks.boxed())
+}
+
+impl Files {
+    /// Begins a file of so many bytes.
+    pub(super) async fn file(&self, path: String, bytes: u64) -> Result<(), Stopped> {
+        self.send(Part::File { path, bytes }).await
+    }
+
+    /// Adds bytes to the file.
+    pub(super) async fn data(&self, bytes: Bytes) -> Result<(), Stopped> {
+        if bytes.is_empty() { Ok(()) } else { self.send(Part::Data(bytes)).await }
+    }
+
+    /// Ends the archive.
+    pub(super) async fn end(self) -> Result<(), Stopped> {
+        self.send(Part::End).await
+    }
+
+    async fn send(&self, part: Part) -> Result<(), Stopped> {
+        self.0.send(part).await.map_err(|_| Stopped)
+    }
+}
+
+fn write_zip(mut parts: mpsc::Receiver<Part>, output: Output, modified: Timestamp) -> io::Result<()> {
+    let mut writer = zip::ZipWriter::new_stream(output);
+    // Years that its date cannot say are left out.
+    let modified = zip::DateTime::try_from_timestamp(modified);
+    while let Some((path, bytes)) = next(&mut parts)? {
+        let options = SimpleFileOptions::default()
+            .compression_method(zip::CompressionMethod::Deflated)
+            .compression_level(Some(LEVEL))
+            .last_modified_time(modified)
+            .unix_permissions(0o644)
+            .large_file(bytes >= LARGE);
+        writer.start_file(path, options)?;
+        io::copy(&mut Content::new(&mut parts, bytes), &mut writer)?;
+    }
+    writer.finish()?.into_inner().flush()
+}
+
+fn write_tar(mut parts: mpsc::Receiver<Part>, output: Output, modified: Timestamp) -> io::Result<()> {
+    let mut builder = tar::Builder::new(output);
+    while let Some((path, bytes)) = next(&mut parts)? {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes);
+        header.set_mode(0o644);
+        header.set_mtime(u64::try_from(modified.as_second()).unwrap_or(0));
+        builder.append_data(&mut header, path, Content::new(&mut parts, bytes))?;
+    }
+    builder.into_inner()?.flush()
+}
+
+/// The next file; `None` at the end of the archive.
+fn next(parts: &mut mpsc::Receiver<Part>) -> io::Result<Option<(String, u64)>> {
+    match parts.blocking_recv() {
+        Some(Part::File { path, bytes }) => Ok(Some((path, bytes))),
+        Some(Part::End) => Ok(None),
+        Some(Part::Data(_)) => Err(io::Error::other("a file has more bytes than it was to have")),
+        None => Err(given_up()),
+    }
+}
+
+fn given_up() -> io::Error {
+    io::Error::other("the archive was given up")
+}
+
+/// The bytes of a file.
+struct Content<'a> {
+    parts: &'a mut mpsc::Receiver<Part>,
+    piece: Bytes,
+    /// How many bytes are still to come.
+    left: u64,
+}
+
+impl<'a> Content<'a> {
+    fn new(parts: &'a mut mpsc::Receiver<Part>, bytes: u64) -> Self {
+        Self { parts, piece: Bytes::new(), left: bytes }
+    }
+}
+
+impl Read for Content<'_> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            return Ok(0);
+        }
+        while self.piece.is_empty() {
+            self.piece = match self.parts.blocking_recv() {
+                Some(Part::Data(piece)) => piece,
+                Some(Part::File { .. } | Part::End) => {
+                    return Err(io::Error::other("a file has fewer bytes than it was to have"));
+                }
+                None => return Err(given_up()),
+            };
+            if self.piece.len() as u64 > self.left {
+                return Err(io::Error::other("a file has more bytes than it was to have"));
+            }
+        }
+        let length = to.len().min(self.piece.len());
+        to[..length].copy_from_slice(&self.piece[..length]);
+        self.piece.advance(length);
+        self.left -= length as u64;
+        Ok(length)
+    }
+}
+
+/// Where the archive's bytes go.
+struct Output {
+    pieces: mpsc::Sender<io::Result<Bytes>>,
+    piece: BytesMut,
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let length = bytes.len().min(PIECE - self.piece.len());
+        self.piece.extend_from_slice(&bytes[..length]);
+        if self.piece.len() == PIECE {
+            self.flush()?;
+        }
+        Ok(length)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.piece.is_empty() {
+            return Ok(());
+        }
+        let piece = std::mem::replace(&mut self.piece, BytesMut::with_capacity(PIECE)).freeze();
+        self.pieces.blocking_send(Ok(piece)).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+/// The date of a file in a zip.
+trait ZipDate: Sized {
+    fn try_from_timestamp(at: Timestamp) -> Self;
+}
+
+impl ZipDate for zip::DateTime {
+    fn try_from_timestamp(at: Timestamp) -> Self {
+        let at = Offset::UTC.to_datetime(at);
+        let part = |number: i8| u8::try_from(number).unwrap_or_default();
+        let year = u16::try_from(at.year()).unwrap_or_default();
+        let [month, day, hour, minute, second] = [at.month(), at.day(), at.hour(), at.minute(), at.second()].map(part);
+        Self::from_date_and_time(year, month, day, hour, minute, second).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::TryStreamExt as _;
+
+    use super::*;
+
+    async fn written(format: Format, files: &[(&str, &[&str])], is_ended: bool) -> Result<Vec<u8>, String> {
+        let (writer, chunks) = begin(format, "2026-03-02T18:17:05Z".parse().unwrap());
+        let fill = async move {
+            for (path, pieces) in files {
+                let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
+                writer.file((*path).to_owned(), bytes).await.unwrap();
+                for piece in *pieces {
+                    writer.data(Bytes::copy_from_slice(piece.as_bytes())).await.unwrap();
+                }
+            }
+            if is_ended {
+                writer.end().await.unwrap();
+            }
+        };
+        let all = chunks.try_fold(Vec::new(), async |mut all, chunk| {
+            all.extend_from_slice(&chunk);
+            Ok(all)
+        });
+        let ((), all) = tokio::join!(fill, all);
+        all.map_err(|error| error.to_string())
+    }
+
+    #[tokio::test]
+    async fn the_same_files_are_the_same_archive_and_one_that_is_given_up_is_none() {
+        let files: &[(&str, &[&str])] = &[("a/ä.txt", &["one ", "", "two"]), ("a/empty", &[]), ("b", &["x"])];
+        for format in [Format::Zip, Format::Tar] {
+            let archive = written(format, files, true).await.unwrap();
+            assert_eq!(written(format, files, true).await.unwrap(), archive, "{format}");
+            let found = written(format, files, false).await.unwrap_err();
+            assert!(found.contains("given up"), "{format}: {found}");
+        }
+        let archive = written(Format::Zip, files, true).await.unwrap();
+        let mut archive = zip::ZipArchive::new(io::Cursor::new(archive)).unwrap();
+        let mut content = String::new();
+        archive.by_name("a/ä.txt").unwrap().read_to_string(&mut content).unwrap();
+        assert_eq!((content.as_str(), archive.len()), ("one two", 3));
+    }
+}

@@ -1,0 +1,85 @@
+//! Why a request was not completed.
+
+use queuekeeper_queue as queue;
+use queuekeeper_store::ErrorKind;
+use queuekeeper_store::ocfl::OcflError;
+
+use super::archive::Stopped;
+use crate::contents::ContentError;
+use crate::step::StepError;
+
+/// Why a request was not completed.
+pub(super) enum Trouble {
+    /// It may succeed later.
+    Temporary(String),
+    /// It never will: the status of HTTP, and one sentence.
+    Permanent(u16, String),
+    /// The queue could not be read or written, or the request is not ours any more.
+    Queue(queue::Error),
+}
+
+/// Why an archive was not filled.
+pub(super) enum Unfilled {
+    /// A file could not be read.
+    Trouble(Trouble),
+    /// It could not be written, which its writer says.
+    Stopped,
+}
+
+impl From<Trouble> for Unfilled {
+    fn from(trouble: Trouble) -> Self {
+        Self::Trouble(trouble)
+    }
+}
+
+impl From<Stopped> for Unfilled {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
+}
+
+impl From<queue::Error> for Trouble {
+    fn from(error: queue::Error) -> Self {
+        Self::Queue(error)
+    }
+}
+
+impl From<queuekeeper_store::Error> for Trouble {
+    fn from(error: queuekeeper_store::Error) -> Self {
+        if error.is_temporary() { Self::Temporary(error.to_string()) } else { permanent(&error) }
+    }
+}
+
+impl From<queuekeeper_catalogue::Error> for Trouble {
+    fn from(error: queuekeeper_catalogue::Error) -> Self {
+        match StepError::from(error) {
+            StepError::Permanent(why) => Self::Permanent(500, why),
+            other => Self::Temporary(other.sentence()),
+        }
+    }
+}
+
+/// It fails for good, for no reason of the requester's.
+pub(super) fn permanent(why: &impl std::fmt::Display) -> Trouble {
+    Trouble::Permanent(500, why.to_string())
+}
+
+/// There is no such thing.
+pub(super) fn unknown(why: String) -> Trouble {
+    Trouble::Permanent(404, why)
+}
+
+/// What it means that a file cannot be opened.
+pub(super) fn unreadable(file: &str, error: ContentError) -> Trouble {
+    let why = format!("{file}: {error}");
+    let is_missing = |kind: &ErrorKind| matches!(kind, ErrorKind::NotFound | ErrorKind::NoSpace);
+    match error {
+        ContentError::Size { .. } | ContentError::NoDigest | ContentError::Empty(..) => Trouble::Permanent(500, why),
+        ContentError::Read(OcflError::Store(error)) if is_missing(&error.kind) => Trouble::Permanent(500, why),
+        ContentError::Read(error) if !error.is_temporary() => Trouble::Permanent(500, why),
+        // A profile or a store may be configured again.
+        ContentError::Read(_) | ContentError::Open(_) | ContentError::NoProfile(_) | ContentError::NoStore(_) => {
+            Trouble::Temporary(why)
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Where access requests are delivered to, in the file of `--config.file`.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use queuekeeper_ingest::access::AccessSettings;
+use queuekeeper_store::{SpaceName, StoreName};
+use serde::Deserialize;
+use serde_saphyr::Spanned;
+
+use super::super::source::{FileError, refuse};
+use super::super::{ExternalUrl, PrometheusDuration};
+
+/// The space of the delivery store where none is named.
+const SPACE: &str = "access";
+
+/// How long an archive is kept where nothing is said.
+const LIFETIME: Duration = Duration::from_hours(7 * 24);
+
+/// The shortest and the longest time.
+const LIFETIMES: (Duration, Duration) = (Duration::from_mins(1), Duration::from_hours(366 * 24));
+
+/// The most bytes of a small request where nothing is said.
+const SMALL_BYTES: u64 = 1 << 30;
+
+/// The keys of access requests.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Keys {
+    store: Spanned<String>,
+    space: Option<Spanned<String>>,
+    url: Spanned<String>,
+    lifetime: Option<Spanned<String>>,
+    small_bytes: Option<u64>,
+    node: Option<u32>,
+}
+
+/// Checks them; `stores` are those of the file.
+pub(super) fn check(path: &Path, keys: Keys, stores: &BTreeSet<StoreName>) -> Result<AccessSettings, FileError> {
+    let at = |line: u64, why: &dyn fmt::Display| refuse(path, line, format!("access: {why}"));
+    let line = keys.store.referenced.line();
+    let store: StoreName = keys.store.value.parse().map_err(|error| at(line, &error))?;
+    if !stores.contains(&store) {
+        return Err(at(line, &format_args!("store: there is no {store} below stores")));
+    }
+    let usual = default(store).map_err(|error| at(line, &error))?;
+    let space = match keys.space {
+        None => usual.space,
+        Some(space) => space.value.parse().map_err(|error| at(space.referenced.line(), &error))?,
+    };
+    let line = keys.url.referenced.line();
+    keys.url.value.parse::<ExternalUrl>().map_err(|error| at(line, &format_args!("url: {error}")))?;
+    let url = format!("{}/", keys.url.value.trim_end_matches('/'));
+    let lifetime = match keys.lifetime {
+        None => usual.lifetime,
+        Some(text) => {
+            let line = text.referenced.line();
+            let parsed = text.value.parse::<PrometheusDuration>();
+            let lifetime = parsed.map_err(|error| at(line, &format_args!("lifetime: {error}")))?.get();
+            let (least, most) = LIFETIMES;
+            if lifetime < least || lifetime > most {
+                return Err(at(line, &"lifetime: from 1m to 366d"));
+            }
+            lifetime
+        }
+    };
+    let (node, small) = (keys.node.unwrap_or(usual.node), keys.small_bytes.unwrap_or(usual.small));
+    Ok(AccessSettings { store: usual.store, space, node, url, lifetime, small })
+}
+
+/// What holds of a delivery store where nothing else is said; its links lead to this machine.
+pub(super) fn default(store: StoreName) -> Result<AccessSettings, queuekeeper_store::name::NameError> {
+    let space: SpaceName = SPACE.parse()?;
+    let url = "http://127.0.0.1:12181/".to_owned();
+    Ok(AccessSettings { store, space, node: 1, url, lifetime: LIFETIME, small: SMALL_BYTES })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ConfigFile;
+
+    fn read(access: &str) -> Result<super::AccessSettings, String> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("config.yml");
+        let text = format!("stores: {{out: {{url: \"file:///srv/out\"}}}}\naccess:\n{access}");
+        std::fs::write(&path, text).unwrap();
+        let read = ConfigFile::read(&path).map_err(|error| error.to_string())?;
+        Ok(read.stores().access().unwrap().clone())
+    }
+
+    #[test]
+    fn the_delivery_store_is_one_of_the_stores_and_links_have_a_url_and_an_end() {
+        let settings = read("  store: out\n  url: \"https://ops.example.edu/queue\"\n").unwrap();
+        assert_eq!((settings.space.as_str(), settings.url.as_str()), ("access", "https://ops.example.edu/queue/"));
+        assert_eq!((settings.lifetime.as_secs(), settings.node, settings.small), (604_800, 1, 1 << 30));
+        let all = "  store: out\n  space: given-out\n  url: \"http://host:8080/\"\n  lifetime: 12h\n  small_bytes: 5\n  node: 7001\n";
+        let settings = read(all).unwrap();
+        assert_eq!((settings.space.as_str(), settings.url.as_str()), ("given-out", "http://host:8080/"));
+        assert_eq!((settings.lifetime.as_secs(), settings.node, settings.small), (43_200, 7001, 5));
+        for (access, expected) in [
+            ("  store: main\n  url: \"http://a\"\n", "line 3: access: store: there is no main below stores"),
+            ("  store: out\n", "url"),
+            ("  store: out\n  url: \"ftp://a\"\n", "line 4: access: url: the scheme is neither http nor https"),
+            ("  store: out\n  url: \"http://a\"\n  lifetime: 5s\n", "line 5: access: lifetime: from 1m to 366d"),
+            ("  store: out\n  url: \"http://a\"\n  space: \"a/b\"\n", "line 5: access: invalid name"),
+        ] {
+            let found = read(access).unwrap_err();
+            assert!(found.contains(expected), "{access}: {found}");
+        }
+    }
+}
