@@ -55,6 +55,7 @@ pub use runner::Runner;
 pub use spec::{ActionSpec, Applies, Parameter};
 pub use table::{
     BatchAction, BatchesAction, CollectionAction, FaultAction, JobAction, LockAction, QueueAction, RequestAction,
+    StoreAction,
 };
 pub use target::{Target, TargetKind, UnknownTarget};
 pub use with_writes::WithWritesError;

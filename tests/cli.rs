@@ -11,6 +11,7 @@ mod cli {
     mod dashboards;
     mod deposits;
     mod downloads;
+    mod holds;
     mod hostile;
     mod ingest;
     mod killed;

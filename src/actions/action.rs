@@ -8,12 +8,13 @@ use super::refusal::Refusal;
 use super::spec::ActionSpec;
 use super::table::{
     BatchAction, BatchesAction, CollectionAction, FaultAction, JobAction, LockAction, QueueAction, RequestAction,
-    TargetAction,
+    StoreAction, TargetAction,
 };
 use super::target::Target;
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::id::{BatchId, JobId, RequestId};
 use queuekeeper_queue::path::{self, AccessQueue, Path};
+use queuekeeper_store::StoreName;
 
 /// An action and its target. Unsupported combinations cannot be expressed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -28,6 +29,8 @@ pub enum Requested {
     Queue(path::Queue, QueueAction),
     /// On a collection, by its mnemonic.
     Collection(Box<str>, CollectionAction),
+    /// On a store, by its name.
+    Store(StoreName, StoreAction),
     /// On a lock, by its path.
     Lock(Path, LockAction),
     /// On a fault and the item that shows it.
@@ -62,6 +65,7 @@ impl Requested {
             Target::Collection(name) => {
                 CollectionAction::read(kind, parameters)?.map(|action| Self::Collection(name.clone(), action))
             }
+            Target::Store(name) => StoreAction::read(kind, parameters)?.map(|action| Self::Store(name.clone(), action)),
             Target::Lock(lock) => LockAction::read(kind, parameters)?.map(|action| Self::Lock(lock.clone(), action)),
             Target::Fault(fault, item) => {
                 FaultAction::read(kind, parameters)?.map(|action| Self::Fault(*fault, item.clone(), action))
@@ -83,6 +87,7 @@ impl Requested {
             Self::Request(queue, id, _) => Target::Request(*queue, *id),
             Self::Queue(queue, _) => Target::Queue(*queue),
             Self::Collection(name, _) => Target::Collection(name.clone()),
+            Self::Store(name, _) => Target::Store(name.clone()),
             Self::Lock(lock, _) => Target::Lock(lock.clone()),
             Self::Fault(fault, item, _) => Target::Fault(*fault, item.clone()),
             Self::Batches(_) => Target::Batches,
@@ -96,6 +101,7 @@ impl Requested {
             Self::Request(_, _, action) => action,
             Self::Queue(_, action) => action,
             Self::Collection(_, action) => action,
+            Self::Store(_, action) => action,
             Self::Lock(_, action) => action,
             Self::Fault(_, _, action) => action,
             Self::Batches(action) => action,

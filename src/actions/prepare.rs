@@ -308,6 +308,7 @@ impl ActionPlanner<'_> {
             Requested::Collection(mnemonic, on_collection) => {
                 self.collection(action, needs, mnemonic, *on_collection).await
             }
+            Requested::Store(name, on_store) => self.store(action, needs, name, *on_store).await,
             Requested::Lock(lock, LockAction::BreakLock { force }) => {
                 self.break_lock(action, needs, lock, *force).await
             }

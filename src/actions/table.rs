@@ -236,6 +236,27 @@ target_actions! {
 }
 
 target_actions! {
+    /// An action on a store.
+    StoreAction for Store {
+        /// Holds it.
+        Hold [
+            role: Operator,
+            summary: "Hold the store, so that no more objects are stored in it",
+            effect: "Daemons of queuekeeper store no more objects in it until it is released, but finish those that they are \
+             storing. Its jobs wait in Storing. Java daemons do not look at it.",
+            applies: Applies::Always,
+        ]
+        /// Releases it.
+        Release [
+            role: Operator,
+            summary: "Release the store",
+            effect: "The daemons store in it again.",
+            applies: Applies::Always,
+        ]
+    }
+}
+
+target_actions! {
     /// An action on a lock.
     LockAction for Lock {
         /// Breaks it.
@@ -285,6 +306,7 @@ impl TargetKind {
             Self::Request => RequestAction::ROWS,
             Self::Queue => QueueAction::ROWS,
             Self::Collection => CollectionAction::ROWS,
+            Self::Store => StoreAction::ROWS,
             Self::Lock => LockAction::ROWS,
             Self::Fault => FaultAction::ROWS,
             Self::Batches => BatchesAction::ROWS,
@@ -348,6 +370,7 @@ mod tests {
                 TargetKind::Request => "an access request",
                 TargetKind::Queue => "a queue",
                 TargetKind::Collection => "a collection",
+                TargetKind::Store => "a store",
                 TargetKind::Lock => "a lock, such as that of a job",
                 TargetKind::Fault => "a fault",
                 TargetKind::Batches => "all finished batches",

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::id::{BatchId, JobId, RequestId};
 use queuekeeper_queue::path::{self, AccessQueue, Path};
+use queuekeeper_store::StoreName;
 
 /// A kind of target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,6 +21,8 @@ pub enum TargetKind {
     Queue,
     /// A collection.
     Collection,
+    /// A store.
+    Store,
     /// A lock.
     Lock,
     /// A fault.
@@ -30,8 +33,17 @@ pub enum TargetKind {
 
 impl TargetKind {
     /// Every kind, in the order in which they are listed.
-    pub const ALL: [Self; 8] =
-        [Self::Job, Self::Batch, Self::Request, Self::Queue, Self::Collection, Self::Lock, Self::Fault, Self::Batches];
+    pub const ALL: [Self; 9] = [
+        Self::Job,
+        Self::Batch,
+        Self::Request,
+        Self::Queue,
+        Self::Collection,
+        Self::Store,
+        Self::Lock,
+        Self::Fault,
+        Self::Batches,
+    ];
 
     /// The noun with its article.
     #[must_use]
@@ -42,6 +54,7 @@ impl TargetKind {
             Self::Request => "an access request",
             Self::Queue => "a queue",
             Self::Collection => "a collection",
+            Self::Store => "a store",
             Self::Lock => "a lock",
             Self::Fault => "a fault",
             Self::Batches => "all batches",
@@ -52,7 +65,7 @@ impl TargetKind {
 /// The target of an action.
 ///
 /// Its text, as in pages, the API, the command line and the audit file: `jid0000000042`, `bid0000000042`,
-/// `small/qid0000000042`, `queue:ingest`, `collection:merritt_demo`, `lock:/jobs/jid0000000042/lock`,
+/// `small/qid0000000042`, `queue:ingest`, `collection:merritt_demo`, `store:main`, `lock:/jobs/jid0000000042/lock`,
 /// `fault:orphan_entry:/jobs/jid0000000042`, `batches`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
@@ -66,6 +79,8 @@ pub enum Target {
     Queue(path::Queue),
     /// A collection, by its mnemonic.
     Collection(Box<str>),
+    /// A store, by its name in the configuration.
+    Store(StoreName),
     /// A lock, by its path.
     Lock(Path),
     /// A fault, and the item that shows it.
@@ -89,6 +104,7 @@ impl Target {
             Self::Request(..) => TargetKind::Request,
             Self::Queue(_) => TargetKind::Queue,
             Self::Collection(_) => TargetKind::Collection,
+            Self::Store(_) => TargetKind::Store,
             Self::Lock(_) => TargetKind::Lock,
             Self::Fault(..) => TargetKind::Fault,
             Self::Batches => TargetKind::Batches,
@@ -103,6 +119,7 @@ impl Target {
             Self::Batch(id) => Some(format!("batches/{id}")),
             Self::Request(..) => Some("access".to_owned()),
             Self::Queue(_) | Self::Collection(_) | Self::Lock(_) => Some("locks".to_owned()),
+            Self::Store(_) => Some("locks#stores".to_owned()),
             Self::Fault(fault, _) => Some(format!("faults?fault={fault}")),
             Self::Batches => Some("batches".to_owned()),
         }
@@ -117,6 +134,7 @@ impl fmt::Display for Target {
             Self::Request(queue, id) => write!(f, "{}/{id}", queue.name()),
             Self::Queue(queue) => write!(f, "queue:{}", queue.name()),
             Self::Collection(mnemonic) => write!(f, "collection:{mnemonic}"),
+            Self::Store(name) => write!(f, "store:{name}"),
             Self::Lock(path) => write!(f, "lock:{path}"),
             Self::Fault(fault, path) => write!(f, "fault:{fault}:{path}"),
             Self::Batches => f.write_str("batches"),
@@ -144,7 +162,7 @@ impl FromStr for Target {
         job.or(batch).map_err(|_| {
             UnknownTarget(
                 "expected a job as jid0000000042, a batch as bid0000000042, a request as small/qid0000000042, \
-                 queue:ingest, collection:MNEMONIC, lock:PATH, fault:NAME:PATH or batches",
+                 queue:ingest, collection:MNEMONIC, store:NAME, lock:PATH, fault:NAME:PATH or batches",
             )
         })
     }
@@ -165,6 +183,7 @@ impl Target {
                 let hold = Path::hold(rest).ok_or(UnknownTarget("not a valid mnemonic of a collection"));
                 hold.map(|_| Self::Collection(rest.into()))
             }
+            "store" => rest.parse().map(Self::Store).map_err(|_| UnknownTarget("not a valid name of a store")),
             "lock" => {
                 let lock = path(rest)?;
                 lock.is_lock().then_some(Self::Lock(lock)).ok_or(UnknownTarget("not the path of a lock"))
@@ -174,7 +193,7 @@ impl Target {
                 let fault = Fault::from_label(fault).ok_or(UnknownTarget("unknown fault"))?;
                 path(item).map(|item| Self::Fault(fault, item))
             }
-            _ => Err(UnknownTarget("expected queue, collection, lock or fault before the colon")),
+            _ => Err(UnknownTarget("expected queue, collection, store, lock or fault before the colon")),
         }
     }
 }
@@ -194,6 +213,7 @@ mod tests {
             "queue:accessSmall",
             "collection:merritt_demo_content",
             "collection:a:b",
+            "store:main",
             "lock:/jobs/jid0000000042/lock",
             "lock:/locks/storage/ark_99999_fk4",
             "fault:orphan_entry:/jobs/jid0000000042",
@@ -214,6 +234,9 @@ mod tests {
             "collection:",
             "collection:a/b",
             "collection:..",
+            "store:",
+            "store:a/b",
+            "store:..",
             "lock:",
             "lock:jobs",
             "lock:/jobs",

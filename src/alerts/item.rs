@@ -44,6 +44,7 @@ impl DecisionItem {
             | Target::Batch(_)
             | Target::Request(..)
             | Target::Queue(_)
+            | Target::Store(_)
             | Target::Lock(_)
             | Target::Fault(..)
             | Target::Batches => None,

@@ -111,7 +111,7 @@ impl QueueView<'_> {
                     .iter()
                     .any(|found| found.nodes.contains(path) || found.item == *path)
             }),
-            Target::Batch(_) | Target::Request(..) | Target::Queue(_) | Target::Batches => false,
+            Target::Batch(_) | Target::Request(..) | Target::Queue(_) | Target::Store(_) | Target::Batches => false,
         };
         if fits { Ok(()) } else { changed() }
     }

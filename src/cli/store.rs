@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 mod copy;
 mod delete;
 mod get;
+mod hold;
 mod list;
 mod open;
 mod path;
@@ -19,7 +20,7 @@ mod write;
 
 pub(super) use open::{audited, failed, probe};
 
-/// List, read, write, copy, delete and verify content in the stores of --config.file
+/// List, read, write, copy, delete and verify content in the stores of --config.file; hold a store, and release it
 ///
 /// An item is named STORE/SPACE/KEY; the key is everything behind the second slash. Changes are recorded in the catalogue,
 /// so that each needs one in the file.
@@ -40,6 +41,9 @@ enum StoreCommand {
     #[command(name = "cp")]
     Copy(copy::CopyArgs),
     Verify(verify::VerifyArgs),
+    Hold(hold::HoldArgs),
+    Release(hold::ReleaseArgs),
+    Held(hold::HeldArgs),
 }
 
 /// Where the stores are.
@@ -64,6 +68,9 @@ impl StoreArgs {
             StoreCommand::Delete(args) => args.run().await,
             StoreCommand::Copy(args) => args.run().await,
             StoreCommand::Verify(args) => args.run().await,
+            StoreCommand::Hold(args) => args.run().await,
+            StoreCommand::Release(args) => args.run().await,
+            StoreCommand::Held(args) => args.run().await,
         }
     }
 }

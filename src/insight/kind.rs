@@ -49,6 +49,8 @@ kinds! {
     QueuePaused "queue_paused",
     /// Its collection is held, and so will it be.
     CollectionHeld "collection_held",
+    /// An operator holds a store, and the jobs whose objects are kept in it wait.
+    StoreHeld "store_held",
     /// Jobs of a held collection delay all behind them.
     HeldBacklog "held_backlog",
     /// With it, working storage would be fuller than it may be.

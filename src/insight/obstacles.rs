@@ -148,6 +148,23 @@ pub(super) fn backlog(state: &StateSituation) -> Option<Cause> {
     )
 }
 
+/// Stores that are held. Which store keeps the objects of a collection stands in its profile, which is not in the queue.
+pub(super) fn stores_held(state: &StateSituation, now: Timestamp) -> impl Iterator<Item = Cause> {
+    state.held_stores.iter().map(move |(store, pause)| {
+        let name = quoted(store);
+        let sentence = match pause.since {
+            Some(since) => format!("The store {name} has been held for {}.", ago(since, now)),
+            None => format!("The store {name} is held."),
+        };
+        let effect = "Jobs of collections that are kept in it wait in Storing; those of other stores go on.";
+        Cause::new(CauseKind::StoreHeld, sentence)
+            .evidence(format!("{}{effect}", pause.requested()))
+            .remedy("Release the store once the reason for the hold is resolved.")
+            .since(pause.since)
+            .items(Path::store_hold(store), 1)
+    })
+}
+
 /// The lock that holds a collection.
 pub(super) fn collection_lock(collection: &str) -> Path {
     Path::NamedLock(queuekeeper_queue::path::LockFolder::Collections, collection.into())
@@ -170,6 +187,7 @@ pub(super) fn obstacles(state: &StateSituation, volume: Option<&Volume>, now: Ti
         causes.extend(state.faults.iter().filter(|found| found.fault == Fault::StuckState).map(Cause::of_fault));
     }
     causes.extend(backlog(state));
+    causes.extend(stores_held(state, now));
     causes
 }
 

@@ -29,7 +29,8 @@ pub fn diagnose_state(state: &StateSituation, volume: Option<&Volume>, now: Time
     }
     causes.extend(waiting_for_space(state, volume, now));
     causes.extend(obstacles(state, volume, now));
-    let is_stopped = causes.iter().any(|cause| cause.kind != CauseKind::HeldBacklog && !is_about_size(cause));
+    let goes_on = |cause: &Cause| matches!(cause.kind, CauseKind::HeldBacklog | CauseKind::StoreHeld);
+    let is_stopped = causes.iter().any(|cause| !goes_on(cause) && !is_about_size(cause));
     if !is_stopped {
         causes.push(flowing(state, now));
     }

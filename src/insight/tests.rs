@@ -62,6 +62,7 @@ fn state(state: JobState) -> StateSituation {
         usual: Duration::from_hours(1),
         workers: 0,
         granted: None,
+        held_stores: Vec::new(),
     }
 }
 

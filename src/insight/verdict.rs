@@ -31,6 +31,7 @@ fn of_kind(kind: CauseKind) -> Verdict {
         | CauseKind::WaitingForRetry
         | CauseKind::BeingCreated
         | CauseKind::HeldBacklog
+        | CauseKind::StoreHeld
         | CauseKind::BatchAtRest
         | CauseKind::JobsToDo
         | CauseKind::ReportDue => Verdict::Waiting,
@@ -74,6 +75,7 @@ pub(super) fn headline(kind: CauseKind, job: &JobSituation, verdict: Verdict) ->
         CauseKind::Held => "It is held, and only an operator can release it.",
         CauseKind::QueuePaused => "It is waiting for the ingest queue to be unpaused.",
         CauseKind::CollectionHeld => "It will be held: its collection is held.",
+        CauseKind::StoreHeld => "It may be waiting for a held store.",
         CauseKind::WaitingForSpace if job.lock.is_some() => "It is waiting for working storage.",
         CauseKind::WaitingForSpace => "It is waiting for working storage, and no daemon has taken it yet.",
         CauseKind::WaitingForGrant => "It is waiting until working storage is granted to it.",

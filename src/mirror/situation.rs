@@ -192,6 +192,8 @@ pub struct StateSituation {
     pub workers: u64,
     /// What is granted of the working storage, where it is granted; only in Provisioning.
     pub granted: Option<Granted>,
+    /// The stores that are held; only in Storing.
+    pub held_stores: Vec<(Arc<str>, Pause)>,
 }
 
 /// What is known of a job.

@@ -291,6 +291,12 @@ impl Store {
         self.read(|image, offset| image.pause(&Path::QueueLock(queue), offset)).flatten()
     }
 
+    /// The stores that are held, by name.
+    #[must_use]
+    pub fn held_stores(&self) -> Vec<(Arc<str>, Pause)> {
+        self.read(|image, _| image.held_stores()).unwrap_or_default()
+    }
+
     /// The hold on a collection, where it is held.
     #[must_use]
     pub fn hold(&self, collection: &str) -> Option<Pause> {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::error::ViewError;
+use super::held::HeldStore;
 use super::page::PageQuery;
 use super::parameter::{AgeBand, Holder, OneOf, Text};
 use super::{Source, session_text};
@@ -64,7 +65,8 @@ impl Source<'_> {
         };
         let found = self.store.lock_list(wanted, &page.part()?, now)?;
         let sessions = self.store.sessions(SESSIONS).ok_or(ViewError::NoMirror)?;
-        Ok(LockList::new(&self.summary(now)?, sessions, found, |session| self.address(session)))
+        let list = LockList::new(&self.summary(now)?, sessions, found, |session| self.address(session));
+        Ok(LockList { held_stores: self.held_stores(), ..list })
     }
 }
 
@@ -147,6 +149,8 @@ pub(crate) struct LockList {
     pub(crate) sessions: Vec<SessionItem>,
     /// How many sessions hold locks.
     pub(crate) session_count: usize,
+    /// The stores that are held: not by a lock, but by a znode of queuekeeper's own.
+    pub(crate) held_stores: Vec<HeldStore>,
     /// How many locks match on all pages.
     pub(crate) total: u64,
     /// How many of them come before this page.
@@ -210,6 +214,7 @@ impl LockList {
             kinds: LockKind::ALL.map(kind).into(),
             sessions: sessions.0.into_iter().map(session).collect(),
             session_count: sessions.1,
+            held_stores: Vec::new(),
             total,
             before,
             next: next.map(|next| next.to_string()),

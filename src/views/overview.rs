@@ -52,6 +52,8 @@ pub struct Recent {
     pub pauses: Vec<(Queue, Pause)>,
     /// The collections that are held, those held longest first, at most 500.
     pub held: Vec<(String, Pause)>,
+    /// The stores that are held, by name.
+    pub held_stores: Vec<(std::sync::Arc<str>, Pause)>,
     /// The largest groups of failed jobs.
     pub failures: Vec<FailureGroup>,
     /// How many groups there are.

@@ -94,6 +94,7 @@ impl State {
             Target::Request(..)
             | Target::Queue(_)
             | Target::Collection(_)
+            | Target::Store(_)
             | Target::Lock(_)
             | Target::Fault(..)
             | Target::Batches => None,

@@ -108,6 +108,7 @@ fn recent() -> Recent {
             (batch(427, [5, 0, 9, 0], &[]), rates(60), Forecast::Paused),
         ],
         batches_in_work: 9,
+        held_stores: Vec::new(),
         stopped: vec![Stopped { state: JobState::Provisioning, since: Some(ago(3_300)), diagnosis }],
         failures: vec![FailureGroup {
             key: "00000000000000ff".parse().unwrap(),

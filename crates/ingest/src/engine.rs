@@ -5,6 +5,7 @@
 
 pub mod fence;
 mod folder;
+mod holds;
 mod lane;
 mod presence;
 pub(crate) mod session;
@@ -173,7 +174,8 @@ async fn watch_all(session: &Arc<Session>, client: &Client) {
     tokio::join!(
         futures::future::join_all(watches),
         folder::watch_existence(client, &pause, &session.paused, || session.wake_all()),
-        futures::future::join_all(AccessQueue::ALL.iter().map(|access| watch_access_pause(session, client, *access)))
+        futures::future::join_all(AccessQueue::ALL.iter().map(|access| watch_access_pause(session, client, *access))),
+        session.watch_holds(client)
     );
 }
 

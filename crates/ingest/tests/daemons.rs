@@ -8,6 +8,7 @@ mod daemons {
     mod crashes;
     mod expansion;
     mod flow;
+    mod holds;
     #[cfg(target_arch = "x86_64")]
     mod killed;
     mod kinds;

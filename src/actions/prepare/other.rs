@@ -4,7 +4,7 @@ use super::{ActionPlanner, Prepared, Step, check_precondition, jobs_of};
 use crate::actions::action::Action;
 use crate::actions::actor::Role;
 use crate::actions::refusal::Refusal;
-use crate::actions::table::{CollectionAction, QueueAction, RequestAction};
+use crate::actions::table::{CollectionAction, QueueAction, RequestAction, StoreAction};
 use jiff::Timestamp;
 
 use crate::mirror::Store;
@@ -15,6 +15,7 @@ use queuekeeper_queue::id::RequestId;
 use queuekeeper_queue::path::{self, AccessQueue, Path};
 use queuekeeper_queue::state::{AccessState, JobState, State as _};
 use queuekeeper_queue::{Error, ItemChange, Lock, RepairOptions, RequestTarget};
+use queuekeeper_store::StoreName;
 
 impl ActionPlanner<'_> {
     pub(super) async fn request(
@@ -142,6 +143,36 @@ impl ActionPlanner<'_> {
                 Err(Refusal::conflict(format!("the collection {mnemonic} is not held")))
             }
         }
+    }
+
+    pub(super) async fn store(
+        &self,
+        action: &Action,
+        needs: Role,
+        name: &StoreName,
+        requested: StoreAction,
+    ) -> Result<Prepared, Refusal> {
+        let plan = match (requested, self.queue.held_store(name.as_str()).await?) {
+            (StoreAction::Hold, None) => {
+                let plan = self.queue.plan_hold_store(name.as_str(), self.who, self.reason, self.now).await?;
+                // Which stores there are stands in the files of daemons on other hosts.
+                let warning = format!("Whether there is a store {name} was not checked.");
+                return Ok(Prepared::new(action, needs, vec![Step::One(plan)]).warn([warning]));
+            }
+            (StoreAction::Hold, Some(hold)) => {
+                let by = if hold.who.is_empty() { String::new() } else { format!(" by {},", quoted(&hold.who)) };
+                return Err(Refusal::conflict(format!("the store {name} is held already{by} since {}", hold.since)));
+            }
+            (StoreAction::Release, None) => {
+                return Err(Refusal::conflict(format!("the store {name} is not held")));
+            }
+            (StoreAction::Release, Some(hold)) => {
+                check_lock(action, &hold.lock)?;
+                let plan = self.queue.plan_release_store(name.as_str(), Some(&hold.lock)).await?;
+                Prepared::new(action, needs, vec![Step::One(plan)]).with_lock(&hold.lock)
+            }
+        };
+        Ok(plan)
     }
 
     pub(super) async fn break_lock(

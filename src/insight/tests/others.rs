@@ -36,6 +36,16 @@ fn a_state_tells_the_same_for_all_of_its_jobs() {
     assert!(of(&stuck)[2].contains("Session 0x1f at 10.0.0.5:40834 has held"), "{}", of(&stuck)[2]);
     let paused = StateSituation { pause: Some(pause()), ..state(JobState::Storing) };
     assert_eq!(of(&paused)[0], "stopped: Storing is waiting for the ingest queue to be unpaused.");
+    let held = StateSituation { held_stores: vec![("main".into(), pause())], ..state(JobState::Storing) };
+    assert_eq!(
+        of(&held),
+        [
+            "moving: Storing is moving.",
+            "store_held: The store “main” has been held for 2.0 h. | By “alice”, because of “the volume is\\u{202e} \
+             enlarged”. Jobs of collections that are kept in it wait in Storing; those of other stores go on.",
+            "flowing: 100 jobs are in it, 2 being worked on. Jobs leave it at about 120 an hour. | The last one left 30 s ago.",
+        ]
+    );
     let empty = StateSituation { jobs: 0, locked: 0, ..state(JobState::Storing) };
     assert_eq!(of(&empty), ["moving: No job is in Storing.", "empty: No job is in Storing."]);
     assert_eq!(

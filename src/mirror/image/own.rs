@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
 use jiff::Timestamp;
+use zookeeper_client::Stat;
 
 use super::Image;
+use super::notes::Note;
 use super::row::Row;
 use crate::mirror::clock::Offset;
 use crate::mirror::read::Found;
@@ -15,7 +17,7 @@ use crate::mirror::summary::ByState;
 use crate::mirror::text::cut;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::{OwnNode, Path};
-use queuekeeper_queue::record::{DaemonNote, ExpansionNote, GrantsNote, JobProgress, ProgressNote, Retry};
+use queuekeeper_queue::record::{DaemonNote, ExpansionNote, GrantsNote, JobProgress, PauseNote, ProgressNote, Retry};
 use queuekeeper_queue::state::{JobState, State as _};
 
 /// How many notes of jobs are kept; as many jobs may wait for one host that is away.
@@ -32,6 +34,14 @@ pub(super) struct Own {
     daemons: BTreeMap<i64, DaemonNote>,
     spaces: BTreeMap<Box<str>, GrantsNote>,
     progress: BTreeMap<i64, ProgressNote>,
+    holds: BTreeMap<Box<str>, StoreHold>,
+}
+
+/// The hold on a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct StoreHold {
+    pub(super) since: Option<Timestamp>,
+    pub(super) note: Note,
 }
 
 /// What was granted of all volumes together.
@@ -81,8 +91,14 @@ impl Own {
             Some(OwnNode::Space(volume)) => {
                 put(&mut self.spaces, volume, data.and_then(|data| GrantsNote::decode(data).ok()))
             }
+            Some(OwnNode::StoreHold(store)) => put(&mut self.holds, store, found.node().map(hold)),
             None => false,
         }
+    }
+
+    /// The stores that are held, by name: since when, and what the holds say.
+    pub(super) fn holds(&self) -> impl Iterator<Item = (&str, &StoreHold)> {
+        self.holds.iter().map(|(store, hold)| (&**store, hold))
     }
 
     /// How far the creation of a batch's jobs is; `None` where none are being created.
@@ -186,6 +202,9 @@ impl Image {
         let volumes = own.spaces.keys().chain(others.spaces.keys());
         let volumes = volumes.filter(|volume| own.spaces.get(*volume) != others.spaces.get(*volume));
         paths.extend(volumes.filter_map(|volume| Path::space(volume)));
+        let stores = own.holds.keys().chain(others.holds.keys());
+        let stores = stores.filter(|store| own.holds.get(*store) != others.holds.get(*store));
+        paths.extend(stores.filter_map(|store| Path::store_hold(store)));
         paths
     }
 
@@ -194,6 +213,13 @@ impl Image {
     pub(super) fn retry(&self, row: Row<'_>) -> Option<&Retry> {
         self.own.retries.get(&row.id()).filter(|retry| row.status_version() == retry.version)
     }
+}
+
+/// A hold as its znode says it, and since when that is there where it does not say.
+fn hold((data, stat): (&[u8], &Stat)) -> StoreHold {
+    let note = PauseNote::decode(data).value;
+    let since = note.since.or_else(|| Timestamp::from_millisecond(stat.ctime).ok());
+    StoreHold { since, note: Note { who: cut(&note.who).into(), why: cut(&note.why).into() } }
 }
 
 fn put<K: Ord, V: PartialEq + Clone>(map: &mut BTreeMap<K, V>, key: K, value: Option<V>) -> bool {
@@ -207,8 +233,6 @@ fn put<K: Ord, V: PartialEq + Clone>(map: &mut BTreeMap<K, V>, key: K, value: Op
 
 #[cfg(test)]
 mod tests {
-    use zookeeper_client::Stat;
-
     use super::*;
     use crate::mirror::image::Change;
     use crate::mirror::image::tests::{empty, new_stat};
@@ -265,6 +289,15 @@ mod tests {
         assert_eq!(*image.workers().get(Some(JobState::Storing)), 0);
         let processes = image.processes(5, Offset::default());
         assert_eq!(processes.iter().map(|process| process.session).collect::<Vec<_>>(), [1, 2]);
+
+        let hold = Path::store_hold("main").unwrap();
+        image.apply(hold.clone(), &node(r#"{"who":"anna","why":"disks"}"#, 0));
+        let held = image.held_stores();
+        assert_eq!((&*held[0].0, &*held[0].1.who, held[0].1.since.is_some()), ("main", "anna", true));
+        assert_eq!(image.apply(hold.clone(), &node("garbage", 1)), Change::Quiet);
+        assert_eq!((image.held_stores().len(), &*image.held_stores()[0].1.who), (1, ""));
+        assert_eq!(image.apply(hold, &Found::Nothing), Change::Quiet);
+        assert!(image.held_stores().is_empty());
 
         assert_eq!(image.own.granted(), None);
         let grants = br#"{"grants":{"jid0000000001":{"bytes":10,"since":2000},"x":{"bytes":18446744073709551615,"since":1000}}}"#;

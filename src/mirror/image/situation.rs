@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::failures::Failed;
 use super::faults::FaultQuery;
+use super::own::StoreHold;
 use super::row::{LockStat, Row};
 
 use super::view::own;
@@ -125,6 +126,7 @@ impl Image {
             usual: fault_query.limits.stuck.get(Some(state)),
             workers: self.own.workers(state),
             granted: if is_provisioning { self.own.granted() } else { None },
+            held_stores: if state == JobState::Storing { self.held_stores() } else { Vec::new() },
         }
     }
 
@@ -234,6 +236,13 @@ impl Image {
             return None;
         }
         self.pause(&Path::NamedLock(LockFolder::Collections, collection.into()), offset)
+    }
+
+    /// The stores that are held, by name.
+    pub(in crate::mirror) fn held_stores(&self) -> Vec<(Arc<str>, Pause)> {
+        let pause =
+            |hold: &StoreHold| Pause { since: hold.since, who: hold.note.who.clone(), why: hold.note.why.clone() };
+        self.own.holds().map(|(store, hold)| (Arc::from(store), pause(hold))).collect()
     }
 
     /// The held collections that these jobs belong to, each with how many of them; those of most jobs first.

@@ -41,7 +41,7 @@ impl From<fault::Severity> for Severity {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Attention {
     /// What it is: a fault's name as in the metrics, or `unsynced`, `storage_unmeasured`, `paused`, `stopped`,
-    /// `failed`, `waiting_for_space`, `held`, `held_jobs`, `held_by_operator`, `failed_by_operator`, `unknown_states`,
+    /// `failed`, `waiting_for_space`, `held`, `held_jobs`, `held_by_operator`, `store_held`, `failed_by_operator`, `unknown_states`,
     /// `unreadable`, `automation_paused`, `breaker_open`, `automation_gave_up`, `automation_failing`,
     /// `automation_at_work`, `automation_holds`, `automation_orphan`, `automation_foreign`, `automation_blocked`,
     /// `automation_unwritten`, `clock_offset`.
@@ -80,6 +80,7 @@ pub(super) fn all(status: &Status, summary: &Summary, recent: &Recent, now: Time
     items.extend(recent.automation.as_ref().map(|rules| automation::items(rules, now)).unwrap_or_default());
     items.extend(automation::foreign(&recent.foreign));
     items.extend(held::all(summary, &held::by_operators(summary, recent, now)));
+    items.extend(held::stores(&recent.held_stores));
     items.extend(oddities(summary));
     items.extend(recent.storage_problem.as_deref().map(unmeasured));
     items.extend(clock(status));

@@ -52,6 +52,7 @@ impl Source<'_> {
             failures: failures.map(|failures| failures.items).unwrap_or_default(),
             pauses: Queue::ALL.iter().filter_map(|queue| Some((*queue, store.pause(*queue)?))).collect(),
             held: self.held(now),
+            held_stores: store.held_stores(),
             automation: automation.map(Into::into),
             foreign: foreign.unwrap_or_default(),
             storage: self.measured(),

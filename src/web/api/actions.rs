@@ -34,7 +34,7 @@ pub(super) struct ActionBody {
     #[schema(schema_with = action_names)]
     action: String,
     /// Its target: `jid0000000042`, `bid0000000042`, `small/qid0000000042`, `queue:ingest`, `collection:MNEMONIC`,
-    /// `lock:PATH`, `fault:NAME:PATH` or `batches`.
+    /// `store:NAME`, `lock:PATH`, `fault:NAME:PATH` or `batches`.
     #[schema(example = "jid0000000042")]
     on: String,
     /// Why, in a few words.

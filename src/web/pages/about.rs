@@ -32,6 +32,7 @@ impl About {
             Target::Request(..)
             | Target::Queue(_)
             | Target::Collection(_)
+            | Target::Store(_)
             | Target::Lock(_)
             | Target::Fault(..)
             | Target::Batches => Self::default(),

@@ -41,6 +41,8 @@ pub(super) struct ActionForm {
     on: Option<String>,
     /// A collection's mnemonic, in the place of `on`.
     collection: Option<String>,
+    /// A store's name, likewise.
+    store: Option<String>,
     to: Option<String>,
     priority: Option<String>,
     force: Option<String>,
@@ -57,10 +59,14 @@ pub(super) struct ActionForm {
 impl ActionForm {
     /// The requested action; the default of a priority is the present one.
     fn read(&self, state: &State) -> Result<ActionRequest, Problem> {
-        let on = match (given(self.on.as_ref()), given(self.collection.as_ref())) {
-            (Some(on), None) => on.to_owned(),
-            (None, Some(collection)) => format!("collection:{}", collection.trim()),
-            _ => return Err(Problem::bad("An action is on one target, which “on” or “collection” names.")),
+        let on = match (given(self.on.as_ref()), given(self.collection.as_ref()), given(self.store.as_ref())) {
+            (Some(on), None, None) => on.to_owned(),
+            (None, Some(collection), None) => format!("collection:{}", collection.trim()),
+            (None, None, Some(store)) => format!("store:{}", store.trim()),
+            _ => {
+                let why = "An action is on one target, which “on”, “collection” or “store” names.";
+                return Err(Problem::bad(why));
+            }
         };
         let (kind, target) = (action_kind(&self.action)?, target(&on)?);
         let seen = given(self.state.as_ref()).map(Into::into);

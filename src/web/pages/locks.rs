@@ -11,6 +11,7 @@ use super::progress::Ages;
 use crate::actions::{ActionKind, Role, Target};
 use crate::mirror::lists::LockOrder;
 use crate::mirror::{LockKind, Summary};
+use crate::views::held::HeldStore;
 use crate::views::locks::{LockFilter, LockItem, LockList, SessionItem};
 use crate::views::parameter::{Holder, OneOf};
 use crate::views::query::Parameters as _;
@@ -39,8 +40,19 @@ pub(super) struct LocksPage {
     /// Whether the reader may hold a collection.
     may_hold: bool,
     collections: Vec<String>,
+    stores: Vec<StoreRow>,
     /// `None` before the first walk.
     list: Option<List>,
+}
+
+/// A store that is held.
+#[derive(Debug)]
+struct StoreRow {
+    store: String,
+    since: Option<Moment>,
+    /// Who holds it, and why; empty where that is not recorded.
+    requested: String,
+    button: Option<Button>,
 }
 
 /// The locks of a kind.
@@ -129,6 +141,12 @@ impl LocksPage {
             } else {
                 Vec::new()
             },
+            stores: state
+                .source()
+                .held_stores()
+                .iter()
+                .map(|held| StoreRow::new(held, &frame.root, role, now))
+                .collect(),
             may_hold: role >= Role::Operator,
             collections: if role >= Role::Operator { collections(state) } else { Vec::new() },
             list,
@@ -152,6 +170,18 @@ fn pauses(summary: Option<&Summary>, buttons: Buttons<'_>) -> Vec<Button> {
         Some(Button { text, ..buttons.on(ActionKind::Pause, &Target::Queue(queue))? })
     };
     open.filter_map(named).collect()
+}
+
+impl StoreRow {
+    fn new(held: &HeldStore, root: &str, role: Role, now: Timestamp) -> Self {
+        let target = held.store.parse().ok().map(Target::Store);
+        Self {
+            store: brief(&held.store, SHORT),
+            since: held.since.map(|since| Moment::new(since, now)),
+            requested: requested(&held.by, &held.reason),
+            button: target.and_then(|target| Buttons::new(root, role).on(ActionKind::Release, &target)),
+        }
+    }
 }
 
 fn sort_in_words(order: LockOrder) -> &'static str {

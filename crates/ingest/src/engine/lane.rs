@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
-use queuekeeper_queue::Error;
 use queuekeeper_queue::state::JobState;
+use queuekeeper_queue::{Error, JobPoll};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tracing::warn;
@@ -40,18 +40,18 @@ pub(super) async fn take(session: Arc<Session>, daemon: Daemon, state: JobState)
 }
 
 async fn poll(session: &Arc<Session>, state: JobState, workers: &Arc<Semaphore>) -> Result<(), Error> {
-    let (mut poll, mut listed) = (session.queue.poll_jobs(state).await?, Instant::now());
+    let (mut poll, mut listed) = (list(session, state).await?, Instant::now());
     loop {
         // A worker first: what is locked is worked on at once.
         let Ok(permit) = Arc::clone(workers).acquire_owned().await else { return Ok(()) };
         if listed.elapsed() > FRESH {
             // More urgent jobs may have come while all workers were at work.
-            (poll, listed) = (session.queue.poll_jobs(state).await?, Instant::now());
+            (poll, listed) = (list(session, state).await?, Instant::now());
         }
         if Daemon::of_state(state).is_none_or(|daemon| !session.may_take(daemon)) {
             return Ok(());
         }
-        let Some(job) = poll.next(now()).await? else { break };
+        let Some(job) = poll.next_if(now(), |job| session.is_wanted(state, job)).await? else { break };
         session.spawn(worker::carry(Arc::clone(session), job, permit));
     }
     // Those of another process, or from before this one began, have no timer here.
@@ -61,6 +61,17 @@ async fn poll(session: &Arc<Session>, state: JobState, workers: &Arc<Semaphore>)
         session.delayed(state, Duration::min(pause, session.services.settings.look_again));
     }
     Ok(())
+}
+
+/// Lists the jobs of a state, without those that are known to wait for their stores.
+async fn list(session: &Session, state: JobState) -> Result<JobPoll, Error> {
+    if state != JobState::Storing {
+        return session.queue.poll_jobs(state).await;
+    }
+    session.holds.look(&session.queue).await?;
+    let mut poll = session.queue.poll_jobs(state).await?;
+    poll.retain(|job| !session.is_passed(job));
+    Ok(poll)
 }
 
 /// Gives jobs in Provisioning room, until it is dropped: each round looks at all that wait.

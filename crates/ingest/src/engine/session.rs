@@ -12,6 +12,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
 use super::fence::Fence;
+use super::holds::StoreHolds;
 use crate::daemon::Daemon;
 use crate::step::Services;
 
@@ -27,6 +28,8 @@ pub(crate) struct Session {
     wakes: BTreeMap<Daemon, Arc<Notify>>,
     /// Whether `ingest` is paused.
     pub(crate) paused: watch::Sender<bool>,
+    /// The stores that are held.
+    pub(crate) holds: StoreHolds,
     /// Whether no more work is taken.
     pub(crate) stopping: watch::Receiver<bool>,
     /// The batches whose jobs of ours have ended, to be looked at for their reports.
@@ -41,6 +44,7 @@ impl Session {
     pub(crate) fn new(services: Arc<Services>, queue: Queue, fence: Fence, stopping: watch::Receiver<bool>) -> Self {
         let running = services.settings.workers.iter().filter(|(_, workers)| **workers > 0);
         let workers = running.map(|(daemon, workers)| (*daemon, Arc::new(Semaphore::new(*workers)))).collect();
+        let holds = StoreHolds::of(services.stores.keys());
         let wakes = Daemon::ALL.into_iter().map(|daemon| (daemon, Arc::default())).collect();
         Self {
             services,
@@ -49,6 +53,7 @@ impl Session {
             workers,
             wakes,
             paused: watch::Sender::new(false),
+            holds,
             stopping,
             ended_batches: Mutex::default(),
             running: Mutex::default(),

@@ -71,6 +71,13 @@ pub(super) async fn carry(session: Arc<Session>, mut job: LockedJob, mut permit:
 }
 
 async fn one_step(session: &Session, job: &mut LockedJob) -> StepOutcome {
+    // Its store may have been held since it was taken.
+    if job.state == JobState::Storing && session.waits_for_store(&job.job) {
+        return match session.queue.unlock_job(job).await {
+            Ok(_) => StepOutcome::Released(Ended::Delayed),
+            Err(error) => give_up(session, job, &error).await,
+        };
+    }
     let error = match work(session, job).await {
         Ok(Planned::Change(change)) => match write(session, job, &change).await {
             Ok(outcome) => return outcome,
@@ -130,7 +137,9 @@ async fn work(session: &Session, job: &mut LockedJob) -> Result<Planned, StepErr
 /// Writes the change of a step that is done, and keeps the lock where this process goes on with the job.
 async fn write(session: &Session, job: &mut LockedJob, change: &JobChange) -> Result<StepOutcome, Error> {
     let queue = &session.queue;
-    let next = job.state.success().and_then(Daemon::of_state).and_then(|next| session.worker_of(next));
+    let next = job.state.success().and_then(Daemon::of_state);
+    let next = next.filter(|next| *next != Daemon::Storing || !session.waits_for_store(&job.job));
+    let next = next.and_then(|next| session.worker_of(next));
     if let Some(permit) = next {
         through!(queue, queue.step_job(job, change, now()))?;
         return Ok(StepOutcome::Kept(permit));

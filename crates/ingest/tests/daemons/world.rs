@@ -313,6 +313,11 @@ pub(super) async fn services(directory: &Path, settings: Settings) -> Arc<Servic
         let store = DirectoryStore::open(access.store.clone(), directory.join("deliveries")).await.unwrap();
         stores.insert(access.store.clone(), Arc::new(store));
     }
+    // Where a test has made a directory for it.
+    if directory.join("spare").exists() {
+        let spare = DirectoryStore::open("spare".parse().unwrap(), directory.join("spare")).await.unwrap();
+        stores.insert("spare".parse().unwrap(), Arc::new(spare) as Arc<dyn Store>);
+    }
     let profiles = Profiles::read(directory.join("profiles")).unwrap();
     assert!(profiles.errors().is_empty(), "{:?}", profiles.errors());
     let working = WorkingStorage::open(&directory.join("working")).unwrap();

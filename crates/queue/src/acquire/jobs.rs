@@ -142,6 +142,19 @@ impl JobPoll {
     /// # Errors
     /// When the queue cannot be read or written. The poll may be continued.
     pub async fn next(&mut self, now: Timestamp) -> Result<Option<LockedJob>, Error> {
+        self.next_if(now, |_| true).await
+    }
+
+    /// The same of the jobs for which `is_wanted` holds; the others are left as they are, and not looked at again by this
+    /// poll. A job that an earlier call locked comes in any case.
+    ///
+    /// # Errors
+    /// As [`Self::next`].
+    pub async fn next_if(
+        &mut self,
+        now: Timestamp,
+        is_wanted: impl Fn(&Job) -> bool,
+    ) -> Result<Option<LockedJob>, Error> {
         let state = self.state;
         while let Some(outcome) = self.queue.recover_claim(|claim: &JobClaim| claim.state == state).await? {
             match outcome {
@@ -169,6 +182,8 @@ impl JobPoll {
                     }
                 } else if let Some(wait) = retry.as_ref().and_then(|found| found.wait(now)) {
                     self.delayed.insert(job.id, wait);
+                } else if !is_wanted(&job) {
+                    // It is locked by none and written by none.
                 } else if let Some(locked) = self.lock(entry, job, retry).await? {
                     return Ok(Some(locked));
                 }

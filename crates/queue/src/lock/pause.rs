@@ -115,6 +115,56 @@ impl Queue {
         self.find_pause(collection(mnemonic)?).await
     }
 
+    /// Plans to hold a store without doing it: daemons of ours begin no more to store in it.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a name that no znode can have, [`ConflictKind::Exists`] where it is held already,
+    /// [`Error::Read`].
+    pub async fn plan_hold_store(
+        &self,
+        store: &str,
+        who: &str,
+        why: &str,
+        now: Timestamp,
+    ) -> Result<Transaction, Error> {
+        self.plan_make(store_hold(store)?, who, why, now).await
+    }
+
+    /// Plans to release a held store: exactly the hold that the operator saw, where that is given.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] where it is not held, [`ConflictKind::LockLost`] where it was held again since it was seen,
+    /// [`Error::Invalid`] for a name that no znode can have, [`Error::Read`].
+    pub async fn plan_release_store(&self, store: &str, seen: Option<&Lock>) -> Result<Transaction, Error> {
+        self.plan_end(store_hold(store)?, seen).await
+    }
+
+    /// The hold on a store, if it is held.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a name that no znode can have, [`Error::Read`].
+    pub async fn held_store(&self, store: &str) -> Result<Option<Pause>, Error> {
+        self.find_pause(store_hold(store)?).await
+    }
+
+    /// The holds on all held stores, by their names.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn held_stores(&self) -> Result<Vec<(String, Pause)>, Error> {
+        let [found] = self.read_each([Read::Children(Path::stores())]).await?;
+        let mut names = found.children();
+        names.sort_unstable();
+        let mut held = Vec::new();
+        for name in names {
+            // It may have been released since it was listed.
+            if let Some(pause) = self.held_store(&name).await? {
+                held.push((name, pause));
+            }
+        }
+        Ok(held)
+    }
+
     /// The mnemonics of all held collections, sorted.
     ///
     /// # Errors
@@ -170,6 +220,11 @@ fn making(path: Path, who: &str, why: &str, now: Timestamp) -> Transaction {
 
 fn collection(mnemonic: &str) -> Result<Path, Error> {
     named(Path::NamedLock(LockFolder::Collections, mnemonic.into()))
+}
+
+fn store_hold(store: &str) -> Result<Path, Error> {
+    let invalid = || Error::Invalid { path: Path::stores(), reason: "no store has such a name".to_owned() };
+    Path::store_hold(store).ok_or_else(invalid)
 }
 
 #[cfg(test)]

@@ -27,8 +27,14 @@ const PROGRESS: &str = "/queuekeeper/progress";
 /// The folder of the volumes of working storage that belong to this tree.
 const VOLUMES: &str = "/queuekeeper/volumes";
 
+/// The folder of what is said of stores, in a folder for each.
+const STORES: &str = "/queuekeeper/stores";
+
+/// The name of a store's hold in its folder.
+const HOLD: &str = "held";
+
 /// The folders that a creation below them makes where they are missing.
-const FOLDERS: [&str; 7] = [HELD, RETRY, EXPANSIONS, SPACE, DAEMONS, PROGRESS, VOLUMES];
+const FOLDERS: [&str; 8] = [HELD, RETRY, EXPANSIONS, SPACE, DAEMONS, PROGRESS, VOLUMES, STORES];
 
 /// What a znode of ours is that pages show beside the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +49,8 @@ pub enum OwnNode {
     Progress(i64),
     /// `/queuekeeper/space/VOLUME`: the grants on a volume.
     Space(Box<str>),
+    /// `/queuekeeper/stores/NAME/held`: who holds a store.
+    StoreHold(Box<str>),
 }
 
 impl Path {
@@ -136,10 +144,23 @@ impl Path {
         Self::Own(format!("{PROGRESS}/{session:x}").into())
     }
 
-    /// The folders whose znodes [`Self::own_node`] knows.
+    /// The folder of what is said of stores.
     #[must_use]
-    pub fn shown_folders() -> [Self; 5] {
-        [Self::retries(), Self::expansions(), Self::daemons(), Self::spaces(), Self::progresses()]
+    pub fn stores() -> Self {
+        Self::Own(STORES.into())
+    }
+
+    /// The znode that holds a store, `/queuekeeper/stores/NAME/held`; `None` for a name that no znode can have.
+    #[must_use]
+    pub fn store_hold(name: &str) -> Option<Self> {
+        let is_name = !name.is_empty() && !name.contains('/');
+        if is_name { Self::own(&format!("{STORES}/{name}/{HOLD}")) } else { None }
+    }
+
+    /// The folders whose znodes, or those of whose folders, [`Self::own_node`] knows.
+    #[must_use]
+    pub fn shown_folders() -> [Self; 6] {
+        [Self::retries(), Self::expansions(), Self::daemons(), Self::spaces(), Self::progresses(), Self::stores()]
     }
 
     /// What a znode of ours is, where it is one that pages show.
@@ -153,6 +174,7 @@ impl Path {
             DAEMONS => session(name).map(OwnNode::Daemon),
             PROGRESS => session(name).map(OwnNode::Progress),
             SPACE => Some(OwnNode::Space(name.into())),
+            _ if name == HOLD => store_of(folder).map(|store| OwnNode::StoreHold(store.into())),
             _ => None,
         }
     }
@@ -166,7 +188,7 @@ impl Path {
 
     /// Whether it is a folder of ours that a creation below it may make.
     pub(super) fn is_own_folder(text: &str) -> bool {
-        text == OWN || FOLDERS.contains(&text)
+        text == OWN || FOLDERS.contains(&text) || store_of(text).is_some()
     }
 
     /// The znode above one of these folders, and above what is in them; `None` for the rest of ours, whose folders are
@@ -176,8 +198,13 @@ impl Path {
             return Some(Self::Own(OWN.into()));
         }
         let (above, _name) = text.rsplit_once('/')?;
-        FOLDERS.contains(&above).then(|| Self::Own(above.into()))
+        (FOLDERS.contains(&above) || store_of(above).is_some()).then(|| Self::Own(above.into()))
     }
+}
+
+/// The store whose folder this is.
+fn store_of(folder: &str) -> Option<&str> {
+    folder.strip_prefix(STORES)?.strip_prefix('/').filter(|name| !name.is_empty() && !name.contains('/'))
 }
 
 /// A session by its hexadecimal digits.
@@ -234,6 +261,18 @@ mod tests {
         for session in [1, 0x1000_0000_0000_0001, -2] {
             assert_eq!(Path::daemon(session).own_node(), Some(OwnNode::Daemon(session)));
             assert_eq!(Path::progress(session).own_node(), Some(OwnNode::Progress(session)));
+        }
+        let hold = Path::store_hold("main").unwrap();
+        assert_eq!(hold.to_string(), "/queuekeeper/stores/main/held");
+        assert_eq!(hold.own_node(), Some(OwnNode::StoreHold("main".into())));
+        let above: Vec<_> = std::iter::successors(hold.parent(), Path::parent).collect();
+        assert_eq!(
+            above.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            ["/queuekeeper/stores/main", STORES, OWN]
+        );
+        assert!(above.iter().all(|path| path.is_folder() && path.own_node().is_none()) && !hold.is_folder());
+        for name in ["", "a/b", "..", "a\0"] {
+            assert_eq!(Path::store_hold(name), None, "{name:?}");
         }
         for other in ["/queuekeeper/paused", "/queuekeeper/pending/7", "/queuekeeper/retry/jid7/x"] {
             let other = Path::own(other).unwrap();

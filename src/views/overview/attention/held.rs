@@ -1,5 +1,7 @@
 //! What is held: collections, with their jobs, and jobs by themselves.
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Attention, Severity, item};
@@ -95,6 +97,26 @@ fn collections(summary: &Summary, holds: &Holds) -> Option<Attention> {
     })
 }
 
+/// Each store that is held, as far as they are named.
+pub(super) fn stores(held: &[(Arc<str>, Pause)]) -> impl Iterator<Item = Attention> {
+    held.iter().take(NAMED).map(|(store, pause)| {
+        let pause = Pause { why: brief(&pause.why, REASON_CHARS).into(), ..pause.clone() };
+        let effect = "No more objects are stored in it, and the jobs whose objects are kept in it wait in Storing.";
+        Attention {
+            since: pause.since,
+            remedy: "Release the store once the reason for the hold is resolved.".to_owned(),
+            page: Some("locks#stores".to_owned()),
+            link: "Show held stores",
+            ..item(
+                "store_held",
+                Severity::Warn,
+                format!("The store {} is held", brief(store, MNEMONIC_CHARS)),
+                format!("{}{effect}", pause.requested()),
+            )
+        }
+    })
+}
+
 fn left_over_jobs(jobs: u64) -> Option<Attention> {
     let text = match jobs {
         0 => return None,
@@ -173,6 +195,19 @@ mod tests {
         // What a lock says is hostile: it turns no text around, and does not fill the page.
         let odd = text(&holds(1, &[("x\u{202e}y", "\u{202e}", &"w".repeat(500))]), 1, 0);
         assert!(!odd.contains('\u{202e}') && odd.chars().count() < 300, "{odd}");
+    }
+
+    #[test]
+    fn a_held_store_is_shown_with_who_holds_it_and_why() {
+        let held = [(Arc::from("main"), pause("anna", "its disks are replaced."))];
+        let item = super::stores(&held).next().unwrap();
+        assert_eq!(item.title, "The store main is held");
+        assert!(
+            item.text.starts_with("By “anna”, because of “its disks are replaced”. No more objects"),
+            "{}",
+            item.text
+        );
+        assert_eq!(super::stores(&vec![held[0].clone(); 9]).count(), NAMED);
     }
 
     fn titles(collections: u64, with: u64, by_operator: u64, all: u64) -> Vec<String> {

@@ -18,6 +18,7 @@ pub(in crate::web::pages) fn target_in_words(target: &Target) -> String {
         Target::Queue(Queue::AccessSmall) => "the small access queue".to_owned(),
         Target::Queue(Queue::AccessLarge) => "the large access queue".to_owned(),
         Target::Collection(mnemonic) => format!("the collection {}", visible(mnemonic)),
+        Target::Store(name) => format!("the store {name}"),
         Target::Lock(path) => visible(&path.to_string()),
         Target::Fault(fault, path) => format!("{} at {}", fault.title(), visible(&path.to_string())),
         Target::Batches => "all finished batches".to_owned(),

@@ -1,0 +1,101 @@
+//! Stores that are held: nothing more is begun to be stored in them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use parking_lot::Mutex;
+use queuekeeper_queue::id::JobId;
+use queuekeeper_queue::path::Path;
+use queuekeeper_queue::state::JobState;
+use queuekeeper_queue::{Error, Job, Queue};
+use queuekeeper_store::StoreName;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use zookeeper_client::Client;
+
+use super::folder;
+use super::session::Session;
+use crate::daemon::Daemon;
+use crate::spec::JobSpec;
+
+/// What is known of the stores of this process.
+#[derive(Debug)]
+pub(crate) struct StoreHolds {
+    held: BTreeMap<StoreName, watch::Sender<bool>>,
+    /// The jobs that were passed over, and since when there are any: they are not read again with each job that comes.
+    passed: Mutex<(BTreeSet<JobId>, Option<Instant>)>,
+}
+
+impl StoreHolds {
+    pub(super) fn of<'a>(stores: impl Iterator<Item = &'a StoreName>) -> Self {
+        let held = stores.map(|store| (store.clone(), watch::Sender::new(false))).collect();
+        Self { held, passed: Mutex::default() }
+    }
+
+    /// Looks which stores are held.
+    pub(super) async fn look(&self, queue: &Queue) -> Result<(), Error> {
+        for (store, held) in &self.held {
+            let is_held = queue.held_store(store.as_str()).await?.is_some();
+            if held.send_replace(is_held) != is_held {
+                self.forget_passed();
+            }
+        }
+        Ok(())
+    }
+
+    fn is_held(&self, store: &StoreName) -> bool {
+        self.held.get(store).is_some_and(|held| *held.borrow())
+    }
+
+    fn forget_passed(&self) {
+        *self.passed.lock() = Default::default();
+    }
+}
+
+impl Session {
+    /// Whether a job in Storing, or on its way there, waits because its store is held. What is wrong with its configuration
+    /// is for its step to say.
+    pub(super) fn waits_for_store(&self, job: &Job) -> bool {
+        if self.holds.held.values().all(|held| !*held.borrow()) {
+            return false;
+        }
+        let store = JobSpec::of(job).ok().and_then(|spec| self.services.profile(&spec.profile).ok());
+        store.is_some_and(|profile| self.holds.is_held(&profile.store))
+    }
+
+    /// Whether a job of a list is to be taken; one that waits for its store is remembered.
+    pub(super) fn is_wanted(&self, state: JobState, job: &Job) -> bool {
+        if state != JobState::Storing || !self.waits_for_store(job) {
+            return true;
+        }
+        let (passed, since) = &mut *self.holds.passed.lock();
+        since.get_or_insert_with(Instant::now);
+        passed.insert(job.id);
+        false
+    }
+
+    /// Whether a job is known to wait for its store. All are looked at again after some time: a profile may have another
+    /// store by then.
+    pub(super) fn is_passed(&self, job: JobId) -> bool {
+        let (passed, since) = &mut *self.holds.passed.lock();
+        if since.is_some_and(|since| since.elapsed() >= self.services.settings.look_again) {
+            passed.clear();
+            *since = None;
+        }
+        passed.contains(&job)
+    }
+
+    /// Watches the holds on all stores, and wakes Storing at each change, until it is dropped.
+    pub(super) async fn watch_holds(&self, client: &Client) {
+        let watches = self.holds.held.iter().filter_map(|(store, held)| {
+            let path = Path::store_hold(store.as_str())?.to_string();
+            Some(async move {
+                let changed = || {
+                    self.holds.forget_passed();
+                    self.wake(Daemon::Storing).notify_one();
+                };
+                folder::watch_existence(client, &path, held, changed).await;
+            })
+        });
+        futures::future::join_all(watches).await;
+    }
+}
