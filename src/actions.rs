@@ -12,6 +12,7 @@
 //! - Running and recently finished actions: [`Execution`], by the action's id.
 
 mod accept;
+pub mod access;
 mod action;
 mod actor;
 pub mod audit;

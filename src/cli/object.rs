@@ -3,12 +3,13 @@
 mod compare;
 mod get;
 mod repair;
+mod request;
 mod show;
 mod verify;
 
 use clap::{Args, Subcommand};
 
-/// Show, read, verify and repair the objects that deposits became
+/// Show, read, request, verify and repair the objects that deposits became
 #[derive(Clone, Debug, Args)]
 pub(super) struct ObjectArgs {
     #[command(subcommand)]
@@ -20,6 +21,7 @@ enum ObjectCommand {
     Show(show::ShowArgs),
     Get(get::GetArgs),
     Verify(verify::VerifyArgs),
+    Request(Box<request::RequestArgs>),
     Repair(Box<repair::RepairArgs>),
 }
 
@@ -34,6 +36,7 @@ impl ObjectArgs {
             ObjectCommand::Show(args) => args.run().await,
             ObjectCommand::Get(args) => args.run().await,
             ObjectCommand::Verify(args) => args.run().await,
+            ObjectCommand::Request(args) => Box::pin(args.run()).await,
             ObjectCommand::Repair(args) => Box::pin(args.run()).await,
         }
     }

@@ -8,6 +8,7 @@ use clap::Args;
 use futures::TryStreamExt as _;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::inventory::Object;
+use queuekeeper_ingest::access::AccessSettings;
 use queuekeeper_ingest::ark::Ark;
 use queuekeeper_ingest::profile::Profiles;
 use queuekeeper_ingest::rebuild::Place;
@@ -103,6 +104,11 @@ impl PlaceArgs {
 }
 
 impl Repository {
+    /// Where access requests are delivered to.
+    pub(in crate::cli) fn access(&self) -> Option<&AccessSettings> {
+        self.stores.access()
+    }
+
     /// The object of that name, as the catalogue has it.
     ///
     /// A local id is looked up among the owners of the profiles, unless one is named.

@@ -89,7 +89,7 @@ impl ConfigFile {
         let stores = match keys.access {
             None => stores,
             Some(keys) => {
-                let settings = access::check(path, keys, &stores.names().cloned().collect())?;
+                let settings = access::check(path, keys, &stores)?;
                 stores.with_access(settings)
             }
         };

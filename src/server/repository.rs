@@ -11,6 +11,7 @@ use queuekeeper_store::StoreFamilies;
 use super::ingest;
 use super::tasks::Tasks;
 use crate::actions::Actions;
+use crate::actions::access::AccessRequests;
 use crate::actions::deposit::Intake;
 use crate::config::{Config, RepositoryParts};
 use crate::views::objects::Objects;
@@ -22,6 +23,7 @@ pub(super) struct Repository {
     objects: Option<Objects>,
     intake: Option<Intake>,
     deliveries: Option<Arc<Deliveries>>,
+    requests: Option<AccessRequests>,
 }
 
 impl Repository {
@@ -66,13 +68,16 @@ impl Repository {
             Box::pin(async move { stores.open(&name, &StoreFamilies::default()).await })
         });
         let contents = services.as_ref().map(|services| Contents::new(Arc::clone(services), open));
+        let settings = deliveries.as_ref().map(|deliveries| deliveries.settings().clone());
+        let requests = settings.zip(catalogue.clone());
+        let requests = requests.map(|(settings, catalogue)| AccessRequests::new(actions.clone(), catalogue, settings));
         let objects = catalogue.map(Objects::new);
         let objects = objects.map(|objects| match contents {
             Some(contents) => objects.with_contents(contents),
             None => objects,
         });
         let intake = services.map(|services| Intake::new(actions.clone(), services));
-        Ok(Self { objects, intake, deliveries })
+        Ok(Self { objects, intake, deliveries, requests })
     }
 
     /// What there is.
@@ -103,6 +108,9 @@ impl Repository {
         }
         if let Some(deliveries) = self.deliveries {
             state = state.with_deliveries(deliveries);
+        }
+        if let Some(requests) = self.requests {
+            state = state.with_requests(requests);
         }
         state
     }

@@ -9,6 +9,7 @@ use super::error::ViewError;
 use super::page::PageQuery;
 use super::parameter::{AgeBand, OneOf, SearchFor};
 use super::{Source, session_text};
+use crate::actions::access::MadeRequest;
 use crate::mirror::lists::{Page, RequestFilter, RequestOrder};
 use crate::mirror::{Request, state_label};
 use queuekeeper_queue::path::AccessQueue;
@@ -71,7 +72,7 @@ impl Source<'_> {
             text: text.as_ref().and_then(SearchFor::owned),
         };
         let found = self.store.request_list(&wanted, sort.0, &page.part()?, now)?;
-        Ok(AccessList::new(found, |session| self.address(session)))
+        Ok(AccessList::new(found, |session| self.address(session), now))
     }
 }
 
@@ -108,6 +109,11 @@ pub(crate) struct AccessItem {
     pub(crate) token: String,
     /// The size of the requested object in bytes; 0 if unknown.
     pub(crate) requested_bytes: u64,
+    /// Where the archive of a completed request is; null for none, and once it has expired.
+    #[schema(example = "https://queue.example.edu/access/download/1772820000/0f3a/7c1e.zip")]
+    pub(crate) url: Option<String>,
+    /// Until when it is there; null if that is not known.
+    pub(crate) expires: Option<Timestamp>,
 }
 
 /// A page of access requests.
@@ -123,8 +129,45 @@ pub(crate) struct AccessList {
     pub(crate) items: Vec<AccessItem>,
 }
 
+/// An access request that was made.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct MadeAccess {
+    /// Its queue: `small` or `large`.
+    #[schema(example = "small")]
+    pub(crate) queue: &'static str,
+    /// Its id, unique within its queue.
+    #[schema(example = "qid0000000042")]
+    pub(crate) id: String,
+    /// The token that it can be found by.
+    pub(crate) token: String,
+    /// The object.
+    #[schema(example = "ark:/99999/fk4abc1234")]
+    pub(crate) ark: String,
+    /// The number of the version that it gets.
+    pub(crate) version: u32,
+    /// How many bytes the files have.
+    pub(crate) requested_bytes: u64,
+}
+
+impl From<&MadeRequest> for MadeAccess {
+    fn from(made: &MadeRequest) -> Self {
+        let MadeRequest { wanted, requested } = made;
+        Self {
+            queue: requested.queue.name(),
+            id: requested.id.to_string(),
+            token: wanted.token.clone(),
+            ark: wanted.ark.to_string(),
+            version: requested.version,
+            requested_bytes: requested.bytes,
+        }
+    }
+}
+
 impl AccessItem {
-    fn new(request: &Request, address: impl Fn(i64) -> Option<String>) -> Self {
+    fn new(request: &Request, address: impl Fn(i64) -> Option<String>, now: Timestamp) -> Self {
+        let is_there = request.state == Some(AccessState::Completed)
+            && !request.url.is_empty()
+            && request.expires.is_none_or(|expires| expires > now);
         Self {
             id: request.id.to_string(),
             queue: request.queue.name(),
@@ -138,15 +181,18 @@ impl AccessItem {
             address: request.lock.and_then(|lock| address(lock.session)),
             token: request.token.to_string(),
             requested_bytes: request.requested_bytes,
+            url: is_there.then(|| request.url.to_string()),
+            expires: request.expires,
         }
     }
 }
 
 impl AccessList {
     /// `address` gives from where a session is connected, where the servers report it.
-    fn new(page: Page<Request>, address: impl Fn(i64) -> Option<String>) -> Self {
+    fn new(page: Page<Request>, address: impl Fn(i64) -> Option<String>, now: Timestamp) -> Self {
         let Page { items, total, before, next } = page;
         let next = next.map(|next| next.to_string());
-        Self { total, before, next, items: items.iter().map(|request| AccessItem::new(request, &address)).collect() }
+        let items = items.iter().map(|request| AccessItem::new(request, &address, now)).collect();
+        Self { total, before, next, items }
     }
 }

@@ -104,7 +104,10 @@ pub(super) fn described(has: RepositoryParts) -> (utoipa::openapi::OpenApi, Vec<
                 .routes(routes!(batches::batches_csv))
                 .routes(routes!(batches::batch)),
         )
-        .part("Access requests", routes().routes(routes!(access::access)).routes(routes!(access::access_csv)))
+        .part("Access requests", {
+            let lists = if has.deliveries { routes!(access::access, access::request) } else { routes!(access::access) };
+            routes().routes(lists).routes(routes!(access::access_csv))
+        })
         .part("Locks and their holders", routes().routes(routes!(locks::locks)).routes(routes!(locks::locks_csv)))
         .part_if(has.deposits, "Deposits, and what becomes of them", || {
             let one = routes!(deposits::deposit, deposits::upload, deposits::give_up);

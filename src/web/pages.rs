@@ -74,7 +74,9 @@ pub(super) fn read(has: RepositoryParts) -> Vec<(&'static str, MethodRouter<Stat
     ]);
     // What they show is not in the mirror, so that nothing reports its changes.
     if has.objects {
-        routes.extend([("/objects", get(objects::list)), ("/objects/{*ark}", get(objects::show))]);
+        let object = get(objects::show);
+        let object = if has.deliveries { object.post(objects::request) } else { object };
+        routes.extend([("/objects", get(objects::list)), ("/objects/{*ark}", object)]);
     }
     // They show what is the caller's own.
     if has.deposits {

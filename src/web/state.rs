@@ -11,6 +11,7 @@ use super::http::context::HttpContext;
 use super::http::problem::Problem;
 use super::reload::Reloader;
 use crate::actions::Actions;
+use crate::actions::access::AccessRequests;
 use crate::actions::deposit::Intake;
 use crate::alerts::Alerts;
 use crate::config;
@@ -45,6 +46,8 @@ pub(super) struct Shared {
     pub(super) objects: OnceLock<Objects>,
     /// Empty for a server that answers no links of access requests.
     pub(super) deliveries: OnceLock<Arc<Deliveries>>,
+    /// Empty for a server that makes no access requests.
+    pub(super) requests: OnceLock<AccessRequests>,
     pub(super) config: config::Config,
     pub(super) http: Arc<HttpContext>,
     pub(super) reloader: Reloader,
@@ -82,7 +85,8 @@ impl State {
         let http = Arc::new(HttpContext::register(&mut registry, &config, routes));
         let reloader = Reloader::register(&mut registry, &config);
         let (alerts, prometheus) = (OnceLock::new(), OnceLock::new());
-        let (intake, objects, deliveries) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        let (intake, objects) = (OnceLock::new(), OnceLock::new());
+        let (deliveries, requests) = (OnceLock::new(), OnceLock::new());
         let shared = Shared {
             store,
             registry,
@@ -93,6 +97,7 @@ impl State {
             intake,
             objects,
             deliveries,
+            requests,
             config,
             http,
             reloader,
@@ -143,6 +148,23 @@ impl State {
         // It is new, so that there are none yet.
         let _ = self.shared.deliveries.set(deliveries);
         self
+    }
+
+    /// Makes access requests, too.
+    #[must_use]
+    pub(crate) fn with_requests(self, requests: AccessRequests) -> Self {
+        // It is new, so that there are none yet.
+        let _ = self.shared.requests.set(requests);
+        self
+    }
+
+    /// What makes access requests.
+    ///
+    /// # Errors
+    /// Where this server makes none.
+    pub(super) fn requests(&self) -> Result<&AccessRequests, Problem> {
+        let none = || Problem::missing("This server has no delivery store: name one in the file of --config.file.");
+        self.shared.requests.get().ok_or_else(none)
     }
 
     /// The archives that access requests got.

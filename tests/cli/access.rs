@@ -46,17 +46,31 @@ fn unpacked(archive: &Path, name: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_requested_object_is_downloaded_by_its_link_and_a_download_goes_on_where_it_was_broken_off() {
-    let directory = tempfile::tempdir().unwrap();
-    let data = directory.path().join("data");
-    let mut repository = Repository::start(&data);
-    let file = directory.path().join("a.txt");
+/// A repository with an object of one file, and the content of that.
+struct Stored {
+    repository: Repository,
+    data: std::path::PathBuf,
+    object: String,
+    /// The folder in its archives.
+    folder: String,
+    content: String,
+}
+
+async fn stored(directory: &Path) -> Stored {
+    let data = directory.join("data");
+    let repository = Repository::start(&data);
+    let file = directory.join("a.txt");
     let content = "some content\n".repeat(50_000);
     std::fs::write(&file, &content).unwrap();
     let object = ark(&submit(&data, &[&file.display().to_string(), "--profile", "default"]).await.json());
     let folder = format!("{}_v1", object.replace(":/", "_").replace('/', "_"));
+    Stored { repository, data, object, folder, content }
+}
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_requested_object_is_downloaded_by_its_link_and_a_download_goes_on_where_it_was_broken_off() {
+    let directory = tempfile::tempdir().unwrap();
+    let Stored { mut repository, data, object, folder, content } = stored(directory.path()).await;
     let servers = std::fs::read_to_string(data.join("zookeeper.connect")).unwrap();
     let queue = Queue::new(Config::new(servers.parse().unwrap()).connect().await.unwrap());
     for (access, format) in [(AccessQueue::Small, "zip"), (AccessQueue::Large, "tar")] {
@@ -113,8 +127,77 @@ async fn a_requested_object_is_downloaded_by_its_link_and_a_download_goes_on_whe
     let daemons = get(&format!("{}/daemons", repository.address), &[]).await.text().await.unwrap();
     assert!(daemons.contains("access 4"), "{daemons}");
     repository.stop(Signal::TERM);
-
     let text = data.display().to_string();
     let few = ["standalone", "--data", &text, "--workers", "access=1", "--web.listen-address", "127.0.0.1:0"];
     run(&data, &few).await.is(2, &["access has at least 2 workers"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_is_requested_from_the_command_line_by_the_api_and_by_the_form_on_its_page() {
+    let directory = tempfile::tempdir().unwrap();
+    let Stored { mut repository, data, object, folder, content } = stored(directory.path()).await;
+    let text = data.display().to_string();
+    let command =
+        ["object", "request", &object, "--data", &text, "--archive", "tar", "--content", "producer", "--wait"];
+    let made = run(&data, &[command.as_slice(), &["-o", "json"]].concat()).await.json();
+    assert_eq!((&made["state"], &made["version"], &made["queue"]), (&json!("completed"), &json!(1), &json!("small")));
+    assert_eq!(made["requested_bytes"], json!(content.len()), "{made}");
+    let bytes = get(made["url"].as_str().unwrap(), &[]).await.bytes().await.unwrap();
+    let archive = directory.path().join("b.tar");
+    std::fs::write(&archive, &bytes).unwrap();
+    assert_eq!(unpacked(&archive, &format!("{folder}/producer/a.txt")), content);
+    let missing = ["object", "request", &object, "--data", &text, "--version", "2"];
+    run(&data, &missing).await.is(4, &["has no version 2; its newest is 1"]);
+
+    // By the API, and by the form on the object's page.
+    let api = format!("{}/api/v1/access", repository.address);
+    let post = async |body: Value| {
+        let request =
+            Client::new().post(&api).header("Content-Type", "application/json").header("Sec-Fetch-Site", "none");
+        request.body(body.to_string()).send().await.unwrap()
+    };
+    for (body, status, why) in [
+        (json!({"ark": "ark:/99999/fk4none"}), StatusCode::NOT_FOUND, "no object ark:"),
+        (json!({"ark": object, "version": 3}), StatusCode::NOT_FOUND, "has no version 3"),
+        (json!({"ark": object, "format": "rar"}), StatusCode::BAD_REQUEST, "neither zip nor tar"),
+        (json!({"ark": "../a"}), StatusCode::BAD_REQUEST, "is not an ARK"),
+    ] {
+        let refused = post(body).await;
+        assert_eq!(refused.status(), status);
+        assert!(refused.text().await.unwrap().contains(why), "{why}");
+    }
+    let made = post(json!({"ark": object, "version": 0})).await;
+    assert_eq!(made.status(), StatusCode::CREATED);
+    let made: Value = serde_json::from_slice(&made.bytes().await.unwrap()).unwrap();
+    assert_eq!((&made["version"], &made["queue"]), (&json!(1), &json!("small")), "{made}");
+    let listed = eventually_some(LIMIT, "the list has its link", async || {
+        let list = get(&format!("{api}?text={}", made["token"].as_str().unwrap()), &[]).await.bytes().await.unwrap();
+        let list: Value = serde_json::from_slice(&list).unwrap();
+        let item = list["items"][0].clone();
+        item["url"].is_string().then_some(item)
+    })
+    .await;
+    assert_eq!((&listed["id"], &listed["state"]), (&made["id"], &json!("completed")), "{listed}");
+    assert_eq!(get(listed["url"].as_str().unwrap(), &[]).await.status(), StatusCode::OK);
+    let page = format!("{}/objects/{object}", repository.address);
+    assert!(get(&page, &[]).await.text().await.unwrap().contains("Request an archive"));
+    let form = "version=1&format=zip&content=producer";
+    let own = repository.address.clone();
+    let sent =
+        Client::new().post(&page).header("Content-Type", "application/x-www-form-urlencoded").header("Origin", own);
+    let sent = sent.body(form).send().await.unwrap();
+    let (status, path) = (sent.status(), sent.url().clone());
+    assert_eq!((status, path.path()), (StatusCode::OK, "/access"), "{path}");
+    let shown = eventually_some(LIMIT, "the page has its link", async || {
+        let page = get(path.as_str(), &[]).await.text().await.unwrap();
+        page.contains(">Download</a>").then_some(page)
+    })
+    .await;
+    assert!(shown.contains("/access/download/") && shown.contains(" UTC</span>"), "{shown}");
+    // Each is in the audit trail, before and after.
+    let audit = std::fs::read_to_string(data.join("audit.jsonl")).unwrap();
+    let records = audit.lines().filter(|line| line.contains("request_object") && line.contains(&object)).count();
+    assert!(records >= 2 && audit.contains("small/qid"), "{audit}");
+    repository.stop(Signal::TERM);
+    run(&data, &command).await.is(2, &["is queuekeeper standalone running there?"]);
 }

@@ -16,11 +16,12 @@ const RUN: [&str; 4] =
     ["curl 'http://127.0.0.1:12181/", "ask() {", "export QUEUEKEEPER_ZOOKEEPER=", "queuekeeper dump "];
 
 /// The blocks that are not run, and why.
-const LEFT_OUT: [(&str, &str); 12] = [
+const LEFT_OUT: [(&str, &str); 13] = [
     (".ci/install zookeeper && cargo run", "it installs packages and builds; what it starts is what is run here"),
     (".ci/install zookeeper prometheus", "the same with Prometheus, whose demo has tests of its own"),
     (".ci/install && cargo test", "it is what runs this"),
     ("cargo run -- standalone", "it builds, and runs until it is ended; tests/cli/standalone.rs runs both commands"),
+    ("cargo run -- object request", "it needs an object; tests/cli/access.rs runs the command"),
     ("queuekeeper ingest ", "it needs stores and a ZooKeeper of one's own; tests/cli/ingest.rs runs it"),
     ("cargo build --release", "it builds for many minutes; what it builds is what benchmarks run"),
     ("queuekeeper serve ", "it needs a ZooKeeper of one's own; its flags have tests of their own"),

@@ -7,6 +7,7 @@
 mod archive;
 mod delivery;
 mod link;
+mod request;
 mod trouble;
 mod wanted;
 
@@ -29,6 +30,7 @@ use tracing::{info, warn};
 
 pub use delivery::{AccessSettings, Deliveries};
 pub use link::{LINKS, LinkError, OpenedDelivery};
+pub use request::{FindError, RequestError, Requested, request};
 pub use wanted::{Extent, Format, UnknownWord, Wanted};
 
 use crate::contents::{Contents, Opened};
@@ -39,11 +41,9 @@ use crate::metrics::Ended;
 use crate::name;
 use crate::step::{self, Services, now};
 use archive::Files;
-use trouble::{Trouble, Unfilled, permanent, unknown, unreadable};
+use request::Found;
+use trouble::{Trouble, Unfilled, permanent, unreadable};
 use wanted::Delivered;
-
-/// How many rows of files are read at once.
-const PAGE: u32 = 1_000;
 
 /// The fewest workers: one for large requests, and one that is never given to them.
 pub const FEWEST_WORKERS: usize = 2;
@@ -182,14 +182,8 @@ impl Lane {
     async fn deliver(&self, token: &[u8]) -> Result<Delivered, Trouble> {
         let wanted = Wanted::of(token).map_err(|why| Trouble::Permanent(400, why))?;
         let (catalogue, fence) = (&self.services().catalogue, &self.session.fence);
-        let object = catalogue.object(wanted.ark.as_str()).await?;
-        let object = object.ok_or_else(|| unknown(format!("there is no object {} in the catalogue", wanted.ark)))?;
-        let number = wanted.version.unwrap_or(object.current_version);
-        let version = catalogue.versions(&object.ark, number.checked_add(1), 1).await?.into_iter().next();
-        let version = version.filter(|version| version.number == number).ok_or_else(|| {
-            let newest = object.current_version;
-            unknown(format!("{} has no version {number}; its newest is {newest}", object.ark))
-        })?;
+        let Found { object, version, bytes } = request::find(catalogue, &wanted).await?;
+        let number = version.number;
         fence.pass().await;
         let name = wanted.delivery(number);
         let found = self.deliveries.find(&name, now()).await?;
@@ -197,7 +191,6 @@ impl Lane {
             Some(found) => found.modified,
             None => self.write(&object, &version, &wanted, &name).await?,
         };
-        let bytes = self.bytes_of(&object, number, wanted.extent, version.byte_count).await?;
         let expires = self.deliveries.expires(modified);
         let url = self.deliveries.link(&name, expires).await?;
         Ok(Delivered { url, expires, bytes, version: number })
@@ -211,9 +204,9 @@ impl Lane {
         wanted: &Wanted,
         name: &str,
     ) -> Result<Timestamp, Trouble> {
-        let (folder, prefix) = (wanted.folder(version.number), wanted.extent.prefix());
+        let folder = wanted.folder(version.number);
         let (files, chunks) = archive::begin(wanted.format, version.ingested);
-        let filling = self.fill(object, version.number, (&folder, prefix), files);
+        let filling = self.fill(object, version.number, (&folder, wanted.extent), files);
         let shown = format!("{folder}.{}", wanted.format);
         let writing = self.deliveries.put(name, &shown, chunks, &self.session.fence);
         let (filled, written) = tokio::join!(filling, writing);
@@ -231,12 +224,13 @@ impl Lane {
         &self,
         object: &Object,
         version: u32,
-        (folder, prefix): (&str, &str),
+        (folder, extent): (&str, Extent),
         files: Files,
     ) -> Result<(), Unfilled> {
-        let mut after = prefix.to_owned();
+        let mut after = extent.prefix().to_owned();
         loop {
-            let page = self.page(object, version, prefix, &after).await?;
+            let page = request::page(&self.services().catalogue, object, version, extent, &after).await;
+            let page = page.map_err(Trouble::from)?;
             let Some(last) = page.last() else { break };
             after.clone_from(&last.path);
             for file in &page {
@@ -244,13 +238,6 @@ impl Lane {
             }
         }
         Ok(files.end().await?)
-    }
-
-    /// The next files by their paths, of those that begin with a prefix.
-    async fn page(&self, object: &Object, version: u32, prefix: &str, after: &str) -> Result<Vec<File>, Trouble> {
-        let mut page = self.services().catalogue.files(&object.ark, version, after, PAGE).await?;
-        page.retain(|file| file.path.starts_with(prefix));
-        Ok(page)
     }
 
     async fn add(&self, object: &Object, file: &File, folder: &str, files: &Files) -> Result<(), Unfilled> {
@@ -273,21 +260,6 @@ impl Lane {
                 }
                 Err(error) => return Err(Trouble::Temporary(format!("{}: {error}", shown())).into()),
             }
-        }
-    }
-
-    /// How many bytes the files of an archive have; those of the whole version are known.
-    async fn bytes_of(&self, object: &Object, version: u32, extent: Extent, whole: u64) -> Result<u64, Trouble> {
-        if extent == Extent::Full {
-            return Ok(whole);
-        }
-        let prefix = extent.prefix();
-        let (mut after, mut bytes) = (prefix.to_owned(), 0);
-        loop {
-            let page = self.page(object, version, prefix, &after).await?;
-            let Some(last) = page.last() else { return Ok(bytes) };
-            after.clone_from(&last.path);
-            bytes += page.iter().map(|file| file.size).sum::<u64>();
         }
     }
 

@@ -209,8 +209,8 @@ impl RepairArgs {
     }
 }
 
-/// Checks that the daemons of a queue write into this catalogue: a lock in the queue of others keeps nobody away.
-async fn check_queue(queue: &Queue, catalogue: Uuid) -> anyhow::Result<()> {
+/// Checks that the daemons of a queue write into this catalogue: those of others have nothing to do with its objects.
+pub(super) async fn check_queue(queue: &Queue, catalogue: Uuid) -> anyhow::Result<()> {
     let why = match queue.client().get_data(CATALOGUE).await {
         Ok((data, _)) if data == catalogue.to_string().as_bytes() => return Ok(()),
         Ok(_) => format!("the daemons of this queue have another catalogue than {catalogue} ({CATALOGUE})"),

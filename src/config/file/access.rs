@@ -1,29 +1,20 @@
 //! Where access requests are delivered to, in the file of `--config.file`.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
 use queuekeeper_ingest::access::AccessSettings;
-use queuekeeper_store::{SpaceName, StoreName};
+use queuekeeper_store::StoreName;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use super::super::source::{FileError, refuse};
 use super::super::{ExternalUrl, PrometheusDuration};
-
-/// The space of the delivery store where none is named.
-const SPACE: &str = "access";
-
-/// How long an archive is kept where nothing is said.
-const LIFETIME: Duration = Duration::from_hours(7 * 24);
+use super::StoreSettings;
 
 /// The shortest and the longest time.
 const LIFETIMES: (Duration, Duration) = (Duration::from_mins(1), Duration::from_hours(366 * 24));
-
-/// The most bytes of a small request where nothing is said.
-const SMALL_BYTES: u64 = 1 << 30;
 
 /// The keys of access requests.
 #[derive(Deserialize)]
@@ -37,15 +28,18 @@ pub(super) struct Keys {
     node: Option<u32>,
 }
 
-/// Checks them; `stores` are those of the file.
-pub(super) fn check(path: &Path, keys: Keys, stores: &BTreeSet<StoreName>) -> Result<AccessSettings, FileError> {
+/// Checks them against the stores and the catalogue of the file.
+pub(super) fn check(path: &Path, keys: Keys, stores: &StoreSettings) -> Result<AccessSettings, FileError> {
     let at = |line: u64, why: &dyn fmt::Display| refuse(path, line, format!("access: {why}"));
     let line = keys.store.referenced.line();
     let store: StoreName = keys.store.value.parse().map_err(|error| at(line, &error))?;
-    if !stores.contains(&store) {
+    if !stores.names().any(|name| *name == store) {
         return Err(at(line, &format_args!("store: there is no {store} below stores")));
     }
-    let usual = default(store).map_err(|error| at(line, &error))?;
+    if stores.catalogue().is_none() {
+        return Err(at(line, &"what is requested is looked up in a catalogue, and the file names none"));
+    }
+    let usual = AccessSettings::new(store);
     let space = match keys.space {
         None => usual.space,
         Some(space) => space.value.parse().map_err(|error| at(space.referenced.line(), &error))?,
@@ -70,13 +64,6 @@ pub(super) fn check(path: &Path, keys: Keys, stores: &BTreeSet<StoreName>) -> Re
     Ok(AccessSettings { store: usual.store, space, node, url, lifetime, small })
 }
 
-/// What holds of a delivery store where nothing else is said; its links lead to this machine.
-pub(super) fn default(store: StoreName) -> Result<AccessSettings, queuekeeper_store::name::NameError> {
-    let space: SpaceName = SPACE.parse()?;
-    let url = "http://127.0.0.1:12181/".to_owned();
-    Ok(AccessSettings { store, space, node: 1, url, lifetime: LIFETIME, small: SMALL_BYTES })
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::ConfigFile;
@@ -84,7 +71,9 @@ mod tests {
     fn read(access: &str) -> Result<super::AccessSettings, String> {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("config.yml");
-        let text = format!("stores: {{out: {{url: \"file:///srv/out\"}}}}\naccess:\n{access}");
+        let text = format!(
+            "stores: {{out: {{url: \"file:///srv/out\"}}}}\ncatalogue: {{url: \"sqlite:c.db\"}}\naccess:\n{access}"
+        );
         std::fs::write(&path, text).unwrap();
         let read = ConfigFile::read(&path).map_err(|error| error.to_string())?;
         Ok(read.stores().access().unwrap().clone())
@@ -100,11 +89,11 @@ mod tests {
         assert_eq!((settings.space.as_str(), settings.url.as_str()), ("given-out", "http://host:8080/"));
         assert_eq!((settings.lifetime.as_secs(), settings.node, settings.small), (43_200, 7001, 5));
         for (access, expected) in [
-            ("  store: main\n  url: \"http://a\"\n", "line 3: access: store: there is no main below stores"),
+            ("  store: main\n  url: \"http://a\"\n", "line 4: access: store: there is no main below stores"),
             ("  store: out\n", "url"),
-            ("  store: out\n  url: \"ftp://a\"\n", "line 4: access: url: the scheme is neither http nor https"),
-            ("  store: out\n  url: \"http://a\"\n  lifetime: 5s\n", "line 5: access: lifetime: from 1m to 366d"),
-            ("  store: out\n  url: \"http://a\"\n  space: \"a/b\"\n", "line 5: access: invalid name"),
+            ("  store: out\n  url: \"ftp://a\"\n", "line 5: access: url: the scheme is neither http nor https"),
+            ("  store: out\n  url: \"http://a\"\n  lifetime: 5s\n", "line 6: access: lifetime: from 1m to 366d"),
+            ("  store: out\n  url: \"http://a\"\n  space: \"a/b\"\n", "line 6: access: invalid name"),
         ] {
             let found = read(access).unwrap_err();
             assert!(found.contains(expected), "{access}: {found}");

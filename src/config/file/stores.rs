@@ -124,7 +124,7 @@ impl StoreSettings {
         catalogue: &Path,
     ) -> Result<Self, queuekeeper_store::name::NameError> {
         let name: StoreName = "deliveries".parse()?;
-        let access = Some(super::access::default(name.clone())?);
+        let access = Some(AccessSettings::new(name.clone()));
         let stores =
             BTreeMap::from([("main".parse()?, Location::Directory(objects)), (name, Location::Directory(deliveries))]);
         Ok(Self { stores, catalogue: Some(CatalogueUrl(format!("sqlite:{}", catalogue.display()))), access })

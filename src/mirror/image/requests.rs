@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
+use jiff::Timestamp;
 
 use super::item::Item;
 use super::row::{LockStat, Nodes};
@@ -21,7 +22,13 @@ pub(super) struct Entry {
     pub(super) item: Item<AccessState>,
     pub(super) token: Arc<str>,
     pub(super) requested_bytes: u64,
+    /// Where the result is; empty for none, and for one that is no address of the web or too long to be kept.
+    pub(super) url: Arc<str>,
+    pub(super) expires: Option<Timestamp>,
 }
+
+/// The longest address of a result that is kept, in bytes.
+const MOST_URL_BYTES: usize = 2_048;
 
 impl Entry {
     /// Sets what a node says. Gives whether its value was malformed.
@@ -35,6 +42,11 @@ impl Entry {
                     data.map_or(Decoded { value: Token::default(), malformed: None }, Token::decode);
                 self.token = cut(&value.token).into();
                 self.requested_bytes = value.content_bytes.unwrap_or(0);
+                let is_kept = ["https://", "http://"].iter().any(|scheme| value.url.starts_with(scheme))
+                    && value.url.len() <= MOST_URL_BYTES
+                    && value.url.bytes().all(|byte| byte.is_ascii_graphic());
+                self.url = if is_kept { value.url.into() } else { Arc::default() };
+                self.expires = value.expires;
                 return data.is_some_and(|data| refused(data, malformed).is_err());
             }
             Some(RequestNode::Lock) => self.item.set_lock(stat),

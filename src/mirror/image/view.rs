@@ -132,6 +132,10 @@ pub struct Request {
     pub token: Arc<str>,
     /// How many bytes it asks for; 0 where that is unknown.
     pub requested_bytes: u64,
+    /// Where the result is, an address of the web; empty for none.
+    pub url: Arc<str>,
+    /// Until when it is there, if that is said.
+    pub expires: Option<Timestamp>,
 }
 
 /// A lock of any kind.
@@ -284,6 +288,8 @@ impl Image {
             lock: entry.item.lock,
             token: entry.token.clone(),
             requested_bytes: entry.requested_bytes,
+            url: entry.url.clone(),
+            expires: entry.expires,
         }
     }
 

@@ -1,12 +1,16 @@
 use axum::extract::State as FromState;
+use axum::http::StatusCode;
 use jiff::Timestamp;
 
 use super::Answer;
 use super::csv::{self, Csv};
+use crate::actions::access::AccessRequest;
+use crate::actions::{Role, Source};
 use crate::views::PageQuery;
-use crate::views::access::{AccessFilter, AccessList};
+use crate::views::access::{AccessFilter, AccessList, MadeAccess};
+use crate::web::http::identity::Identity;
 use crate::web::http::json::Json;
-use crate::web::http::params::Params;
+use crate::web::http::params::{Body, Params};
 use crate::web::http::problem::Problem;
 use crate::web::state::State;
 
@@ -17,6 +21,29 @@ pub(super) async fn access(
     Params((filter, page)): Params<(AccessFilter, PageQuery)>,
 ) -> Answer<AccessList> {
     Ok(Json(state.source().access(&filter, &page, Timestamp::now())?))
+}
+
+/// `POST /api/v1/access`: requests an object as an archive.
+///
+/// The access daemon assembles it and writes into the token where it is; `GET /api/v1/access?text=TOKEN` has the state of the
+/// request, and once it is completed its `url`. That needs no login, and is valid until `expires`.
+#[utoipa::path(
+    post, path = "/access",
+    request_body = AccessRequest,
+    responses(
+        (status = 201, body = MadeAccess, description = "The request was made"),
+        (status = 400, description = "The request is not valid"),
+        (status = 404, description = "There is no such object or version"),
+    ),
+)]
+pub(super) async fn request(
+    FromState(state): FromState<State>,
+    who: Identity,
+    Body(asked): Body<AccessRequest>,
+) -> Result<(StatusCode, Json<MadeAccess>), Problem> {
+    let actor = state.authorize(&who, Role::Operator, Source::Api)?;
+    let made = state.requests()?.make(&asked, &actor).await?;
+    Ok((StatusCode::CREATED, Json(MadeAccess::from(&made))))
 }
 
 /// `GET /api/v1/access.csv`: access requests as CSV, filtered and sorted.

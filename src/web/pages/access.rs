@@ -82,6 +82,10 @@ struct Row {
     address: String,
     session_href: String,
     is_locked: bool,
+    /// Where its archive is; empty for none.
+    link: String,
+    /// Until when, to read; empty where that is not known.
+    expires: String,
     buttons: Vec<Button>,
 }
 
@@ -214,6 +218,8 @@ impl Row {
             session,
             buttons: buttons.request(item.queue, &item.id, item.state),
             is_locked: item.locked,
+            link: item.url.clone().unwrap_or_default(),
+            expires: item.expires.map(|at| at.strftime("%Y-%m-%d %H:%M UTC").to_string()).unwrap_or_default(),
             queue: item.queue,
             id: item.id.clone(),
         }

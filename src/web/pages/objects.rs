@@ -2,18 +2,22 @@
 
 use askama::Template;
 use axum::extract::{Path, State as FromState};
-use axum::http::{StatusCode, Uri};
-use axum::response::Response;
+use axum::http::{StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
+use serde::Deserialize;
 
 use super::frame::{Frame, Section, root_from};
 use super::listing::with;
 use super::render;
+use crate::actions::access::AccessRequest;
+use crate::actions::{Role, Source};
 use crate::mirror::words::size;
 use crate::views::objects::{FileFilter, ObjectDetail, ObjectFilter, ObjectItem, Objects};
 use crate::views::query::Parameters as _;
 use crate::views::show::{Count, Moment};
-use crate::web::http::params::Params;
+use crate::web::http::identity::Identity;
+use crate::web::http::params::{Params, Sent};
 use crate::web::http::problem::Problem;
 use crate::web::http::query::{address, pair};
 use crate::web::state::State;
@@ -57,6 +61,17 @@ struct ObjectPage {
     /// Where the first page of them is; empty on the first one.
     first: String,
     jobs_href: String,
+    /// Whether the reader may request it as an archive here.
+    may_request: bool,
+}
+
+/// The form by which an object is requested.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RequestForm {
+    version: Option<u32>,
+    format: Option<String>,
+    content: Option<String>,
 }
 
 #[derive(Debug)]
@@ -113,6 +128,7 @@ pub(super) async fn list(
 pub(super) async fn show(
     FromState(state): FromState<State>,
     Path(ark): Path<String>,
+    who: Identity,
     Params(filter): Params<FileFilter>,
     uri: Uri,
 ) -> Result<Response, Problem> {
@@ -123,7 +139,24 @@ pub(super) async fn show(
     if filter.after.is_empty() {
         page.first.clear();
     }
+    page.may_request = state.requests().is_ok() && state.rights(&who) >= Role::Operator;
     Ok(render(StatusCode::OK, &page))
+}
+
+/// `POST /objects/{ark}`: requests an object as an archive, and shows the request.
+pub(super) async fn request(
+    FromState(state): FromState<State>,
+    Path(ark): Path<String>,
+    who: Identity,
+    uri: Uri,
+    Sent(form): Sent<RequestForm>,
+) -> Result<Response, Problem> {
+    let actor = state.authorize(&who, Role::Operator, Source::Web)?;
+    let RequestForm { version, format, content } = form;
+    let made = state.requests()?.make(&AccessRequest { ark, version, format, content }, &actor).await?;
+    // Relative, because a proxy may serve us below any prefix.
+    let shown = with(&format!("{}access", root_from(uri.path())), "text", &made.wanted.token);
+    Ok((StatusCode::SEE_OTHER, [(header::LOCATION, shown)]).into_response())
 }
 
 impl ObjectPage {
@@ -175,6 +208,7 @@ impl ObjectPage {
             version: detail.version,
             next: next.unwrap_or_default(),
             first: files_of(detail.version),
+            may_request: false,
             jobs_href: with(&format!("{root}jobs"), "text", &detail.object.ark),
             object: detail.object,
             frame,

@@ -36,6 +36,25 @@ pub struct AccessSettings {
     pub small: u64,
 }
 
+impl AccessSettings {
+    /// What holds where only the store is named: archives are kept for seven days in the space `access`, requests are small up
+    /// to 1 GiB, and links lead to a server on this machine.
+    ///
+    /// # Panics
+    /// Never: the name of the space is one.
+    #[must_use]
+    pub fn new(store: StoreName) -> Self {
+        Self {
+            store,
+            space: "access".parse().expect("it is the name of a space"),
+            node: 1,
+            url: "http://127.0.0.1:12181/".to_owned(),
+            lifetime: Duration::from_hours(7 * 24),
+            small: 1 << 30,
+        }
+    }
+}
+
 /// The archives that were delivered.
 pub struct Deliveries {
     pub(super) store: Arc<dyn Store>,

@@ -5,6 +5,7 @@ use queuekeeper_store::ErrorKind;
 use queuekeeper_store::ocfl::OcflError;
 
 use super::archive::Stopped;
+use super::request::FindError;
 use crate::contents::ContentError;
 use crate::step::StepError;
 
@@ -59,14 +60,21 @@ impl From<queuekeeper_catalogue::Error> for Trouble {
     }
 }
 
+impl From<FindError> for Trouble {
+    fn from(error: FindError) -> Self {
+        let why = error.to_string();
+        match error {
+            FindError::NoObject(_) | FindError::NoVersion { .. } | FindError::NoFiles { .. } => {
+                Self::Permanent(404, why)
+            }
+            FindError::Catalogue(error) => error.into(),
+        }
+    }
+}
+
 /// It fails for good, for no reason of the requester's.
 pub(super) fn permanent(why: &impl std::fmt::Display) -> Trouble {
     Trouble::Permanent(500, why.to_string())
-}
-
-/// There is no such thing.
-pub(super) fn unknown(why: String) -> Trouble {
-    Trouble::Permanent(404, why)
 }
 
 /// What it means that a file cannot be opened.

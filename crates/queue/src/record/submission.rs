@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::Decoded;
@@ -76,6 +77,8 @@ pub struct Token<'a> {
     pub delivery_node: Option<i64>,
     /// Where the result will be.
     pub url: Cow<'a, str>,
+    /// Until when it is there; `None` where that is not said, or not in RFC 3339.
+    pub expires: Option<Timestamp>,
 }
 
 #[derive(Deserialize)]
@@ -88,6 +91,8 @@ struct RawToken<'a> {
     delivery_node: Field<'a>,
     #[serde(borrow, default)]
     url: Field<'a>,
+    #[serde(borrow, default, rename = "expiration-time")]
+    expires: Field<'a>,
 }
 
 impl<'a> Token<'a> {
@@ -104,6 +109,7 @@ impl<'a> Token<'a> {
                 content_bytes: bytes.and_then(|bytes| u64::try_from(bytes).ok()),
                 delivery_node: checked.integer("delivery-node", raw.delivery_node),
                 url: checked.text("url", raw.url).unwrap_or_default(),
+                expires: checked.text("expiration-time", raw.expires).and_then(|expires| expires.parse().ok()),
             }
         })
     }

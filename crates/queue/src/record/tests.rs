@@ -140,8 +140,15 @@ fn submissions_tokens_and_pauses_are_read() {
     let expected = ["bid-9c1a", "ucb_demo", "me", "a.checkm", "A", "container", "x"];
     assert_eq!((texts.each_ref().map(AsRef::as_ref), malformed), (expected, None));
 
-    let token = Token::decode(br#"{"token":"t","cloud-content-byte":"5","delivery-node":-7001,"url":"u"}"#);
-    let expected = Token { token: "t".into(), content_bytes: Some(5), delivery_node: Some(-7001), url: "u".into() };
+    let data = br#"{"token":"t","cloud-content-byte":"5","delivery-node":-7001,"url":"u","expiration-time":"2026-03-02T10:17:05-08:00"}"#;
+    let token = Token::decode(data);
+    let expected = Token {
+        token: "t".into(),
+        content_bytes: Some(5),
+        delivery_node: Some(-7001),
+        url: "u".into(),
+        expires: Some("2026-03-02T18:17:05Z".parse().unwrap()),
+    };
     assert_eq!((token.value, token.malformed), (expected, None));
     for (bytes, expected, problem) in
         [(0, Some(0), None), (-1, None, Some("cloud-content-byte is not a number of bytes"))]
