@@ -6,6 +6,7 @@
 mod cli {
     mod access;
     mod acting;
+    mod again;
     mod api;
     mod bulk;
     mod dashboards;

@@ -81,7 +81,11 @@ pub(super) fn read(has: RepositoryParts) -> Vec<(&'static str, MethodRouter<Stat
     // They show what is the caller's own.
     if has.deposits {
         let form = get(submit::form).post(submit::make);
-        routes.extend([(SUBMIT, form), ("/submit/{id}", get(submit::show))]);
+        routes.extend([
+            (SUBMIT, form),
+            ("/submit/{id}", get(submit::show)),
+            ("/submit/{id}/failed", post(submit::failed)),
+        ]);
     }
     routes
 }

@@ -11,7 +11,7 @@
 //!
 //! Then the daemons:
 //!
-//! - [`deposit`]: from a payload to a batch; [`daemon`]: which daemons there are; [`settings`]: what an operator sets; [`metrics`]: what they count;
+//! - [`deposit`]: from a payload to a batch; [`again`]: the failed rows of one; [`daemon`]: which daemons there are; [`settings`]: what an operator sets; [`metrics`]: what they count;
 //! - [`spec`]: what a job is to do; [`directory`], [`files`]: where its files lie, and which it has;
 //! - [`grants`]: who was granted how much of the working storage;
 //! - [`steps`]: what is done with a job in each state; [`step`]: how that ends; [`mail`]: what is written to depositors; [`outbox`]: how it is sent;
@@ -24,6 +24,7 @@
 //! - What is written to the disk may be written again after a crash at any instruction, with the same result.
 
 pub mod access;
+pub mod again;
 pub mod archive;
 pub mod ark;
 mod batches;

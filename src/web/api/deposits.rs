@@ -147,6 +147,32 @@ async fn answer(
     Ok(response)
 }
 
+/// `POST /api/v1/deposits/{id}/failed`: submits the failed rows of a batch again, as a batch of their own.
+///
+/// The batch must have been reported as Failed. What is submitted is a manifest of the rows whose jobs failed. However
+/// often it is requested, it is one batch, whose id follows from that of the first.
+#[utoipa::path(
+    post, path = "/deposits/{id}/failed",
+    params(("id" = String, Path, description = "The id of the deposit", example = "bid-9c1a0b5e-0000-4000-8000-000000000001")),
+    responses(
+        (status = 201, body = DepositView, description = "The deposit of the failed rows"),
+        (status = 400, description = "The caller may not deposit for this profile"),
+        (status = 404, description = "There is no such deposit of the caller in the queue"),
+        (status = 409, description = "It has no failed rows that can be submitted again"),
+        (status = 429, description = "It is more than the caller may deposit in 24 hours"),
+        (status = 507, description = "There is no room on the working storage"),
+    ),
+)]
+pub(super) async fn failed(
+    FromState(state): FromState<State>,
+    identity: Identity,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let (intake, actor, allowance) = state.depositor(&identity, Source::Api)?;
+    let receipt = intake.again(deposit_id(&id)?, &actor, &allowance).await?;
+    answer(&state, &identity, Taken::Made(receipt), &DepositRequest::default()).await
+}
+
 /// `GET /api/v1/deposits`: the deposits of the caller, the newest first.
 #[utoipa::path(
     get, path = "/deposits",

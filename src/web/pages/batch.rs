@@ -4,6 +4,9 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 use jiff::Timestamp;
+use queuekeeper_ingest::again::{self, uuid_of_failed};
+use queuekeeper_ingest::deposit::id_of;
+use uuid::Uuid;
 
 use super::batches::Head;
 use super::buttons::{Button, Buttons};
@@ -16,6 +19,7 @@ use crate::actions::Role;
 use crate::insight::Forecast;
 use crate::views::NONE;
 use crate::views::batches::{BatchChange, BatchStanding};
+use crate::views::deposits::uuid_of;
 use crate::views::diagnosis::{Cause, Diagnosis};
 use crate::views::show::{Ago, Count, Moment, brief, counted, requested};
 use crate::web::http::query::address;
@@ -43,6 +47,12 @@ pub(super) struct BatchPage {
     jobs_href: String,
     failed_href: String,
     has_one_failed: bool,
+    /// Where its failed rows are submitted again; empty where that cannot be done.
+    resubmit: String,
+    /// The batch in which they were, and where that is.
+    resubmitted: Option<(String, String)>,
+    /// The batch whose failed rows these are, likewise.
+    origin: Option<(String, String)>,
     why: Option<DiagnosisView>,
     events: Vec<Event>,
     /// What the timeline leaves out; empty for nothing.
@@ -127,6 +137,17 @@ impl BatchPage {
             address: standing.address.clone().unwrap_or_default(),
             since: moment(standing.locked_since),
         });
+        let uuid = uuid_of(&batch.uuid);
+        let known = |uuid: Uuid| {
+            let id = state.shared_store().batch_of_uuid(&id_of(uuid))?.to_string();
+            Some((id.clone(), format!("{root}batches/{id}")))
+        };
+        let resubmitted = uuid.and_then(|uuid| known(uuid_of_failed(uuid)));
+        let may_deposit = role >= Role::Operator && state.intake().is_ok();
+        // One job may be one object, which has no rows.
+        let has_rows = batch.jobs.total > 1 && batch.state == BatchState::Failed.label();
+        let is_over = batch.jobs.failed.unwrap_or(0) > 0 && batch.jobs.processing == Some(0);
+        let resubmit = uuid.filter(|_| may_deposit && has_rows && is_over && resubmitted.is_none());
         let path = format!("/batches/{}", batch.id);
         let nodes = ["", "/submission", "/status", "/states"].map(|node| Node::of(&format!("{path}{node}"), root));
         let collection = if batch.collection.is_empty() { NONE } else { &batch.collection };
@@ -138,6 +159,9 @@ impl BatchPage {
             estimate: estimate(standing, now),
             states: standing.states.iter().map(link).collect(),
             jobs_href: jobs(None),
+            resubmit: resubmit.map(|uuid| format!("{root}submit/{}/failed", id_of(uuid))).unwrap_or_default(),
+            resubmitted,
+            origin: uuid.and_then(|uuid| known(again::origin(&batch.filename, uuid)?)),
             has_one_failed: batch.jobs.failed == Some(1),
             failed_href: if batch.jobs.failed.unwrap_or(0) > 0 { jobs(Some("failed")) } else { String::new() },
             why: standing.diagnosis.as_ref().map(|diagnosis| why(diagnosis, &path, root)),

@@ -14,7 +14,7 @@ use crate::actions::deposit::DepositRequest;
 use crate::mirror::words::size;
 use crate::views::deposits::DepositView;
 use crate::views::show::{Count, Moment};
-use crate::web::deposits::SentForm;
+use crate::web::deposits::{SentForm, deposit_id};
 use crate::web::http::identity::Identity;
 use crate::web::http::problem::{HasMessage, Problem};
 use crate::web::state::State;
@@ -177,6 +177,17 @@ fn frame(view: &View, root: &str, who: &Identity) -> Frame {
         (frame.jobs, frame.batches, frame.session) = Default::default();
     }
     frame
+}
+
+/// `POST /submit/{id}/failed`: submits the failed rows of a batch again, and redirects to the deposit of these.
+pub(super) async fn failed(
+    FromState(state): FromState<State>,
+    who: Identity,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let (intake, actor, allowance) = state.depositor(&who, Source::Web)?;
+    let receipt = intake.again(deposit_id(&id)?, &actor, &allowance).await?;
+    Ok((StatusCode::SEE_OTHER, [(header::LOCATION, format!("../{}", receipt.id))]).into_response())
 }
 
 /// `GET /submit/{id}`: what has become of a deposit.

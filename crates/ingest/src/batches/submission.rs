@@ -20,9 +20,9 @@ const OF_PAYLOAD: [&str; 4] = ["digestType", "digestValue", "objectID", "localID
 pub(crate) struct BatchSpec {
     /// The id as the depositor knows it: a name that a folder can have.
     pub(crate) id: String,
-    pub(super) uuid: Uuid,
-    pub(super) profile: String,
-    pub(super) kind: DepositType,
+    pub(crate) uuid: Uuid,
+    pub(crate) profile: String,
+    pub(crate) kind: DepositType,
     pub(super) file_name: String,
     /// Where the payload is fetched from; `None` for one that lies in the working storage.
     pub(super) url: Option<ContentUrl>,
@@ -61,6 +61,19 @@ impl BatchSpec {
             digest,
             all,
         })
+    }
+
+    /// A text that is passed on to its jobs; empty where it is missing.
+    pub(crate) fn text(&self, key: &str) -> &str {
+        self.all.get(key).and_then(Value::as_str).map(str::trim).unwrap_or_default()
+    }
+
+    /// Whether its objects keep their other files.
+    pub(crate) fn is_update(&self) -> bool {
+        match self.all.get("update") {
+            Some(Value::Bool(is_update)) => *is_update,
+            _ => self.text("update").eq_ignore_ascii_case("true"),
+        }
     }
 
     /// The configuration of the job of a row, from 0: what the submission says, with what is said of the row.

@@ -1,0 +1,150 @@
+//! The failed rows of a batch, submitted again as a batch of their own.
+//!
+//! Its UUID and the name of its manifest follow from the batch: it is made once, and each of the two leads to the other.
+
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::state::BatchState;
+use queuekeeper_queue::{Error, Job, Queue};
+use uuid::Uuid;
+
+use crate::batches::submission::BatchSpec;
+use crate::deposit::{NewDeposit, id_of};
+use crate::directory::WorkingStorage;
+use crate::manifest::{Row, Writer};
+use crate::name::shown;
+use crate::spec::JobSpec;
+use crate::url::ContentUrl;
+
+/// The namespace of the UUIDs of these batches.
+const AGAIN: Uuid = Uuid::from_u128(0x5b1e_93c7_02ad_4f6b_9d48_e7a1_3c60_b28f);
+
+/// What the name of the manifest begins with, and how it ends.
+const NAME: (&str, &str) = ("failed-rows-of-", ".checkm");
+
+/// How many jobs are read at a time.
+const AT_A_TIME: usize = 64;
+
+/// A batch of the failed rows of another one.
+#[derive(Debug)]
+pub struct FailedRows {
+    /// The deposit that it is.
+    pub deposit: NewDeposit,
+    /// Its manifest.
+    pub manifest: Vec<u8>,
+}
+
+/// Why there is none: one sentence.
+#[derive(Debug, thiserror::Error)]
+pub enum AgainError {
+    /// The batch is none whose failed rows can be submitted again.
+    #[error("{0}")]
+    Refused(String),
+    /// The queue cannot be read.
+    #[error(transparent)]
+    Queue(#[from] Error),
+}
+
+/// The UUID of the batch of the failed rows of another one.
+#[must_use]
+pub fn uuid_of_failed(batch: Uuid) -> Uuid {
+    Uuid::new_v5(&AGAIN, batch.as_bytes())
+}
+
+/// The batch whose failed rows a batch has, by the name of its manifest and its own UUID; `None` for any other batch.
+#[must_use]
+pub fn origin(file_name: &str, batch: Uuid) -> Option<Uuid> {
+    let id = file_name.strip_prefix(NAME.0)?.strip_suffix(NAME.1)?;
+    let origin = id.strip_prefix("bid-")?.parse().ok()?;
+    (uuid_of_failed(origin) == batch).then_some(origin)
+}
+
+/// The failed rows of a batch that has been reported, made again from its jobs.
+///
+/// # Errors
+/// When the batch has none, is at work, is one object, or what a row was is not known any more; then nothing is made.
+pub async fn failed_rows(queue: &Queue, working: &WorkingStorage, batch: BatchId) -> Result<FailedRows, AgainError> {
+    let refused = |why: String| AgainError::Refused(why);
+    let loaded = queue.load_batch(batch).await?;
+    if loaded.check_loadable().ok() != Some(BatchState::Failed) {
+        return Err(refused(format!(
+            "{batch} has not failed; its rows can be submitted again once it is reported as Failed"
+        )));
+    }
+    let spec = BatchSpec::of(loaded.submission.as_deref().unwrap_or_default()).map_err(refused)?;
+    let Some(profile) = spec.kind.manifest().filter(|_| spec.kind.is_batch()) else {
+        return Err(refused(format!("{batch} has no rows: it is one object; resume its job, or deposit it again")));
+    };
+    let report = queue.batch_report(batch).await?;
+    if report.failed.is_empty() || !report.processing.is_empty() {
+        let why = format!("{batch} has {} failed jobs, and {} at work", report.failed.len(), report.processing.len());
+        return Err(refused(format!("{why}; the failed rows are submitted again when no job is at work")));
+    }
+    let jobs = stream::iter(report.failed.into_iter().map(|job| queue.load_job(job))).buffered(AT_A_TIME);
+    let rows: Vec<Row> = jobs.map(|job| row(working, &job?).map_err(refused)).try_collect().await?;
+    let mut writer = Writer::new(Vec::new(), profile).map_err(|error| refused(error.to_string()))?;
+    for row in &rows {
+        writer.write(row).map_err(|error| refused(format!("row {:?}: {error}", shown(&row.name))))?;
+    }
+    let manifest = writer.finish().map_err(|error| refused(error.to_string()))?;
+    let text = |key: &str| Some(spec.text(key).to_owned()).filter(|text| !text.is_empty());
+    let deposit = NewDeposit {
+        profile: spec.profile.clone(),
+        kind: Some(spec.kind),
+        file_name: format!("{}{}{}", NAME.0, id_of(spec.uuid), NAME.1),
+        submitter: spec.text("submitter").to_owned(),
+        title: text("title"),
+        creator: text("creator"),
+        date: text("date"),
+        note: Some(format!("the failed rows of {}", spec.id)),
+        notification: text("notification"),
+        is_update: spec.is_update(),
+        ..NewDeposit::default()
+    };
+    Ok(FailedRows { deposit, manifest })
+}
+
+/// The row that a job was made of.
+fn row(working: &WorkingStorage, job: &Job) -> Result<Row, String> {
+    let spec = JobSpec::of(job).map_err(|why| format!("{}: {why}", job.id))?;
+    let known =
+        spec.url.clone().ok_or_else(|| format!("{} has no URL from which it could be fetched again", job.id))?;
+    let url = if known.has_query() {
+        // Only the directory of the job has the query.
+        let kept = std::fs::read_to_string(working.job(&spec).helper("url")).ok();
+        let kept = kept.and_then(|text| text.trim().parse::<ContentUrl>().ok());
+        kept.ok_or_else(|| format!("{}: the query of its URL {known} is not kept any more", job.id))?
+    } else {
+        known
+    };
+    let text = |key: &str| Some(spec.text(key).to_owned()).filter(|text| !text.is_empty());
+    let (creator, title, date) = (text("creator"), text("title"), text("date"));
+    Ok(Row {
+        url: Some(url),
+        digest: spec.digest,
+        size: spec.size,
+        name: spec.file_name,
+        primary_id: spec.primary_id,
+        local_ids: spec.local_ids,
+        creator,
+        title,
+        date,
+        ..Row::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_of_failed_rows_is_known_by_its_name_and_its_uuid_together() {
+        let batch = Uuid::from_u128(7);
+        let again = uuid_of_failed(batch);
+        let name = format!("failed-rows-of-bid-{batch}.checkm");
+        assert_eq!(origin(&name, again), Some(batch));
+        // A name that anybody may choose leads nowhere.
+        assert_eq!((origin(&name, batch), origin("a.checkm", again)), (None, None));
+        assert_eq!(origin(&format!("failed-rows-of-bid-{again}.checkm"), again), None);
+    }
+}
