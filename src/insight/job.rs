@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::at_rest::{collection_held, done, failed, held, unknown};
-use super::obstacles::{is_paused_with_the_queue, obstacles, paused, storage, would_be};
+use super::obstacles::{GRANTS_REMEDY, grants, is_paused_with_the_queue, obstacles, paused, storage, would_be};
 use super::verdict::{headline, verdict};
 use super::{Cause, CauseKind, Diagnosis};
 use crate::mirror::words::{ago, between, count, counted, length, quoted, session, size, span};
@@ -216,19 +216,9 @@ fn ungranted(job: &JobSituation, state: &StateSituation, volume: Option<&Volume>
         0 => "an unknown size, for which the daemon counts --space.unknown".to_owned(),
         bytes => size(bytes),
     };
-    let granted = state.granted.unwrap_or_default();
-    let mut evidence = match granted.jobs {
-        0 => "No job has a grant.".to_owned(),
-        jobs => {
-            format!("{} of {} together.", counted(jobs, "job has a grant", "jobs have grants"), size(granted.bytes))
-        }
-    };
-    if let Some(volume) = volume {
-        evidence = format!("{evidence} {}.", storage(volume));
-    }
     Cause::new(CauseKind::WaitingForGrant, format!("It waits until working storage is granted to it: {needs}."))
-        .evidence(evidence)
-        .remedy("Free or enlarge working storage. Otherwise, grants end only as jobs pass Notify: check that they do.")
+        .evidence(grants(state.granted, volume))
+        .remedy(GRANTS_REMEDY)
         .since(job.entered)
 }
 

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{Cause, CauseKind};
 use crate::mirror::FoundFault;
 use crate::mirror::words::{ago, count, counted, percent, quoted, session, size};
-use crate::mirror::{Head, Pause, Pool, StateSituation, Volume};
+use crate::mirror::{Granted, Head, Pause, Pool, StateSituation, Volume};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::state::{JobState, State};
@@ -41,6 +41,25 @@ pub(super) fn paused(pause: &Pause, now: Timestamp, what: &str) -> Cause {
 pub(super) fn storage(volume: &Volume) -> String {
     let used = volume.size_bytes.saturating_sub(volume.free_bytes);
     format!("{} of {} used", size(used), size(volume.size_bytes))
+}
+
+/// What helps a job that waits for a grant.
+pub(super) const GRANTS_REMEDY: &str =
+    "Free or enlarge working storage. Otherwise, grants end only as jobs pass Notify: check that they do.";
+
+/// What is granted of the working storage, and how full it is.
+pub(super) fn grants(granted: Option<Granted>, volume: Option<&Volume>) -> String {
+    let granted = granted.unwrap_or_default();
+    let granted = match granted.jobs {
+        0 => "No job has a grant.".to_owned(),
+        jobs => {
+            format!("{} of {} together.", counted(jobs, "job has a grant", "jobs have grants"), size(granted.bytes))
+        }
+    };
+    match volume {
+        Some(volume) => format!("{granted} {}.", storage(volume)),
+        None => granted,
+    }
 }
 
 /// Daemons whose pools are full of jobs that wait for space.

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::obstacles::{is_paused_with_the_queue, is_worked_on, obstacles, paused};
+use super::obstacles::{GRANTS_REMEDY, grants, is_paused_with_the_queue, is_worked_on, obstacles, paused};
 use super::{Cause, CauseKind, Diagnosis, Verdict};
 use crate::mirror::words::{ago, between, count, counted, percent, size};
 use crate::mirror::{StateSituation, Volume};
@@ -12,6 +12,9 @@ use queuekeeper_queue::state::{JobPhase, State};
 
 /// A shorter time says nothing of a state: its first job has just come.
 const LEAST: SignedDuration = SignedDuration::from_secs(1);
+
+/// Within which our daemons let a job pass that may, on however busy a machine.
+const GRANTED_WITHIN: SignedDuration = SignedDuration::from_secs(2);
 
 /// Says why nothing leaves a state, or that it flows. `volume` is the working storage; `None` where it cannot be seen.
 #[must_use]
@@ -28,6 +31,7 @@ pub fn diagnose_state(state: &StateSituation, volume: Option<&Volume>, now: Time
         causes.push(paused(pause, now, "Until it is unpaused, only the inventory daemon takes jobs."));
     }
     causes.extend(waiting_for_space(state, volume, now));
+    causes.extend(waiting_for_grants(state, volume, now));
     causes.extend(obstacles(state, volume, now));
     let goes_on = |cause: &Cause| matches!(cause.kind, CauseKind::HeldBacklog | CauseKind::StoreHeld);
     let is_stopped = causes.iter().any(|cause| !goes_on(cause) && !is_about_size(cause));
@@ -89,6 +93,32 @@ fn waiting_for_space(state: &StateSituation, volume: Option<&Volume>, now: Times
             .remedy("Free or enlarge working storage. Otherwise, space is freed only as jobs pass Notify.")
             .since(since)
             .items(items, waiting),
+    )
+}
+
+/// No job is granted working storage: our daemons lock none that waits for some.
+fn waiting_for_grants(state: &StateSituation, volume: Option<&Volume>, now: Timestamp) -> Option<Cause> {
+    let granted = state.granted.filter(|granted| granted.jobs > 0 && state.workers > 0)?;
+    let waiting = state.jobs.saturating_sub(state.locked);
+    let since = state.flow.last_left.max(state.oldest)?;
+    let is_granted = waiting == 0 || now.duration_since(since) < GRANTED_WITHIN;
+    // A pause, or what is said of the head, explains it.
+    if is_granted || state.pause.is_some() || state.head.is_some() {
+        return None;
+    }
+    let who = match waiting {
+        1 => "1 job waits until working storage is granted to it".to_owned(),
+        _ => format!("{} jobs wait until working storage is granted to them", count(waiting)),
+    };
+    let needs = match state.space_needed_bytes {
+        0 => String::new(),
+        bytes => format!("; known needs are {}", size(bytes)),
+    };
+    Some(
+        Cause::new(CauseKind::WaitingForGrant, format!("{who}{needs}."))
+            .evidence(grants(Some(granted), volume))
+            .remedy(GRANTS_REMEDY)
+            .since(Some(since)),
     )
 }
 

@@ -301,6 +301,32 @@ fn a_job_without_a_grant_knows_what_others_were_granted() {
 }
 
 #[test]
+fn a_state_whose_jobs_get_no_grants_says_so() {
+    let mut waiting = state(JobState::Provisioning);
+    (waiting.workers, waiting.jobs, waiting.locked, waiting.space_needed_bytes) = (1, 7, 0, 3 << 30);
+    waiting.granted = Some(Granted { jobs: 2, bytes: 5 << 30, since: None });
+    let of_state = |state: &StateSituation| lines(&diagnose_state(state, Some(&volume()), now()));
+    assert_eq!(
+        of_state(&waiting),
+        [
+            "stopped: No job has left Provisioning for 30 s.",
+            "waiting_for_grant: 7 jobs wait until working storage is granted to them; known needs are 3.0 GiB. | 2 jobs have \
+             grants of 5.0 GiB together. 85 TiB of 100 TiB used.",
+        ]
+    );
+    let does_not_wait = |change: fn(&mut StateSituation)| {
+        let mut state = waiting.clone();
+        change(&mut state);
+        !of_state(&state).iter().any(|line| line.starts_with("waiting_for_grant"))
+    };
+    assert!(does_not_wait(|state| state.flow.last_left = Some(before(1))), "one left a moment ago");
+    assert!(does_not_wait(|state| state.workers = 0), "daemons in Java grant nothing");
+    assert!(does_not_wait(|state| state.locked = 7), "none is left behind");
+    assert!(does_not_wait(|state| state.granted = Some(Granted::default())), "nothing is in the way");
+    assert!(does_not_wait(|state| state.pause = Some(Pause::default())), "the pause is why");
+}
+
+#[test]
 fn a_full_pool_looks_at_nobody_else() {
     let mut job = job(JobState::Provisioning);
     job.space_needed_bytes = 0;
