@@ -191,11 +191,11 @@ impl Shared {
                     true
                 }
                 Step::CleanUp(batches) => self.all(ActionKind::Purge, batches, context, &mut outcome).await,
-                Step::ReleaseJobs(collection) => {
-                    let jobs = self.held_jobs(collection, context.now);
-                    let held: Vec<_> = jobs.iter().map(|(job, _)| (job.clone(), JobState::Held.label())).collect();
+                Step::ReleaseHeld(collection) => {
+                    let items = self.held(collection, context.now);
+                    let held: Vec<_> = items.iter().map(|(item, _)| (item.clone(), JobState::Held.label())).collect();
                     self.audit.write_all(context.started(&held)).await?;
-                    self.all(ActionKind::Release, &jobs, context, &mut outcome).await
+                    self.all(ActionKind::Release, &items, context, &mut outcome).await
                 }
             };
             if !is_whole {
@@ -223,9 +223,13 @@ impl Shared {
         !outcome.is_cancelled
     }
 
-    fn held_jobs(&self, collection: &str, now: Timestamp) -> Vec<(Target, Option<i32>)> {
-        let jobs = self.store.as_ref().and_then(|store| store.matching(&held_in(collection), now));
-        jobs.unwrap_or_default().into_iter().map(|(job, version)| (Target::Job(job), Some(version))).collect()
+    /// The batches and jobs of a collection that are Held, with the versions of their statuses.
+    fn held(&self, collection: &str, now: Timestamp) -> Vec<(Target, Option<i32>)> {
+        let Some(store) = &self.store else { return Vec::new() };
+        let batches = store.held_batches(collection).into_iter();
+        let batches = batches.map(|batch| (Target::Batch(batch.id), Some(batch.status_version)));
+        let jobs = store.matching(&held_in(collection), now).unwrap_or_default().into_iter();
+        batches.chain(jobs.map(|(job, version)| (Target::Job(job), Some(version)))).collect()
     }
 }
 

@@ -15,7 +15,7 @@ pub struct ActionParameters {
     pub priority: Option<Priority>,
     /// Whether to execute it where it is refused by default.
     pub force: bool,
-    /// Whether the held jobs of a collection are released with it.
+    /// Whether the held batches and jobs of a collection are released with it.
     pub with_jobs: bool,
 }
 

@@ -70,8 +70,8 @@ pub(super) enum Step {
     BreakLock(Lock, Transaction),
     /// Purging finished batches, one by one, each at this version.
     CleanUp(Vec<(Target, Option<i32>)>),
-    /// Releasing the held jobs of a collection, one by one.
-    ReleaseJobs(Box<str>),
+    /// Releasing the held batches and jobs of a collection, one by one.
+    ReleaseHeld(Box<str>),
 }
 
 /// What is needed to prepare an action.
@@ -149,7 +149,7 @@ impl Prepared {
                         (batch.to_string(), version).hash(&mut hasher);
                     }
                 }
-                Step::Job(_) | Step::Many(_) | Step::ThenPurge(_) | Step::ReleaseJobs(_) => {}
+                Step::Job(_) | Step::Many(_) | Step::ThenPurge(_) | Step::ReleaseHeld(_) => {}
             }
         }
         let plan = hasher.finish();
@@ -212,8 +212,8 @@ impl Prepared {
                         then.push(format!("and {}", counted(more, "batch more", "batches more")));
                     }
                 }
-                Step::ReleaseJobs(collection) => {
-                    then.push(format!("then release the jobs of {collection} that are Held, one by one"));
+                Step::ReleaseHeld(collection) => {
+                    then.push(format!("then release the batches and jobs of {collection} that are Held, one by one"));
                 }
             }
         }
@@ -273,7 +273,7 @@ impl Prepared {
         let jobs = |step: &Step| match step {
             Step::Job(_) => 1,
             Step::Many(plan) => plan.jobs(),
-            Step::One(_) | Step::BreakLock(..) | Step::ThenPurge(_) | Step::CleanUp(_) | Step::ReleaseJobs(_) => 0,
+            Step::One(_) | Step::BreakLock(..) | Step::ThenPurge(_) | Step::CleanUp(_) | Step::ReleaseHeld(_) => 0,
         };
         self.steps.iter().map(jobs).sum()
     }

@@ -30,7 +30,7 @@ pub enum Parameter {
     Priority,
     /// Executes it where it is refused by default. The label of the checkbox on a page; empty if only the API has it.
     Force(&'static str),
-    /// Releases the held jobs of a collection with it.
+    /// Releases the held batches and jobs of a collection with it.
     WithJobs,
 }
 

@@ -229,7 +229,7 @@ target_actions! {
         Release { with_jobs: bool => Parameter::WithJobs } [
             role: Operator,
             summary: "Release the collection",
-            effect: "Its pending jobs are taken again. Held ones stay Held, unless they are released with it.",
+            effect: "Its pending batches and jobs are taken again. Held ones stay Held, unless they are released with it.",
             applies: Applies::Always,
         ]
     }

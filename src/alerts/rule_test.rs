@@ -87,7 +87,11 @@ impl RuleTest {
         if alert.status == Status::Resolved {
             let holds = memory.holds.iter().filter(|hold| rule.is_undone && hold.fingerprint == alert.fingerprint);
             let targets: Vec<_> = holds.map(|hold| format!("collection:{}", hold.collection)).collect();
-            let detail = if targets.is_empty() { "nothing is released" } else { "released with the jobs held since" };
+            let detail = if targets.is_empty() {
+                "nothing is released"
+            } else {
+                "released with the batches and jobs held since"
+            };
             return Self { targets, ..Self::of(alert, Some(rule), Some("resolved"), detail) };
         }
         if snapshot.paused.is_some() && rule.mode == Mode::Enforce {

@@ -14,7 +14,8 @@ use super::time::later;
 use crate::actions::{Fault, JobId, JobState, Path, Target};
 use crate::mirror::find::{JobQuery, JobSort, PAGE_LIMIT};
 use crate::mirror::words::counted;
-use crate::mirror::{Job, Store};
+use crate::mirror::{Batch, Job, Store};
+use queuekeeper_queue::state::BatchState;
 
 /// How many jobs are examined for one alert: more than are ever selected, and few enough to take little time.
 const MAX_LOOKED_AT: usize = 200_000;
@@ -128,19 +129,45 @@ impl QueueView<'_> {
         Path::hold(collection).is_none_or(|hold| self.store.locked_since(&hold).is_none())
     }
 
-    /// The jobs of a collection that are Held since an instant of the servers' clock or later; not all, if there are
-    /// very many.
+    /// The batches and jobs of a collection that are Held since an instant of the servers' clock or later; not all, if
+    /// there are very many.
     pub(super) fn held_since(&self, collection: &str, since: Timestamp) -> Vec<DecisionItem> {
         let query = JobQuery {
             states: vec![Some(JobState::Held)],
             collection: Some(collection.to_owned()),
             ..JobQuery::default()
         };
-        self.pages(query, |job| self.is_held_since(job.id, since))
+        let batches = self.store.held_batches(collection).into_iter();
+        let batches = batches.filter(|batch| self.is_batch_held_since(batch, since)).take(MAX_ITEMS);
+        let batches = batches.map(|batch| DecisionItem::new(&Target::Batch(batch.id), Some(batch.status_version)));
+        batches.chain(self.pages(query, |job| self.is_held_since(job.id, since))).collect()
+    }
+
+    /// Whether an item that was selected is still Held since then; true for what cannot be.
+    pub(super) fn is_still_held(&self, target: &Target, since: Timestamp) -> bool {
+        match target {
+            Target::Job(job) => self.is_held_since(*job, since),
+            Target::Batch(batch) => {
+                self.store.batch(*batch).is_some_and(|found| self.is_batch_held_since(&found.batch, since))
+            }
+            Target::Collection(_)
+            | Target::Request(..)
+            | Target::Queue(_)
+            | Target::Lock(_)
+            | Target::Fault(..)
+            | Target::Store(_)
+            | Target::Batches => true,
+        }
+    }
+
+    fn is_batch_held_since(&self, batch: &Batch, since: Timestamp) -> bool {
+        batch.state == Some(BatchState::Held)
+            && !is_reason(&batch.message)
+            && batch.entered.is_some_and(|entered| self.store.server_time(entered) >= since)
     }
 
     /// Whether a job is still Held since then.
-    pub(super) fn is_held_since(&self, job: JobId, since: Timestamp) -> bool {
+    fn is_held_since(&self, job: JobId, since: Timestamp) -> bool {
         self.store.job(job).is_some_and(|job| job.state == Some(JobState::Held) && !is_held_by_hand(&job))
             && self.store.entered_by_servers(job).is_some_and(|entered| entered >= since)
     }
@@ -234,8 +261,20 @@ impl QueueView<'_> {
         found.iter().any(|found| found.fault == fault)
     }
 
-    /// Whether jobs wait for working storage.
+    /// Whether jobs wait for working storage: by how full it is, or since nothing of it is granted to them.
     pub(super) fn waits(&self) -> bool {
+        self.waits_for_space() || self.waits_for_grants()
+    }
+
+    fn waits_for_grants(&self) -> bool {
+        let provisioning = self.store.state_situation(JobState::Provisioning, self.space, self.now);
+        provisioning.is_some_and(|state| {
+            let has_grants = state.granted.is_some_and(|granted| granted.jobs > 0);
+            state.workers > 0 && has_grants && state.jobs > state.locked
+        })
+    }
+
+    fn waits_for_space(&self) -> bool {
         let summary = self.space.and_then(|space| self.store.summary(self.now, Some(space)));
         summary.is_some_and(|summary| summary.waiting_for_space > 0)
     }
@@ -289,7 +328,12 @@ fn query(rule: &Rule, scope: &Scope) -> JobQuery {
 /// Whether a user may have held a job, whose reason is then in the job's message. A daemon that holds a job of a held
 /// collection writes no message but its own for success. In doubt, the job is left to users.
 fn is_held_by_hand(job: &Job) -> bool {
-    let message = job.message.trim();
+    is_reason(&job.message)
+}
+
+/// Whether a message is not that of a daemon.
+fn is_reason(message: &str) -> bool {
+    let message = message.trim();
     !message.is_empty() && !message.eq_ignore_ascii_case("success")
 }
 

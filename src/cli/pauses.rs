@@ -47,7 +47,7 @@ pub(super) struct CollectionArgs {
     #[arg(value_name = "MNEMONIC")]
     name: Option<String>,
 
-    /// Also release its held jobs
+    /// Also release its held batches and jobs
     #[arg(long, help_heading = "Acting")]
     with_jobs: bool,
 

@@ -60,20 +60,37 @@ async fn all_matching_items_are_done_and_failed_ones_are_named() {
 }
 
 #[tokio::test]
-async fn a_collection_is_released_with_its_jobs_in_that_order() {
+async fn a_collection_is_released_with_its_batches_and_jobs_in_that_order() {
     let world = World::new("release").await;
-    world.run("collection release c10 --dry-run").await.is(0, &["1 of its jobs are Held"]);
+    world.run("collection release c10 --dry-run").await.is(0, &["1 of its jobs is Held"]);
+    // A batch that came meanwhile was held before any job was made of it.
+    let batch = "/batches/bid0000000077";
+    for (node, data) in [
+        ("", ""),
+        ("/submission", r#"{"batchID":"uuid-77","profile":"c10"}"#),
+        ("/status", r#"{"status":"Held","last_modified":"2026-11-20T10:00:00Z"}"#),
+    ] {
+        world.create(&format!("{batch}{node}"), data).await;
+    }
+    world
+        .run("collection release c10 --dry-run")
+        .await
+        .is(0, &["1 of its jobs and 1 of its batches are Held and stay so"]);
     world
         .run_with("collection release c10 --with-jobs", &SURE)
         .await
-        .is(0, &["release collection:c10: done", "1 done"]);
+        .is(0, &["release collection:c10: done", "2 done"]);
     assert_eq!(world.state(10).await["status"], "Pending");
-    assert!(!world.tree().await.contains_key("/locks/collections/c10"));
-    // The job is recorded before it is released.
+    let tree = world.tree().await;
+    assert!(!tree.contains_key("/locks/collections/c10"));
+    assert!(String::from_utf8_lossy(&tree[&format!("{batch}/status")].0).contains("\"Pending\""), "{tree:?}");
+    // Both are recorded before they are released.
     let lines = world.audit();
     let records: Vec<_> = lines.iter().map(|line| line["record"].as_str().unwrap()).collect();
-    assert_eq!(records, ["requested", "started", "outcome", "outcome"]);
-    assert_eq!([&lines[1]["targets"][0], &lines[1]["before_each"][0]], ["jid0000000010", "held"]);
+    assert_eq!(records, ["requested", "started", "outcome", "outcome", "outcome"]);
+    let started = &lines[1];
+    assert_eq!(started["targets"], serde_json::json!(["bid0000000077", "jid0000000010"]));
+    assert_eq!(started["before_each"], serde_json::json!(["held", "held"]));
 }
 
 /// The complete lines of the audit file. The last one may be incomplete.

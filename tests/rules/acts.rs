@@ -196,6 +196,38 @@ async fn holds_stay_while_jobs_wait_and_when_the_alert_fires_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn jobs_that_wait_for_a_grant_make_room_too() {
+    let world = World::new().await;
+    let keeper = world.keeper(rules(HOLD)).await;
+    keeper.ready(true).await;
+    let jobs = world.jobs("large", 1, 9_000).await;
+    world.take(&jobs, &PROVISIONING).await;
+    keeper.sees(JobState::Provisioning, 1).await;
+    // The volume has room, and all of it is granted.
+    keeper.space.store(10_000, Ordering::Relaxed);
+    let create = async |path: &str, data: &str| {
+        // The leader has made the folder of all.
+        match world.raw.create(path, data.as_bytes(), &PERSISTENT).await {
+            Ok(_) | Err(zookeeper_client::Error::NodeExists) => {}
+            Err(error) => panic!("{path}: {error}"),
+        }
+    };
+    for folder in ["/queuekeeper", "/queuekeeper/space", "/queuekeeper/daemons"] {
+        create(folder, "").await;
+    }
+    create("/queuekeeper/space/volume", r#"{"grants":{"jid0000000900":{"bytes":9000,"since":1000}}}"#).await;
+    assert_eq!(keeper.outcome(stuck("firing")).await, "nothing_to_do", "no daemon of queuekeeper grants anything");
+    let note = json!({"host": "worker1", "pid": 7, "version": "1", "since": 1000, "volume": "volume",
+        "workers": {"provisioning": 1}});
+    create("/queuekeeper/daemons/a", &note.to_string()).await;
+    eventually(LIMIT, "the daemon is known", async || keeper.outcome_when_cool(stuck("firing")).await == "accepted")
+        .await;
+    keeper.settled(&world).await;
+    assert_eq!(world.queue.held_collections().await.unwrap(), ["large"]);
+    keeper.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_hold_of_a_user_is_not_the_rules() {
     let world = World::new().await;
     let keeper = world.keeper(rules(HOLD)).await;

@@ -331,7 +331,7 @@ async fn a_collection_is_released_alone_or_with_its_jobs() {
     let asked = world.get(OPERATOR, release).await;
     assert!(asked.text.contains("3 of its jobs are Held and stay so"), "{}", asked.text);
     let shown = world.get(OPERATOR, &format!("{release}&with_jobs=true")).await;
-    assert!(shown.text.contains("then release the jobs of demo that are Held"), "{}", shown.text);
+    assert!(shown.text.contains("then release the batches and jobs of demo that are Held"), "{}", shown.text);
     let form = with(&shown.form("./action"), &[("reason", "the disk is replaced")]);
     let alone: Vec<_> = form.iter().filter(|(name, _)| name != "with_jobs").cloned().collect();
     let given = world.post(OPERATOR, "/action", &alone, OWN).await;

@@ -89,7 +89,7 @@ pub enum Record {
         /// Whether it is executed where it is refused by default.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         force: bool,
-        /// Whether the held jobs of a collection are released with it.
+        /// Whether the held batches and jobs of a collection are released with it.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         with_jobs: bool,
         /// The planned writes, in words; not in a bulk action.

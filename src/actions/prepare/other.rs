@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use crate::mirror::Store;
 use crate::mirror::find::JobQuery;
-use crate::mirror::words::quoted;
+use crate::mirror::words::{count, quoted};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::id::RequestId;
 use queuekeeper_queue::path::{self, AccessQueue, Path};
@@ -120,7 +120,8 @@ impl ActionPlanner<'_> {
                 }
                 let plan = self.queue.plan_release_collection(mnemonic, Some(&hold.lock)).await?;
                 let known = self.store.and_then(|store| held_jobs(store, mnemonic, self.now));
-                let held = known.unwrap_or_default();
+                let batches = self.store.map_or(0, |store| store.held_batches(mnemonic).len());
+                let held = held_items(known.unwrap_or_default(), batches);
                 let mut steps = vec![Step::One(plan)];
                 let warning = match (with_jobs, known) {
                     (true, None) => {
@@ -129,13 +130,10 @@ impl ActionPlanner<'_> {
                     }
                     (true, Some(_)) => {
                         // After it: before, the daemons would hold them again.
-                        steps.push(Step::ReleaseJobs(mnemonic.into()));
-                        Some(format!("{held} of its jobs are Held and are released with it."))
+                        steps.push(Step::ReleaseHeld(mnemonic.into()));
+                        held.map(|held| format!("{held} Held and released with it."))
                     }
-                    (false, _) if held > 0 => {
-                        Some(format!("{held} of its jobs are Held and stay so, unless they are released with it."))
-                    }
-                    (false, _) => None,
+                    (false, _) => held.map(|held| format!("{held} Held and stay so, unless released with it.")),
                 };
                 Ok(Prepared::new(action, needs, steps).with_lock(&hold.lock).warn(warning))
             }
@@ -288,6 +286,14 @@ fn check_lock(action: &Action, lock: &Lock) -> Result<(), Refusal> {
         }
         Some(_) | None => Ok(()),
     }
+}
+
+/// How many of its jobs and batches are Held, as the beginning of a sentence; `None` where none is.
+fn held_items(jobs: usize, batches: usize) -> Option<String> {
+    let is_or_are = if jobs + batches == 1 { "is" } else { "are" };
+    let named = [(jobs, "jobs"), (batches, "batches")].into_iter().filter(|(count, _)| *count > 0);
+    let named: Vec<_> = named.map(|(number, what)| format!("{} of its {what}", count(number as u64))).collect();
+    (!named.is_empty()).then(|| format!("{} {is_or_are}", named.join(" and ")))
 }
 
 fn held_jobs(store: &Store, mnemonic: &str, now: Timestamp) -> Option<usize> {

@@ -3,7 +3,7 @@
 use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 
 use super::{ActiveDecision, MAX_FAILURES, Next};
-use crate::actions::{Action, ActionKind, Actor, Reason, Refusal, Role, Source, Target, WithWritesError};
+use crate::actions::{Action, ActionKind, Actor, Reason, Refusal, Role, Source, WithWritesError};
 use crate::alerts::decision::{Decision, DecisionKind, ItemList};
 use crate::alerts::guard;
 use crate::alerts::item::DecisionItem;
@@ -69,9 +69,7 @@ impl Shared {
                 item.action(active.rule.remedy, target).map_err(|refusal| refusal.to_string())
             }
             DecisionKind::Undo => {
-                if let Target::Job(job) = &target
-                    && !item.since.is_some_and(|since| queue_view.is_held_since(*job, since))
-                {
+                if !item.since.is_some_and(|since| queue_view.is_still_held(&target, since)) {
                     return Err("it is no longer Held".to_owned());
                 }
                 item.undoing(&active.rule.actor(), target).map_err(|refusal| refusal.to_string())
@@ -188,7 +186,7 @@ impl Shared {
         self.finish(active, outcome, &why).await
     }
 
-    /// The jobs that are Held because of the rule's holds, of collections that are free now.
+    /// The batches and jobs that are Held because of the rule's holds, of collections that are free now.
     fn held_still(&self, active: &ActiveDecision<'_>, now: Timestamp) -> Vec<DecisionItem> {
         let queue_view = self.queue_view(now);
         let list = active.list();

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::Store;
 use crate::mirror::failures::FailureGroup;
 use crate::mirror::faults::FoundFault;
-use crate::mirror::image::{Image, JobStanding, NAMED, Request};
+use crate::mirror::image::{Batch, Image, JobStanding, NAMED, Request};
 use crate::mirror::lists::{
     BatchDetail, BatchFilter, BatchOrder, CollectionBatches, FailureOrder, FaultOrder, ListedLock, LockFilter,
     RequestFilter, RequestOrder, SessionLocks,
@@ -17,6 +17,7 @@ use crate::mirror::page::{ListError, Page, Part};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::Path;
+use queuekeeper_queue::state::BatchState;
 
 impl Store {
     /// A page of the batches that fit a filter.
@@ -52,6 +53,13 @@ impl Store {
     pub fn held_collections_of(&self, jobs: &[JobId]) -> Vec<(Arc<str>, u64)> {
         let count = |image: &Image, _| image.held_collections_of(jobs);
         self.read(count).unwrap_or_default()
+    }
+
+    /// The batches of a collection that are Held, in the order of their ids.
+    #[must_use]
+    pub fn held_batches(&self, collection: &str) -> Vec<Batch> {
+        let is_held = |batch: &Batch| batch.state == Some(BatchState::Held) && *batch.collection == *collection;
+        self.batches().unwrap_or_default().into_iter().filter(is_held).collect()
     }
 
     /// One batch; `None` for one that is not there, and before the first walk.

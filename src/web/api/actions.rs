@@ -52,7 +52,7 @@ pub(super) struct ActionBody {
     /// collection is held, repairs or purges what is locked.
     #[serde(default)]
     force: bool,
-    /// Also releases the held jobs of the collection.
+    /// Also releases the held batches and jobs of the collection.
     #[serde(default)]
     with_jobs: bool,
     /// Shows what would be written, and writes nothing.
