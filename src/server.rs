@@ -50,26 +50,13 @@ pub async fn listen(addresses: &[ListenAddress]) -> anyhow::Result<Vec<TcpListen
 /// # Errors
 /// When a part of the server fails or ends early: without the mirror the others would serve stale data.
 pub async fn serve(config: Config, listeners: Vec<TcpListener>, shutdown: &CancellationToken) -> anyhow::Result<()> {
-    serve_beside(volume(&config), config, listeners, shutdown).await
+    serve_with(volume(&config), config, listeners, Beside::default(), shutdown).await
 }
 
 /// The volume of the configuration; `None` if it has none.
 #[must_use]
 pub fn volume(config: &Config) -> Option<storage::Storage> {
     config.storage.clone().map(|volume| storage::Storage::new(volume.path, volume.threshold))
-}
-
-/// The same with a given volume, such as a simulated one, instead of that of the configuration.
-///
-/// # Errors
-/// As [`serve`].
-pub async fn serve_beside(
-    volume: Option<storage::Storage>,
-    config: Config,
-    listeners: Vec<TcpListener>,
-    shutdown: &CancellationToken,
-) -> anyhow::Result<()> {
-    serve_with(volume, config, listeners, Beside::default(), shutdown).await
 }
 
 /// What a server has besides the queue's pages.
@@ -83,7 +70,7 @@ pub struct Beside {
     pub stores: Option<StoreFamilies>,
 }
 
-/// The same with what is beside it.
+/// The same with a given volume, instead of that of the configuration, and with what is beside it.
 ///
 /// # Errors
 /// As [`serve`].

@@ -205,6 +205,7 @@ impl IngestArgs {
             stores: file.stores().clone(),
             profiles: self.profiles,
             working: self.working,
+            working_limit: None,
             settings: self.daemons.settings(None)?,
         };
         let listeners = server::listen(&self.listen_address).await?;

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use anyhow::Context as _;
 use queuekeeper_catalogue::Catalogue;
-use queuekeeper_ingest::directory::WorkingStorage;
+use queuekeeper_ingest::directory::{SizeLimit, WorkingStorage};
 use queuekeeper_ingest::engine;
 use queuekeeper_ingest::profile::Profiles;
 use queuekeeper_ingest::settings::Settings;
@@ -31,6 +31,8 @@ pub struct Ingest {
     pub profiles: PathBuf,
     /// The directory of the working storage.
     pub working: PathBuf,
+    /// How large that may be; `None` where it may use its file system.
+    pub working_limit: Option<SizeLimit>,
     /// What an operator has set.
     pub settings: Settings,
 }
@@ -47,10 +49,14 @@ impl Ingest {
                 stores.insert(name.clone(), opened?);
             }
         }
-        let places = (self.profiles.as_path(), self.working.as_path());
+        let working = working(&self.working)?;
+        let working = match &self.working_limit {
+            Some(limit) => working.limited(limit.clone()),
+            None => working,
+        };
         let mut settings = self.settings.clone();
         settings.access = settings.access.or_else(|| self.stores.access().cloned());
-        let services = services(&self.stores, stores, places, settings).await?;
+        let services = services(&self.stores, stores, (&self.profiles, working), settings).await?;
         check_deliveries(&services)?;
         Ok(services)
     }
@@ -67,13 +73,19 @@ pub(super) async fn for_deposits(
 ) -> anyhow::Result<Arc<Services>> {
     let mut settings = Settings::default();
     settings.space.threshold = threshold.unwrap_or(settings.space.threshold);
-    services(stores, BTreeMap::new(), (&deposits.profiles, &deposits.working), settings).await
+    let working = working(&deposits.working)?;
+    services(stores, BTreeMap::new(), (&deposits.profiles, working), settings).await
+}
+
+fn working(directory: &Path) -> anyhow::Result<WorkingStorage> {
+    WorkingStorage::open(directory)
+        .with_context(|| format!("cannot use {} as the working storage", directory.display()))
 }
 
 async fn services(
     settings: &StoreSettings,
     stores: BTreeMap<StoreName, Arc<dyn Store>>,
-    (profiles, working): (&Path, &Path),
+    (profiles, working): (&Path, WorkingStorage),
     daemons: Settings,
 ) -> anyhow::Result<Arc<Services>> {
     let url = settings.catalogue().context("there is no catalogue in the configuration; name one")?;
@@ -82,8 +94,6 @@ async fn services(
     if let Some(error) = profiles.errors().first() {
         anyhow::bail!("{error}");
     }
-    let working = WorkingStorage::open(working)
-        .with_context(|| format!("cannot use {} as the working storage", working.display()))?;
     Ok(Arc::new(Services::new(catalogue, stores, profiles, working, daemons)))
 }
 

@@ -106,7 +106,7 @@ impl DataDirectory {
     }
 
     /// Makes what is missing, and locks it for this process.
-    fn open(&self) -> anyhow::Result<File> {
+    pub(crate) fn open(&self) -> anyhow::Result<File> {
         let make = |path: &Path| fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()));
         [self.working(), self.profiles(), self.objects(), self.deliveries()].iter().try_for_each(|path| make(path))?;
         let path = self.0.join("lock");
@@ -162,7 +162,7 @@ async fn run(
     });
     let threshold = settings.space.threshold;
     let (profiles, working) = (data.profiles(), data.working());
-    let ingest = Ingest { zookeeper: zookeeper.clone(), stores, profiles, working, settings };
+    let ingest = Ingest { zookeeper: zookeeper.clone(), stores, profiles, working, working_limit: None, settings };
     let families = StoreFamilies::default();
     let services = ingest.open(&families).await?;
     fs::write(data.connect_file(), server.connect_string())?;
@@ -185,7 +185,7 @@ async fn run(
 
 /// The URL at which pages are reached that are served at an address; one that stands for all of them has a name, if the
 /// user has given one.
-fn root_url(address: SocketAddr, names: &[String]) -> String {
+pub(crate) fn root_url(address: SocketAddr, names: &[String]) -> String {
     let port = address.port();
     match (address.ip(), names.first()) {
         (ip, Some(name)) if ip.is_unspecified() => format!("http://{name}:{port}/"),

@@ -14,6 +14,10 @@ use uuid::Uuid;
 use crate::place::Place;
 use crate::spec::JobSpec;
 
+mod limit;
+
+pub use limit::SizeLimit;
+
 /// The file at the top of a volume that holds its UUID.
 const VOLUME_FILE: &str = ".queuekeeper-volume";
 
@@ -28,6 +32,8 @@ const TEMPORARY: &str = ".part";
 pub struct WorkingStorage {
     root: PathBuf,
     volume: Uuid,
+    /// The part of its file system that it may use; `None` for all of it.
+    limit: Option<SizeLimit>,
 }
 
 impl WorkingStorage {
@@ -46,7 +52,13 @@ impl WorkingStorage {
         }
         let text = fs::read_to_string(&file)?;
         let wrong = || io::Error::other(format!("{} does not hold the UUID of a volume", file.display()));
-        Ok(Self { volume: text.trim().parse().map_err(|_| wrong())?, root })
+        Ok(Self { volume: text.trim().parse().map_err(|_| wrong())?, root, limit: None })
+    }
+
+    /// The same one, which uses so much of its file system at most.
+    #[must_use]
+    pub fn limited(self, limit: SizeLimit) -> Self {
+        Self { limit: Some(limit), ..self }
     }
 
     /// The volume's UUID.
@@ -85,11 +97,14 @@ impl WorkingStorage {
         sync_folder_of(&path)
     }
 
-    /// The size and the free bytes (`f_bfree`) of its file system.
+    /// The size and the free bytes (`f_bfree`) of its file system, or of the part that it may use.
     ///
     /// # Errors
     /// When the system does not say.
     pub fn space(&self) -> io::Result<(u64, u64)> {
+        if let Some(limit) = &self.limit {
+            return limit.space(&self.root);
+        }
         let facts = rustix::fs::statvfs(&self.root)?;
         Ok((facts.f_blocks.saturating_mul(facts.f_frsize), facts.f_bfree.saturating_mul(facts.f_frsize)))
     }
