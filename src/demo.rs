@@ -1,19 +1,16 @@
-//! A demo that needs no other service: a real ZooKeeper with a simulated queue and simulated daemons.
+//! A demo that needs no other service: a whole repository in a temporary directory, and made-up people around it.
 //!
-//! Every change of the queue goes through the queue core, as in a real daemon. From the outside in:
+//! The daemons are those of `queuekeeper ingest`: deposits are fetched, stored as OCFL objects, recorded and reported. From
+//! the outside in:
 //!
-//! - [`run`] starts a private server, or creates a chroot in a running one (`zookeeper`), fills the queue (`fill`, `past`),
-//!   serves it, and runs the daemons until shutdown;
-//! - `jobs` and `shift`: the daemons of the job states; `batches`: those that make jobs and report; `access`: those
-//!   that assemble access requests. Each has a session of its own (`daemon`), and its locks end with it;
-//! - `submit`: depositors and readers; `operator`: repairs, holds, releases and cleans up; `mishap`: creates faults;
+//! - [`run`] starts a private ZooKeeper, or creates a chroot in a running one (`zookeeper`), makes a repository
+//!   (`repository`), fills the queue with jobs that have ended (`history`), serves it, and runs all until shutdown;
+//! - `origin`: the servers of the depositors, with files (`content`) and troubles (`fate`); `storage`: the small working
+//!   storage;
+//! - `depositors` submit what the `scenario` of `collections` says; `readers` request objects; `operator`: repairs, holds, releases and purges;
+//!   `mishap`: faults of programs that are not ours. Each has a session of its own (`person`);
 //! - `monitoring`: Prometheus and Alertmanager, if enabled;
-//! - `scenario`, `catalogue`, `fate`: submissions and failures, all determined by the seed (`dice`); `pace`: the speed;
-//!   `volume`: the simulated working storage.
-//!
-//! Working storage obeys the daemons' rule: a job in Provisioning is kept, locked, inside its daemon while it would
-//! exceed the threshold, and five such jobs fill the pool. Space is taken when a job goes to Downloading and freed
-//! after Notify; a job that fails between keeps it until an operator resumes or deletes it.
+//! - all choices follow from the seed (`dice`), all times from the rate (`pace`).
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -23,42 +20,48 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use zookeeper_client::Error as ClientError;
 
+use self::depositors::Depositors;
+use self::mishap::FaultyPrograms;
 pub use self::monitoring::Error as MonitoringError;
 use self::monitoring::{Installation, Monitoring};
+use self::operator::Operator;
+use self::origin::Origins;
+use self::pace::Pace;
+use self::person::Person;
+use self::readers::Readers;
+use self::repository::Repository;
 use self::scenario::Scenario;
 use self::world::World;
 use self::zookeeper::DemoZooKeeper;
 use crate::actions::Role;
 use crate::actions::audit::{Destination, Rotation};
-use crate::config::{Config, Loopback, Mirror};
-use crate::server;
+use crate::config::{self, Config, Loopback, Mirror};
+use crate::server::{self, Beside};
+use queuekeeper_ingest::directory::SizeLimit;
+use queuekeeper_ingest::step::Services;
 use queuekeeper_queue::Queue;
-use queuekeeper_queue::path::AccessQueue;
 use queuekeeper_queue::state::JobState;
+use queuekeeper_store::StoreFamilies;
 use queuekeeper_zookeeper::{ConnectError, ServerError, Servers};
 
-mod access;
-mod batches;
-mod catalogue;
-mod daemon;
-mod details;
+mod collections;
+mod content;
+mod depositors;
 mod dice;
-mod duty;
 mod fate;
-mod fill;
-mod findings;
 mod greeting;
+mod history;
 mod janitor;
-mod jobs;
 mod mishap;
 mod monitoring;
 mod operator;
+mod origin;
 mod pace;
-mod past;
+mod person;
+mod readers;
+mod repository;
 mod scenario;
-mod shift;
-mod submit;
-mod volume;
+mod storage;
 mod world;
 mod zookeeper;
 
@@ -113,10 +116,13 @@ pub enum Error {
     /// Prometheus or Alertmanager could not be started, or ended.
     #[error(transparent)]
     Monitoring(#[from] MonitoringError),
-    /// A simulated daemon panicked.
-    #[error("a simulated daemon failed: {0}")]
-    Daemon(#[from] tokio::task::JoinError),
-    /// The web server failed.
+    /// A made-up person panicked.
+    #[error("a part of the demo failed: {0}")]
+    Person(#[from] tokio::task::JoinError),
+    /// The repository cannot be made.
+    #[error("{0:#}")]
+    Repository(anyhow::Error),
+    /// The web server or the daemons failed.
     #[error("{0:#}")]
     Serve(anyhow::Error),
 }
@@ -144,9 +150,20 @@ async fn run_in(
     shutdown: &CancellationToken,
 ) -> Result<(), Error> {
     let zookeeper = place.config();
-    let world = Arc::new(World::new(options, zookeeper.clone()));
+    let made = |error: std::io::Error| Error::Repository(error.into());
+    let pace = Pace::new(options.rate);
+    let origins = Origins::start(options.seed, pace, options.with_prometheus).await.map_err(made)?;
+    let repository = Repository::make(&origins).map_err(Error::Repository)?;
+    let limit = SizeLimit::new(storage::SIZE_BYTES);
+    let world = Arc::new(World::new(options, zookeeper.clone(), limit.clone(), origins));
     // Before the mirror starts: it would count all that is created here as the activity of this minute.
     let Some(scenario) = filled(&world, shutdown).await? else { return Ok(()) };
+    let address = listeners.first().and_then(|listener| listener.local_addr().ok());
+    let url = address.map(|address| server::standalone::root_url(address, &options.names));
+    let ingest = repository.ingest(zookeeper.clone(), limit, pace, url).map_err(Error::Repository)?;
+    let families = StoreFamilies::default();
+    let services = ingest.open(&families).await.map_err(Error::Repository)?;
+    let volume = storage::exported(&services.working).map_err(made)?;
     let mut monitoring = None;
     if let Some(installation) = installation
         && let Some(address) = listeners.iter().find_map(|listener| listener.local_addr().ok())
@@ -158,7 +175,8 @@ async fn run_in(
             None => return Ok(()),
         }
     }
-    let greeting = greeting::greeting(options, world.pace, &listeners, &zookeeper.servers, monitoring.as_ref());
+    let places = (&zookeeper.servers, repository.path());
+    let greeting = greeting::greeting(options, world.pace, &listeners, places, monitoring.as_ref());
     // Standard output may be closed.
     let _ = std::io::stdout().write_all(greeting.as_bytes());
     let end = shutdown.child_token();
@@ -167,9 +185,7 @@ async fn run_in(
     let mut config = Config::new(zookeeper);
     config.mirror.session_addresses = true;
     config.web.names.clone_from(&options.names);
-    if let Some(directory) = place.directory() {
-        config.audit = Destination::File(directory.join("audit.jsonl"), Rotation::default());
-    }
+    config.audit = Destination::File(repository.path().join("audit.jsonl"), Rotation::default());
     // The token of Alertmanager, and the rules.
     config.file = monitoring.as_ref().map(|monitoring| monitoring.config.clone());
     if let Some(monitoring) = &monitoring {
@@ -179,17 +195,21 @@ async fn run_in(
         let url = url.parse().expect("it is a URL");
         config.prometheus = Some(crate::config::Prometheus { url, matchers: String::new() });
     }
+    config.storage = Some(config::Storage { path: services.working.root().to_owned(), threshold: storage::THRESHOLD });
     // Everything is faster here than in production.
     config.mirror.stalled_after = world.pace.time(STALLED_SECONDS).min(Mirror::STALLED_AFTER);
     config.web.loopback = Some(Loopback { role: Role::Admin, notice: NOTICE });
+    let beside = Beside { hangups: None, daemons: Some((ingest, Arc::clone(&services))), stores: Some(families) };
+    let exported = volume.clone();
     let served = async {
         let _first = first;
-        server::serve_beside(Some(world.volume.measured().clone()), config, listeners, &end).await
+        server::serve_with(Some(exported), config, listeners, beside, &end).await
     };
-    let simulated = async {
+    let peopled = async {
         let _first = end.clone().drop_guard();
-        simulate(&world, scenario, &end).await
+        people(&world, &services, scenario, &end).await
     };
+    let measured = end.run_until_cancelled(storage::measure(Arc::clone(&services), volume));
     let tidied = async {
         if let Some(directory) = place.directory() {
             end.run_until_cancelled(janitor::remove_old_files(directory)).await;
@@ -200,10 +220,11 @@ async fn run_in(
         let _first = end.clone().drop_guard();
         monitoring.watch(&end).await
     };
-    let (served, simulated, watched, ()) = tokio::join!(served, simulated, watched, tidied);
+    let (served, peopled, watched, (), _) = tokio::join!(served, peopled, watched, tidied, measured);
+    services.catalogue.close().await;
     // The error of the first part that failed.
     watched?;
-    simulated.and(served.map_err(Error::Serve))
+    peopled.and(served.map_err(Error::Serve))
 }
 
 /// Fills the queue, and returns the scenario for later submissions; `None` if `shutdown` came first.
@@ -211,40 +232,39 @@ async fn filled(world: &World, shutdown: &CancellationToken) -> Result<Option<Sc
     let mut scenario = Scenario::new(world.seed);
     let filled = shutdown.run_until_cancelled(async {
         let queue = Queue::new(world.zookeeper.connect().await?);
-        Ok::<_, Error>(fill::fill(world, &queue, &mut scenario).await?)
+        Ok::<_, Error>(history::fill(world, &queue, &mut scenario).await?)
     });
     Ok(filled.await.transpose()?.map(|()| scenario))
 }
 
-/// Runs all simulated daemons and people until `end`.
-async fn simulate(world: &Arc<World>, scenario: Scenario, end: &CancellationToken) -> Result<(), Error> {
-    let mut daemons = JoinSet::new();
-    let mut crew = Crew { world, end, daemons: &mut daemons };
-    for duty in &duty::DUTIES {
-        crew.hire(jobs::JobDaemon::new(world, duty));
-    }
-    crew.hire(batches::Acquirer { world: Arc::clone(world) });
-    crew.hire(batches::Reporter { world: Arc::clone(world) });
-    crew.hire(access::Assembler::new(world, AccessQueue::Small));
-    crew.hire(access::Assembler::new(world, AccessQueue::Large));
-    crew.hire(submit::Depositors::new(world, scenario));
-    crew.hire(operator::Operator::new(world));
-    crew.hire(mishap::FaultyDaemon::new(world));
-    while let Some(ended) = daemons.join_next().await {
+/// Lets all made-up people work until `end`.
+async fn people(
+    world: &Arc<World>,
+    services: &Arc<Services>,
+    scenario: Scenario,
+    end: &CancellationToken,
+) -> Result<(), Error> {
+    let mut all = JoinSet::new();
+    let mut crew = Crew { world, end, all: &mut all };
+    crew.hire(Depositors::new(world, scenario));
+    crew.hire(Readers::new(world, services));
+    crew.hire(Operator::new(world));
+    crew.hire(FaultyPrograms::new(world));
+    while let Some(ended) = all.join_next().await {
         ended?;
     }
     Ok(())
 }
 
-/// The simulated daemons and people.
+/// The made-up people.
 struct Crew<'a> {
     world: &'a Arc<World>,
     end: &'a CancellationToken,
-    daemons: &'a mut JoinSet<()>,
+    all: &'a mut JoinSet<()>,
 }
 
 impl Crew<'_> {
-    fn hire(&mut self, daemon: impl daemon::Daemon) {
-        self.daemons.spawn(daemon::keep(daemon, Arc::clone(self.world), self.end.clone()));
+    fn hire(&mut self, person: impl Person) {
+        self.all.spawn(person::keep(person, Arc::clone(self.world), self.end.clone()));
     }
 }

@@ -22,7 +22,7 @@
 //! | [`alerts`] | alerts that act: Alertmanager's calls, rules and their limits, decisions that are executed once. They change the queue by [`actions`] only |
 //! | [`views`] | what pages, API and command line show: one typed answer for each question, so a field of the API or a column of CSV is here. They know no HTTP |
 //! | [`web`] | thin handlers over views: `http` is the server with authentication and limits, then pages, `api` with routes alone, events and assets. They touch no ZooKeeper client and join no path |
-//! | [`demo`] | a simulated queue, with daemons that work on it through the queue core |
+//! | [`demo`] | a whole repository with made-up depositors, an operator, and faults |
 //! | [`config`], [`cli`], [`server`] | parsing, exit codes, and wiring |
 //!
 //! # Invariants

@@ -1,4 +1,4 @@
-//! `queuekeeper demo`: a simulated queue, with no other service running.
+//! `queuekeeper demo`: a whole repository with made-up depositors, with no other service running.
 
 use anyhow::Context as _;
 use clap::Args;
@@ -15,10 +15,14 @@ const FASTEST: f64 = 2_000.0;
 /// The lowest rate that still shows something.
 const SLOWEST: f64 = 0.1;
 
-/// Run a queue with simulated daemons in a private ZooKeeper, and serve it
+/// Run a whole repository with made-up depositors in a temporary directory
+///
+/// A private ZooKeeper, all daemons, object stores as directories, an inventory, and the status page: what is deposited is
+/// fetched, stored, recorded and reported, yours as well. Only the depositors, an operator and some faults are made up.
+/// Everything is removed at the end.
 #[derive(Clone, Debug, Args)]
 pub struct DemoArgs {
-    /// The number of jobs in the queue, 10 to 500000
+    /// How many jobs have ended before the demo begins, 10 to 500000
     #[arg(
         long = "jobs",
         value_name = "NUMBER",
@@ -28,7 +32,7 @@ pub struct DemoArgs {
     )]
     jobs: u32,
 
-    /// The approximate number of job transitions per second, which scales everything else
+    /// The approximate number of job transitions per second that deposits cause, which scales all times
     #[arg(
         long = "rate",
         value_name = "NUMBER",
@@ -78,7 +82,7 @@ impl DemoArgs {
     /// # Errors
     /// When a program is not installed ([`UsageError`]), an address cannot be bound, or a part of the demo fails.
     pub async fn run(self) -> anyhow::Result<()> {
-        self.log.begin();
+        self.log.begin_for_readers();
         if self.with_prometheus && self.rate > demo::FASTEST_WITH_PROMETHEUS {
             let why = format!(
                 "the maximum with --with-prometheus is {}: beyond that a stall ends before its alert fires",

@@ -40,6 +40,15 @@ enum Format {
 impl LogArgs {
     /// Starts logging. Further calls in a process do nothing.
     pub fn begin(&self) {
+        self.begin_with(|_| None);
+    }
+
+    /// The same where people read along: with what the daemons do with each job only at `debug`, and their warnings.
+    pub(super) fn begin_for_readers(&self) {
+        self.begin_with(|level| (level == Level::Info).then_some(("queuekeeper_ingest", LevelFilter::WARN)));
+    }
+
+    fn begin_with(&self, other: impl FnOnce(Level) -> Option<(&'static str, LevelFilter)>) {
         let level = match self.level {
             Level::Error => LevelFilter::ERROR,
             Level::Warn => LevelFilter::WARN,
@@ -54,7 +63,10 @@ impl LogArgs {
             Level::Debug => LevelFilter::WARN,
             Level::Trace => LevelFilter::DEBUG,
         };
-        let filter = Targets::new().with_default(libraries).with_target("queuekeeper", level);
+        let mut filter = Targets::new().with_default(libraries).with_target("queuekeeper", level);
+        if let Some((target, level)) = other(self.level) {
+            filter = filter.with_target(target, level);
+        }
         let registry = tracing_subscriber::registry().with(filter);
         let begun = match self.format {
             Format::Text => {

@@ -4,6 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use uuid::Uuid;
 
 /// A source of choices. Two with the same seed and name make the same choices in the same order.
 #[derive(Debug)]
@@ -43,6 +44,13 @@ impl Dice {
         bytes.clamp(from, to)
     }
 
+    /// So many bytes.
+    pub(super) fn fill(&mut self, bytes: usize) -> Vec<u8> {
+        let mut filled = vec![0; bytes];
+        self.rng.fill(filled.as_mut_slice());
+        filled
+    }
+
     /// One of several, with equal probability.
     ///
     /// # Panics
@@ -66,49 +74,8 @@ impl Dice {
         unreachable!("the drawn number is below the sum of the weights")
     }
 
-    /// A text of that many lower-case hexadecimal digits.
-    pub(super) fn hex(&mut self, digits: usize) -> String {
-        (0..digits).map(|_| char::from(*self.pick(b"0123456789abcdef"))).collect()
-    }
-
-    /// A random UUID's text.
-    pub(super) fn uuid(&mut self) -> String {
-        // The digits in between are version 4 and its variant.
-        let parts = [8, 4, 3, 3, 12].map(|digits| self.hex(digits));
-        format!("{}-{}-4{}-a{}-{}", parts[0], parts[1], parts[2], parts[3], parts[4])
-    }
-
-    /// The end of an ARK, in the characters that ARKs use, which contain no vowels.
-    pub(super) fn ark_blade(&mut self) -> String {
-        (0..8).map(|_| char::from(*self.pick(b"0123456789bcdfghjkmnpqrstvwxz"))).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn choices_follow_from_seed_and_name_alone() {
-        let draw = |seed, what| {
-            let mut dice = Dice::new(seed, what);
-            (dice.uuid(), dice.bytes(1, 1 << 40), dice.weighted(&[(1, 'a'), (5, 'b')]))
-        };
-        assert_eq!(draw(1, "x"), draw(1, "x"));
-        assert_ne!(draw(1, "x"), draw(2, "x"));
-        assert_ne!(draw(1, "x"), draw(1, "y"));
-    }
-
-    #[test]
-    fn a_draw_stays_within_its_bounds_and_reaches_its_kinds() {
-        let mut dice = Dice::new(3, "bounds");
-        let mut drawn = [0; 3];
-        for _ in 0..2_000 {
-            assert!((1 << 20..=1 << 40).contains(&dice.bytes(1 << 20, 1 << 40)));
-            assert_eq!(dice.bytes(7, 7), 7);
-            drawn[dice.weighted(&[(1, 0), (0, 1), (3, 2)])] += 1;
-        }
-        assert_eq!(drawn[1], 0);
-        assert!(drawn[0] > 300 && drawn[2] > 1_200, "{drawn:?}");
+    /// A random UUID.
+    pub(super) fn uuid(&mut self) -> Uuid {
+        uuid::Builder::from_random_bytes(self.rng.random()).into_uuid()
     }
 }

@@ -1,16 +1,18 @@
 //! The introduction: addresses, and what will happen.
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
 
-use super::catalogue::{FILMS, HELD_IN_TURN};
+use super::collections::{FILMS, HELD_IN_TURN};
+use super::depositors::first_large;
 use super::monitoring::Monitoring;
 use super::operator::Operator;
 use super::pace::Pace;
-use super::submit::first_large;
-use super::{Options, volume};
+use super::repository::PATIENCE_SECONDS;
+use super::{Options, storage};
 use queuekeeper_zookeeper::Servers;
 
 /// The addresses, and what will happen.
@@ -18,14 +20,21 @@ pub(super) fn greeting(
     options: &Options,
     pace: Pace,
     listeners: &[TcpListener],
-    zookeeper: &Servers,
+    (zookeeper, directory): (&Servers, &Path),
     monitoring: Option<&Monitoring>,
 ) -> String {
     let Options { jobs, rate, seed, .. } = options;
     let steps = if (rate - 1.0).abs() < f64::EPSILON { "transition" } else { "transitions" };
-    let mut text = format!("A simulated queue of {jobs} jobs with about {rate} {steps} per second, seed {seed}.\n\n");
+    let mut text = format!(
+        "A repository in {}, with {jobs} jobs from before the demo; its depositors\n\
+         submit enough for about {rate} job {steps} per second, seed {seed}.\n\n",
+        directory.display()
+    );
     for address in listeners.iter().filter_map(|listener| listener.local_addr().ok()) {
-        writeln!(text, "  Status page  http://{address}/\n  Metrics      http://{address}/metrics").expect(INFALLIBLE);
+        let addresses = [("Status page", ""), ("Deposit", "submit"), ("Metrics", "metrics")];
+        for (what, page) in addresses {
+            writeln!(text, "  {what:<12} http://{address}/{page}").expect(INFALLIBLE);
+        }
     }
     let story = match monitoring {
         Some(monitoring) => alerts(pace, monitoring),
@@ -52,7 +61,8 @@ The first line of the status page says how the queue is, as `queuekeeper status 
   now        it flows
 {story}Later it stalls again at times, and flows again by itself; a collection is held, {held} first; jobs fail, and
 an operator resumes or deletes them; now and then there is a fault.
-Try it: create /locks/queue/ingest in ZooKeeper, which pauses all but Recording; delete it to continue.
+Try it: deposit a file of yours with the profile default, and watch it become an object; or pause the ingest queue, which
+stops all but Recording, and unpause it.
 Ctrl-C ends it and leaves nothing behind.
 
 "
@@ -61,19 +71,19 @@ Ctrl-C ends it and leaves nothing behind.
     text
 }
 
-/// When jobs fill the pool of Provisioning, from the start: some seconds after the submission.
+/// When jobs begin to wait in Provisioning, from the start: small ones may pass the large ones for some seconds.
 fn stalled(pace: Pace, alerts: bool) -> Duration {
-    first_large(pace, alerts) + pace.time(14.0)
+    first_large(pace, alerts) + pace.time(PATIENCE_SECONDS + 2.0)
 }
 
 /// What to watch, and when.
 fn relief(pace: Pace) -> String {
     let stalled = stalled(pace, false);
     let [stall, end] = [stalled, stalled + Operator::relief(pace)].map(in_seconds);
-    let threshold = volume::THRESHOLD * 100.0;
+    let threshold = storage::THRESHOLD * 100.0;
     format!(
         "  {stall}  it stalls in Provisioning, and the page says why: a large deposit needs more working storage
-             than is left below {threshold} %, and all jobs behind it wait
+             than is left below {threshold} %, and what becomes free is kept for it
   {end}  it flows again: the operator has enlarged working storage, as the page recommends
 "
     )
@@ -89,7 +99,7 @@ fn alerts(pace: Pace, monitoring: &Monitoring) -> String {
     format!(
         "  {stall}  it stalls in Provisioning: a large deposit needs more working storage than is left
   {raised}  Prometheus, whose rules take {hour} s for an hour here, raises MerrittProvisioningStuck for the cause
-             waiting_for_space, and Alertmanager calls this server, whose rule holds {collection} until
+             waiting_for_grant, and Alertmanager calls this server, whose rule holds {collection} until
              there is space; the operator here leaves that and failed jobs alone for some time
 "
     )

@@ -1,6 +1,6 @@
 //! The operator: resumes and deletes failed jobs, holds one collection after the other, and runs the nightly clean-up.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -9,11 +9,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
 
-use super::catalogue::{HELD_IN_TURN, HOLD_REASON};
-use super::daemon::{Daemon, unless_lost};
+use super::collections::{HELD_IN_TURN, HOLD_REASON};
 use super::dice::Dice;
 use super::pace::Pace;
+use super::person::{Person, unless_lost};
+use super::storage::{ENLARGED_BYTES, SIZE_BYTES};
 use super::world::World;
+use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::AccessQueue;
 use queuekeeper_queue::state::{AccessState, BatchState, JobState};
 use queuekeeper_queue::{Batch, Error, ItemChange, JobChange, Queue};
@@ -25,10 +27,11 @@ const READ_AT_ONCE: usize = 60;
 const KEPT_REQUESTS: usize = 20;
 
 /// The operator of the demo.
-#[derive(Debug)]
 pub(super) struct Operator {
     world: Arc<World>,
     dice: Dice,
+    /// Since when each job is in Provisioning, as far as was seen.
+    provisioning: HashMap<JobId, Instant>,
     /// The index of the held collection.
     turn: usize,
     next_turn: Instant,
@@ -52,6 +55,12 @@ enum Relief {
 /// For how many seconds the first stall lasts: long enough to read on the overview what stalls the queue, and why.
 const RELIEF_SECONDS: f64 = 16.0;
 
+/// For how long it lasts at least, at any rate.
+const LEAST_RELIEF: Duration = Duration::from_secs(4);
+
+/// How many jobs that wait in Provisioning are a stall: the daemons let those pass at once for which there is room.
+const STALLED: usize = 3;
+
 /// How often the operator looks after everything, in seconds.
 const ROUND_SECONDS: f64 = 5.0;
 
@@ -69,29 +78,60 @@ impl Operator {
         let (next_turn, next_repairing) = (now + world.pace.time(360.0), now + world.pace.time(2.0 * repair_seconds.0));
         let dice = Dice::new(world.seed, "operator");
         let relief = if world.alerts { Relief::Over } else { Relief::Due };
-        Self { world: Arc::clone(world), dice, turn: 0, next_turn, next_repairing, repair_seconds, relief }
+        Self {
+            world: Arc::clone(world),
+            dice,
+            provisioning: HashMap::new(),
+            turn: 0,
+            next_turn,
+            next_repairing,
+            repair_seconds,
+            relief,
+        }
     }
 
     /// How long the first stall lasts, about.
     pub(super) fn relief(pace: Pace) -> Duration {
-        pace.time(RELIEF_SECONDS + ROUND_SECONDS / 2.0)
+        Self::lasts(pace) + pace.time(ROUND_SECONDS / 2.0)
+    }
+
+    /// For how long jobs wait before that is a stall to be relieved.
+    fn lasts(pace: Pace) -> Duration {
+        pace.time(RELIEF_SECONDS).max(LEAST_RELIEF)
     }
 
     /// Enlarges working storage while a deposit fills it, and takes what was added back when that has passed.
-    fn relieve(&mut self) {
-        let World { volume, waiting, pace, .. } = &*self.world;
+    async fn relieve(&mut self, queue: &Queue) -> Result<(), Error> {
+        let World { storage, pace, .. } = &*self.world;
+        let before = std::mem::take(&mut self.provisioning);
+        for entry in queue.entries(JobState::Provisioning).await?.entries {
+            let since = before.get(&entry.job).copied().unwrap_or_else(Instant::now);
+            self.provisioning.insert(entry.job, since);
+        }
+        let least = Self::lasts(*pace);
+        let waiting = self.provisioning.values().filter(|since| since.elapsed() >= least).count();
         match self.relief {
-            Relief::Due if waiting.stalled_for() >= Some(pace.time(RELIEF_SECONDS)) => {
-                volume.enlarge();
+            Relief::Due if waiting >= STALLED => {
+                storage.set(ENLARGED_BYTES);
                 self.relief = Relief::Given;
-                tracing::info!("the operator doubled working storage, and jobs leave Provisioning again");
+                tracing::info!(waiting, "the operator doubled working storage, so that jobs leave Provisioning again");
             }
-            Relief::Given if waiting.is_over() && volume.shrink() => {
+            Relief::Given if self.is_large_done(queue).await? => {
+                storage.set(SIZE_BYTES);
                 self.relief = Relief::Over;
                 tracing::info!("the operator took the added working storage back");
             }
             Relief::Due | Relief::Given | Relief::Over => {}
         }
+        Ok(())
+    }
+
+    /// Whether the large deposit has been reported, so that its jobs need no room any more.
+    async fn is_large_done(&self, queue: &Queue) -> Result<bool, Error> {
+        let Some(batch) = *self.world.large.lock() else { return Ok(false) };
+        let batch = unless_lost("reading a batch", queue.load_batch(batch).await)?;
+        let state = batch.and_then(|batch| batch.state());
+        Ok(!matches!(state, Some(BatchState::Pending | BatchState::Processing | BatchState::Reporting)))
     }
 
     /// Releases the held collection with its jobs, and holds the next.
@@ -109,6 +149,13 @@ impl Operator {
                 let change = JobChange::to(JobState::Pending).by_operator();
                 let changed = queue.change_job(&job, &change, Timestamp::now()).await;
                 jobs += usize::from(unless_lost("releasing a held job", changed)?.is_some());
+            }
+        }
+        for id in queue.batches().await? {
+            let Some(batch) = unless_lost("reading a batch", queue.load_batch(id).await)? else { continue };
+            if batch.state() == Some(BatchState::Held) && batch.submitted().value.collection == released {
+                let change = ItemChange::to(BatchState::Pending).by_operator();
+                unless_lost("releasing a held batch", queue.change_batch(&batch, &change, Timestamp::now()).await)?;
             }
         }
         let hold = queue.hold_collection(held, "operator", HOLD_REASON, Timestamp::now()).await;
@@ -193,7 +240,9 @@ impl Operator {
                 break;
             }
         }
-        tracing::info!(batches = purged_batches, jobs = purged_jobs, "the clean-up purged old batches");
+        if purged_batches > 0 {
+            tracing::info!(batches = purged_batches, jobs = purged_jobs, "the clean-up purged old batches");
+        }
         Ok(())
     }
 
@@ -217,24 +266,9 @@ impl Operator {
         }
         Ok(())
     }
-
-    /// Frees the space of jobs that were completed or removed.
-    async fn sweep(&self, queue: &Queue) -> Result<(), Error> {
-        for id in self.world.volume.holders() {
-            let gone = match queue.load_job(id).await {
-                Ok(job) => matches!(job.state(), Some(JobState::Completed | JobState::Deleted)),
-                Err(Error::Missing(_)) => true,
-                Err(error) => return Err(error),
-            };
-            if gone {
-                self.world.volume.free(id);
-            }
-        }
-        Ok(())
-    }
 }
 
-impl Daemon for Operator {
+impl Person for Operator {
     fn name(&self) -> &'static str {
         "operator"
     }
@@ -252,8 +286,7 @@ impl Daemon for Operator {
             }
             self.clean_up(&queue).await?;
             Self::clean_up_requests(&queue).await?;
-            self.sweep(&queue).await?;
-            self.relieve();
+            self.relieve(&queue).await?;
             sleep(self.world.pace.time(ROUND_SECONDS)).await;
         }
     }

@@ -30,11 +30,6 @@ impl Pace {
         Duration::from_secs_f64(seconds * NATURAL_RATE / self.rate)
     }
 
-    /// The polling interval: long enough not to dominate the load, and short enough for a pause to be noticed.
-    pub(super) fn poll(self) -> Duration {
-        self.time(0.3).clamp(Duration::from_millis(15), Duration::from_secs(1))
-    }
-
     /// The mean time that one of `crew` workers takes for a job, such that all of them together are busy 60 % of the
     /// time: the backlog of a stall shrinks afterwards.
     pub(super) fn work(self, crew: usize) -> Duration {
@@ -53,7 +48,5 @@ mod tests {
         assert_eq!(fast.between_jobs(), Duration::from_millis(80));
         assert_eq!(fast.time(30.0), Duration::from_secs(3));
         assert_eq!(slow.work(5), slow.between_jobs() * 3);
-        assert_eq!(Pace::new(10_000.0).poll(), Duration::from_millis(15));
-        assert_eq!(Pace::new(0.1).poll(), Duration::from_secs(1));
     }
 }

@@ -1,44 +1,43 @@
-//! The submissions with the jobs of their manifests, all following from the seed.
+//! What depositors submit, one submission after the other, all following from the seed.
 
-use jiff::Timestamp;
-use serde_json::json;
+use std::collections::HashMap;
+use std::net::SocketAddr;
 
-use super::catalogue::{COLLECTIONS, Collection, FILMS, HELD_IN_TURN, MIB};
-use super::details;
+use queuekeeper_ingest::deposit::NewDeposit;
+use queuekeeper_ingest::kind::DepositType;
+use queuekeeper_ingest::manifest::{ManifestProfile, Row, WriteError, Writer};
+use queuekeeper_ingest::url::ContentUrl;
+use uuid::Uuid;
+
+use super::collections::{COLLECTIONS, Collection, FILMS, Form, HELD_IN_TURN, find};
+use super::content::Place;
 use super::dice::Dice;
-use super::findings::Findings;
-use queuekeeper_queue::NewJob;
-use queuekeeper_queue::id::Priority;
 
-/// A batch as its depositor submits it.
+/// A submission as its depositor makes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Submission {
-    /// The UUID of the depositor, with its prefix `bid-`.
-    pub(super) uuid: String,
+    /// The UUID of its batch.
+    pub(super) uuid: Uuid,
+    /// Its name at the depositor's server.
+    pub(super) name: String,
     /// Its collection's mnemonic.
     pub(super) collection: &'static str,
-    title: String,
-    filename: String,
-    submitter: &'static str,
-    creator: &'static str,
-    is_update: bool,
-    priority: Priority,
+    pub(super) title: String,
+    pub(super) submitter: &'static str,
+    pub(super) creator: &'static str,
+    /// Whether its objects are newer versions of earlier ones.
+    pub(super) is_update: bool,
     /// The objects of its manifest.
     pub(super) objects: Vec<Object>,
 }
 
-/// An object of a manifest, which becomes a job.
+/// An object of a submission, which becomes a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Object {
-    uuid: String,
-    filename: String,
-    title: String,
+    pub(super) file_name: String,
+    pub(super) title: String,
     /// The depositor's name for it.
     pub(super) local_id: String,
-    /// The ARK of the object to be updated; `None` for a new one, for which one will be minted.
-    updates: Option<String>,
-    /// Its size.
-    pub(super) bytes: u64,
 }
 
 /// The kind of a submission.
@@ -63,64 +62,60 @@ pub(super) enum SubmissionKind {
     },
 }
 
-/// How many objects fill it: two waves of concurrent ones, and a few more.
+/// How many objects fill it: two waves of them.
 pub(super) const LARGE_OBJECTS: usize = 10;
 
 /// The submissions of a demo, one after the other.
 #[derive(Debug)]
 pub(super) struct Scenario {
     dice: Dice,
+    /// The local ids of the last submission of each collection, by its mnemonic.
+    last: HashMap<&'static str, Vec<String>>,
 }
 
 impl Scenario {
     /// The submissions for a seed.
     pub(super) fn new(seed: u64) -> Self {
-        Self { dice: Dice::new(seed, "submissions") }
+        Self { dice: Dice::new(seed, "submissions"), last: HashMap::new() }
     }
 
     /// The next submission.
     pub(super) fn next(&mut self, kind: SubmissionKind) -> Submission {
         let dice = &mut self.dice;
         let weights: Vec<(u32, &Collection)> = COLLECTIONS.iter().map(|each| (each.weight, each)).collect();
-        let (collection, objects) = match kind {
+        let (collection, count) = match kind {
             SubmissionKind::Ordinary { most } => (dice.weighted(&weights), batch_size(dice, most)),
             SubmissionKind::OfHeld { turn, most } => {
-                let mnemonic = HELD_IN_TURN[turn % HELD_IN_TURN.len()];
-                let held = COLLECTIONS.iter().find(|each| each.mnemonic == mnemonic);
-                (held.expect("the collections held in turn are in the catalogue"), batch_size(dice, most.min(12)))
+                let held = find(HELD_IN_TURN[turn % HELD_IN_TURN.len()]);
+                (held.expect("the collections held in turn are collections"), batch_size(dice, most.min(12)))
             }
             SubmissionKind::Large { objects } => (&FILMS, objects),
         };
-        let priority = match kind {
-            SubmissionKind::Large { .. } => 1,
-            SubmissionKind::Ordinary { .. } | SubmissionKind::OfHeld { .. } => {
-                dice.weighted(&[(8, 5), (2, 3), (1, 2), (3, 7), (2, 10), (1, 25)])
-            }
-        };
         let number = dice.between(1_000, 999_000);
         let title = dice.pick(collection.titles);
-        let is_update = dice.happens(0.15);
-        let mut objects: Vec<Object> = (0..objects).map(|index| object(dice, collection, number, index)).collect();
-        if is_update {
-            for object in &mut objects {
-                object.updates = Some(format!("ark:/99999/{}{}", collection.shoulder, dice.ark_blade()));
+        let mut objects: Vec<Object> = (0..count).map(|index| object(dice, collection, number, index)).collect();
+        let known = self.last.get(collection.mnemonic).filter(|_| dice.happens(0.15));
+        let is_update = known.is_some();
+        if let Some(known) = known {
+            objects.truncate(known.len());
+            for (object, local_id) in objects.iter_mut().zip(known) {
+                object.local_id.clone_from(local_id);
             }
         }
+        self.last.insert(collection.mnemonic, objects.iter().map(|object| object.local_id.clone()).collect());
         let batch_title = if objects.len() == 1 {
             objects[0].title.clone()
         } else {
             format!("{title} {number} and {} more", objects.len() - 1)
         };
-        let (submitter, creator) = (*dice.pick(collection.submitters), *dice.pick(collection.creators));
         Submission {
-            uuid: format!("bid-{}", dice.uuid()),
+            uuid: dice.uuid(),
+            name: format!("{}_{number}", collection.prefix),
             collection: collection.mnemonic,
             title: batch_title,
-            filename: format!("{}_{number}.checkm", collection.prefix),
-            submitter,
-            creator,
+            submitter: dice.pick::<&'static str>(collection.submitters),
+            creator: dice.pick::<&'static str>(collection.creators),
             is_update,
-            priority: Priority::new(priority).expect("the priorities drawn are within 0..=99"),
             objects,
         }
     }
@@ -134,154 +129,164 @@ fn batch_size(dice: &mut Dice, most: usize) -> usize {
 
 fn object(dice: &mut Dice, collection: &Collection, batch: u64, index: usize) -> Object {
     let name = format!("{}_{batch}_{:04}", collection.prefix, index + 1);
-    let (least, most) = collection.sizes;
     Object {
-        uuid: format!("jid-{}", dice.uuid()),
-        filename: format!("{name}.{}", collection.ending),
+        file_name: format!("{name}.{}", collection.ending),
         title: format!("{} {batch}-{}", dice.pick(collection.titles), index + 1),
         local_id: name.replace('_', "-"),
-        updates: None,
-        bytes: dice.bytes(least, most),
     }
 }
 
 impl Submission {
-    /// The data of the batch's `submission`, submitted at `now`.
-    pub(super) fn data(&self, now: Timestamp) -> Vec<u8> {
-        // The line of a manifest for one object has about 300 bytes.
-        let manifest_bytes = 180 + 300 * self.objects.len();
-        json!({
-            "batchID": self.uuid,
-            "profile": self.collection,
-            "type": if self.objects.len() == 1 { "container" } else { "container-batch-manifest" },
-            "size": manifest_bytes.to_string(),
-            "filename": if self.objects.len() == 1 { &self.objects[0].filename } else { &self.filename },
-            "update": self.is_update,
-            "submitter": self.submitter,
-            "responseForm": "xml",
-            "creator": self.creator,
-            "title": self.title,
-            "date": now.strftime("%Y-%m-%d").to_string(),
-            "submissionDate": now.strftime("%a %b %d %H:%M:%S UTC %Y").to_string(),
-        })
-        .to_string()
-        .into_bytes()
+    /// Its collection.
+    pub(super) fn of(&self) -> &'static Collection {
+        find(self.collection).expect("a submission is made for a collection")
     }
 
-    /// The priority of its jobs.
-    pub(super) fn priority(&self) -> Priority {
-        self.priority
+    fn place<'a>(&'a self, seed: u64, object: &'a Object) -> Place<'a> {
+        Place { seed, collection: self.of(), submission: &self.name, object: &object.file_name }
     }
 
-    /// The results of the work on one of its objects, and the object's file name; `ark` is the one that would be
-    /// minted.
-    pub(super) fn findings<'a>(&'a self, object: &'a Object, minted: &'a str) -> (Findings<'a>, &'a str) {
-        let ark = object.updates.as_deref().unwrap_or(minted);
-        let local_ids = std::slice::from_ref(&object.local_id);
-        let findings = Findings { bytes: object.bytes, ark, local_ids, title: &object.title, creator: self.creator };
-        (findings, &object.filename)
+    /// The URL of one of its objects, or of the manifest of it, at the depositor's server.
+    pub(super) fn url(&self, origin: SocketAddr, object: &Object) -> ContentUrl {
+        // The path does not depend on the seed.
+        url(origin, &self.place(0, object).path())
     }
 
-    /// The ARK that would be minted for one of its objects.
-    pub(super) fn minted(&self, seed: u64, object: &Object) -> String {
-        details::minted(seed, &object.filename, details::shoulder(self.collection))
+    /// What its manifest is.
+    pub(super) fn kind(&self) -> DepositType {
+        match self.of().form {
+            Form::File => DepositType::SingleFileBatchManifest,
+            Form::Container => DepositType::ContainerBatchManifest,
+            Form::Manifest => DepositType::BatchManifest,
+        }
     }
 
-    /// Its jobs as the batch daemon creates them from the manifest at `now`.
-    pub(super) fn jobs(&self, now: Timestamp) -> Vec<NewJob> {
-        self.objects.iter().map(|object| self.job(object, now)).collect()
+    /// The deposit, and where its manifest is.
+    pub(super) fn deposit(&self, origin: SocketAddr) -> (NewDeposit, ContentUrl) {
+        let file_name = self.manifest_name();
+        let address = url(origin, &format!("/{file_name}"));
+        let deposit = NewDeposit {
+            profile: self.collection.to_owned(),
+            kind: Some(self.kind()),
+            file_name,
+            submitter: self.submitter.to_owned(),
+            title: Some(self.title.clone()),
+            creator: Some(self.creator.to_owned()),
+            is_update: self.is_update,
+            ..NewDeposit::default()
+        };
+        (deposit, address)
     }
 
-    fn job(&self, object: &Object, now: Timestamp) -> NewJob {
-        let configuration = json!({
-            "batchID": self.uuid,
-            "jobID": object.uuid,
-            "profile": self.collection,
-            "type": "container",
-            "submitter": self.submitter,
-            "submissionDate": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-            "filename": object.filename,
-            "size": object.bytes.to_string(),
-            "title": object.title,
-            "creator": self.creator,
-            "objectID": object.updates.as_deref().unwrap_or_default(),
-            "localID": object.local_id,
-            "update": self.is_update,
-        });
-        NewJob::new(configuration.to_string()).with_priority(self.priority)
+    /// The name of its manifest.
+    pub(super) fn manifest_name(&self) -> String {
+        format!("{}.checkm", self.name)
+    }
+
+    /// Its manifest, a row an object.
+    ///
+    /// # Errors
+    /// When a row cannot be written.
+    pub(super) fn manifest(&self, seed: u64, origin: SocketAddr) -> Result<Vec<u8>, WriteError> {
+        let profile = self.kind().manifest().expect("it is a manifest");
+        let mut writer = Writer::new(Vec::new(), profile)?;
+        for object in &self.objects {
+            let place = self.place(seed, object);
+            // Who packs a container does not say how large it is, nor does who writes a manifest.
+            let file = place.files().pop().filter(|_| self.of().form == Form::File);
+            let (size, digest) = file.map(|(_, content)| (content.size, content.digest())).unzip();
+            let row = Row {
+                url: Some(url(origin, &place.path())),
+                size,
+                digest: digest.flatten(),
+                name: object.file_name.clone(),
+                local_ids: vec![object.local_id.clone()],
+                creator: Some(self.creator.to_owned()),
+                title: Some(object.title.clone()),
+                ..Row::default()
+            };
+            writer.write(&row)?;
+        }
+        Ok(writer.finish()?)
     }
 }
 
-/// The data of the token of a new access request.
-pub(super) fn token(dice: &mut Dice, is_large: bool, now: Timestamp) -> Vec<u8> {
-    let bytes = if is_large { dice.bytes(600 * MIB, 300 * 1024 * MIB) } else { dice.bytes(MIB, 600 * MIB) };
-    json!({
-        "token": dice.uuid(),
-        "delivery-node": dice.weighted(&[(3, 7001), (1, 7002)]),
-        "cloud-content-byte": bytes,
-        "status": 202,
-        "url": "",
-        "anticipated-availability-time": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-    })
-    .to_string()
-    .into_bytes()
+/// The manifest of one object's files, at `place`.
+///
+/// # Errors
+/// When a row cannot be written.
+pub(super) fn object_manifest(place: Place<'_>, origin: SocketAddr) -> Result<Vec<u8>, WriteError> {
+    let mut writer = Writer::new(Vec::new(), ManifestProfile::Ingest)?;
+    for (name, content) in place.files() {
+        let row = Row {
+            url: Some(url(origin, &format!("{}/{name}", place.path()))),
+            size: Some(content.size),
+            digest: content.digest(),
+            name,
+            ..Row::default()
+        };
+        writer.write(&row)?;
+    }
+    Ok(writer.finish()?)
+}
+
+fn url(origin: SocketAddr, path: &str) -> ContentUrl {
+    format!("http://{origin}{path}").parse().expect("names of the demo are letters, digits, dots and dashes")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::catalogue::TIB;
+    use queuekeeper_ingest::manifest::{Limits, Reader};
+
     use super::*;
-    use queuekeeper_queue::record::{Configuration, Submission as Read};
+
+    const KINDS: [SubmissionKind; 3] = [
+        SubmissionKind::Ordinary { most: 300 },
+        SubmissionKind::Large { objects: 3 },
+        SubmissionKind::OfHeld { turn: 1, most: 300 },
+    ];
 
     fn draw(seed: u64) -> Vec<Submission> {
         let mut scenario = Scenario::new(seed);
-        let kinds = [
-            SubmissionKind::Ordinary { most: 300 },
-            SubmissionKind::Large { objects: 10 },
-            SubmissionKind::OfHeld { turn: 1, most: 300 },
-        ];
-        (0..60).map(|index| scenario.next(kinds[index % kinds.len()])).collect()
+        (0..60).map(|index| scenario.next(KINDS[index % KINDS.len()])).collect()
+    }
+
+    fn origin() -> SocketAddr {
+        "127.0.0.1:8080".parse().unwrap()
     }
 
     #[test]
-    fn the_same_seed_submits_the_same_bytes_and_another_seed_others() {
-        let now = Timestamp::from_second(1_772_475_331).unwrap();
-        let bytes = |seed| -> Vec<Vec<u8>> {
-            draw(seed)
-                .iter()
-                .flat_map(|each| {
-                    let jobs = each.jobs(now).into_iter().map(|job| job.configuration);
-                    std::iter::once(each.data(now)).chain(jobs).collect::<Vec<_>>()
-                })
-                .collect()
-        };
+    fn the_same_seed_submits_the_same_and_another_seed_something_else() {
+        assert_eq!(draw(7), draw(7));
+        assert_ne!(draw(7), draw(8));
+        let bytes = |seed| draw(seed)[0].manifest(seed, origin()).unwrap();
         assert_eq!(bytes(7), bytes(7));
-        assert_ne!(bytes(7), bytes(8));
     }
 
     #[test]
-    fn a_submission_is_parsed_as_intended() {
-        let now = Timestamp::from_second(1_772_475_331).unwrap();
-        for submission in draw(1) {
-            let data = submission.data(now);
-            let read = Read::decode(&data);
-            assert_eq!(read.malformed, None);
-            assert_eq!((&*read.value.uuid, &*read.value.collection), (&*submission.uuid, submission.collection));
-            assert_eq!(queuekeeper_queue::time::read(&read.value.submission_date), Some(now));
-            for (job, object) in submission.jobs(now).iter().zip(&submission.objects) {
-                let read = Configuration::decode(&job.configuration);
-                assert_eq!(read.malformed, None);
-                assert_eq!(read.value.local_ids, [object.local_id.as_str()]);
-                assert_eq!(queuekeeper_queue::time::read(&read.value.submission_date), Some(now));
+    fn a_manifest_is_read_as_it_is_meant() {
+        let submissions = draw(1);
+        assert!(submissions.iter().any(|submission| submission.is_update));
+        for submission in submissions.iter().step_by(7) {
+            let bytes = submission.manifest(1, origin()).unwrap();
+            let (deposit, address) = submission.deposit(origin());
+            assert!(address.to_string().ends_with(&deposit.file_name));
+            let form = deposit.kind.unwrap().manifest();
+            let mut reader = Reader::new(bytes.as_slice(), Limits::default(), form);
+            let rows: Vec<Row> = reader.by_ref().map(|(_, row)| row).collect();
+            reader.finish().unwrap();
+            assert_eq!(rows.len(), submission.objects.len());
+            for (row, object) in rows.iter().zip(&submission.objects) {
+                assert_eq!(row.local_ids, [object.local_id.as_str()]);
+                assert_eq!(row.url, Some(submission.url(origin(), object)));
+                assert_eq!(row.size.is_some(), submission.of().form == Form::File);
             }
         }
     }
 
     #[test]
-    fn batches_have_mixed_sizes_and_a_large_one_does_not_fit_at_once() {
+    fn batches_have_mixed_sizes() {
         let sizes: Vec<usize> = draw(2).iter().step_by(3).map(|each| each.objects.len()).collect();
         assert!(sizes.iter().any(|size| *size <= 3) && sizes.iter().any(|size| *size > 30), "{sizes:?}");
-        let large = Scenario::new(3).next(SubmissionKind::Large { objects: LARGE_OBJECTS });
-        assert!(large.objects.iter().map(|object| object.bytes).sum::<u64>() > 3 * TIB);
     }
 }

@@ -94,7 +94,7 @@ impl Storage {
         }
     }
 
-    /// A volume that is on no file system, such as a simulated one: its usage is the last one passed to [`Self::report`].
+    /// A volume that is no file system of its own, such as that of a demo: its usage is the last one passed to [`Self::report`].
     #[must_use]
     pub fn reported(threshold: f64) -> Self {
         Self { path: None, ..Self::new(PathBuf::new(), threshold) }

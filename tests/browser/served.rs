@@ -25,7 +25,7 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// A queue on which simulated daemons work, with everything that happens to one.
+    /// A repository with made-up depositors, with everything that happens to one.
     pub(crate) async fn demo() -> Self {
         let (zookeeper, listener, shutdown) = parts().await;
         let base = base(&listener);

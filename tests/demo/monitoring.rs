@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use queuekeeper_queue::Queue;
-use queuekeeper_queue::state::JobState;
+use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::state::BatchState;
 use queuekeeper_zookeeper::Config;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -110,18 +111,7 @@ async fn a_stall_fires_the_alert_and_the_rule_holds_and_releases_a_collection() 
     })
     .await;
     assert!(hold.why.contains("alert MerrittProvisioningStuck"), "{hold:?}");
-    let held = eventually_some(LIMIT, "more large objects are held", async || {
-        for entry in queue.entries(JobState::Held).await.unwrap().entries {
-            // It may be released in the meantime, and even be purged.
-            if let Ok(job) = queue.load_job(entry.job).await
-                && job.configuration().value.collection == "film_archive_8k"
-            {
-                return Some(entry.job);
-            }
-        }
-        None
-    })
-    .await;
+    let held = eventually_some(LIMIT, "more large deposits are held", async || held_film(&queue).await).await;
     eventually(LIMIT, "the resolved alert is sent to Alertmanager", async || {
         let alerts = get(&format!("{alertmanager}/api/v2/alerts?active=true")).await;
         alerts.is_some_and(|alerts| !alerts.as_array().unwrap().iter().map(|alert| &alert["labels"]).any(is_stall))
@@ -130,9 +120,9 @@ async fn a_stall_fires_the_alert_and_the_rule_holds_and_releases_a_collection() 
     let deadline = tokio::time::Instant::now() + LIMIT;
     loop {
         let hold = queue.held_collection("film_archive_8k").await.unwrap();
-        // A completed job may be purged by now.
-        let state = queue.load_job(held).await.ok().and_then(|job| job.state());
-        if hold.is_none() && state != Some(JobState::Held) {
+        // A completed one may be purged by now.
+        let state = queue.load_batch(held).await.ok().and_then(|batch| batch.state());
+        if hold.is_none() && state != Some(BatchState::Held) {
             break;
         }
         let is_late = tokio::time::Instant::now() > deadline;
@@ -154,8 +144,22 @@ async fn a_stall_fires_the_alert_and_the_rule_holds_and_releases_a_collection() 
     assert_eq!(demo.left(), [""; 0]);
 }
 
+/// A batch of films that is Held.
+async fn held_film(queue: &Queue) -> Option<BatchId> {
+    for id in queue.batches().await.unwrap() {
+        // It may be purged in the meantime.
+        if let Ok(batch) = queue.load_batch(id).await
+            && batch.state() == Some(BatchState::Held)
+            && batch.submitted().value.collection == "film_archive_8k"
+        {
+            return Some(id);
+        }
+    }
+    None
+}
+
 fn is_stall(labels: &Value) -> bool {
-    labels["alertname"] == "MerrittProvisioningStuck" && labels["cause"] == "waiting_for_space"
+    labels["alertname"] == "MerrittProvisioningStuck" && labels["cause"] == "waiting_for_grant"
 }
 
 #[tokio::test(flavor = "multi_thread")]

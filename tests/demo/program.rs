@@ -66,6 +66,12 @@ impl Demo {
         Self { child, temporary, web, zookeeper, monitoring: monitoring.try_into().ok() }
     }
 
+    /// What the API answers; `None` where it answers no JSON.
+    pub(super) async fn get(&self, path: &str) -> Option<serde_json::Value> {
+        let answer = reqwest::get(format!("{}{path}", self.web)).await.ok()?;
+        serde_json::from_str(&answer.text().await.ok()?).ok()
+    }
+
     /// The current metrics; empty while they are not served.
     pub(super) async fn metrics(&self) -> Metrics {
         let text = async { reqwest::get(format!("{}/metrics", self.web)).await?.text().await };
@@ -80,7 +86,7 @@ impl Demo {
 
     /// Waits for the end.
     pub(super) async fn ended(&mut self) -> ExitStatus {
-        eventually_some(Duration::from_secs(5), "the demo ends", async || self.child.try_wait().unwrap()).await
+        eventually_some(Duration::from_secs(20), "the demo ends", async || self.child.try_wait().unwrap()).await
     }
 
     /// Its standard error, if it was started with [`Demo::start_heard`], once it has ended.
@@ -148,10 +154,5 @@ impl Metrics {
     /// How many transitions of a kind were seen.
     pub(super) fn transitions(&self, (from, to): (&str, &str)) -> f64 {
         self.get(&format!("merritt_job_transitions_total{{from=\"{from}\",to=\"{to}\"}}")).unwrap_or(0.0)
-    }
-
-    /// How many jobs wait for space.
-    pub(super) fn waiting(&self) -> f64 {
-        self.get("merritt_jobs_waiting_for_space").unwrap_or(0.0)
     }
 }

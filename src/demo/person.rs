@@ -1,4 +1,4 @@
-//! Common to all simulated daemons: each has a session, which is replaced when it is lost.
+//! Common to all made-up people: each has a session, which is replaced when it is lost.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use queuekeeper_queue::{Error, Queue};
 /// The pause after a session was lost or could not be established.
 const RECONNECT: Duration = Duration::from_millis(500);
 
-/// A simulated daemon.
-pub(super) trait Daemon: Send + 'static {
-    /// Its name in the log.
+/// Somebody who does something with the queue, or a program that is not ours.
+pub(super) trait Person: Send + 'static {
+    /// The name in the log.
     fn name(&self) -> &'static str;
 
     /// Works in one session, until an error that a new session may fix.
@@ -27,23 +27,23 @@ pub(super) trait Daemon: Send + 'static {
 /// How long to wait for the last session to close.
 const CLOSE_LIMIT: Duration = Duration::from_millis(500);
 
-/// Runs a daemon until `shutdown`, with a new session after each error.
-pub(super) async fn keep(mut daemon: impl Daemon, world: Arc<World>, shutdown: CancellationToken) {
+/// Lets a person work until `shutdown`, with a new session after each error.
+pub(super) async fn keep(mut person: impl Person, world: Arc<World>, shutdown: CancellationToken) {
     let mut session = None;
     let life = async {
         loop {
             match world.zookeeper.connect().await {
                 Ok(client) => {
                     session = Some(client.state_watcher());
-                    let Err(error) = daemon.work(Queue::new(client)).await;
-                    // A lost connection is logged by the mirror; a dozen daemons lose it at the same time.
+                    let Err(error) = person.work(Queue::new(client)).await;
+                    // A lost connection is logged by the mirror; several people lose it at the same time.
                     if is_lost(&error) {
-                        tracing::debug!(daemon = daemon.name(), %error, "a simulated daemon lost its session");
+                        tracing::debug!(person = person.name(), %error, "lost a session of the demo");
                     } else {
-                        tracing::warn!(daemon = daemon.name(), %error, "restarted a simulated daemon");
+                        tracing::warn!(person = person.name(), %error, "began a session of the demo anew");
                     }
                 }
-                Err(error) => tracing::debug!(daemon = daemon.name(), %error, "a simulated daemon has no session"),
+                Err(error) => tracing::debug!(person = person.name(), %error, "no session of the demo"),
             }
             tokio::time::sleep(RECONNECT).await;
         }
@@ -53,13 +53,12 @@ pub(super) async fn keep(mut daemon: impl Daemon, world: Arc<World>, shutdown: C
     if let Some(mut session) = session {
         let closed = async { while !session.changed().await.is_terminated() {} };
         if tokio::time::timeout(CLOSE_LIMIT, closed).await.is_err() {
-            tracing::debug!(daemon = daemon.name(), "a simulated daemon's session did not close in time");
+            tracing::debug!(person = person.name(), "a session of the demo did not close in time");
         }
     }
 }
 
-/// Whether a daemon cannot continue in its session, because it would not know which of its locks still exist. The
-/// client library reports such failures as read or write errors.
+/// Whether work cannot continue in its session. The client library reports such failures as read or write errors.
 fn is_lost(error: &Error) -> bool {
     match error {
         Error::Read { .. } | Error::Commit { .. } | Error::Unknown { .. } => true,

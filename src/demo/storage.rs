@@ -1,0 +1,47 @@
+//! The working storage: small, so that a few large objects fill it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use queuekeeper_ingest::directory::WorkingStorage;
+use queuekeeper_ingest::step::Services;
+
+use super::collections::MIB;
+use crate::metrics::storage::{Space, Storage};
+
+/// Its usual size: five large objects fit below the threshold.
+pub(super) const SIZE_BYTES: u64 = 96 * MIB;
+
+/// Its size while an operator has enlarged it: a whole large deposit fits.
+pub(super) const ENLARGED_BYTES: u64 = 192 * MIB;
+
+/// The used part above which jobs wait, as in the daemons' default.
+pub(super) const THRESHOLD: f64 = 0.8;
+
+/// How often it is measured.
+const PERIOD: Duration = Duration::from_millis(500);
+
+/// What the server exports of it: it has no file system to itself that could be asked.
+pub(super) fn exported(storage: &WorkingStorage) -> std::io::Result<Storage> {
+    let exported = Storage::reported(THRESHOLD);
+    exported.report(measured(storage)?);
+    Ok(exported)
+}
+
+fn measured(storage: &WorkingStorage) -> std::io::Result<Space> {
+    let (size_bytes, free_bytes) = storage.space()?;
+    Ok(Space { size_bytes, free_bytes })
+}
+
+/// Measures it again and again; never returns.
+pub(super) async fn measure(services: Arc<Services>, exported: Storage) {
+    loop {
+        tokio::time::sleep(PERIOD).await;
+        let working = services.working.clone();
+        match tokio::task::spawn_blocking(move || measured(&working)).await {
+            Ok(Ok(space)) => exported.report(space),
+            Ok(Err(error)) => tracing::warn!(%error, "cannot measure the demo's working storage"),
+            Err(error) => tracing::warn!(%error, "the measuring of the demo's working storage failed"),
+        }
+    }
+}
