@@ -85,8 +85,9 @@ async fn stillness(browser: &Browser, served: &Served) {
     let places = "return ['pipeline', 'attention', 'curves', 'batches', 'details']
         .map(id => document.getElementById(id).getBoundingClientRect().top).join()";
     let before = browser.run(places).await;
-    served.create("/locks/collections/uc_first").await;
+    // What is shown first comes first: the page may be updated between them.
     served.create("/locks/queue/ingest").await;
+    served.create("/locks/collections/uc_first").await;
     let shown = "return document.querySelectorAll('#attention article').length >= 2";
     eventually(LIMIT, "what is stopped needs attention", async || browser.run(shown).await == Value::Bool(true)).await;
     // It is measured when the page is painted.
