@@ -25,6 +25,9 @@ const WAITING_BATCHES: usize = 6;
 /// held: few, so that they cause no other stall when they are released.
 const MORE_LARGE: usize = 2;
 
+/// How much they send at most, in bytes: objects stay in their store, which is in the temporary directory of this machine.
+const MOST_BYTES: u64 = 8 << 30;
+
 /// All depositors.
 pub(super) struct Depositors {
     world: Arc<World>,
@@ -35,6 +38,8 @@ pub(super) struct Depositors {
     more_large: usize,
     /// The last batches that no daemon had acquired.
     waiting: Vec<BatchId>,
+    /// How many bytes they have sent, at most.
+    sent: u64,
 }
 
 /// When the first large submission arrives, from the start: the overview knows by then how fast the queue flows. With
@@ -48,7 +53,7 @@ impl Depositors {
     pub(super) fn new(world: &Arc<World>, scenario: Scenario) -> Self {
         let next_large = Instant::now() + first_large(world.pace, world.alerts);
         let (dice, world) = (Dice::new(world.seed, "depositors"), Arc::clone(world));
-        Self { world, scenario, dice, next_large, more_large: 0, waiting: Vec::new() }
+        Self { world, scenario, dice, next_large, more_large: 0, waiting: Vec::new(), sent: 0 }
     }
 
     async fn submit(&mut self, queue: &Queue, kind: SubmissionKind) -> Result<(), Error> {
@@ -66,6 +71,10 @@ impl Depositors {
         };
         let Some(batch) = unless_lost("a submission", made)? else { return Ok(()) };
         self.waiting.push(batch);
+        self.sent += submission.of().sizes.1 * submission.objects.len() as u64;
+        if self.sent >= MOST_BYTES {
+            tracing::warn!("the depositors have sent 8 GiB, which is all that this demo keeps: start it anew for more");
+        }
         let (jobs, collection) = (submission.objects.len(), submission.collection);
         if matches!(kind, SubmissionKind::Large { .. }) {
             *self.world.large.lock() = Some(batch);
@@ -90,7 +99,7 @@ impl Depositors {
     }
 
     async fn deposit(&mut self, queue: &Queue) -> Result<(), Error> {
-        if self.waits(queue).await? {
+        if self.sent >= MOST_BYTES || self.waits(queue).await? {
             return Ok(());
         }
         if Instant::now() >= self.next_large {
