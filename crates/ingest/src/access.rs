@@ -206,7 +206,7 @@ impl Lane {
     ) -> Result<Timestamp, Trouble> {
         let folder = wanted.folder(version.number);
         let (files, chunks) = archive::begin(wanted.format, version.ingested);
-        let filling = self.fill(object, version.number, (&folder, wanted.extent), files);
+        let filling = self.fill(object, version, (&folder, wanted.extent), files);
         let shown = format!("{folder}.{}", wanted.format);
         let writing = self.deliveries.put(name, &shown, chunks, &self.session.fence);
         let (filled, written) = tokio::join!(filling, writing);
@@ -223,19 +223,30 @@ impl Lane {
     async fn fill(
         &self,
         object: &Object,
-        version: u32,
+        version: &Version,
         (folder, extent): (&str, Extent),
         files: Files,
     ) -> Result<(), Unfilled> {
         let mut after = extent.prefix().to_owned();
+        let (mut count, mut bytes) = (0, 0);
         loop {
-            let page = request::page(&self.services().catalogue, object, version, extent, &after).await;
+            let page = request::page(&self.services().catalogue, object, version.number, extent, &after).await;
             let page = page.map_err(Trouble::from)?;
             let Some(last) = page.last() else { break };
             after.clone_from(&last.path);
             for file in &page {
                 self.add(object, file, folder, &files).await?;
+                (count, bytes) = (count + 1, bytes + file.size);
             }
+        }
+        if extent == Extent::Full && (count, bytes) != (version.file_count, version.byte_count) {
+            let Version { number, file_count, byte_count, .. } = version;
+            let why = format!(
+                "the catalogue lists {count} files of {bytes} bytes in version {number} of {}, which has {file_count} of \
+                 {byte_count}: restore the catalogue, or rebuild it",
+                object.ark
+            );
+            return Err(Trouble::Permanent(500, why).into());
         }
         Ok(files.end().await?)
     }

@@ -16,9 +16,12 @@ impl Intake {
     pub async fn again(&self, uuid: Uuid, actor: &Actor, allowance: &Allowance) -> Result<Receipt, Refusal> {
         let missing = || Refusal::Missing(format!("there is no deposit {} of yours in the queue", id_of(uuid)));
         // Operators may also do it for a batch that another program has made.
-        if self.deposit(uuid, actor).await?.is_none() && actor.role <= Role::Depositor {
+        let original = self.deposit(uuid, actor).await?;
+        if original.is_none() && actor.role <= Role::Depositor {
             return Err(missing());
         }
+        // Whoever asks for it: it stays the deposit of whose rows they are, and they follow it.
+        let depositor = original.map_or_else(|| actor.name.clone(), |original| original.deposit.depositor);
         let queue = self.shared.actions.shared.connected.queue_at_hand()?;
         let batch = queue.find_batch(&id_of(uuid)).await?.ok_or_else(missing)?;
         let (services, again) = (&self.shared.services, uuid_of_failed(uuid));
@@ -44,7 +47,7 @@ impl Intake {
         let mut upload = self.open(again).await?;
         let (manifest, deposit) = (rows.manifest, rows.deposit);
         let upload = disk("write the manifest", move || upload.write(&manifest).map(|()| upload)).await?;
-        let sender = Sender { actor, allowance, key: None };
+        let sender = Sender { actor, depositor, allowance, key: None };
         self.make(again, &deposit, Payload::Uploaded(upload), sender).await
     }
 }

@@ -61,7 +61,7 @@ impl Intake {
             return Ok(Taken::WouldBeTaken { unrequested });
         }
         let uuid = uuid_for(&actor.name, key);
-        let sender = Sender { actor, allowance, key: key.map(str::to_owned) };
+        let sender = Sender { actor, depositor: actor.name.clone(), allowance, key: key.map(str::to_owned) };
         if let Some(url) = checked.url {
             return self.make(uuid, &checked.new, Payload::At(url), sender).await.map(Taken::Made);
         }
@@ -104,7 +104,7 @@ impl Intake {
                 return Err(refusal);
             }
         };
-        let sender = Sender { actor, allowance, key: key.map(str::to_owned) };
+        let sender = Sender { actor, depositor: actor.name.clone(), allowance, key: key.map(str::to_owned) };
         self.make(uuid, &checked.new, Payload::Uploaded(upload), sender).await
     }
 
@@ -193,7 +193,7 @@ impl Intake {
         payload: Payload,
         sender: Sender<'_>,
     ) -> Result<Receipt, Refusal> {
-        let Sender { actor, allowance, key } = sender;
+        let Sender { actor, depositor, allowance, key } = sender;
         let bytes = if let Payload::Uploaded(upload) = &payload { upload.offset() } else { 0 };
         let known = self.deposit(uuid, actor).await?;
         if known.is_none() {
@@ -201,14 +201,8 @@ impl Intake {
         }
         let queue = self.shared.actions.shared.connected.queue_at_hand()?;
         let catalogue = &self.shared.services.catalogue;
-        let recorded = Recorded {
-            batch: uuid,
-            depositor: actor.name.clone(),
-            idempotency_key: key,
-            profile: new.profile.clone(),
-            objects: 1,
-            bytes,
-        };
+        let recorded =
+            Recorded { batch: uuid, depositor, idempotency_key: key, profile: new.profile.clone(), objects: 1, bytes };
         catalogue.record_deposit(&recorded).await.map_err(|error| unavailable(&error))?;
         let (began, id) = (Instant::now(), ActionId::new(Timestamp::now()));
         let audit = &self.shared.actions.shared.audit;

@@ -45,6 +45,8 @@ pub(super) enum Payload {
 /// Who makes a deposit, and under which key.
 pub(super) struct Sender<'a> {
     pub(super) actor: &'a Actor,
+    /// Whose deposit it is.
+    pub(super) depositor: String,
     pub(super) allowance: &'a Allowance,
     pub(super) key: Option<String>,
 }

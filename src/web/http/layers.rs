@@ -122,7 +122,10 @@ pub(super) fn uploads(context: &HttpContext, request: &Request) -> bool {
     let Some(path) = context.strip_prefix(request.uri().path()) else { return false };
     match *request.method() {
         Method::POST => path == SUBMIT || path.starts_with(POSTER_ROOT),
-        Method::PATCH => path.strip_prefix(DEPOSITS).is_some_and(|rest| rest.starts_with('/')),
+        Method::PATCH => {
+            let id = path.strip_prefix(DEPOSITS).and_then(|rest| rest.strip_prefix('/'));
+            id.is_some_and(|id| !id.contains('/'))
+        }
         _ => false,
     }
 }

@@ -53,12 +53,18 @@ pub(super) fn begin(format: Format, modified: Timestamp) -> (Files, Chunks) {
             Format::Zip => write_zip(parts, output, modified),
             Format::Tar => write_tar(parts, output, modified),
         };
-        if let Err(error) = written {
-            // Where nobody reads any more, there is nobody to say it to.
-            let _ = chunks.blocking_send(Err(error));
+        // An empty piece is the end. Where nobody reads any more, there is nobody to say it to.
+        let _ = chunks.blocking_send(written.map(|()| Bytes::new()));
+    });
+    // A writer that panics says nothing: without its word the archive is not whole.
+    let chunks = stream::unfold(Some(pieces), async |pieces| {
+        let mut pieces = pieces?;
+        match pieces.recv().await {
+            Some(Ok(piece)) if piece.is_empty() => None,
+            Some(piece) => Some((piece, Some(pieces))),
+            None => Some((Err(given_up()), None)),
         }
     });
-    let chunks = stream::unfold(pieces, async |mut pieces| Some((pieces.recv().await?, pieces)));
     (Files(files), chunks.boxed())
 }
 

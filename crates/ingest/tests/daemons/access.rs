@@ -256,6 +256,13 @@ async fn what_cannot_be_delivered_fails_with_one_sentence_and_leaves_nothing() {
     let deliveries = world.deliveries(&settings).await;
     let (_, found) = follow(&deliveries, &token["url"], world.directory.path()).await;
     assert_eq!(found.as_object().unwrap().len(), 2);
+
+    // A catalogue that has lost a row makes no archive that only looks whole.
+    world.sql("DELETE FROM files WHERE path = 'producer/a.txt'");
+    let partial = world.request(SMALL, &json!({"token": "v", "object": ark})).await;
+    let (state, message, _) = world.ended_request(SMALL, partial).await;
+    assert!(state == AccessState::Failed && message.contains("the catalogue lists"), "{message}");
+    assert_eq!(world.delivered().len(), 1);
     daemons.stop().await;
 }
 
