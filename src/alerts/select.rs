@@ -268,10 +268,7 @@ impl QueueView<'_> {
 
     fn waits_for_grants(&self) -> bool {
         let provisioning = self.store.state_situation(JobState::Provisioning, self.space, self.now);
-        provisioning.is_some_and(|state| {
-            let has_grants = state.granted.is_some_and(|granted| granted.jobs > 0);
-            state.workers > 0 && has_grants && state.jobs > state.locked
-        })
+        provisioning.is_some_and(|state| state.may_wait_for_grants())
     }
 
     fn waits_for_space(&self) -> bool {

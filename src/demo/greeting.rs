@@ -63,7 +63,7 @@ The first line of the status page says how the queue is, as `queuekeeper status 
 an operator resumes or deletes them; now and then there is a fault.
 Try it: deposit a file of yours with the profile default, and watch it become an object; or pause the ingest queue, which
 stops all but Recording, and unpause it.
-Ctrl-C ends it and leaves nothing behind.
+Ctrl-C ends it and leaves nothing behind; until then it keeps up to 8 GiB in its directory.
 
 "
     )

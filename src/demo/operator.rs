@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
 
-use super::collections::{HELD_IN_TURN, HOLD_REASON};
+use super::collections::{self, HELD_IN_TURN, HOLD_REASON};
 use super::dice::Dice;
 use super::pace::Pace;
 use super::person::{Person, unless_lost};
@@ -178,7 +178,7 @@ impl Operator {
                 continue;
             }
             let Some(batch) = unless_lost("reading a batch", queue.load_batch(id).await)? else { continue };
-            if batch.state() == Some(BatchState::Failed) {
+            if batch.state() == Some(BatchState::Failed) && is_made_up(&batch) {
                 return self.repair_batch(queue, &batch).await;
             }
         }
@@ -227,7 +227,7 @@ impl Operator {
         let (mut purged_batches, mut purged_jobs) = (0, 0);
         for id in queue.batches().await? {
             let Some(batch) = unless_lost("reading a batch", queue.load_batch(id).await)? else { continue };
-            if !matches!(batch.state(), Some(BatchState::Completed | BatchState::Deleted)) {
+            if !matches!(batch.state(), Some(BatchState::Completed | BatchState::Deleted)) || !is_made_up(&batch) {
                 continue;
             }
             let Some(plan) = unless_lost("purging a batch", queue.plan_purge(&batch).await)? else { continue };
@@ -266,6 +266,11 @@ impl Operator {
         }
         Ok(())
     }
+}
+
+/// Whether a batch is of a made-up depositor. What visitors deposit is theirs.
+fn is_made_up(batch: &Batch) -> bool {
+    collections::find(&batch.submitted().value.collection).is_some()
 }
 
 impl Person for Operator {

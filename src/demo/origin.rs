@@ -280,7 +280,9 @@ async fn file(
 /// A job has ended.
 async fn callback(State(origin): State<Origin>, Path(job): Path<String>) -> Response {
     let path = format!("/callbacks/{job}");
-    let status = match (fate::of_callback(origin.shared.seed, &path), origin.count(&path)) {
+    let answer = fate::of_callback(origin.shared.seed, &path);
+    let before = if answer == Answer::Taken { 0 } else { origin.count(&path) };
+    let status = match (answer, before) {
         (Answer::RefusedOnce, 0) => StatusCode::FORBIDDEN,
         (Answer::AwayTwice, 0..2) => StatusCode::BAD_GATEWAY,
         (Answer::RefusedOnce | Answer::AwayTwice | Answer::Taken, _) => StatusCode::NO_CONTENT,

@@ -94,6 +94,12 @@ impl Repository {
 
 impl Drop for Repository {
     fn drop(&mut self) {
+        let path = self.path().to_owned();
+        tracing::info!(path = %path.display(), "removing the repository of the demo");
+        if let Err(error) = fs::remove_dir_all(&path) {
+            tracing::warn!(path = %path.display(), %error, "cannot remove the repository of the demo");
+        }
+        // Not before: there are many files, and who is killed meanwhile leaves the rest to the guard.
         self.guard.dismiss();
     }
 }

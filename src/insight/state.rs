@@ -98,12 +98,10 @@ fn waiting_for_space(state: &StateSituation, volume: Option<&Volume>, now: Times
 
 /// No job is granted working storage: our daemons lock none that waits for some.
 fn waiting_for_grants(state: &StateSituation, volume: Option<&Volume>, now: Timestamp) -> Option<Cause> {
-    let granted = state.granted.filter(|granted| granted.jobs > 0 && state.workers > 0)?;
+    let granted = state.granted.filter(|_| state.may_wait_for_grants())?;
     let waiting = state.jobs.saturating_sub(state.locked);
     let since = state.flow.last_left.max(state.oldest)?;
-    let is_granted = waiting == 0 || now.duration_since(since) < GRANTED_WITHIN;
-    // A pause, or what is said of the head, explains it.
-    if is_granted || state.pause.is_some() || state.head.is_some() {
+    if now.duration_since(since) < GRANTED_WITHIN {
         return None;
     }
     let who = match waiting {

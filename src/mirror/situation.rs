@@ -196,6 +196,17 @@ pub struct StateSituation {
     pub held_stores: Vec<(Arc<str>, Pause)>,
 }
 
+impl StateSituation {
+    /// Whether its jobs wait for grants of working storage, if none has left it for some time: there are daemons that grant
+    /// some, some is granted, and neither a pause nor the head of the queue explains it. A daemon that looks at a job locks
+    /// it for a moment, so that it is of no account whether a worker is free.
+    #[must_use]
+    pub fn may_wait_for_grants(&self) -> bool {
+        let has_grants = self.granted.is_some_and(|granted| granted.jobs > 0);
+        has_grants && self.jobs > self.locked && self.workers > 0 && self.pause.is_none() && self.head.is_none()
+    }
+}
+
 /// What is known of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobSituation {
