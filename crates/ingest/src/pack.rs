@@ -16,6 +16,7 @@ use tar::{Builder, EntryType, Header};
 use crate::place::Place;
 
 pub use walk::PackError;
+use walk::Stamp;
 
 /// The unit of a tar, in bytes.
 const BLOCK: u64 = 512;
@@ -40,8 +41,8 @@ struct Entry {
     start: u64,
     /// How long that is.
     header: u64,
-    /// How many bytes the file has.
-    size: u64,
+    /// The file as it was found.
+    stamp: Stamp,
 }
 
 impl Pack {
@@ -63,11 +64,11 @@ impl Pack {
 
     fn new(place: Place, found: Vec<walk::Found>) -> io::Result<Self> {
         let (mut entries, mut start, mut files) = (Vec::with_capacity(found.len()), 0, 0);
-        for walk::Found { name, size } in found {
-            let (is_folder, size) = (size.is_none(), size.unwrap_or(0));
-            let mut entry = Entry { name, is_folder, start, header: 0, size };
+        for walk::Found { name, file } in found {
+            let (is_folder, stamp) = (file.is_none(), file.unwrap_or_default());
+            let mut entry = Entry { name, is_folder, start, header: 0, stamp };
             entry.header = entry.header()?.len() as u64;
-            start += entry.header + size.next_multiple_of(BLOCK);
+            start += entry.header + stamp.size.next_multiple_of(BLOCK);
             files += u64::from(!is_folder);
             entries.push(entry);
         }
@@ -99,10 +100,15 @@ impl Pack {
 }
 
 impl Entry {
+    /// Checks that the file is as it was found.
+    fn check(&self, file: &File) -> io::Result<()> {
+        if Stamp::of(&file.metadata()?) == self.stamp { Ok(()) } else { Err(changed(self)) }
+    }
+
     /// What precedes its content.
     fn header(&self) -> io::Result<Vec<u8>> {
         let mut header = Header::new_gnu();
-        header.set_size(self.size);
+        header.set_size(self.stamp.size);
         header.set_uid(0);
         header.set_gid(0);
         header.set_mtime(0);
@@ -138,7 +144,7 @@ impl PackReader {
             return Ok(None);
         };
         let entry = &entries[index];
-        if self.at >= entry.start + entry.header + entry.size.next_multiple_of(BLOCK) {
+        if self.at >= entry.start + entry.header + entry.stamp.size.next_multiple_of(BLOCK) {
             return Ok(None);
         }
         let open = match self.open.take().filter(|open| open.index == index) {
@@ -157,7 +163,8 @@ impl Pack {
         let of =
             |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", crate::name::shown(&entry.name)));
         let file = self.place.file(&entry.name).map_err(of)?.ok_or_else(|| changed(entry))?;
-        if file.metadata().map_err(of)?.len() == entry.size { Ok(Some(file)) } else { Err(changed(entry)) }
+        entry.check(&file)?;
+        Ok(Some(file))
     }
 }
 
@@ -189,15 +196,20 @@ impl Read for PackReader {
                     let begin = usize::try_from(inside).map_err(io::Error::other)?;
                     to.copy_from_slice(&open.header[begin..begin + to.len()]);
                     to.len()
-                } else if let Some(file) = open.file.as_ref().filter(|_| inside - entry.header < entry.size) {
+                } else if let Some(file) = open.file.as_ref().filter(|_| inside - entry.header < entry.stamp.size) {
                     let offset = inside - entry.header;
-                    limit(entry.size - offset);
-                    match file.read_at(to, offset)? {
+                    limit(entry.stamp.size - offset);
+                    let read = match file.read_at(to, offset)? {
                         0 => return Err(changed(entry)),
                         read => read,
+                    };
+                    // What was written while it was read is in part what was there before.
+                    if offset + read as u64 == entry.stamp.size {
+                        entry.check(file)?;
                     }
+                    read
                 } else {
-                    limit(entry.header + entry.size.next_multiple_of(BLOCK) - inside);
+                    limit(entry.header + entry.stamp.size.next_multiple_of(BLOCK) - inside);
                     to.fill(0);
                     to.len()
                 }
@@ -266,6 +278,25 @@ mod tests {
         assert_eq!(found, files);
         // What has another size by then is not read.
         fs::write(home.path().join("a.txt"), "shorter").unwrap();
+        let error = io::copy(&mut pack.read_from(0), &mut io::sink()).unwrap_err();
+        assert_eq!(error.to_string(), "a.txt has changed while it was deposited");
+    }
+
+    #[test]
+    fn a_file_that_is_written_while_it_is_read_is_not_deposited_in_part_as_it_was() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("a.txt");
+        fs::write(&path, "1".repeat(2_000)).unwrap();
+        let pack = Arc::new(Pack::of_directory(home.path()).unwrap());
+        let mut reader = pack.read_from(0);
+        reader.read_exact(&mut [0; 1_000]).unwrap();
+        // The clock of the file system may stand still for a moment.
+        let before = fs::metadata(&path).map(|facts| Stamp::of(&facts)).unwrap();
+        while fs::metadata(&path).map(|facts| Stamp::of(&facts)).unwrap() == before {
+            File::options().write(true).open(&path).unwrap().write_all_at(&[b'2'; 2_000], 0).unwrap();
+        }
+        let error = io::copy(&mut reader, &mut io::sink()).unwrap_err();
+        assert_eq!(error.to_string(), "a.txt has changed while it was deposited");
         let error = io::copy(&mut pack.read_from(0), &mut io::sink()).unwrap_err();
         assert_eq!(error.to_string(), "a.txt has changed while it was deposited");
     }

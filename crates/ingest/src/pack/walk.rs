@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::{self, FileType};
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Component, Path};
 
 use super::Pack;
@@ -50,10 +50,24 @@ impl fmt::Display for PackError {
 
 impl std::error::Error for PackError {}
 
-/// A file with its size, or a directory without files.
+/// A file as it was when it was found, or a directory without files.
 pub(super) struct Found {
     pub(super) name: String,
-    pub(super) size: Option<u64>,
+    pub(super) file: Option<Stamp>,
+}
+
+/// What changes with a file's content: how many bytes it has, and when it was changed last (`st_ctime`, which cannot be
+/// set back).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stamp {
+    pub(super) size: u64,
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    pub(super) fn of(facts: &fs::Metadata) -> Self {
+        Self { size: facts.len(), changed: (facts.ctime(), facts.ctime_nsec()) }
+    }
 }
 
 struct Walk<'a> {
@@ -83,7 +97,7 @@ pub(super) fn pack<P: AsRef<Path>>(base: &Path, paths: &[P]) -> Result<Pack, Pac
     for pair in found.windows(2).filter(|pair| pair[0].name == pair[1].name) {
         wrong.add(format!("{} is named twice", shown(&pair[0].name)));
     }
-    if wrong.problems.is_empty() && found.iter().all(|found| found.size.is_none()) {
+    if wrong.problems.is_empty() && found.iter().all(|found| found.file.is_none()) {
         wrong.add("there is no file".to_owned());
     }
     if !wrong.problems.is_empty() {
@@ -118,11 +132,11 @@ impl Walk<'_> {
             let facts = if name.is_empty() { fs::metadata(&path) } else { fs::symlink_metadata(&path) };
             match facts {
                 Err(error) => self.wrong.add(of(error)),
-                Ok(facts) if facts.is_file() => self.found.push(Found { name, size: Some(facts.len()) }),
+                Ok(facts) if facts.is_file() => self.found.push(Found { name, file: Some(Stamp::of(&facts)) }),
                 Ok(facts) if facts.is_dir() => match self.inside(&path, &name) {
                     Err(error) => self.wrong.add(of(error)),
                     Ok((names, 0)) if names.is_empty() && !name.is_empty() => {
-                        self.found.push(Found { name, size: None });
+                        self.found.push(Found { name, file: None });
                     }
                     // The first by name is the next.
                     Ok((names, _)) => left.extend(names.into_iter().rev()),
