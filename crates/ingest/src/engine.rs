@@ -30,7 +30,7 @@ use crate::step::Services;
 use fence::Fence;
 pub use presence::{CATALOGUE, WrongCatalogue};
 use session::Session;
-pub(crate) use worker::through;
+pub(crate) use worker::{RECONNECTING, through};
 
 /// How often the profiles are looked at.
 const PROFILES: Duration = Duration::from_secs(5);

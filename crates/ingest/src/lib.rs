@@ -11,11 +11,14 @@
 //!
 //! Then the daemons:
 //!
-//! - [`deposit`]: from a payload to a batch; [`again`]: the failed rows of one; [`daemon`]: which daemons there are; [`settings`]: what an operator sets; [`metrics`]: what they count;
+//! - [`deposit`]: from a payload to a batch; [`again`]: the failed rows of one; [`daemon`]: which daemons there are;
+//!   [`settings`]: what an operator sets; [`metrics`]: what they count;
 //! - [`spec`]: what a job is to do; [`directory`], [`files`]: where its files lie, and which it has;
 //! - [`grants`]: who was granted how much of the working storage;
-//! - [`steps`]: what is done with a job in each state; [`step`]: how that ends; [`mail`]: what is written to depositors; [`outbox`]: how it is sent;
-//! - `batches`, `reports`, [`access`], [`cleanup`]: the daemons that take no jobs; [`rebuild`]: the inventory, made again from the stores; [`contents`]: what lies in the stores, read;
+//! - [`steps`]: what is done with a job in each state; [`step`]: how that ends; [`mail`]: what is written to depositors;
+//!   [`outbox`]: how it is sent;
+//! - `batches`, `reports`, [`access`], [`cleanup`]: the daemons that take no jobs; [`rebuild`]: the inventory, made again
+//!   from the stores; [`contents`]: what lies in the stores, read;
 //! - [`engine`]: sessions, lanes and workers, which run all of these.
 //!
 //! # Invariants

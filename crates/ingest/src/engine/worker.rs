@@ -21,14 +21,17 @@ use crate::steps::{notify, provisioning};
 /// How often a grant is decided again because another process was faster.
 const GRANT_ATTEMPTS: usize = 20;
 
-/// Makes a request again, after a pause, while only the connection fails: the session, and with it the lock, may survive. (A macro, since
+/// The pause before a request is made again that a lost connection has ended.
+pub(crate) const RECONNECTING: Duration = Duration::from_millis(200);
+
+/// Makes a request again while only the connection fails: the session, and with it the lock, may survive. (A macro, since
 /// a closure's future that borrows is not known to be `Send`.)
 macro_rules! through {
     ($queue:expr, $call:expr) => {
         loop {
             match $call.await {
                 Err(error) if error.is_connection() && !$queue.client().state().is_terminated() => {
-                    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+                    tokio::time::sleep($crate::engine::RECONNECTING).await;
                 }
                 outcome => break outcome,
             }
