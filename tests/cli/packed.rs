@@ -1,6 +1,7 @@
 //! Several files as one object, and content that is sent to a server.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::time::Duration;
 
@@ -123,4 +124,13 @@ async fn refused(data: &Path, path: &str, server: &str) {
     let none = format!("{server}/none");
     let wrong = run(data, &["submit", &file, "--profile", "default", "--server", &none]).await;
     wrong.is(1, &["is it another program?"]);
+    // One that does not answer may come back, and that it is waited for is said.
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nobody = format!("http://{nobody}");
+    let mut waiting = queuekeeper(data, &["submit", &file, "--profile", "default", "--server", &nobody]);
+    let mut child = waiting.spawn().unwrap();
+    let said = BufReader::new(child.stderr.take().unwrap()).lines().next().unwrap().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(said.contains("does not answer") && said.contains("; trying again for up to 1"), "{said}");
 }

@@ -21,7 +21,7 @@ use super::{Ended, SubmitArgs};
 use crate::actions::deposit::DepositRequest;
 use crate::cli::UsageError;
 use crate::cli::exit::{CommandError, FAILED, NOT_FOUND, REFUSED, UNKNOWN};
-use crate::cli::output::{Bar, Spinner};
+use crate::cli::output::{Bar, Spinner, note};
 use crate::config::Secret;
 
 /// How long an answer to a request without content may take.
@@ -151,7 +151,7 @@ impl SubmitArgs {
         };
         self.print(&receipt, Some(&ended))?;
         if ended.completed > ended.arks.len() as u64 {
-            crate::cli::output::note(&format!("the server lists the ARKs of {} objects only", ended.arks.len()));
+            note(&format!("the server lists the ARKs of {} objects only", ended.arks.len()));
         }
         if view["state"] != "failed" {
             return Ok(());
@@ -284,13 +284,21 @@ impl Server {
     /// Asks again while there is no answer.
     async fn insist(&self, ask: impl AsyncFn() -> Result<Value, Trouble>) -> Result<Value, CommandError> {
         let began = tokio::time::Instant::now();
+        let mut said = None;
         loop {
-            match ask().await {
+            let why = match ask().await {
                 Ok(answer) => return Ok(answer),
                 Err(Trouble::Final(error)) => return Err(error),
                 Err(Trouble::Passing(why)) if began.elapsed() > PATIENCE => return Err(self.given_up(&why)),
-                Err(Trouble::Passing(_)) => tokio::time::sleep(AGAIN).await,
+                Err(Trouble::Passing(why)) => why,
+            };
+            // Each trouble once: who waits knows for what.
+            if said.as_ref() != Some(&why) {
+                let left = PATIENCE.saturating_sub(began.elapsed()).as_secs();
+                note(&format!("{why}; trying again for up to {left} s"));
+                said = Some(why);
             }
+            tokio::time::sleep(AGAIN).await;
         }
     }
 
