@@ -21,10 +21,7 @@ async fn answer(request: RequestBuilder) -> (u16, Value) {
 async fn the_failed_rows_of_a_batch_become_one_new_batch_however_often_they_are_submitted_again() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
-    let repository = Repository::start(&data);
-    let profile = std::fs::read_to_string(data.join("profiles/default.yaml")).unwrap();
-    let profile = profile.replace("name: default", "name: internal") + "\ninternal_hosts: [127.0.0.1]\n";
-    std::fs::write(data.join("profiles/internal.yaml"), profile).unwrap();
+    let repository = Repository::start_beside_origins(&data);
     let origin = Origin::start().await;
     origin.serve("/a", "content");
     origin.serve("/c", "content");

@@ -278,10 +278,7 @@ async fn depositors(home: &Path, data: &Path, local: &Client) {
 async fn a_check_names_the_lines_that_are_wrong_and_the_urls_that_cannot_be_reached() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
-    let repository = Repository::start(&data);
-    let profile = std::fs::read_to_string(data.join("profiles/default.yaml")).unwrap();
-    let profile = profile.replace("name: default", "name: internal") + "\ninternal_hosts: [127.0.0.1]\n";
-    std::fs::write(data.join("profiles/internal.yaml"), profile).unwrap();
+    let repository = Repository::start_beside_origins(&data);
     let origin = Origin::start().await;
     origin.serve("/a", "content");
     let manifest = |rows: &[String]| {

@@ -29,6 +29,15 @@ impl Repository {
         Self { child, address }
     }
 
+    /// The same with a profile `internal`, by which it fetches from this machine.
+    pub(crate) fn start_beside_origins(data: &Path) -> Self {
+        let repository = Self::start(data);
+        let profile = std::fs::read_to_string(data.join("profiles/default.yaml")).unwrap();
+        let profile = profile.replace("name: default", "name: internal") + "\ninternal_hosts: [127.0.0.1]\n";
+        std::fs::write(data.join("profiles/internal.yaml"), profile).unwrap();
+        repository
+    }
+
     /// Ends it as a signal does, and waits for its end.
     pub(crate) fn stop(&mut self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
