@@ -30,6 +30,27 @@ struct Known {
     is_read: bool,
 }
 
+/// All that becomes free is reserved, as was decided last.
+#[derive(Debug)]
+struct Reservation {
+    /// The job for which it is.
+    job: JobId,
+    /// Those that come before it, and were given room in the same round.
+    before: BTreeSet<JobId>,
+}
+
+impl Reservation {
+    fn of(round: &Round<JobId>) -> Option<Self> {
+        let mut waiting = round.waiting.iter();
+        let (job, _) = waiting.find(|(_, wait)| matches!(wait, space::Wait::Reserving { .. }))?;
+        Some(Self { job: *job, before: round.passed.iter().map(|(job, _)| *job).collect() })
+    }
+
+    fn keeps_back(&self, job: JobId) -> bool {
+        job != self.job && !self.before.contains(&job)
+    }
+}
+
 /// The grants of a volume, as a process sees them.
 #[derive(Debug)]
 pub struct Grants {
@@ -38,8 +59,7 @@ pub struct Grants {
     ended: Mutex<BTreeSet<JobId>>,
     /// How many bytes the jobs of ours have written.
     written: Mutex<HashMap<JobId, Arc<AtomicU64>>>,
-    /// The job for which all that becomes free is reserved.
-    reserved: Mutex<Option<JobId>>,
+    reserved: Mutex<Option<Reservation>>,
     path: Path,
     rules: Rules,
 }
@@ -154,8 +174,7 @@ impl LockedGrants<'_> {
         now: Timestamp,
     ) -> Result<Round<JobId>, StepError> {
         let round = self.round(&self.known.granted, storage, waiting, now)?;
-        let reserving = round.waiting.iter().find(|(_, wait)| matches!(wait, space::Wait::Reserving { .. }));
-        *self.of.reserved.lock() = reserving.map(|(job, _)| *job);
+        *self.of.reserved.lock() = Reservation::of(&round);
         Ok(round)
     }
 
@@ -198,7 +217,7 @@ impl LockedGrants<'_> {
         if self.of(wanted.job).is_some() {
             return Ok(Some(Transaction::new()));
         }
-        if self.of.reserved.lock().is_some_and(|job| job != wanted.job) {
+        if self.of.reserved.lock().as_ref().is_some_and(|reserved| reserved.keeps_back(wanted.job)) {
             return Ok(None);
         }
         let round = self.round(&self.known.granted, storage, std::slice::from_ref(wanted), now)?;
@@ -209,7 +228,7 @@ impl LockedGrants<'_> {
         let mut next = self.known.granted.clone();
         let form = GrantNote { bytes, since: now.as_millisecond(), extension: None };
         next.grants.insert(wanted.job.to_string(), form);
-        self.of.reserved.lock().take_if(|job| *job == wanted.job);
+        self.of.reserved.lock().take_if(|reserved| reserved.job == wanted.job);
         Ok(Some(self.write(next)))
     }
 
@@ -296,5 +315,46 @@ impl LockedGrants<'_> {
     pub fn refused(&mut self) {
         self.next = None;
         self.known.is_read = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::directory::SizeLimit;
+
+    #[tokio::test]
+    async fn what_is_reserved_for_one_keeps_none_back_that_comes_before_it() {
+        let here = tempfile::tempdir().unwrap();
+        let storage = WorkingStorage::open(here.path()).unwrap().limited(SizeLimit::new(100 << 20));
+        let rules = Rules { patience: Duration::from_secs(60), ..Rules::default() };
+        let grants = Grants::new(Uuid::nil(), rules);
+        let mut locked = LockedGrants { of: &grants, known: grants.known.lock().await, next: None };
+        let wanted = |number, age| Wanted {
+            job: JobId::new(number),
+            bytes: Some(30 << 20),
+            priority: 5,
+            age: Duration::from_secs(age),
+        };
+        // All have waited for too long, and there is room for the first two.
+        let waiting = [wanted(1, 90), wanted(2, 80), wanted(3, 70), wanted(4, 65)];
+        let now = Timestamp::now();
+        let round = locked.decide(&storage, &waiting, now).unwrap();
+        assert_eq!(round.passed.iter().map(|(job, _)| job.number()).collect::<Vec<_>>(), [1, 2]);
+        let mut is_granted = |wanted: &Wanted| {
+            let granted = locked.grant(&storage, wanted, now).unwrap().is_some();
+            if granted {
+                locked.committed();
+            }
+            granted
+        };
+        assert!(is_granted(&waiting[0]) && is_granted(&waiting[1]));
+        assert!(!is_granted(&waiting[2]), "there is no room");
+        let small = Wanted { bytes: Some(1), ..wanted(5, 0) };
+        assert!(!is_granted(&small), "what is free is reserved");
+        grants.ended(JobId::new(1));
+        assert!(!is_granted(&waiting[3]), "so is what becomes free");
+        assert!(is_granted(&waiting[2]));
+        assert!(is_granted(&small), "nothing is reserved any more");
     }
 }
