@@ -74,7 +74,7 @@ fn waiting_for_space(state: &StateSituation, volume: Option<&Volume>, now: Times
     let since = state.pools.iter().map(|pool| pool.since).min();
     let items = state.pools.iter().flat_map(|pool| pool.items.iter().copied()).map(Path::Job);
     let all = if state.space_needed_bytes > 0 {
-        let untaken = counted(state.jobs.saturating_sub(state.locked), "job", "jobs");
+        let untaken = counted(state.untaken(), "job", "jobs");
         format!("The {untaken} that no daemon has taken yet need another {}.", size(state.space_needed_bytes))
     } else {
         String::new()
@@ -99,7 +99,7 @@ fn waiting_for_space(state: &StateSituation, volume: Option<&Volume>, now: Times
 /// No job is granted working storage: our daemons lock none that waits for some.
 fn waiting_for_grants(state: &StateSituation, volume: Option<&Volume>, now: Timestamp) -> Option<Cause> {
     let granted = state.granted.filter(|_| state.may_wait_for_grants())?;
-    let waiting = state.jobs.saturating_sub(state.locked);
+    let waiting = state.untaken();
     let since = state.flow.last_left.max(state.oldest)?;
     if now.duration_since(since) < GRANTED_WITHIN {
         return None;

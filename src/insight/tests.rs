@@ -50,6 +50,7 @@ fn state(state: JobState) -> StateSituation {
         state,
         jobs: 100,
         locked: 2,
+        looked_at: 0,
         oldest: Some(before(HOUR)),
         flow,
         taken: Some(before(20)),
@@ -314,6 +315,11 @@ fn a_state_whose_jobs_get_no_grants_says_so() {
              grants of 5.0 GiB together. 85 TiB of 100 TiB used.",
         ]
     );
+    let as_free = of_state(&waiting);
+    (waiting.locked, waiting.looked_at) = (7, 7);
+    assert_eq!(of_state(&waiting), as_free, "a daemon that only looks at a job is of no account");
+    waiting.looked_at = 0;
+    waiting.locked = 0;
     let does_not_wait = |change: fn(&mut StateSituation)| {
         let mut state = waiting.clone();
         change(&mut state);

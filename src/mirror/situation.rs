@@ -168,6 +168,9 @@ pub struct StateSituation {
     pub jobs: u64,
     /// Of these, held by a daemon.
     pub locked: u64,
+    /// Of these, held for so short a time that the daemon may give the job back at once, as ours do that find no room for
+    /// it.
+    pub looked_at: u64,
     /// When the job longest in it entered it.
     pub oldest: Option<Timestamp>,
     /// How jobs leave it.
@@ -180,7 +183,7 @@ pub struct StateSituation {
     pub pools: Vec<Pool>,
     /// The held collection with the most Pending jobs; only in Pending.
     pub backlog: Option<Backlog>,
-    /// What its unlocked jobs need, in bytes; only in Provisioning.
+    /// What its untaken jobs need, in bytes; only in Provisioning.
     pub space_needed_bytes: u64,
     /// Since when the ingest queue is paused.
     pub pause: Option<Pause>,
@@ -197,13 +200,19 @@ pub struct StateSituation {
 }
 
 impl StateSituation {
+    /// Its jobs that no daemon holds, but for looking at them.
+    #[must_use]
+    pub fn untaken(&self) -> u64 {
+        self.jobs.saturating_sub(self.locked.saturating_sub(self.looked_at))
+    }
+
     /// Whether its jobs wait for grants of working storage, if none has left it for some time: there are daemons that grant
-    /// some, some is granted, and neither a pause nor the head of the queue explains it. A daemon that looks at a job locks
-    /// it for a moment, so that it is of no account whether a worker is free.
+    /// some, some is granted, and neither a pause nor the head of the queue explains it. Whether a worker is free is of no
+    /// account: the daemons go on looking at all jobs.
     #[must_use]
     pub fn may_wait_for_grants(&self) -> bool {
         let has_grants = self.granted.is_some_and(|granted| granted.jobs > 0);
-        has_grants && self.jobs > self.locked && self.workers > 0 && self.pause.is_none() && self.head.is_none()
+        has_grants && self.untaken() > 0 && self.workers > 0 && self.pause.is_none() && self.head.is_none()
     }
 }
 

@@ -43,6 +43,9 @@ const ENTRIES: usize = 1_000;
 /// How many locked jobs are looked at. There are as many as the daemons have threads.
 const LOCKED: usize = 10_000;
 
+/// A daemon may only be looking at a job that it has locked for less than this, however busy its machine is.
+const LOOK_MS: i64 = 2_000;
+
 /// How many items of a kind a diagnosis names.
 const NAMED: usize = 5;
 
@@ -105,8 +108,9 @@ impl Image {
         let [unlocked, locked] = &figures.entered;
         let oldest = [unlocked, locked].into_iter().filter_map(crate::mirror::bands::Bands::first).min();
         let is_provisioning = state == JobState::Provisioning;
+        let held_since = (fault_query.now_ms - LOOK_MS, u32::MAX);
         let space_needed = || {
-            let rows = figures.locked.iter().take(LOCKED).map(|(_, row)| self.jobs.at(*row));
+            let rows = figures.locked.range(..=held_since).take(LOCKED).map(|(_, row)| self.jobs.at(*row));
             let held_bytes: u128 = rows.map(|row| u128::from(row.standing.space_needed_bytes)).sum();
             u64::try_from(figures.space_needed_bytes.saturating_sub(held_bytes)).unwrap_or(u64::MAX)
         };
@@ -114,6 +118,7 @@ impl Image {
             state,
             jobs: (unlocked.len() + locked.len()) as u64,
             locked: locked.len() as u64,
+            looked_at: figures.locked.iter().rev().take(LOCKED).take_while(|at| **at > held_since).count() as u64,
             oldest: oldest.and_then(|at| own(at, offset)),
             flow: *flow.states.get(Some(state)),
             taken: self.taken_ms(state).map(|at| offset.to_own(at)),

@@ -9,10 +9,12 @@ use proptest::sample::select;
 use zookeeper_client::Stat;
 
 use super::*;
+use crate::mirror::Flow;
 use crate::mirror::clock::Offset;
 use crate::mirror::summary::CollectionFigures;
+use queuekeeper_queue::fault::Limits;
 use queuekeeper_queue::path::JobNode;
-use queuekeeper_queue::state::State;
+use queuekeeper_queue::state::{JobState, State};
 
 /// A znode of the model.
 #[derive(Clone, Debug, PartialEq)]
@@ -284,11 +286,34 @@ proptest! {
 
 #[test]
 fn every_state_is_reached_by_a_status() {
-    for state in queuekeeper_queue::state::JobState::ALL {
+    for state in JobState::ALL {
         let mut image = empty();
         let data = format!(r#"{{"status":"{state}"}}"#).into_bytes();
         image.apply(Path::parse("/jobs/jid0000000001/status"), &Found::Node { data, stat: new_stat(1) });
         let summary = image.summary(Timestamp::UNIX_EPOCH, Offset::default(), None);
         assert_eq!(summary.jobs.get(Some(*state)).count, 1, "{}", state.label());
     }
+}
+
+#[test]
+fn a_job_that_was_locked_a_moment_ago_may_only_be_looked_at() {
+    let mut image = empty();
+    for (number, locked_at, space) in [(1, 100, "1000"), (2, 105, "200"), (3, 106, "30")] {
+        let mut apply = |node: &str, data: &str, at: i64| {
+            let found = Found::Node { data: data.into(), stat: new_stat(at) };
+            image.apply(Path::parse(&format!("/jobs/jid000000000{number}/{node}")), &found);
+        };
+        apply("status", r#"{"status":"Provisioning"}"#, 1);
+        apply("space_needed", space, 1);
+        apply("lock", "", locked_at);
+    }
+    let at = |now_ms| {
+        let query = FaultQuery { now_ms, offset: Offset::default(), limits: &Limits::default(), space: None };
+        let state = image.state_situation(JobState::Provisioning, &Flow::default(), query);
+        assert_eq!((state.jobs, state.locked), (3, 3));
+        (state.looked_at, state.untaken(), state.space_needed_bytes)
+    };
+    assert_eq!(at(106_500), (2, 2, 230));
+    assert_eq!(at(107_500), (1, 1, 30));
+    assert_eq!(at(108_000), (0, 0, 0), "it holds them");
 }
