@@ -48,6 +48,8 @@ pub struct LockedBatch {
     pub version: i32,
     /// Its lock.
     pub lock: Lock,
+    /// Whether an expansion was made with the acquisition.
+    pub(super) is_expansion_new: bool,
     pub(super) pending: PendingUpdate<BatchState, BatchReport>,
 }
 

@@ -39,8 +39,17 @@ pub struct Expansion {
     version: i32,
 }
 
+impl LockedBatch {
+    /// The expansion that was made with the acquisition of the batch, as it was then; `None` where none was made.
+    #[must_use]
+    pub fn new_expansion(&self) -> Option<Expansion> {
+        self.is_expansion_new.then(|| Expansion { note: ExpansionNote::default(), version: 0 })
+    }
+}
+
 impl Queue {
-    /// How far the jobs of a batch are created; `None` where none are being created.
+    /// How far the jobs of a batch are created; `None` where none are being created. Of one that was acquired just now
+    /// [`LockedBatch::new_expansion`] says it without a look.
     ///
     /// # Errors
     /// When it cannot be read, and [`Error::Invalid`] for a znode in no form of ours.
@@ -79,6 +88,9 @@ impl Queue {
         let has_all = has_end && made == rows.len();
         let next = note.next + made as u64;
         let complete = |transaction: &mut Transaction, ids: &[JobId]| {
+            if is_first {
+                transaction.expect_missing(Path::BatchOutcome(batch.batch.id, Outcome::Processing));
+            }
             batch.lock.hold(transaction);
             let last_id = note.last.or(ids.first().copied().filter(|_| is_first));
             let queued = jobs.iter().zip(ids).skip(usize::from(is_first));

@@ -121,6 +121,8 @@ impl fmt::Display for Shown<'_> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transaction {
     operations: Vec<Operation>,
+    /// Folders that are expected to be missing: they are made with the first attempt.
+    folders: BTreeSet<Path>,
 }
 
 impl Transaction {
@@ -172,9 +174,17 @@ impl Transaction {
         self.push(Operation::Delete { path, version })
     }
 
+    /// Expects a folder to be missing, which saves the attempt that would show it. It is made with the first znode below
+    /// it; where it exists, that does no harm.
+    pub(super) fn expect_missing(&mut self, folder: Path) -> &mut Self {
+        self.folders.insert(folder);
+        self
+    }
+
     /// Adds all operations of another.
     pub fn append(&mut self, other: Transaction) -> &mut Self {
         self.operations.extend(other.operations);
+        self.folders.extend(other.folders);
         self
     }
 
@@ -281,7 +291,7 @@ impl Queue {
     /// # Errors
     /// When it was refused, not done, or is not known to have been.
     pub async fn try_commit(&self, transaction: &Transaction) -> Result<Committed, CommitError> {
-        let mut folders = BTreeSet::new();
+        let mut folders = transaction.folders.clone();
         for _ in 0..FOLDER_ATTEMPTS {
             let sent = Sent::new(transaction, &folders);
             let refused = match self.commit_once(&sent.transaction).await? {

@@ -10,6 +10,7 @@ mod queue {
     mod plans;
     mod purge;
     mod repairs;
+    mod steps;
     mod transitions;
     mod workers;
 }

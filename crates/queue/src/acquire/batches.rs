@@ -223,7 +223,8 @@ impl BatchPoll {
                 (state, version)
             }
         };
-        let outcome = self.queue.claim(transaction, BatchClaim { due: self.due, batch, state, version }).await;
+        let claim = BatchClaim { due: self.due, is_expanded: self.is_expanded, batch, state, version };
+        let outcome = self.queue.claim(transaction, claim).await;
         Ok(match LockOutcome::from_claim(outcome)? {
             LockOutcome::Locked(claim, lock) => Some(claim.locked(lock)),
             LockOutcome::Skipped(reason) => {
@@ -239,6 +240,7 @@ impl BatchPoll {
 #[derive(Debug)]
 pub(crate) struct BatchClaim {
     due: Due,
+    is_expanded: bool,
     batch: Batch,
     state: BatchState,
     version: i32,
@@ -246,8 +248,9 @@ pub(crate) struct BatchClaim {
 
 impl BatchClaim {
     fn locked(self, lock: Lock) -> LockedBatch {
-        let Self { due: _, batch, state, version } = self;
-        LockedBatch { batch, state, version, lock, pending: PendingChange::default() }
+        let Self { due, is_expanded, batch, state, version } = self;
+        let is_expansion_new = due == Due::Jobs && is_expanded;
+        LockedBatch { batch, state, version, lock, is_expansion_new, pending: PendingChange::default() }
     }
 }
 

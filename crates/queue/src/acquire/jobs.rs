@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::handle::{Found, Queue, Read};
 use crate::id::{JobId, Priority};
 use crate::job::{Job, JobChange, LockedJob};
-use crate::lock::{Claim, ClaimOutcome, Lock, Pause, PendingChange};
+use crate::lock::{Claim, ClaimOutcome, Lock, Pause};
 use crate::path::{self, BatchNode, EntryName, JobNode, LockFolder, Path};
 use crate::record::Retry;
 use crate::state::JobState;
@@ -283,7 +283,7 @@ pub(crate) struct JobClaim {
 impl JobClaim {
     fn locked(self, lock: Lock) -> LockedJob {
         let Self { state, entry, job, retry } = self;
-        LockedJob { job, state, lock, retry, entry, pending: PendingChange::default() }
+        LockedJob::new(job, state, entry, lock, retry)
     }
 }
 

@@ -68,16 +68,18 @@ impl Queue {
             if job.version() == Some(changed.version) {
                 let priority = change.priority.or(job.priority().ok());
                 locked.entry = priority.map_or(locked.entry, |priority| EntryName::of(priority, job.id));
-                (locked.job, locked.state, locked.retry) = (job, changed.to, None);
+                (locked.job, locked.state, locked.retry, locked.is_regular) = (job, changed.to, None, false);
             }
             return Ok(JobChanged { entered: stat.map(|stat| instant(stat.mtime)), ..changed });
         }
-        let (plan, job) = self.plan_under(locked, change, now).await?;
-        let (changed, committed) = self.commit_under(locked, &plan, change, false).await?;
+        let (plan, job, committed) = self.change_under(locked, change, now, false).await?;
+        let changed = plan.changed(Some(&committed));
         // All that is known of the job is in the answer: a read could fail after the change was done.
         (locked.job, locked.state) = (job.after(&plan.transaction, &committed), changed.to);
         locked.entry = EntryName::of(plan.priority, plan.job);
         locked.retry = None;
+        // What was recovered after a lost connection is without its stats.
+        locked.is_regular = plan.is_regular && !committed.recovered;
         Ok(changed)
     }
 
@@ -102,18 +104,31 @@ impl Queue {
         if let Some((changed, stat)) = self.outcome_of(&locked.pending, change, true).await? {
             return Ok(JobChanged { entered: stat.map(|stat| instant(stat.mtime)), ..changed });
         }
-        let (plan, _) = self.plan_under(locked, change, now).await?;
-        self.commit_under(locked, &plan, change, true).await.map(|(changed, _)| changed)
+        let (plan, _, committed) = self.change_under(locked, change, now, true).await?;
+        Ok(plan.changed(Some(&committed)))
     }
 
-    async fn plan_under(
+    /// Changes a job that we hold: in one round trip where nobody else has touched it since our last step, else in two.
+    /// The job is as it was before.
+    async fn change_under(
         &self,
         locked: &LockedJob,
         change: &JobChange,
         now: Timestamp,
-    ) -> Result<(JobPlan, Job), Error> {
+        releases: bool,
+    ) -> Result<(JobPlan, Job, Committed), Error> {
         let edit = JobEdit { change: Some((change, now)), priority: change.priority };
-        self.plan(locked.into(), edit).await
+        if let Some(plan) = Self::plan_unseen(locked, edit) {
+            let is_others = |path: &Path| change.also.operations().iter().any(|operation| operation.path() == path);
+            match self.commit_under(locked, &plan, change, releases).await {
+                Err(Error::Conflict(conflict)) if !is_others(&conflict.path) => {}
+                Err(Error::Missing(path)) if !is_others(&path) => {}
+                committed => return Ok((plan, locked.job.clone(), committed?)),
+            }
+        }
+        let (plan, job) = self.plan(locked.into(), edit).await?;
+        let committed = self.commit_under(locked, &plan, change, releases).await?;
+        Ok((plan, job, committed))
     }
 
     async fn commit_under(
@@ -122,12 +137,11 @@ impl Queue {
         plan: &JobPlan,
         change: &JobChange,
         releases: bool,
-    ) -> Result<(JobChanged, Committed), Error> {
+    ) -> Result<Committed, Error> {
         let attempt = ChangeAttempt { change: change.clone(), releases, done: plan.changed(None) };
         let status = Path::JobNode(plan.job, JobNode::Status);
         let under = (&locked.pending, &locked.lock);
-        let committed = self.commit_attempt(under, attempt, &status, &plan.transaction).await?;
-        Ok((plan.changed(Some(&committed)), committed))
+        self.commit_attempt(under, attempt, &status, &plan.transaction).await
     }
 
     /// Releases a job that we hold, unchanged, whatever became of its status meanwhile. Where our lock was broken, this

@@ -43,6 +43,18 @@ impl JobLocation {
 }
 
 impl JobContext {
+    /// What is around a job of an acquired batch, but for the state of that.
+    pub(super) fn regular(state: JobState, location: &JobLocation) -> Self {
+        let (references, entries) = (vec![state.outcome()], vec![(state, location.old)]);
+        Self { has_batch: true, is_batch_acquired: true, batch_status: None, references, entries }
+    }
+
+    /// Whether this is what is around a job in that state, and nothing else of it.
+    pub(super) fn is_regular(&self, state: JobState, location: &JobLocation) -> bool {
+        let Self { references, entries, .. } = Self::regular(state, location);
+        self.has_batch && self.is_batch_acquired && self.references == references && self.entries == entries
+    }
+
     pub(crate) fn reads(location: &JobLocation) -> Vec<Read> {
         let batch = [
             Read::Existence(Path::Batch(location.batch)),

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::context::{JobContext, JobLocation};
 use super::edit::{JobChange, JobEdit};
 use super::target::LocationHint;
-use super::{Job, JobTarget, update};
+use super::{Job, JobTarget, LockedJob, update};
 use crate::error::{ConflictKind, Error};
 use crate::handle::{Found, Queue, Read, instant};
 use crate::id::{BatchId, JobId, Priority};
@@ -47,6 +47,8 @@ pub struct JobPlan {
     pub transaction: Transaction,
     /// Which operation sets the status.
     pub(super) status_at: Option<usize>,
+    /// Whether all that is around the job was as it must be.
+    pub(super) is_regular: bool,
 }
 
 impl JobPlan {
@@ -62,6 +64,7 @@ impl JobPlan {
         let node = |node| Path::JobNode(job.id, node);
         self.version = job.version().unwrap_or_default();
         self.batch_state = context.batch_status.and_then(|(state, _)| state);
+        self.is_regular = context.is_regular(self.from, location);
         let transaction = &mut self.transaction;
         target.open(transaction);
         if let Some((change, now)) = edit.change {
@@ -155,6 +158,20 @@ impl Queue {
         Ok((plan, job))
     }
 
+    /// Plans a change under a lock without a look, where a step of ours left all that is around the job as it must be;
+    /// `None` where that is not known, or more than that would have to be looked at. What another changed since makes the
+    /// transaction be refused.
+    pub(super) fn plan_unseen(locked: &LockedJob, edit: JobEdit<'_>) -> Option<JobPlan> {
+        if !locked.is_regular || edit.may_lead_to_pending() {
+            return None;
+        }
+        let target = JobTarget::from(locked);
+        let (mut plan, location) = begin(&locked.job, &target, edit).ok()?;
+        let context = JobContext::regular(plan.from, &location);
+        plan.fill(&context, &target, &locked.job, &location, edit).ok()?;
+        Some(plan)
+    }
+
     /// Plans the same change of many jobs that were read just now, a few requests for all.
     pub(crate) async fn plan_jobs(
         &self,
@@ -232,6 +249,7 @@ pub(super) fn begin(job: &Job, target: &JobTarget, edit: JobEdit<'_>) -> Result<
         hold: None,
         transaction: Transaction::new(),
         status_at: None,
+        is_regular: false,
     };
     Ok((plan, location))
 }

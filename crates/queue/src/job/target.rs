@@ -23,6 +23,8 @@ pub struct LockedJob {
     pub retry: Option<Retry>,
     /// Its queue entry.
     pub(crate) entry: EntryName,
+    /// Whether a step of ours found all that is around it as it must be, and left it so: the next one needs no look.
+    pub(super) is_regular: bool,
     pub(crate) pending: PendingChange<JobChange, JobChanged>,
 }
 
@@ -115,6 +117,11 @@ impl LocationHint {
 }
 
 impl LockedJob {
+    /// One that was just locked, by an entry of the folder of `state`.
+    pub(crate) fn new(job: Job, state: JobState, entry: EntryName, lock: Lock, retry: Option<Retry>) -> Self {
+        Self { job, state, lock, retry, entry, is_regular: false, pending: PendingChange::default() }
+    }
+
     /// Its id.
     #[must_use]
     pub fn id(&self) -> JobId {

@@ -114,22 +114,24 @@ async fn a_lock_of_ours_is_released_whatever_was_changed_under_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_under_a_lock_says_what_happened_wherever_the_connection_is_lost() {
-    // The first request is a look, the second the change.
-    let points = [Point::Unsent(2), Point::Unanswered(2), Point::Answered(2)];
+    let points: [fn(usize) -> Point; 3] = [Point::Unsent, Point::Unanswered, Point::Answered];
     let trials = ITEMS.into_iter().flat_map(|kind| points.map(|point| (kind, point)));
-    futures::future::join_all(trials.map(async |(kind, point)| {
+    futures::future::join_all(trials.map(async |(kind, cut_at)| {
         let setting = Setting::new().await;
         let mut handle = kind.take(&setting.queue).await.unwrap().unwrap();
         let version = setting.status_version(kind).await;
         for steps in 1..=2 {
             let is_step = steps == 1;
+            // The first request is a look, the second the change. After a step whose answer came, a job needs no look.
+            let is_known = kind == Kind::Job && !is_step && !matches!(cut_at(1), Point::Unanswered(_));
+            let point = cut_at(if is_known { 1 } else { 2 });
             let first = async || {
                 if is_step { handle.step(&setting.queue).await } else { handle.finish(&setting.queue).await }
             };
             match setting.cut(point, first).await {
-                Ok(()) => assert_ne!(point, Point::Unsent(2), "{kind:?} {steps}"),
+                Ok(()) => assert!(!matches!(point, Point::Unsent(_)), "{kind:?} {steps}"),
                 Err(error) => {
-                    assert_ne!(point, Point::Answered(2), "{kind:?} {steps}: {error}");
+                    assert!(!matches!(point, Point::Answered(_)), "{kind:?} {steps}: {error}");
                     assert!(error.may_be_retried(), "{kind:?} {steps}: {error}");
                     eventually_some(LIMIT, "it says what happened", async || {
                         let again = if is_step {
@@ -148,8 +150,9 @@ async fn a_change_under_a_lock_says_what_happened_wherever_the_connection_is_los
             }
             assert_eq!(setting.status_version(kind).await, version + steps, "{kind:?} {point:?}");
         }
-        assert!(!setting.world.exists(&kind.lock()).await && setting.held().await.is_empty(), "{kind:?} {point:?}");
-        assert_eq!(handle.unlock(&setting.queue).await, Unlocked::AlreadyGone, "{kind:?} {point:?}");
+        let case = format!("{kind:?} {:?}", cut_at(1));
+        assert!(!setting.world.exists(&kind.lock()).await && setting.held().await.is_empty(), "{case}");
+        assert_eq!(handle.unlock(&setting.queue).await, Unlocked::AlreadyGone, "{case}");
     }))
     .await;
 }

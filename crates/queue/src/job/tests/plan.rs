@@ -101,8 +101,7 @@ fn a_target_says_what_its_caller_knows() {
     let locked = with(JobNode::Lock, "");
     let lock = locked.lock().unwrap();
     let entry = EntryName { priority: 3, job: ID };
-    let pending = crate::lock::PendingChange::default();
-    let locked = LockedJob { job: locked, state: JobState::Failed, lock: lock.clone(), retry: None, entry, pending };
+    let locked = LockedJob::new(locked, JobState::Failed, entry, lock.clone(), None);
     let ours = JobTarget::from(&locked);
     assert_eq!((locked.id(), ours.held(), ours.lock_path()), (ID, Some(&lock), lock.path.clone()));
     assert_eq!(ours.location().map(|location| location.old), Some(entry));

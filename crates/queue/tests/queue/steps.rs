@@ -1,0 +1,80 @@
+//! The steps of a job that is held: one request each, and no blindness for what another did meanwhile.
+
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use queuekeeper_queue::state::JobState;
+use queuekeeper_queue::{Error, JobChange, LockedJob};
+
+use queuekeeper_testkit::queue::{PERSISTENT, World, base, borrowed, data, job, now};
+use queuekeeper_testkit::server::shared;
+
+/// How many requests the server has received from the session of the queue.
+async fn received(world: &World) -> u64 {
+    let mut stream = TcpStream::connect(shared().await.connect_string()).unwrap();
+    stream.write_all(b"cons").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let session = format!("sid=0x{:x},", world.queue.session().0);
+    let line = text.lines().find(|line| line.contains(&session)).unwrap_or_else(|| panic!("{session} in {text}"));
+    let (_, count) = line.split_once("recved=").unwrap();
+    count.split(',').next().unwrap().parse().unwrap()
+}
+
+async fn step(world: &World, job: &mut LockedJob) -> u64 {
+    let before = received(world).await;
+    world.queue.step_job(job, &JobChange::success(), now()).await.unwrap();
+    received(world).await - before
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_is_one_request_where_nobody_else_has_touched_the_job() {
+    let world = World::new(&borrowed(&[base(), job(1, "Pending")].concat())).await;
+    let mut job = world.queue.acquire_job(JobState::Pending, now()).await.unwrap().0.unwrap();
+    assert_eq!(step(&world, &mut job).await, 2, "the first one looks what is around the job");
+    for state in [JobState::Provisioning, JobState::Downloading] {
+        assert_eq!((step(&world, &mut job).await, job.state), (1, state));
+    }
+
+    // An entry and a reference that were lost are made again, and what is too much goes.
+    let place = |state: &str| format!("/jobs/states/{state}/05-jid0000000001");
+    world.raw.delete(&place("downloading"), None).await.unwrap();
+    world.raw.create(&place("failed"), b"", &PERSISTENT).await.unwrap();
+    let reference = "/batches/bid0000000000/states/batch-processing/jid0000000001";
+    world.raw.delete(reference, None).await.unwrap();
+    step(&world, &mut job).await;
+    let tree = data(&world.tree().await);
+    let entries: Vec<_> = tree.keys().filter(|path| path.ends_with("05-jid0000000001")).collect();
+    assert_eq!(entries, [&place("processing")]);
+    assert!(tree.contains_key(reference));
+    assert_eq!(step(&world, &mut job).await, 2, "it looks once more");
+    assert_eq!((step(&world, &mut job).await, job.state), (1, JobState::Recording));
+
+    // What another wrote is not written over.
+    let status = "/jobs/jid0000000001/status";
+    world.raw.set_data(status, br#"{"status":"Recording","retry_count":0}"#, None).await.unwrap();
+    let refused = world.queue.step_job(&mut job, &JobChange::success(), now()).await;
+    assert!(matches!(&refused, Err(Error::Conflict(conflict)) if conflict.path.to_string() == status), "{refused:?}");
+    world.raw.delete("/jobs/jid0000000001/lock", None).await.unwrap();
+    let lost = world.queue.finish_job(&job, &JobChange::success(), now()).await;
+    assert!(
+        matches!(&lost, Err(Error::Conflict(conflict)) if conflict.path.to_string().ends_with("/lock")),
+        "{lost:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_of_a_batch_that_is_gone_is_finished_all_the_same() {
+    let world = World::new(&borrowed(&[base(), job(1, "Recording")].concat())).await;
+    let mut job = world.queue.acquire_job(JobState::Recording, now()).await.unwrap().0.unwrap();
+    step(&world, &mut job).await;
+    for path in data(&world.tree().await).keys().rev().filter(|path| path.starts_with("/batches/bid0000000000")) {
+        world.raw.delete(path, None).await.unwrap();
+    }
+    world.queue.finish_job(&job, &JobChange::success(), now()).await.unwrap();
+    let tree = data(&world.tree().await);
+    assert!(tree.contains_key("/jobs/states/completed/05-jid0000000001"), "{tree:#?}");
+    assert!(!tree.keys().any(|path| path.starts_with("/batches/bid0000000000")));
+}
