@@ -42,44 +42,52 @@ pub(crate) async fn expand(session: Arc<Session>) {
     let look_again = session.services.settings.look_again;
     loop {
         // A new batch wakes this, and those before it are not read again for that.
-        if looked_at_all.is_none_or(|at: Instant| at.elapsed() >= look_again) {
+        let is_time = looked_at_all.is_none_or(|at: Instant| at.elapsed() >= look_again);
+        if is_time {
             acquired.clear();
             looked_at_all = Some(Instant::now());
         }
-        if session.may_take(Daemon::Batch)
-            && let Err(error) = poll(&session, &delayed, &mut acquired).await
-        {
-            warn!(%error, "cannot take batches");
+        // One that was begun is left by a daemon that was stopped, or given back by one of ours.
+        let begun = (is_time || !delayed.lock().is_empty()).then_some(Due::RestOfJobs);
+        for due in begun.into_iter().chain([Due::Jobs]) {
+            if session.may_take(Daemon::Batch)
+                && let Err(error) = poll(&session, due, &delayed, &mut acquired).await
+            {
+                warn!(%error, "cannot take batches");
+            }
         }
         session.pause(Daemon::Batch, look_again).await;
     }
 }
 
 /// Takes what is due; `acquired` are the batches that are not looked at for their jobs, to which it adds what it finds.
-async fn poll(session: &Arc<Session>, delayed: &Arc<Delayed>, acquired: &mut BTreeSet<BatchId>) -> Result<(), Error> {
+async fn poll(
+    session: &Arc<Session>,
+    due: Due,
+    delayed: &Arc<Delayed>,
+    acquired: &mut BTreeSet<BatchId>,
+) -> Result<(), Error> {
     let Some(workers) = session.workers(Daemon::Batch) else { return Ok(()) };
-    for due in [Due::RestOfJobs, Due::Jobs] {
-        let mut poll = session.queue.poll_batches(due).await?.expanded();
-        poll.retain(|batch| delayed.lock().get(&batch).is_none_or(|(_, _, not_before)| *not_before <= now()));
-        if due == Due::Jobs {
-            poll.retain(|batch| !acquired.contains(&batch));
-        }
-        loop {
-            let Ok(permit) = Arc::clone(&workers).acquire_owned().await else { return Ok(()) };
-            if !session.may_take(Daemon::Batch) {
-                return Ok(());
-            }
-            let next = poll.next(now()).await;
-            acquired.extend(poll.acquired.drain(..));
-            let Some(batch) = next? else { break };
-            let (session, delayed) = (Arc::clone(session), Arc::clone(delayed));
-            Arc::clone(&session).spawn(async move {
-                work(&session, batch, &delayed).await;
-                drop(permit);
-            });
-        }
+    let mut poll = session.queue.poll_batches(due).await?.expanded();
+    poll.retain(|batch| delayed.lock().get(&batch).is_none_or(|(_, _, not_before)| *not_before <= now()));
+    if due == Due::Jobs {
+        poll.retain(|batch| !acquired.contains(&batch));
     }
-    Ok(())
+    loop {
+        let Ok(permit) = Arc::clone(&workers).acquire_owned().await else { return Ok(()) };
+        if !session.may_take(Daemon::Batch) {
+            return Ok(());
+        }
+        let next = poll.next(now()).await;
+        acquired.extend(poll.acquired.drain(..));
+        let Some(batch) = next? else { return Ok(()) };
+        acquired.insert(batch.batch.id);
+        let (session, delayed) = (Arc::clone(session), Arc::clone(delayed));
+        Arc::clone(&session).spawn(async move {
+            work(&session, batch, &delayed).await;
+            drop(permit);
+        });
+    }
 }
 
 async fn work(session: &Session, batch: LockedBatch, delayed: &Delayed) {
@@ -104,7 +112,11 @@ async fn create_jobs(session: &Session, batch: &LockedBatch) -> Result<u64, Step
     let profile = services.profile(&spec.profile)?;
     let mut total = 0;
     // Without an expansion all its jobs exist.
-    if let Some(mut expansion) = queue.expansion(batch).await? {
+    let expansion = match batch.new_expansion() {
+        None => queue.expansion(batch).await?,
+        new => new,
+    };
+    if let Some(mut expansion) = expansion {
         session.fence.pass().await;
         let mut rows = rows::Rows::open(services, &profile, &spec).await?;
         total = rows.total();

@@ -167,9 +167,11 @@ async fn watch_all(session: &Arc<Session>, client: &Client) {
             (Daemon::Access, None) => AccessQueue::ALL.iter().copied().map(Path::AccessQueue).collect(),
             (_, None) => Vec::new(),
         };
-        folders.into_iter().map(move |folder| (folder.to_string(), session.wake(daemon)))
+        let of_state = daemon.spec().state.map(|_| &**session);
+        folders.into_iter().map(move |folder| (folder.to_string(), session.wake(daemon), of_state))
     });
-    let watches = folders.map(|(folder, wake)| async move { folder::watch(client, &folder, &wake).await });
+    let watches =
+        folders.map(|(folder, wake, session)| async move { folder::watch(client, &folder, &wake, session).await });
     let pause = Path::QueueLock(path::Queue::Ingest).to_string();
     tokio::join!(
         futures::future::join_all(watches),

@@ -327,7 +327,7 @@ mod tests {
     async fn what_is_reserved_for_one_keeps_none_back_that_comes_before_it() {
         let here = tempfile::tempdir().unwrap();
         let storage = WorkingStorage::open(here.path()).unwrap().limited(SizeLimit::new(100 << 20));
-        let rules = Rules { patience: Duration::from_secs(60), ..Rules::default() };
+        let rules = Rules { patience: Duration::from_mins(1), ..Rules::default() };
         let grants = Grants::new(Uuid::nil(), rules);
         let mut locked = LockedGrants { of: &grants, known: grants.known.lock().await, next: None };
         let wanted = |number, age| Wanted {

@@ -1,6 +1,7 @@
 //! Taking the jobs of one state.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
@@ -18,7 +19,7 @@ use crate::step::{StepError, now};
 use crate::steps::provisioning;
 
 /// How often jobs that wait for space are looked at where nothing reports a change: what others remove frees some, too.
-const ROUND: Duration = Duration::from_secs(1);
+pub(super) const ROUND: Duration = Duration::from_secs(1);
 
 /// How many jobs that wait for space are read at a time.
 const AT_A_TIME: usize = 64;
@@ -63,14 +64,16 @@ async fn poll(session: &Arc<Session>, state: JobState, workers: &Arc<Semaphore>)
     Ok(())
 }
 
-/// Lists the jobs of a state, without those that are known to wait for their stores.
+/// Lists the jobs of a state, without those that are at work here, or known to wait for their stores.
 async fn list(session: &Session, state: JobState) -> Result<JobPoll, Error> {
     if state != JobState::Storing {
-        return session.queue.poll_jobs(state).await;
+        let mut poll = session.queue.poll_jobs(state).await?;
+        poll.retain(|job| !session.carries(job));
+        return Ok(poll);
     }
     session.holds.look(&session.queue).await?;
     let mut poll = session.queue.poll_jobs(state).await?;
-    poll.retain(|job| !session.is_passed(job));
+    poll.retain(|job| !session.is_passed(job) && !session.carries(job));
     Ok(poll)
 }
 
@@ -87,7 +90,9 @@ pub(super) async fn provide(session: Arc<Session>) {
                     warn!(?error, "cannot look at the jobs that were granted working storage");
                 }
             }
-            match round(&session, &workers).await {
+            let waiting = round(&session, &workers).await;
+            session.is_room_wanted.store(!matches!(waiting, Ok(0)), Ordering::Relaxed);
+            match waiting {
                 Ok(0) => {}
                 Ok(_) => longest = ROUND,
                 Err(error) => {
@@ -114,10 +119,12 @@ async fn find_ended(session: &Session) -> Result<(), StepError> {
 /// One round; the answer is how many jobs wait.
 async fn round(session: &Arc<Session>, workers: &Arc<Semaphore>) -> Result<usize, StepError> {
     let (services, queue) = (&session.services, &session.queue);
-    services.grants.refresh().await;
-    remove_ended(session).await?;
-    let mut poll = queue.poll_jobs(JobState::Provisioning).await?;
+    let mut poll = list(session, JobState::Provisioning).await?;
     let ids: Vec<_> = poll.jobs().collect();
+    if !ids.is_empty() {
+        services.grants.refresh().await;
+    }
+    remove_ended(session).await?;
     let mut loads = stream::iter(ids.into_iter().map(|id| queue.load_job(id))).buffered(AT_A_TIME);
     let mut waiting: Vec<Wanted> = Vec::new();
     while let Some(loaded) = loads.next().await {
@@ -147,6 +154,7 @@ async fn round(session: &Arc<Session>, workers: &Arc<Semaphore>) -> Result<usize
 
 /// Removes the grants of the jobs of ours that have ended.
 async fn remove_ended(session: &Session) -> Result<(), StepError> {
+    session.remove_grants();
     loop {
         let mut grants = session.services.grants.lock(&session.queue).await?;
         let Some(transaction) = grants.remove_ended() else { return Ok(()) };

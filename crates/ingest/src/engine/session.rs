@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -15,6 +16,9 @@ use super::fence::Fence;
 use super::holds::StoreHolds;
 use crate::daemon::Daemon;
 use crate::step::Services;
+
+/// How soon the grants of ended jobs are removed where none waits for the room: those of many jobs go in one write.
+const REMOVAL: Duration = Duration::from_secs(1);
 
 /// A session of the daemons.
 #[derive(Debug)]
@@ -32,6 +36,12 @@ pub(crate) struct Session {
     pub(crate) holds: StoreHolds,
     /// Whether no more work is taken.
     pub(crate) stopping: watch::Receiver<bool>,
+    /// The jobs that are at work here: what happens in the folders of their states is their own doing.
+    carried: Mutex<BTreeSet<JobId>>,
+    /// Whether jobs waited for room when those in Provisioning were looked at last.
+    pub(super) is_room_wanted: AtomicBool,
+    /// Whether the grants of ended jobs are removed soon.
+    is_removal_due: AtomicBool,
     /// The batches whose jobs of ours have ended, to be looked at for their reports.
     ended_batches: Mutex<BTreeSet<BatchId>>,
     /// The workers at work.
@@ -55,6 +65,9 @@ impl Session {
             paused: watch::Sender::new(false),
             holds,
             stopping,
+            carried: Mutex::default(),
+            is_room_wanted: AtomicBool::new(true),
+            is_removal_due: AtomicBool::new(false),
             ended_batches: Mutex::default(),
             running: Mutex::default(),
             timers: Mutex::default(),
@@ -84,12 +97,47 @@ impl Session {
         Arc::clone(workers).try_acquire_owned().ok()
     }
 
+    /// A job is at work here, until it is put down.
+    pub(super) fn carry(&self, job: JobId) {
+        self.carried.lock().insert(job);
+    }
+
+    /// A job is not at work here any more: from now on, the daemons take it as any other.
+    pub(super) fn put_down(&self, job: JobId) {
+        self.carried.lock().remove(&job);
+    }
+
+    /// Whether a job is at work here.
+    pub(super) fn carries(&self, job: JobId) -> bool {
+        self.carried.lock().contains(&job)
+    }
+
+    /// Whether any job is at work here.
+    pub(super) fn carries_any(&self) -> bool {
+        !self.carried.lock().is_empty()
+    }
+
+    /// A grant has ended. Where jobs wait, they get what is free at once; else it is removed soon.
+    fn grant_ended(&self, job: JobId) {
+        self.services.grants.ended(job);
+        if self.is_room_wanted.load(Ordering::Relaxed) {
+            self.wake(Daemon::Provisioning).notify_one();
+        } else if !self.is_removal_due.swap(true, Ordering::Relaxed) {
+            self.wake_after(Daemon::Provisioning, REMOVAL);
+        }
+    }
+
+    /// The grants of ended jobs are removed now.
+    pub(super) fn remove_grants(&self) {
+        self.is_removal_due.store(false, Ordering::Relaxed);
+    }
+
     /// A job has left our hands.
     pub(crate) fn left(&self, job: &LockedJob, changed: &JobChanged) {
+        self.put_down(job.id());
         match changed.to {
             JobState::Completed | JobState::Failed => {
-                self.services.grants.ended(job.id());
-                self.wake(Daemon::Provisioning).notify_one();
+                self.grant_ended(job.id());
                 if let Ok(batch) = job.job.batch() {
                     self.may_be_due(batch);
                 }

@@ -11,6 +11,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
+use super::lane::ROUND;
 use super::session::Session;
 use crate::daemon::Daemon;
 use crate::metrics::Ended;
@@ -51,8 +52,9 @@ enum StepOutcome {
 
 /// Takes a locked job through its states, while the next one is ours as well and a worker is free for it.
 pub(super) async fn carry(session: Arc<Session>, mut job: LockedJob, mut permit: OwnedSemaphorePermit) {
+    session.carry(job.id());
     loop {
-        let Some(daemon) = Daemon::of_state(job.state) else { return };
+        let Some(daemon) = Daemon::of_state(job.state) else { return session.put_down(job.id()) };
         let (began, state) = (Instant::now(), job.state);
         let busy = session.services.metrics.begin(daemon);
         let outcome = one_step(&session, &mut job).await;
@@ -68,7 +70,10 @@ pub(super) async fn carry(session: Arc<Session>, mut job: LockedJob, mut permit:
         match outcome {
             // That of the state before is free for another job.
             StepOutcome::Kept(next) => permit = next,
-            StepOutcome::Released(_) => return drop(permit),
+            StepOutcome::Released(_) => {
+                session.put_down(id);
+                return drop(permit);
+            }
         }
     }
 }
@@ -92,9 +97,13 @@ async fn one_step(session: &Session, job: &mut LockedJob) -> StepOutcome {
     match error {
         StepError::Permanent(why) => fail(session, job, &why).await,
         StepError::Temporary { why, after } => delay(session, job, &why, after).await,
-        // It is looked at in each round.
         StepError::NoRoom => match session.queue.unlock_job(job).await {
-            Ok(_) => StepOutcome::Released(Ended::Delayed),
+            Ok(_) => {
+                // From now on it is looked at in each round.
+                session.put_down(job.id());
+                session.wake_after(Daemon::Provisioning, ROUND);
+                StepOutcome::Released(Ended::Delayed)
+            }
             Err(error) => give_up(session, job, &error).await,
         },
         StepError::Queue(error) => give_up(session, job, &error).await,
