@@ -1,13 +1,14 @@
 //! `queuekeeper ingest`: the daemons that work on a queue.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
 use queuekeeper_ingest::access::FEWEST_WORKERS;
 use queuekeeper_ingest::cleanup::CleanupSettings;
-use queuekeeper_ingest::daemon::Daemon;
+use queuekeeper_ingest::daemon::{Daemon, UnknownDaemon};
 use queuekeeper_ingest::settings::Settings;
 use queuekeeper_ingest::space::Rules;
 
@@ -67,9 +68,10 @@ pub(super) struct DaemonArgs {
     #[arg(long = "daemons", value_name = "LIST", value_delimiter = ',', default_value = "all", value_parser = chosen)]
     daemons: Vec<Chosen>,
 
-    /// How many workers a daemon has, as downloading=4; may be repeated
+    /// How many workers a daemon has, as downloading=4; as downloading=2-16, at least two, and more while jobs wait for
+    /// one; may be repeated
     #[arg(long = "workers", value_name = "DAEMON=NUMBER", value_delimiter = ',', value_parser = workers)]
-    workers: Vec<(Daemon, usize)>,
+    workers: Vec<(Daemon, RangeInclusive<usize>)>,
 
     /// How many files of a job are fetched at a time
     #[arg(
@@ -123,14 +125,22 @@ fn chosen(text: &str) -> Result<Chosen, String> {
     if text == "all" {
         return Ok(Chosen::All);
     }
-    text.parse().map(Chosen::One).map_err(|error: queuekeeper_ingest::daemon::UnknownDaemon| error.to_string())
+    text.parse().map(Chosen::One).map_err(|error: UnknownDaemon| error.to_string())
 }
 
-fn workers(text: &str) -> Result<(Daemon, usize), String> {
-    let (daemon, number) = text.split_once('=').ok_or("expected DAEMON=NUMBER, such as downloading=4")?;
-    let daemon = daemon.parse().map_err(|error: queuekeeper_ingest::daemon::UnknownDaemon| error.to_string())?;
-    let number = number.parse().ok().filter(|number| (1..=MOST_WORKERS).contains(number));
-    Ok((daemon, number.ok_or_else(|| format!("expected a number from 1 to {MOST_WORKERS}"))?))
+fn workers(text: &str) -> Result<(Daemon, RangeInclusive<usize>), String> {
+    let (name, numbers) = text.split_once('=').ok_or("expected DAEMON=NUMBER, such as downloading=4")?;
+    let daemon: Daemon = name.parse().map_err(|error: UnknownDaemon| error.to_string())?;
+    let (least, most) = numbers.split_once('-').unwrap_or((numbers, numbers));
+    let number = |text: &str| text.parse().ok().filter(|number| (1..=MOST_WORKERS).contains(number));
+    let bounds = number(least).zip(number(most)).filter(|(least, most)| least <= most);
+    let (least, most) = bounds.ok_or_else(|| {
+        format!("expected a number from 1 to {MOST_WORKERS}, or two with a dash between, such as 2-16")
+    })?;
+    if least < most && (daemon.spec().state.is_none() || daemon == Daemon::Provisioning) {
+        return Err(format!("{daemon} has a fixed number of workers; expected one number"));
+    }
+    Ok((daemon, least..=most))
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -152,7 +162,14 @@ impl DaemonArgs {
         };
         let mut all: BTreeMap<Daemon, usize> =
             Daemon::ALL.into_iter().filter(runs).map(|daemon| (daemon, daemon.spec().workers)).collect();
-        for (daemon, number) in &self.workers {
+        let mut most_workers = BTreeMap::new();
+        for (daemon, bounds) in &self.workers {
+            let number = bounds.start();
+            // The last one counts.
+            most_workers.remove(daemon);
+            if bounds.end() > number {
+                most_workers.insert(*daemon, *bounds.end());
+            }
             match all.get_mut(daemon) {
                 Some(_) if *daemon == Daemon::Access && *number < FEWEST_WORKERS => {
                     let why = format!(
@@ -168,6 +185,7 @@ impl DaemonArgs {
         let space = Rules { threshold: self.threshold, unknown: u64::from(self.unknown) << 30, ..defaults.space };
         Ok(Settings {
             workers: all,
+            most_workers,
             space,
             connections: self.connections.into(),
             retry_within: self.retry_within.get(),

@@ -10,6 +10,7 @@ mod lane;
 mod presence;
 pub(crate) mod session;
 mod worker;
+mod workers;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -91,7 +92,7 @@ async fn run_daemons(
         let session = Arc::new(session);
         let acls = if zookeeper.acl.is_empty() { Acls::anyone_all() } else { Acls::new(&zookeeper.acl) };
         presence::check_catalogue(&client, services, &acls).await?;
-        presence::announce(&client, services, &acls).await;
+        let note = presence::announce(&client, services, &acls).await;
         services.is_connected.store(true, Ordering::Relaxed);
         info!(session = %client.session_id(), "the daemons have a session");
         tokio::select! {
@@ -100,6 +101,7 @@ async fn run_daemons(
             () = follow_changes(&session, &mut watches) => {}
             () = read_profiles(services) => {}
             () = progress::publish(&client, services, &acls) => {}
+            () = workers::follow_load(&session, &client, note) => {}
             () = work(&session) => {}
         }
         services.is_connected.store(false, Ordering::Relaxed);

@@ -13,8 +13,12 @@ use crate::space::Rules;
 /// What an operator sets for the daemons of a process.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How many workers each daemon has that runs here.
+    /// How many workers each daemon has that runs here; at least, where there is more for it in `most_workers`.
     pub workers: BTreeMap<Daemon, usize>,
+    /// Up to how many workers some daemons get while jobs wait for one.
+    pub most_workers: BTreeMap<Daemon, usize>,
+    /// How often their number is set anew.
+    pub adjust_workers: Duration,
     /// The rule of the working storage.
     pub space: Rules,
     /// How many files of a job are fetched at a time (`--download.connections`).
@@ -47,6 +51,8 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             workers: Daemon::ALL.into_iter().map(|daemon| (daemon, daemon.spec().workers)).collect(),
+            most_workers: BTreeMap::new(),
+            adjust_workers: Duration::from_secs(5),
             space: Rules::default(),
             connections: 4,
             fetch: fetch::Settings::default(),

@@ -29,10 +29,9 @@ const FRESH: Duration = Duration::from_secs(1);
 
 /// Takes jobs of a state whenever there are some and a worker is free, until it is dropped.
 pub(super) async fn take(session: Arc<Session>, daemon: Daemon, state: JobState) {
-    let Some(workers) = session.workers(daemon) else { return };
     loop {
         if session.may_take(daemon)
-            && let Err(error) = poll(&session, state, &workers).await
+            && let Err(error) = poll(&session, daemon, state).await
         {
             warn!(%state, %error, "cannot take jobs");
         }
@@ -40,16 +39,16 @@ pub(super) async fn take(session: Arc<Session>, daemon: Daemon, state: JobState)
     }
 }
 
-async fn poll(session: &Arc<Session>, state: JobState, workers: &Arc<Semaphore>) -> Result<(), Error> {
+async fn poll(session: &Arc<Session>, daemon: Daemon, state: JobState) -> Result<(), Error> {
     let (mut poll, mut listed) = (list(session, state).await?, Instant::now());
     loop {
         // A worker first: what is locked is worked on at once.
-        let Ok(permit) = Arc::clone(workers).acquire_owned().await else { return Ok(()) };
+        let Some(permit) = session.worker(daemon, !poll.is_at_end()).await else { return Ok(()) };
         if listed.elapsed() > FRESH {
             // More urgent jobs may have come while all workers were at work.
             (poll, listed) = (list(session, state).await?, Instant::now());
         }
-        if Daemon::of_state(state).is_none_or(|daemon| !session.may_take(daemon)) {
+        if !session.may_take(daemon) {
             return Ok(());
         }
         let Some(job) = poll.next_if(now(), |job| session.is_wanted(state, job)).await? else { break };

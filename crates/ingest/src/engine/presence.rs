@@ -69,8 +69,8 @@ pub(super) async fn check_catalogue(
     Ok(())
 }
 
-/// Says which daemons run here, by a znode that ends with the session.
-pub(super) async fn announce(client: &Client, services: &Arc<Services>, acls: &Acls<'_>) {
+/// Says which daemons run here, by a znode that ends with the session; the answer is what it says.
+pub(super) async fn announce(client: &Client, services: &Arc<Services>, acls: &Acls<'_>) -> DaemonNote {
     folder(client, OWN, acls).await;
     folder(client, &Path::daemons().to_string(), acls).await;
     // Here, so that it does not depend on how long a download takes whether it is there.
@@ -92,6 +92,20 @@ pub(super) async fn announce(client: &Client, services: &Arc<Services>, acls: &A
     let ephemeral = CreateMode::Ephemeral.with_acls(*acls);
     if let Err(error) = client.create(&path, &note.encode(), &ephemeral).await {
         warn!(%error, "cannot write {path}; the daemons work all the same");
+    }
+    note
+}
+
+/// Says that a daemon has so many workers now.
+pub(super) fn set_workers(note: &mut DaemonNote, daemon: Daemon, workers: usize) {
+    note.workers.insert(daemon.name().to_owned(), u32::try_from(workers).unwrap_or(u32::MAX));
+}
+
+/// Writes what was changed of it.
+pub(super) async fn update(client: &Client, note: &DaemonNote) {
+    let path = Path::daemon(client.session_id().0).to_string();
+    if let Err(error) = client.set_data(&path, &note.encode(), None).await {
+        warn!(%error, "cannot write {path}; it says how many workers there were before");
     }
 }
 

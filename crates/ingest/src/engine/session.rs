@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 
 use super::fence::Fence;
 use super::holds::StoreHolds;
+use super::workers::Workers;
 use crate::daemon::Daemon;
 use crate::step::Services;
 
@@ -26,8 +27,7 @@ pub(crate) struct Session {
     pub(crate) services: Arc<Services>,
     pub(crate) queue: Queue,
     pub(crate) fence: Fence,
-    /// The workers, one permit each.
-    workers: BTreeMap<Daemon, Arc<Semaphore>>,
+    workers: BTreeMap<Daemon, Workers>,
     /// Wakes each daemon.
     wakes: BTreeMap<Daemon, Arc<Notify>>,
     /// Whether `ingest` is paused.
@@ -52,8 +52,13 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn new(services: Arc<Services>, queue: Queue, fence: Fence, stopping: watch::Receiver<bool>) -> Self {
-        let running = services.settings.workers.iter().filter(|(_, workers)| **workers > 0);
-        let workers = running.map(|(daemon, workers)| (*daemon, Arc::new(Semaphore::new(*workers)))).collect();
+        let settings = &services.settings;
+        let running = settings.workers.iter().filter(|(_, workers)| **workers > 0);
+        let workers = running.map(|(daemon, least)| {
+            let most = settings.most_workers.get(daemon).copied().unwrap_or_default();
+            (*daemon, Workers::new(*least..=most.max(*least)))
+        });
+        let workers = workers.collect();
         let holds = StoreHolds::of(services.stores.keys());
         let wakes = Daemon::ALL.into_iter().map(|daemon| (daemon, Arc::default())).collect();
         Self {
@@ -76,7 +81,19 @@ impl Session {
 
     /// The workers of a daemon; `None` where it does not run here.
     pub(crate) fn workers(&self, daemon: Daemon) -> Option<Arc<Semaphore>> {
-        self.workers.get(&daemon).cloned()
+        self.workers.get(&daemon).map(Workers::permits)
+    }
+
+    /// The workers of all daemons that run here.
+    pub(super) fn all_workers(&self) -> impl Iterator<Item = (Daemon, &Workers)> {
+        self.workers.iter().map(|(daemon, workers)| (*daemon, workers))
+    }
+
+    /// A worker of a daemon, as soon as one is free; `is_awaited` says whether a job waits for it. `None` where the daemon
+    /// does not run here.
+    pub(super) async fn worker(&self, daemon: Daemon, is_awaited: bool) -> Option<OwnedSemaphorePermit> {
+        let workers = self.workers.get(&daemon)?;
+        if is_awaited { workers.of_waiting().await } else { workers.permits().acquire_owned().await.ok() }
     }
 
     /// What wakes a daemon.
@@ -94,7 +111,7 @@ impl Session {
     /// A worker of a daemon that is free now, to go on with a job that this process holds.
     pub(crate) fn worker_of(&self, daemon: Daemon) -> Option<OwnedSemaphorePermit> {
         let workers = self.workers.get(&daemon).filter(|_| self.may_take(daemon))?;
-        Arc::clone(workers).try_acquire_owned().ok()
+        workers.permits().try_acquire_owned().ok()
     }
 
     /// A job is at work here, until it is put down.

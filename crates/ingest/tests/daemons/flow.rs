@@ -3,9 +3,10 @@
 use std::io::Write as _;
 use std::time::Duration;
 
+use queuekeeper_ingest::daemon::Daemon;
 use queuekeeper_ingest::manifest::{ManifestProfile, Row, Writer};
 use queuekeeper_ingest::settings::Settings;
-use queuekeeper_queue::record::{ItemStatus, ProgressNote};
+use queuekeeper_queue::record::{DaemonNote, ItemStatus, ProgressNote};
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_store::ocfl::Root;
 use queuekeeper_testkit::origin::OriginFault;
@@ -81,6 +82,35 @@ async fn how_far_a_download_is_stands_in_the_znode_of_its_process() {
     eventually(PATIENCE, "nothing is being downloaded", async || note().await == Some(ProgressNote::default())).await;
     daemons.stop().await;
     eventually(PATIENCE, "it ends with the session", async || note().await.is_none()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_daemon_gets_more_workers_while_jobs_wait_and_fewer_again() {
+    let mut settings = Settings { adjust_workers: Duration::from_millis(20), ..quick() };
+    settings.workers.insert(Daemon::Downloading, 1);
+    settings.most_workers.insert(Daemon::Downloading, 4);
+    let world = World::with(settings).await;
+    let mut batches = Vec::new();
+    for number in 0..6 {
+        let path = format!("/{number}");
+        world.origin.serve(&path, vec![b'x'; 100_000]);
+        world.origin.fail(&path, [OriginFault::LengthOffBy(0), OriginFault::Slow(Duration::from_millis(100))]);
+        let deposit =
+            json!({"type": "file", "filename": format!("{number}.txt"), "payload_url": world.origin.url(&path)});
+        batches.push(world.deposit(deposit).await.0);
+    }
+    let daemons = world.start();
+    let workers = async || {
+        let name = world.children("/queuekeeper/daemons").await.pop()?;
+        let data = world.queue.client().get_data(&format!("/queuekeeper/daemons/{name}")).await.ok()?.0;
+        DaemonNote::decode(&data)?.workers.get("downloading").copied()
+    };
+    eventually(PATIENCE, "there are as many as there may be", async || workers().await == Some(4)).await;
+    for batch in batches {
+        assert_eq!(world.ended(batch).await.0, BatchState::Completed);
+    }
+    eventually(PATIENCE, "one is left", async || workers().await == Some(1)).await;
+    daemons.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

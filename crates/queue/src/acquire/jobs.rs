@@ -128,6 +128,12 @@ impl JobPoll {
         self.window.waiting.iter().map(|entry| entry.job)
     }
 
+    /// Whether no job of the list is left that may be worked on.
+    #[must_use]
+    pub fn is_at_end(&self) -> bool {
+        self.read.is_empty() && self.window.waiting.is_empty()
+    }
+
     /// Leaves jobs out of the list that were not looked at yet.
     pub fn retain(&mut self, mut is_wanted: impl FnMut(JobId) -> bool) {
         self.window.waiting.retain(|entry| is_wanted(entry.job));
