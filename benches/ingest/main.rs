@@ -1,5 +1,5 @@
 //! What the daemons reach, as ratios of one run: `cargo bench --bench ingest -- [NAME ..] [--files N] [--rows N] [--size BYTES]`,
-//! where NAME is `one`, `small`, `large` or `expansion`.
+//! where NAME is `one`, `small`, `large`, `expansion` or `space`.
 //!
 //! ZooKeeper forces each transaction to disk, as in production. Content lies in `BENCH_DIR`, a temporary directory by
 //! default; `large` needs three times its size there, and its size in memory. Needs `curl`, `sha256sum`, `sha512sum` and
@@ -10,6 +10,7 @@ mod expansion;
 mod large;
 mod one;
 mod small;
+mod space;
 mod world;
 
 use std::time::Duration;
@@ -45,6 +46,9 @@ async fn main() -> anyhow::Result<()> {
     }
     if wanted("expansion") {
         expansion::run(rows).await?;
+    }
+    if wanted("space") {
+        space::run().await?;
     }
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! From a deposit to Completed, one small file after the other in an idle system.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use anyhow::Context as _;
 use queuekeeper_ingest::deposit::NewDeposit;
 use queuekeeper_queue::state::BatchState;
 use uuid::Uuid;
@@ -15,38 +16,35 @@ const DEPOSITS: u32 = 200;
 /// How many come before them, while the server's virtual machine is still getting to know its work.
 const WARMING: u32 = 50;
 
-/// How long the requests of a system at rest are counted.
-const REST: Duration = Duration::from_secs(20);
-
 pub(crate) async fn run() -> anyhow::Result<()> {
     println!("one: from a deposit of one small file to its batch being Completed, in an idle system");
-    let world = World::start("all").await?;
+    let world = World::start_counted("all").await?;
+    let wire = world.wire.as_ref().context("nothing counts")?;
     for number in 0..WARMING {
         deposit(&world, number).await?;
     }
-    let before = world.received()?;
-    tokio::time::sleep(REST).await;
-    let at_rest = (world.received()? - before) as f64 / REST.as_secs_f64();
-    let (mut times, mut own, before, began) = (Vec::new(), 0, world.received()?, Instant::now());
+    let mut times = Vec::new();
+    wire.arm(None);
     for number in 0..DEPOSITS {
         let began = Instant::now();
-        own += deposit(&world, WARMING + number).await?;
+        deposit(&world, WARMING + number).await?;
         times.push(began.elapsed());
     }
-    let all = (world.received()? - before - own) as f64 - at_rest * began.elapsed().as_secs_f64();
+    let each = |count: usize| count as f64 / f64::from(DEPOSITS);
     println!(
-        "  p50 {:.0?}, p99 {:.0?} of 300 ms at p50; {:.0} requests to ZooKeeper each, of 25, without those at rest \
-         ({at_rest:.1} a second)",
+        "  p50 {:.0?}, p99 {:.0?} of 300 ms at p50; {:.0} requests of the daemons to ZooKeeper each, in {:.0} round trips, \
+         of 25",
         quantile(&mut times, 0.5),
         quantile(&mut times, 0.99),
-        all / f64::from(DEPOSITS)
+        each(wire.requests()),
+        each(wire.round_trips())
     );
     println!("  memory of the daemons: at most {} MB", world.daemons.peak_mb()?);
     Ok(())
 }
 
-/// Deposits one file and waits for its end; the answer is how many requests the waiting took.
-async fn deposit(world: &World, number: u32) -> anyhow::Result<u64> {
+/// Deposits one file and waits for its end.
+async fn deposit(world: &World, number: u32) -> anyhow::Result<()> {
     let new = NewDeposit {
         profile: PROFILE.to_owned(),
         file_name: format!("{number}.txt"),

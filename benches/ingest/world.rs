@@ -1,7 +1,6 @@
 //! A queue with daemons and, where wanted, the sidecar beside them, each a process of its own.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -13,6 +12,7 @@ use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::record::ItemStatus;
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_testkit::origin::Origin;
+use queuekeeper_testkit::wire::Wire;
 use queuekeeper_zookeeper::server::Options;
 use queuekeeper_zookeeper::{Config, PrivateServer};
 use zookeeper_client::Client;
@@ -82,14 +82,29 @@ pub(crate) struct World {
     pub(crate) storage: WorkingStorage,
     pub(crate) origin: Origin,
     pub(crate) server: PrivateServer,
+    /// Before the daemons, where their requests are counted.
+    pub(crate) wire: Option<Wire>,
     directory: tempfile::TempDir,
 }
 
 impl World {
     /// Starts the daemons that are named; content may come from the origin.
     pub(crate) async fn start(daemons: &str) -> anyhow::Result<Self> {
-        let base = std::env::var_os("BENCH_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
-        let directory = tempfile::tempdir_in(base)?;
+        Self::start_with(daemons, &[]).await
+    }
+
+    /// The same, with more arguments.
+    pub(crate) async fn start_with(daemons: &str, more: &[&str]) -> anyhow::Result<Self> {
+        Self::launch(daemons, more, false).await
+    }
+
+    /// The same, with a proxy that counts the requests of the daemons.
+    pub(crate) async fn start_counted(daemons: &str) -> anyhow::Result<Self> {
+        Self::launch(daemons, &[], true).await
+    }
+
+    async fn launch(daemons: &str, more: &[&str], is_counted: bool) -> anyhow::Result<Self> {
+        let directory = tempfile::tempdir_in(base())?;
         let at = |name: &str| directory.path().join(name).display().to_string();
         for name in ["working", "objects", "profiles"] {
             std::fs::create_dir(at(name))?;
@@ -105,14 +120,16 @@ impl World {
         );
         std::fs::write(directory.path().join(format!("profiles/{PROFILE}.yaml")), profile)?;
         let server = PrivateServer::start(Options { heap_mib: 4096, durable: true, ..Options::default() }).await?;
-        let (zookeeper, profiles, working) = (server.connect_string(), at("profiles"), at("working"));
+        let wire = if is_counted { Some(Wire::start(server.port()).await) } else { None };
+        let zookeeper = wire.as_ref().map_or_else(|| server.connect_string(), Wire::connect_string);
+        let (profiles, working) = (at("profiles"), at("working"));
         let shared = ["--zookeeper", &zookeeper, "--config.file", &config];
         let own = ["ingest", "--profiles", &profiles, "--working", &working, "--daemons", daemons];
-        let program = Program::start(&[own.as_slice(), shared.as_slice()].concat()).await?;
+        let program = Program::start(&[own.as_slice(), shared.as_slice(), more].concat()).await?;
         let client = connect(&server).await?;
         let storage = WorkingStorage::open(Path::new(&working))?;
         let queue = Queue::new(client.clone());
-        Ok(Self { daemons: program, client, queue, storage, origin, server, directory })
+        Ok(Self { daemons: program, client, queue, storage, origin, server, wire, directory })
     }
 
     /// The sidecar beside it.
@@ -130,32 +147,25 @@ impl World {
         self.directory.path().join(name)
     }
 
-    /// Waits by watches until a batch is in a state; the answer is how many requests that took.
-    pub(crate) async fn wait_for(&self, batch: BatchId, state: BatchState) -> anyhow::Result<u64> {
+    /// Waits by watches until a batch is in a state.
+    pub(crate) async fn wait_for(&self, batch: BatchId, state: BatchState) -> anyhow::Result<()> {
         let path = format!("/batches/{batch}/status");
-        for requests in 1.. {
+        loop {
             let (data, _, watcher) = self.client.get_and_watch_data(&path).await?;
             let status = ItemStatus::<BatchState>::decode(&data).value;
             let found = status.status.state;
             anyhow::ensure!(found != Some(BatchState::Failed), "batch {batch} failed: {}", status.message);
             if found == Some(state) {
-                return Ok(requests);
+                return Ok(());
             }
             watcher.changed().await;
         }
-        unreachable!("the loop ends with the batch")
     }
+}
 
-    /// How many packets the server has received.
-    pub(crate) fn received(&self) -> anyhow::Result<u64> {
-        let mut stream = TcpStream::connect(self.server.connect_string())?;
-        stream.write_all(b"srvr")?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text)?;
-        let lines = BufReader::new(text.as_bytes()).lines();
-        let counts = lines.map_while(Result::ok).find_map(|line| Some(line.strip_prefix("Received: ")?.to_owned()));
-        Ok(counts.context("the server does not say what it received")?.trim().parse()?)
-    }
+/// Where all directories are made.
+pub(crate) fn base() -> PathBuf {
+    std::env::var_os("BENCH_DIR").map_or_else(std::env::temp_dir, PathBuf::from)
 }
 
 /// A session of its own.

@@ -40,6 +40,8 @@ pub enum Cut {
 struct State {
     /// How many requests were seen since the last [`Wire::arm`].
     requests: usize,
+    /// How many of them were sent by a connection that awaited no answer.
+    round_trips: usize,
     cut: Option<(Point, Cut)>,
     was_cut: bool,
     is_closed: bool,
@@ -94,6 +96,13 @@ impl Wire {
     #[must_use]
     pub fn requests(&self) -> usize {
         self.state.lock().requests
+    }
+
+    /// How many times a connection has sent requests and awaited all answers, since [`Self::arm`]: requests that are under
+    /// way together count once.
+    #[must_use]
+    pub fn round_trips(&self) -> usize {
+        self.state.lock().round_trips
     }
 
     /// Whether the connection was cut since [`Self::arm`].
@@ -173,7 +182,9 @@ async fn pass_requests(
             if state.is_at(Point::Unsent(number)) {
                 return;
             }
-            awaited.lock().insert(name, number);
+            let mut awaited = awaited.lock();
+            state.round_trips += usize::from(awaited.is_empty());
+            awaited.insert(name, number);
         }
         if to.write_all(&packet).await.is_err() {
             return;
