@@ -34,8 +34,9 @@ impl StoreHolds {
     /// Looks which stores are held.
     pub(super) async fn look(&self, queue: &Queue) -> Result<(), Error> {
         for (store, held) in &self.held {
+            let known = held.subscribe();
             let is_held = queue.held_store(store.as_str()).await?.is_some();
-            if held.send_replace(is_held) != is_held {
+            if learn(held, &known, is_held) {
                 self.forget_passed();
             }
         }
@@ -64,10 +65,14 @@ impl Session {
 
     /// Whether a job of a list is to be taken; one that waits for its store is remembered.
     pub(super) fn is_wanted(&self, state: JobState, job: &Job) -> bool {
-        if state != JobState::Storing || !self.waits_for_store(job) {
+        if state != JobState::Storing {
             return true;
         }
+        // Locked first: what a release forgets then has this job, or the release is seen here.
         let (passed, since) = &mut *self.holds.passed.lock();
+        if !self.waits_for_store(job) {
+            return true;
+        }
         since.get_or_insert_with(Instant::now);
         passed.insert(job.id);
         false
@@ -97,5 +102,43 @@ impl Session {
             })
         });
         futures::future::join_all(watches).await;
+    }
+}
+
+/// Keeps what a look has found, unless a watch has said something since `known` was taken: then the look may be the older
+/// of the two, and the watch would not repeat what it said. Gives whether that is news.
+fn learn(held: &watch::Sender<bool>, known: &watch::Receiver<bool>, is_held: bool) -> bool {
+    held.send_if_modified(|held| {
+        // An error means that there is no sender.
+        let is_news = *held != is_held && !known.has_changed().unwrap_or(true);
+        if is_news {
+            *held = is_held;
+        }
+        is_news
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_that_began_before_a_watch_has_answered_is_not_believed_over_it() {
+        let held = watch::Sender::new(false);
+        for is_held in [true, false] {
+            // It read before the hold was set, or released, and ends after the watch has seen that.
+            let known = held.subscribe();
+            held.send_replace(is_held);
+            assert!(!learn(&held, &known, !is_held));
+            assert_eq!(*held.borrow(), is_held);
+            // Likewise where the watch has only confirmed what was known.
+            let known = held.subscribe();
+            held.send_replace(is_held);
+            assert!(!learn(&held, &known, !is_held));
+            // Without a word of the watch, the look counts.
+            let known = held.subscribe();
+            assert!(learn(&held, &known, !is_held) && !learn(&held, &known, is_held));
+            assert_eq!(*held.borrow(), !is_held);
+        }
     }
 }

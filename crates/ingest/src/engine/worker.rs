@@ -82,7 +82,13 @@ async fn one_step(session: &Session, job: &mut LockedJob) -> StepOutcome {
     // Its store may have been held since it was taken.
     if job.state == JobState::Storing && session.waits_for_store(&job.job) {
         return match session.queue.unlock_job(job).await {
-            Ok(_) => StepOutcome::Released(Ended::Delayed),
+            Ok(_) => {
+                // Whoever was woken by a release meanwhile has found it locked.
+                if !session.waits_for_store(&job.job) {
+                    session.wake(Daemon::Storing).notify_one();
+                }
+                StepOutcome::Released(Ended::Delayed)
+            }
             Err(error) => give_up(session, job, &error).await,
         };
     }
