@@ -37,7 +37,7 @@ pub use lock::{
 };
 pub use name::{Misnamed, detect_name};
 pub use request::{RequestFacts, detect_request};
-pub use stuck::{Provisioning, StateFacts, detect_state};
+pub use stuck::{Provisioning, StateFacts, Stop, detect_state};
 pub use table::Fault;
 pub(super) use table::PURGE_UNFINISHED;
 

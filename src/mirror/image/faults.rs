@@ -39,7 +39,8 @@ pub(super) struct Faults {
     pub(super) suspects: Suspects,
     /// Whether a batch became one that its jobs can be loaded with, or ceased to be.
     is_regrouped: bool,
-    was_paused: bool,
+    /// Whether the queue was paused, and whether a store was held, when the states were evaluated last.
+    was_stopped: (bool, bool),
     /// States that a job has left since they were evaluated.
     left: ByState<JobState, bool>,
     /// When a job last left each state, in milliseconds by the servers' clock.

@@ -21,10 +21,19 @@ pub struct StateFacts {
     pub locked: u64,
     /// Whether the entry that the daemons try first ends each of their polls.
     pub is_head_blocked: bool,
-    /// Whether all daemons are stopped by an admin.
-    pub is_paused: bool,
+    /// What an admin has stopped, if anything.
+    pub stop: Option<Stop>,
     /// Whether a process says that it takes jobs of the state.
     pub is_served: bool,
+}
+
+/// What an admin has stopped, of what takes jobs of a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// All daemons.
+    Paused,
+    /// The jobs for a store, which is held.
+    StoreHeld,
 }
 
 /// Detects whether a state is stuck. `oldest` gives the znodes of the jobs longest in it.
@@ -35,14 +44,21 @@ pub fn detect_state(
     oldest: &dyn Fn() -> Vec<Path>,
     sink: &mut Sink<'_>,
 ) {
-    let Some(oldest_ms) = facts.oldest_ms.filter(|_| state.is_worked_on() && !facts.is_paused) else { return };
+    let Some(oldest_ms) = facts.oldest_ms.filter(|_| state.is_worked_on() && facts.stop != Some(Stop::Paused)) else {
+        return;
+    };
     let nodes = || {
         let folder = Path::StateFolder(state.into());
         std::iter::once(folder).chain(oldest()).collect()
     };
-    if let Some(due_ms) = facts.oldest_due_ms {
+    // What a daemon that takes jobs of the state does not take waits for the store. Which store a job is for is not known.
+    let is_store_held = facts.stop == Some(Stop::StoreHeld);
+    let is_explained = is_store_held && facts.is_served && facts.locked == 0;
+    if let Some(due_ms) = facts.oldest_due_ms.filter(|_| !is_explained) {
         let how = "No job has left the state for longer than its work takes.";
-        let since_ms = due_ms.max(facts.left_ms);
+        // Beside jobs that wait for the store, one that is at work has been at most since a job was last taken.
+        let begun_ms = if is_store_held { facts.taken_ms } else { i64::MIN };
+        let since_ms = due_ms.max(facts.left_ms).max(begun_ms);
         sink(by_time(Fault::StuckState, how, since_ms, since_ms, limits.stuck.get(Some(state)), &nodes));
     }
     // A daemon that is refused at the head may never lock anything.

@@ -212,7 +212,7 @@ fn a_state_is_stuck_when_nothing_leaves_it_and_without_daemon_when_nothing_is_ta
         taken_ms: i64::MIN,
         locked: 1,
         is_head_blocked: false,
-        is_paused: false,
+        stop: None,
     };
     let of = |state: JobState, facts: StateFacts| {
         let oldest = || vec![Path::Job(JobId::new(1))];
@@ -238,7 +238,12 @@ fn a_state_is_stuck_when_nothing_leaves_it_and_without_daemon_when_nothing_is_ta
     assert_eq!(of(JobState::Storing, taken)[1..], [without_daemon("2000009", ENTERED + 9)]);
     assert_eq!(of(JobState::Storing, StateFacts { is_head_blocked: true, ..free }).len(), 1);
     assert_eq!(of(JobState::Storing, StateFacts { is_served: true, ..free }).len(), 1);
-    assert_eq!(of(JobState::Storing, StateFacts { is_paused: true, ..free }), [""; 0]);
+    assert_eq!(of(JobState::Storing, StateFacts { stop: Some(Stop::Paused), ..free }), [""; 0]);
+    // Jobs that no daemon takes although one is there wait for a store that is held; one at work does not.
+    let held = StateFacts { stop: Some(Stop::StoreHeld), is_served: true, taken_ms: ENTERED + 9, ..free };
+    assert_eq!(of(JobState::Storing, held), [""; 0]);
+    assert_eq!(of(JobState::Storing, StateFacts { locked: 1, ..held }), [stuck(ENTERED + 9, ENTERED + 9 + day)]);
+    assert_eq!(of(JobState::Storing, StateFacts { is_served: false, ..held }).len(), 2);
     assert_eq!(of(JobState::Storing, StateFacts { oldest_ms: None, ..free }), [""; 0]);
     for state in [JobState::Failed, JobState::Held, JobState::Completed, JobState::Deleted] {
         assert_eq!(of(state, free), [""; 0], "{state}");

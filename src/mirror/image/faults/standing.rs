@@ -9,7 +9,7 @@ use crate::mirror::image::row::{Row, UNKNOWN_MS};
 use crate::mirror::image::situation::blocks;
 use crate::mirror::summary::LockKind;
 use crate::mirror::text::TextId;
-use queuekeeper_queue::fault::{Fault, Finding, Limits, StateFacts, detect_folder, detect_state};
+use queuekeeper_queue::fault::{Fault, Finding, Limits, StateFacts, Stop, detect_folder, detect_state};
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::{AccessQueue, JobNode, LockFolder, Path, StateFolder};
 use queuekeeper_queue::state::{JobState, State};
@@ -24,12 +24,13 @@ impl Image {
         limits: &Limits,
         at_first_sight: bool,
     ) {
-        let is_paused = self.is_paused();
-        let is_released = std::mem::replace(&mut faults.was_paused, is_paused) && !is_paused;
+        let stopped = (self.is_paused(), self.is_store_held());
+        let was_stopped = std::mem::replace(&mut faults.was_stopped, stopped);
+        let (is_released, is_store_released) = (was_stopped.0 && !stopped.0, was_stopped.1 && !stopped.1);
         for state in JobState::ALL.iter().copied() {
-            // After a pause every state has its time anew to be left.
+            // After a pause every state has its time anew to be left, and so has Storing after a hold.
             let is_left = std::mem::take(faults.left.get_mut(Some(state)));
-            if is_left || is_released {
+            if is_left || is_released || is_store_released && state == JobState::Storing {
                 *faults.left_ms.get_mut(Some(state)) = Some(now_ms);
             }
         }
@@ -76,11 +77,19 @@ impl Image {
                 is_head_blocked: locked.len() == 0
                     && self.jobs.figures.locks.len() > 0
                     && self.is_head_blocked(faults, *state),
-                is_paused: self.is_paused(),
+                stop: match *state {
+                    _ if self.is_paused() => Some(Stop::Paused),
+                    JobState::Storing if self.is_store_held() => Some(Stop::StoreHeld),
+                    _ => None,
+                },
                 is_served: self.own.workers(*state) > 0,
             };
             detect_state(*state, facts, limits, &|| self.oldest_jobs(*state), sink);
         }
+    }
+
+    fn is_store_held(&self) -> bool {
+        self.own.holds().next().is_some()
     }
 
     /// When the job longest in a state entered it, those that wait for another attempt left out; `oldest` is the same of
