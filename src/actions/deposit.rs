@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 pub use request::{DepositRequest, read_digest};
 pub use shared::Intake;
+pub(crate) use shared::is_refused;
 pub use upload::Uploading;
 
 /// The namespace of the UUIDs of deposits that have a key.

@@ -1,14 +1,16 @@
 //! `queuekeeper submit`: a deposit.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use queuekeeper_ingest::deposit::{NewDeposit, Receipt};
+use queuekeeper_ingest::deposit::NewDeposit;
 use queuekeeper_ingest::directory::WorkingStorage;
 use queuekeeper_ingest::kind::DepositType;
 use queuekeeper_ingest::pack::PackError;
+use queuekeeper_ingest::profile::{Profile, Profiles};
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_queue::{BatchReport, Queue};
@@ -44,17 +46,29 @@ const LOOK: Duration = Duration::from_millis(200);
 /// The content goes to the working storage of the daemons (--data, --working), or to a server (--server), where an upload
 /// that breaks off goes on where it was.
 ///
+/// The failed rows of a batch are deposited again with --failed-of, as by the button of its page; a server takes them.
+///
 /// With --wait, exits with 1 if a job failed. With --check, exits with 3 if something is wrong.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct SubmitArgs {
     /// Files and directories; or one http or https URL; or - for standard input
-    #[arg(value_name = "FILE|DIR|URL", required = true)]
+    #[arg(value_name = "FILE|DIR|URL", required_unless_present = "failed_of")]
     payload: Vec<String>,
 
     /// The collection's profile
-    #[arg(long = "profile", value_name = "NAME")]
-    profile: String,
+    #[arg(long = "profile", value_name = "NAME", required_unless_present = "failed_of")]
+    profile: Option<String>,
+
+    /// Instead of a deposit: submit the failed rows of the deposit ID again, as a new batch, which is the same one each time
+    #[arg(
+        long = "failed-of",
+        value_name = "ID",
+        requires = "server",
+        conflicts_with_all = ["payload", "profile", "check", "key", "kind", "name", "title", "creator", "date", "ark",
+            "local_ids", "update", "digest"],
+    )]
+    failed_of: Option<String>,
 
     /// The directory of a standalone repository
     #[arg(long = "data", value_name = "DIR", conflicts_with = "working")]
@@ -121,8 +135,9 @@ pub(super) struct SubmitArgs {
     #[arg(long = "check", conflicts_with_all = ["wait", "uuid"])]
     check: bool,
 
-    /// The directory of the collections' profiles, for --check [default: that of --data]
-    #[arg(long = "profiles", value_name = "DIR", requires = "check")]
+    /// The directory of the collections' profiles: a deposit for a profile that is not there is refused [default: that of
+    /// --data]
+    #[arg(long = "profiles", value_name = "DIR")]
     profiles: Option<PathBuf>,
 
     #[command(flatten)]
@@ -139,7 +154,10 @@ impl SubmitArgs {
     /// When it is refused, cannot be made, or a job of it failed.
     pub(super) async fn run(self) -> anyhow::Result<()> {
         if let Some(server) = self.server.connect()? {
-            return self.send_to(&server).await;
+            return match &self.failed_of {
+                Some(id) => self.send_failed(&server, id).await,
+                None => self.send_to(&server).await,
+            };
         }
         if self.check {
             return self.check().await;
@@ -147,6 +165,11 @@ impl SubmitArgs {
         let (zookeeper, working) = self.place()?;
         let payload = self.payload()?;
         let deposit = self.deposit(&payload)?;
+        if let Some(directory) = self.profile_directory() {
+            profile(&directory, &deposit.profile)?;
+        }
+        // Before anything is written: that it can be read.
+        let content = payload.read_once()?;
         let queue = Queue::new(zookeeper.connect().await?);
         let uuid = self.uuid.unwrap_or_else(Uuid::new_v4);
         let made = if let Payload::Url(url) = &payload {
@@ -154,7 +177,7 @@ impl SubmitArgs {
         } else {
             let storage = WorkingStorage::open(&working)
                 .with_context(|| format!("cannot use {} as the working storage", working.display()))?;
-            Box::pin(deposit.upload(&queue, &storage, uuid, payload.read_once()?)).await
+            Box::pin(deposit.upload(&queue, &storage, uuid, content)).await
         };
         let receipt = made.map_err(|error| CommandError::new(REFUSED, error.to_string()))?;
         let report = if self.wait { Some(followed(&queue, receipt.batch).await?) } else { None };
@@ -167,7 +190,7 @@ impl SubmitArgs {
         if let (Some((_, report)), Some(ended)) = (&report, &mut ended) {
             ended.arks = arks(&queue, report).await?;
         }
-        self.print(&receipt, ended.as_ref())?;
+        self.print(receipt.batch, &receipt.id, Some(receipt.kind), ended.as_ref())?;
         match report {
             Some((BatchState::Failed, report)) => {
                 let why = first_failure(&queue, receipt.batch, &report).await?;
@@ -213,27 +236,38 @@ impl SubmitArgs {
         Ok(payload)
     }
 
-    fn deposit(&self, payload: &Payload) -> Result<NewDeposit, UsageError> {
+    /// What is deposited, checked as far as that needs nothing of the content.
+    fn deposit(&self, payload: &Payload) -> anyhow::Result<NewDeposit> {
         let (kind, file_name) = match payload {
             Payload::Pack(_) => (Some(DepositType::Container), Some(self.pack_name())),
             _ => (self.kind, self.name.clone().or_else(|| payload.file_name())),
         };
         let why = "the file has no name of its own; give it one";
-        Ok(NewDeposit {
-            profile: self.profile.clone(),
+        let deposit = NewDeposit {
+            profile: self.profile.clone().unwrap_or_default(),
             kind,
             file_name: file_name.ok_or_else(|| UsageError::flag("--name", why))?,
             submitter: super::actor::actor().name,
             title: self.title.clone(),
             creator: self.creator.clone(),
             date: self.date.clone(),
-            note: None,
             primary_id: self.ark.clone(),
             local_ids: self.local_ids.clone(),
             digest: self.digest.clone(),
-            notification: None,
             is_update: self.update,
-        })
+            ..NewDeposit::default()
+        };
+        // With --check, it is a problem like others.
+        if !self.check {
+            deposit.check().map_err(|error| CommandError::new(REFUSED, error.to_string()))?;
+        }
+        Ok(deposit)
+    }
+
+    /// Where the profiles are, if that is known here.
+    fn profile_directory(&self) -> Option<PathBuf> {
+        let of_data = || self.data.clone().map(|data| DataDirectory::new(data).profiles());
+        self.profiles.clone().or_else(of_data)
     }
 
     /// The name of the container that files and directories become: that of the one directory.
@@ -247,11 +281,12 @@ impl SubmitArgs {
         if is_tar { name } else { format!("{name}.tar") }
     }
 
-    fn print(&self, receipt: &Receipt, ended: Option<&Ended>) -> anyhow::Result<()> {
-        let mut value = json!({
-            "batch": receipt.batch.to_string(), "id": receipt.id, "type": receipt.kind.to_string(),
-        });
-        let mut lines = vec![format!("{} ({}) of type {}", receipt.batch, receipt.id, receipt.kind)];
+    /// Prints the receipt; the type of failed rows that were submitted again is not known.
+    fn print(&self, batch: BatchId, id: &str, kind: Option<DepositType>, ended: Option<&Ended>) -> anyhow::Result<()> {
+        let kind = kind.map(|kind| kind.to_string());
+        let mut value = json!({"batch": batch.to_string(), "id": id, "type": kind});
+        let of_type = kind.map(|kind| format!(" of type {kind}")).unwrap_or_default();
+        let mut lines = vec![format!("{batch} ({id}){of_type}")];
         if let Some(Ended { state, completed, failed, arks }) = ended {
             value["state"] = state.clone().into();
             value["completed"] = (*completed).into();
@@ -262,6 +297,13 @@ impl SubmitArgs {
         }
         self.output.show(&value, |screen| lines.iter().for_each(|line| screen.say(line)))
     }
+}
+
+/// The profile of that name in a directory.
+fn profile(directory: &Path, name: &str) -> anyhow::Result<Arc<Profile>> {
+    let profiles = Profiles::read(directory).map_err(|error| UsageError::flag("--profiles", error))?;
+    let none = || format!("there is no valid profile {name:?} in {}", directory.display());
+    Ok(Arc::clone(profiles.get(name).ok_or_else(|| CommandError::new(REFUSED, none()))?))
 }
 
 /// How a batch ended.

@@ -2,15 +2,20 @@
 
 use jiff::{SignedDuration, Timestamp};
 use queuekeeper_catalogue::deposits::Deposit;
+use queuekeeper_ingest::again::{Resubmission, ended_without_jobs, uuids_of_failed};
+use queuekeeper_ingest::deposit::id_of;
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::Source;
-use crate::actions::deposit::{DepositRequest, Uploading};
-use crate::mirror::find::JobQuery;
+use super::error::ViewError;
+use super::page::PageQuery;
+use crate::actions::deposit::{DepositRequest, Uploading, is_refused};
+use crate::mirror::Batch;
+use crate::mirror::find::{JobCursor, JobQuery};
 use queuekeeper_queue::id::BatchId;
-use queuekeeper_queue::state::{JobState, Outcome, State as _};
+use queuekeeper_queue::state::{BatchState, JobState, Outcome, State as _};
 
 /// How long the mirror may not have seen the batch of a deposit that was just made.
 const UNSEEN: SignedDuration = SignedDuration::from_mins(1);
@@ -53,6 +58,14 @@ pub(crate) struct DepositView {
     pub(crate) completed: u64,
     /// Its jobs, at most a hundred.
     pub(crate) jobs: Vec<DepositedJob>,
+    /// The cursor of the jobs behind these; null where these are the last.
+    pub(crate) next: Option<String>,
+    /// Whether its failed rows can be submitted again.
+    #[serde(skip)]
+    pub(crate) may_resubmit: bool,
+    /// The deposit in which its failed rows were submitted again; null for none.
+    #[schema(example = "bid-9c1a0b5e-0000-4000-8000-000000000002")]
+    pub(crate) resubmitted_as: Option<String>,
     /// Of a dry run: how many URLs of the manifest were not requested, because its time was over or there are more than
     /// 10,000. Null otherwise.
     pub(crate) urls_not_requested: Option<u64>,
@@ -102,9 +115,9 @@ impl DepositView {
 impl Source<'_> {
     /// A deposit that was made, with what the queue knows of its batch.
     pub(crate) fn deposit(&self, deposit: &Deposit, now: Timestamp) -> DepositView {
-        let id = queuekeeper_ingest::deposit::id_of(deposit.deposit.batch);
+        let id = id_of(deposit.deposit.batch);
         let outcome = deposit.outcome.as_ref().map(|(outcome, _)| outcome.clone());
-        let is_refused = outcome.as_ref().is_some_and(|outcome| outcome.starts_with("refused: "));
+        let is_refused = outcome.as_deref().is_some_and(is_refused);
         let view = DepositView {
             state: if is_refused {
                 "refused"
@@ -137,9 +150,33 @@ impl Source<'_> {
         view.failed = references(Outcome::Failed);
         view.completed = references(Outcome::Completed);
         view.batch = Some(id.to_string());
-        let query = JobQuery { batch: Some(id), limit: JOBS, ..JobQuery::default() };
-        let jobs = self.store.find_jobs(&query, Timestamp::now()).map(|page| page.items).unwrap_or_default();
-        view.jobs = jobs
+        match self.resubmission(id) {
+            Some(Resubmission::Made(uuid, _)) => view.resubmitted_as = Some(id_of(uuid)),
+            Some(Resubmission::Open(next)) => view.may_resubmit = next.is_some(),
+            None => {}
+        }
+        self.list_jobs(&mut view, id, None);
+        view
+    }
+
+    /// Lists the jobs of a deposit that are behind a cursor.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub(crate) fn page_jobs(&self, view: &mut DepositView, cursor: Option<String>) -> Result<(), ViewError> {
+        let cursor = PageQuery { cursor, ..PageQuery::default() }.after::<JobCursor>()?;
+        if let (Some(cursor), Some(id)) = (cursor, view.batch.as_ref().and_then(|batch| batch.parse().ok())) {
+            self.list_jobs(view, id, Some(cursor));
+        }
+        Ok(())
+    }
+
+    fn list_jobs(&self, view: &mut DepositView, id: BatchId, cursor: Option<JobCursor>) {
+        let query = JobQuery { batch: Some(id), limit: JOBS, cursor, ..JobQuery::default() };
+        let Some(page) = self.store.find_jobs(&query, Timestamp::now()) else { return };
+        view.next = page.next;
+        view.jobs = page
+            .items
             .into_iter()
             .map(|job| DepositedJob {
                 job: job.id.to_string(),
@@ -149,7 +186,29 @@ impl Source<'_> {
                 message: if job.state == Some(JobState::Failed) { job.message.to_string() } else { String::new() },
             })
             .collect();
-        view
+    }
+}
+
+impl Source<'_> {
+    /// What has become of the failed rows of a batch; `None` where it has none that can be submitted again.
+    pub(crate) fn resubmission(&self, id: BatchId) -> Option<Resubmission> {
+        let found = self.store.batch(id)?.batch;
+        let of = |outcome: Outcome| found.references[outcome as usize];
+        let jobs = Outcome::ALL.iter().filter_map(|outcome| of(*outcome)).fold(0, u32::saturating_add);
+        // One job may be one object, which has no rows.
+        let has_failed = jobs > 1 && of(Outcome::Failed) > Some(0) && of(Outcome::Processing) == Some(0);
+        let is_over = found.state == Some(BatchState::Failed) && has_failed;
+        for uuid in uuids_of_failed(uuid_of(&found.uuid)?) {
+            let Some(next) = self.store.batch_of_uuid(&id_of(uuid)) else {
+                return is_over.then_some(Resubmission::Open(Some(uuid)));
+            };
+            let made = self.store.batch(next).map(|made| made.batch);
+            let has_jobs = |made: &Batch| made.references.iter().any(|jobs| *jobs > Some(0));
+            if !made.is_some_and(|made| ended_without_jobs(made.state, has_jobs(&made))) {
+                return Some(Resubmission::Made(uuid, next));
+            }
+        }
+        Some(Resubmission::Open(None))
     }
 }
 

@@ -1,13 +1,18 @@
 //! The failed rows of a batch, submitted again.
 
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
+use queuekeeper_ingest::again::uuids_of_failed;
 use queuekeeper_testkit::origin::Origin;
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
 
+use super::program::run;
 use super::repository::Repository;
+use super::standalone::submit;
 
 const LONGEST: Duration = Duration::from_mins(1);
 
@@ -15,6 +20,40 @@ async fn answer(request: RequestBuilder) -> (u16, Value) {
     let response = request.header("sec-fetch-site", "same-origin").send().await.unwrap();
     let (status, text) = (response.status().as_u16(), response.text().await.unwrap());
     (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+}
+
+fn manifest(rows: &[String]) -> String {
+    let form = "http://uc3.cdlib.org/registry/ingest/manifest/mrt-single-file-batch-manifest";
+    format!("#%checkm_0.7\n#%profile | {form}\n{}\n#%eof\n", rows.join("\n"))
+}
+
+/// A manifest of which the end is missing.
+fn cut_off(directory: &Path) -> String {
+    let path = directory.join("cut.checkm").display().to_string();
+    std::fs::write(&path, manifest(&[]).replace("#%eof", "")).unwrap();
+    path
+}
+
+/// The command submits the failed rows of a deposit as the batch that there is, and not those of one that has not failed.
+async fn by_command(home: &Path, address: &str, (id, new): (&str, &str)) {
+    let again =
+        async |id: &str| run(home, &["submit", "--failed-of", id, "--server", address, "--wait", "-o", "json"]).await;
+    let receipt = again(id).await.json();
+    assert_eq!((&receipt["id"], &receipt["completed"]), (&new.into(), &2.into()), "{receipt}");
+    again(new).await.is(3, &["has not failed"]);
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap()
+}
+
+fn resume_of(job: &Value) -> String {
+    json!({"action": "resume", "on": job["job"], "reason": "the server is back"}).to_string()
+}
+
+async fn is_refused(request: RequestBuilder, status: u16, why: &str) {
+    let (found, problem) = answer(request).await;
+    assert!(found == status && text(&problem["detail"]).contains(why), "{found} {problem}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -33,10 +72,7 @@ async fn the_failed_rows_of_a_batch_become_one_new_batch_however_often_they_are_
         answer(begin.body(body.to_string())).await
     };
     let view = async |id: &str| answer(request(Method::GET, &format!("/api/v1/deposits/{id}"))).await.1;
-    let again = async |id: &str| {
-        let request = request(Method::POST, &format!("/api/v1/deposits/{id}/failed"));
-        answer(request.header("content-type", "application/json").body("{}")).await
-    };
+    let again = async |id: &str| answer(request(Method::POST, &format!("/api/v1/deposits/{id}/failed"))).await;
     let page = async |path: String| {
         let (status, page) = answer(request(Method::GET, &path)).await;
         assert_eq!(status, 200, "{path}");
@@ -50,14 +86,11 @@ async fn the_failed_rows_of_a_batch_become_one_new_batch_however_often_they_are_
     };
 
     // Two of four rows cannot be had. One has a query that no znode shows.
-    let row = |path: &str| {
-        format!("{} | | | 7 | | {path}.txt | | id-{path} | A creator | Title {path}", origin.url(&format!("/{path}")))
-    };
-    let secret = row("d").replace("/d |", "/d?key=secret |");
-    let rows = [row("a"), row("b"), row("c"), secret].join("\n");
-    let form = "http://uc3.cdlib.org/registry/ingest/manifest/mrt-single-file-batch-manifest";
-    let manifest = format!("#%checkm_0.7\n#%profile | {form}\n{rows}\n#%eof\n");
-    let described = json!({"profile": "internal", "filename": "all.checkm", "size": manifest.len(), "title": "All"});
+    let manifest = manifest(&["a", "b", "c", "d?key=secret"].map(|path| {
+        let (name, url) = (&path[..1], origin.url(&format!("/{path}")));
+        format!("{url} | | | 7 | | {name}.txt | | id-{name} | A creator | Title {name}")
+    }));
+    let described = json!({"profile": "internal", "filename": "all.checkm", "size": manifest.len(), "title": "All", "note": "With care"});
     let begun = async || {
         let (status, begun) = deposit(described.clone()).await;
         (status == 202).then_some(begun)
@@ -74,6 +107,13 @@ async fn the_failed_rows_of_a_batch_become_one_new_batch_however_often_they_are_
     let form = format!("action=\"../submit/{id}/failed\"");
     let has_button = async || page(format!("/batches/{batch}")).await.contains(&form);
     eventually(LONGEST, "the page has a button", has_button).await;
+    assert!(page(format!("/submit/{id}")).await.contains(&form), "so has that of the deposit");
+
+    // A batch of them that failed before it had jobs is no reason against the next one.
+    let void = uuids_of_failed(id.trim_start_matches("bid-").parse().unwrap()).next().unwrap().to_string();
+    let cut = cut_off(directory.path());
+    submit(&data, &[&cut, "--profile", "internal", "--uuid", &void]).await.is(1, &["failed"]);
+    eventually(LONGEST, "the button is there again", has_button).await;
 
     // What they failed by is repaired, and nothing but these rows is fetched.
     origin.serve("/b", "content");
@@ -82,18 +122,25 @@ async fn the_failed_rows_of_a_batch_become_one_new_batch_however_often_they_are_
     let (status, made) = again(&id).await;
     assert_eq!(status, 201, "{made}");
     let new = made["id"].as_str().unwrap().to_owned();
+    assert_ne!(new, format!("bid-{void}"));
     reported(&new, "completed").await;
     let second = view(&new).await;
     assert_eq!((&second["completed"], &second["failed"]), (&2.into(), &0.into()), "{second}");
     let requests = format!("{:?}", origin.take_requests());
     assert!(requests.contains("/b") && requests.contains("/d") && !requests.contains("/a"), "{requests}");
-    // By a form it is the same batch, and so it is by the API.
+    // It is the same batch by a form, by the API, and by the command line.
     let sent = request(Method::POST, &format!("/submit/{id}/failed")).header("sec-fetch-site", "same-origin");
     let sent = sent.header("content-type", "application/x-www-form-urlencoded").body("").send().await.unwrap();
-    let (at, status) = (sent.url().path().to_owned(), sent.status());
-    let shown = sent.text().await.unwrap();
-    assert!(status == 200 && at == format!("/submit/{new}"), "{status} {at}: {shown}");
+    assert_eq!((sent.status().as_u16(), sent.url().path()), (200, &*format!("/submit/{new}")));
     assert_eq!(again(&id).await.1["batch"], second["batch"]);
+    by_command(directory.path(), &repository.address, (&id, &new)).await;
+    let tree =
+        answer(request(Method::GET, &format!("/api/v1/tree/batches/{}/submission", made["batch"].as_str().unwrap())));
+    assert!(tree.await.1.to_string().contains("With care"));
+    // A job whose row is there by now is not resumed: its object would be made twice.
+    let failed = first["jobs"].as_array().unwrap().iter().find(|job| job["state"] == "failed").unwrap();
+    let resume = request(Method::POST, "/api/v1/actions").header("content-type", "application/json");
+    is_refused(resume.body(resume_of(failed)), 409, &format!("submitted again as {}", text(&second["batch"]))).await;
     let objects = answer(request(Method::GET, "/api/v1/objects?collection=internal")).await.1;
     let titles: Vec<_> =
         objects["items"].as_array().unwrap().iter().map(|item| item["title"].as_str().unwrap()).collect();
@@ -103,6 +150,9 @@ async fn the_failed_rows_of_a_batch_become_one_new_batch_however_often_they_are_
     // Each leads to the other, and the button is gone.
     let (old_page, new_batch) = (page(format!("/batches/{batch}")).await, second["batch"].as_str().unwrap());
     assert!(old_page.contains(&format!("href=\"../batches/{new_batch}\"")) && !old_page.contains(&form), "{old_page}");
+    assert!(old_page.contains("those of this batch cannot be resumed any more"), "{old_page}");
+    let deposit_page = page(format!("/submit/{id}")).await;
+    assert!(deposit_page.contains(&format!("href=\"../submit/{new}\"")) && !deposit_page.contains(&form));
     let new_page = page(format!("/batches/{new_batch}")).await;
     assert!(new_page.contains(&format!("These are the failed rows of <a href=\"../batches/{batch}\"")), "{new_page}");
     assert!(!old_page.contains("secret") && !new_page.contains("secret"));
@@ -116,9 +166,33 @@ async fn the_failed_rows_of_a_batch_become_one_new_batch_however_often_they_are_
         (&*single, 409, "it is one object"),
         ("bid-00000000-0000-4000-8000-000000000000", 404, "There is no deposit"),
     ] {
-        let (found, problem) = again(id).await;
-        assert!(found == status && problem["detail"].as_str().unwrap().contains(why), "{id}: {problem}");
+        is_refused(request(Method::POST, &format!("/api/v1/deposits/{id}/failed")), status, why).await;
     }
     let batches = answer(request(Method::GET, "/api/v1/batches")).await.1;
-    assert_eq!(batches["total"], 3, "{batches}");
+    assert_eq!(batches["total"], 4, "{batches}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_receipt_of_a_server_has_the_arks_of_all_objects() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let repository = Repository::start_beside_origins(&data);
+    let origin = Origin::start().await;
+    let rows: Vec<_> = (0..120)
+        .map(|at| {
+            origin.serve(&format!("/{at}"), "content");
+            format!("{} | | | 7 | | {at}.txt | | | | ", origin.url(&format!("/{at}")))
+        })
+        .collect();
+    let path = directory.path().join("many.checkm").display().to_string();
+    std::fs::write(&path, manifest(&rows)).unwrap();
+    let arguments = ["submit", &path, "--profile", "internal", "--server", &repository.address, "--wait", "-o", "json"];
+    let sent = async || {
+        let sent = run(directory.path(), &arguments).await;
+        // Until the server has read the new profile.
+        (sent.code != 3).then_some(sent)
+    };
+    let receipt = eventually_some(LONGEST, "the new profile is known", sent).await.json();
+    let arks: BTreeSet<_> = receipt["arks"].as_array().unwrap().iter().map(ToString::to_string).collect();
+    assert_eq!((&receipt["completed"], arks.len()), (&120.into(), 120), "{receipt}");
 }

@@ -250,6 +250,12 @@ async fn depositors(home: &Path, data: &Path, local: &Client) {
     let done = lab.reported(id).await;
     assert_eq!((&done["state"], &done["depositor"]), (&"completed".into(), &"lab".into()));
     assert_eq!((other.get(&path).await.0, operator.get(&path).await.0, local.get(&path).await.0), (404, 200, 200));
+    // Nor does one submit what the other deposited again. A request that is let through is told that nothing failed.
+    let again =
+        async |client: &Client, path: &str| answer(client.request(Method::POST, path).send().await.unwrap()).await.0;
+    let failed = format!("{path}/failed");
+    let found = (again(&other, &failed).await, again(&lab, &failed).await, again(&operator, &failed).await);
+    assert_eq!(found, (404, 409, 409));
     assert_eq!(lab.get("/api/v1/deposits").await.1["items"].as_array().unwrap().len(), 1);
     assert_eq!(other.get("/api/v1/deposits").await.1["items"], json!([]));
     let (status, problem) = lab.begin(None, &deposit).await;
@@ -308,7 +314,7 @@ async fn a_check_names_the_lines_that_are_wrong_and_the_urls_that_cannot_be_reac
     let without_data = ["submit", &path, "--check", "--profile", "default"];
     run(directory.path(), &[&without_data[..], &["--profiles", &profiles]].concat()).await.is(3, &["1 problem"]);
     run(directory.path(), &without_data).await.is(2, &["--check needs the directory of the profiles, or --data"]);
-    check("none", &[]).await.is(3, &["there is no profile \"none\""]);
+    check("none", &[]).await.is(3, &["there is no valid profile \"none\""]);
     check("internal", &["--digest", "md5:00000000000000000000000000000000"]).await.is(3, &["expected the md5 digest"]);
 
     let bad = manifest(&[sound, wrong, gone]);

@@ -38,7 +38,7 @@ async fn a_repository_takes_deposits_and_goes_on_where_it_was_stopped_or_killed(
     let text = data.display().to_string();
     let second = ["standalone", "--data", &text, "--web.listen-address", "127.0.0.1:0"];
     run(&data, &second).await.is(1, &["is used by another process"]);
-    submit(&data, &[&path, "--profile", "other"]).await.is(1, &["there is no profile \"other\""]);
+    submit(&data, &[&path, "--profile", "other"]).await.is(3, &["there is no valid profile \"other\""]);
     submit(&data, &[&path, "--profile", "default", "--digest", &format!("sha256:{}", "0".repeat(64))])
         .await
         .is(3, &["expected the sha256 digest 0000", "found ed7002b4"]);

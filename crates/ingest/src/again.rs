@@ -1,6 +1,7 @@
 //! The failed rows of a batch, submitted again as a batch of their own.
 //!
 //! Its UUID and the name of its manifest follow from the batch: it is made once, and each of the two leads to the other.
+//! One that failed before it had jobs has made nothing of any row: the next attempt has another UUID.
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use queuekeeper_queue::id::BatchId;
@@ -13,7 +14,7 @@ use crate::deposit::{NewDeposit, id_of};
 use crate::directory::WorkingStorage;
 use crate::manifest::{Row, Writer};
 use crate::name::shown;
-use crate::spec::JobSpec;
+use crate::spec::{JobSpec, uuid_of};
 use crate::url::ContentUrl;
 
 /// The namespace of the UUIDs of these batches.
@@ -21,6 +22,9 @@ const AGAIN: Uuid = Uuid::from_u128(0x5b1e_93c7_02ad_4f6b_9d48_e7a1_3c60_b28f);
 
 /// What the name of the manifest begins with, and how it ends.
 const NAME: (&str, &str) = ("failed-rows-of-", ".checkm");
+
+/// How many attempts there are at most.
+const MOST_ATTEMPTS: u32 = 100;
 
 /// How many jobs are read at a time.
 const AT_A_TIME: usize = 64;
@@ -45,10 +49,55 @@ pub enum AgainError {
     Queue(#[from] Error),
 }
 
-/// The UUID of the batch of the failed rows of another one.
+/// What has become of the failed rows of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resubmission {
+    /// They are in this batch, which has this UUID.
+    Made(Uuid, BatchId),
+    /// They are in no other batch; the next one takes this UUID, and there is none after too many attempts.
+    Open(Option<Uuid>),
+}
+
+/// Whether a batch in this state has ended, and without jobs.
 #[must_use]
-pub fn uuid_of_failed(batch: Uuid) -> Uuid {
-    Uuid::new_v5(&AGAIN, batch.as_bytes())
+pub fn ended_without_jobs(state: Option<BatchState>, has_jobs: bool) -> bool {
+    !has_jobs && matches!(state, Some(BatchState::Failed | BatchState::Deleted))
+}
+
+/// What has become of the failed rows of a batch, as the queue has it.
+///
+/// # Errors
+/// When the queue cannot be read.
+pub async fn resubmission(queue: &Queue, batch: Uuid) -> Result<Resubmission, Error> {
+    for uuid in uuids_of_failed(batch) {
+        let Some(id) = queue.find_batch(&id_of(uuid)).await? else { return Ok(Resubmission::Open(Some(uuid))) };
+        let state = queue.load_batch(id).await?.check_loadable().ok();
+        if !ended_without_jobs(state, false) || !queue.batch_report(id).await?.is_empty() {
+            return Ok(Resubmission::Made(uuid, id));
+        }
+    }
+    Ok(Resubmission::Open(None))
+}
+
+/// The batch in which the failed rows of a batch are now; `None` where they are in none but that.
+///
+/// # Errors
+/// When the queue cannot be read.
+pub async fn resubmitted_as(queue: &Queue, batch: BatchId) -> Result<Option<BatchId>, Error> {
+    let batch = queue.load_batch(batch).await?;
+    Ok(match resubmission(queue, uuid_of(&batch.submitted().value.uuid, "bid-")).await? {
+        Resubmission::Made(_, id) => Some(id),
+        Resubmission::Open(_) => None,
+    })
+}
+
+/// The UUIDs of the batch of the failed rows of another one, one for each attempt.
+pub fn uuids_of_failed(batch: Uuid) -> impl Iterator<Item = Uuid> {
+    (0..MOST_ATTEMPTS).map(move |attempt| {
+        let number = attempt.to_be_bytes();
+        let more: &[u8] = if attempt == 0 { &[] } else { &number };
+        Uuid::new_v5(&AGAIN, &[batch.as_bytes(), more].concat())
+    })
 }
 
 /// The batch whose failed rows a batch has, by the name of its manifest and its own UUID; `None` for any other batch.
@@ -56,7 +105,7 @@ pub fn uuid_of_failed(batch: Uuid) -> Uuid {
 pub fn origin(file_name: &str, batch: Uuid) -> Option<Uuid> {
     let id = file_name.strip_prefix(NAME.0)?.strip_suffix(NAME.1)?;
     let origin = id.strip_prefix("bid-")?.parse().ok()?;
-    (uuid_of_failed(origin) == batch).then_some(origin)
+    uuids_of_failed(origin).any(|uuid| uuid == batch).then_some(origin)
 }
 
 /// The failed rows of a batch that has been reported, made again from its jobs.
@@ -96,9 +145,10 @@ pub async fn failed_rows(queue: &Queue, working: &WorkingStorage, batch: BatchId
         title: text("title"),
         creator: text("creator"),
         date: text("date"),
-        note: Some(format!("the failed rows of {}", spec.id)),
+        note: text("note"),
         notification: text("notification"),
         is_update: spec.is_update(),
+        more: spec.passed_on(),
         ..NewDeposit::default()
     };
     Ok(FailedRows { deposit, manifest })
@@ -140,9 +190,12 @@ mod tests {
     #[test]
     fn a_batch_of_failed_rows_is_known_by_its_name_and_its_uuid_together() {
         let batch = Uuid::from_u128(7);
-        let again = uuid_of_failed(batch);
+        let mut attempts = uuids_of_failed(batch);
+        let (again, second) = (attempts.next().unwrap(), attempts.next().unwrap());
         let name = format!("failed-rows-of-bid-{batch}.checkm");
-        assert_eq!(origin(&name, again), Some(batch));
+        assert_eq!([again, second].map(|uuid| origin(&name, uuid)), [Some(batch); 2]);
+        // The failed rows of an attempt are others than those of the next attempt.
+        assert!(uuids_of_failed(again).all(|uuid| uuid != second));
         // A name that anybody may choose leads nowhere.
         assert_eq!((origin(&name, batch), origin("a.checkm", again)), (None, None));
         assert_eq!(origin(&format!("failed-rows-of-bid-{again}.checkm"), again), None);

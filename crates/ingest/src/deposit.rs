@@ -55,6 +55,8 @@ pub struct NewDeposit {
     pub notification: Option<String>,
     /// Whether the object's other files are carried over.
     pub is_update: bool,
+    /// What else the submission says, such as `DCcreator`; of a key that the other fields set, theirs counts.
+    pub more: Map<String, Value>,
 }
 
 /// Why a deposit was not made.
@@ -199,7 +201,7 @@ impl NewDeposit {
     ) -> Result<Receipt, DepositError> {
         let kind = self.kind_of(start);
         let id = id_of(uuid);
-        let mut all: Map<String, Value> = Map::new();
+        let mut all = self.more.clone();
         let texts = [
             ("batchID", Some(id.clone())),
             ("profile", Some(self.profile.clone())),

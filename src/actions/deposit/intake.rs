@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::request::{Checked, DepositRequest};
-use super::shared::{Intake, Payload, Sender, disk, is_theirs, unavailable};
+use super::shared::{Intake, Payload, Sender, disk, is_theirs, refused, unavailable};
 use super::upload::{Note, Uploading};
 use super::{Allowance, Taken, uuid_for};
 use crate::actions::audit::{ActionId, Finished, Record};
@@ -42,6 +42,12 @@ impl Intake {
         names.filter(|name| allowance.profiles.as_ref().is_none_or(|of| of.contains(name))).collect()
     }
 
+    /// Whether there is such a profile now.
+    pub(super) fn has_profile(&self, name: &str) -> bool {
+        self.read_again();
+        self.shared.services.profiles.read().get(name).is_some()
+    }
+
     /// Begins a deposit: of what lies at a URL it is made at once, else an upload begins, or goes on, under the key.
     ///
     /// # Errors
@@ -61,7 +67,7 @@ impl Intake {
             return Ok(Taken::WouldBeTaken { unrequested });
         }
         let uuid = uuid_for(&actor.name, key);
-        let sender = Sender { actor, depositor: actor.name.clone(), allowance, key: key.map(str::to_owned) };
+        let sender = Sender::of(actor, allowance, key);
         if let Some(url) = checked.url {
             return self.make(uuid, &checked.new, Payload::At(url), sender).await.map(Taken::Made);
         }
@@ -104,7 +110,7 @@ impl Intake {
                 return Err(refusal);
             }
         };
-        let sender = Sender { actor, depositor: actor.name.clone(), allowance, key: key.map(str::to_owned) };
+        let sender = Sender::of(actor, allowance, key);
         self.make(uuid, &checked.new, Payload::Uploaded(upload), sender).await
     }
 
@@ -193,7 +199,7 @@ impl Intake {
         payload: Payload,
         sender: Sender<'_>,
     ) -> Result<Receipt, Refusal> {
-        let Sender { actor, depositor, allowance, key } = sender;
+        let Sender { actor, depositor, allowance, key, reason } = sender;
         let bytes = if let Payload::Uploaded(upload) = &payload { upload.offset() } else { 0 };
         let known = self.deposit(uuid, actor).await?;
         if known.is_none() {
@@ -206,7 +212,7 @@ impl Intake {
         catalogue.record_deposit(&recorded).await.map_err(|error| unavailable(&error))?;
         let (began, id) = (Instant::now(), ActionId::new(Timestamp::now()));
         let audit = &self.shared.actions.shared.audit;
-        let reason = new.note.as_deref().and_then(|note| Reason::new(note).ok());
+        let reason = reason.as_deref().or(new.note.as_deref()).and_then(|text| Reason::new(text).ok());
         let reason = reason.map_or_else(|| Reason::new(&format!("deposit of {}", new.file_name)), Ok);
         let reason = reason.map_err(|error| Refusal::Invalid(error.to_string()))?;
         let requested = Record::requested(id, Timestamp::now(), actor, "deposit", &reason);
@@ -228,7 +234,7 @@ impl Intake {
         if let Err(refusal @ (Refusal::Invalid(_) | Refusal::Failed(_))) = &made
             && known.is_none()
         {
-            let ended = catalogue.deposit_ended(uuid, &format!("refused: {refusal}")).await;
+            let ended = catalogue.deposit_ended(uuid, &refused(refusal)).await;
             ended.unwrap_or_else(|error| tracing::warn!(%error, "a refused deposit stays open in the catalogue"));
         }
         made

@@ -56,7 +56,7 @@ impl Intake {
             return Ok(Taken::Uploading(Uploading { id: id_of(uuid), offset, size }));
         }
         let (checked, _) = self.check(&note.request, actor, allowance)?;
-        let sender = Sender { actor, depositor: note.depositor, allowance, key: note.key };
+        let sender = Sender { actor, depositor: note.depositor, allowance, key: note.key, reason: None };
         self.make(uuid, &checked.new, Payload::Uploaded(upload), sender).await.map(Taken::Made)
     }
 

@@ -119,6 +119,7 @@ impl DepositRequest {
             digest: digest.map_err(|why| wrong("digest", &why))?,
             notification: text("notification", &self.notification)?,
             is_update: self.update,
+            ..NewDeposit::default()
         };
         new.check().map_err(|error| Refusal::Invalid(error.to_string()))?;
         Ok(Checked { new, url })

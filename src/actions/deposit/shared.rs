@@ -49,6 +49,15 @@ pub(super) struct Sender<'a> {
     pub(super) depositor: String,
     pub(super) allowance: &'a Allowance,
     pub(super) key: Option<String>,
+    /// Why, for the audit trail; the note of the deposit, without it.
+    pub(super) reason: Option<String>,
+}
+
+impl<'a> Sender<'a> {
+    /// A caller who makes a deposit of their own.
+    pub(super) fn of(actor: &'a Actor, allowance: &'a Allowance, key: Option<&str>) -> Self {
+        Self { actor, depositor: actor.name.clone(), allowance, key: key.map(str::to_owned), reason: None }
+    }
 }
 
 impl Intake {
@@ -63,6 +72,19 @@ impl Intake {
 /// Whether a deposit is one that a caller may see: depositors see their own.
 pub(super) fn is_theirs(depositor: &str, actor: &Actor) -> bool {
     depositor == actor.name || actor.role > Role::Depositor
+}
+
+/// What the outcome of a deposit begins with that never was a batch.
+const REFUSED: &str = "refused: ";
+
+/// The outcome of a deposit that was refused.
+pub(super) fn refused(refusal: &Refusal) -> String {
+    format!("{REFUSED}{refusal}")
+}
+
+/// Whether that is the outcome of a deposit that was refused.
+pub(crate) fn is_refused(outcome: &str) -> bool {
+    outcome.starts_with(REFUSED)
 }
 
 pub(super) fn unavailable(error: &queuekeeper_catalogue::Error) -> Refusal {

@@ -5,6 +5,7 @@ use crate::actions::action::Action;
 use crate::actions::actor::Role;
 use crate::actions::refusal::Refusal;
 use crate::actions::table::JobAction;
+use queuekeeper_ingest::again::resubmitted_as;
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::state::{BatchState, JobState, State as _};
@@ -53,6 +54,9 @@ impl ActionPlanner<'_> {
                 version,
             });
         }
+        if matches!(requested, JobAction::Resume { .. }) {
+            self.check_resubmitted(&plan).await?;
+        }
         let warnings = warnings(requested, &plan);
         let prepared = Prepared::new(action, needs, Vec::new()).between(Some(plan.from), Some(plan.to)).warn(warnings);
         let prepared = prepared.with_state(Some(plan.from), Some(plan.version));
@@ -63,6 +67,24 @@ impl ActionPlanner<'_> {
 
     async fn plan_change(&self, target: JobTarget, change: JobChange) -> Result<JobPlan, Error> {
         self.queue.plan_job_change(target, &change.with_message(self.message()), self.now).await
+    }
+
+    /// Refuses to resume a job whose row is in another batch by now: it would be made twice.
+    async fn check_resubmitted(&self, plan: &JobPlan) -> Result<(), Refusal> {
+        // No other batch than a Failed one can have been submitted again, and no other of its jobs than the failed ones.
+        if (plan.from, plan.batch_state) != (JobState::Failed, Some(BatchState::Failed)) {
+            return Ok(());
+        }
+        let Some(batch) = resubmitted_as(self.queue, plan.batch).await? else { return Ok(()) };
+        let (job, of) = (plan.job, plan.batch);
+        Err(Refusal::Conflict {
+            why: format!(
+                "the failed rows of {of} were submitted again as {batch}: resuming {job} would make its object twice; \
+                 resume its job in {batch} instead. Nothing was done"
+            ),
+            state: Some(plan.from.label()),
+            version: Some(plan.version),
+        })
     }
 
     /// The expected path of the job, and the precondition.

@@ -7,7 +7,6 @@ use queuekeeper_ingest::deposit::{Finding, Findings, NewDeposit};
 use queuekeeper_ingest::fetch::{Fetcher, Settings};
 use queuekeeper_ingest::kind::DepositType;
 use queuekeeper_ingest::pack::PackError;
-use queuekeeper_ingest::profile::Profiles;
 use serde_json::json;
 
 use super::SubmitArgs;
@@ -15,7 +14,6 @@ use super::payload::Payload;
 use crate::cli::UsageError;
 use crate::cli::exit::{CommandError, REFUSED};
 use crate::mirror::words::counted;
-use crate::server::standalone::DataDirectory;
 
 /// For how long URLs of a manifest are requested.
 const LONGEST: Duration = Duration::from_mins(2);
@@ -51,16 +49,10 @@ impl SubmitArgs {
 
     /// What requests URLs as the daemons do for the profile.
     fn fetcher(&self, deposit: &NewDeposit) -> anyhow::Result<Fetcher> {
-        let of_data = || self.data.clone().map(|data| DataDirectory::new(data).profiles());
-        let directory =
-            self.profiles.clone().or_else(of_data).ok_or_else(|| {
-                UsageError::flag("--profiles", "--check needs the directory of the profiles, or --data")
-            })?;
-        let profiles = Profiles::read(&directory).map_err(|error| UsageError::flag("--profiles", error))?;
-        let profile = profiles.get(&deposit.profile).ok_or_else(|| {
-            let why = format!("there is no profile {:?} in {}", deposit.profile, directory.display());
-            CommandError::new(REFUSED, why)
-        })?;
+        let directory = self
+            .profile_directory()
+            .ok_or_else(|| UsageError::flag("--profiles", "--check needs the directory of the profiles, or --data"))?;
+        let profile = super::profile(&directory, &deposit.profile)?;
         Ok(Fetcher::new(profile.guard(), profile.credentials.clone(), Settings::default())?)
     }
 

@@ -1,5 +1,6 @@
 //! A deposit by way of a server: over HTTP, uploaded in as many parts as the connection breaks it into.
 
+mod receipt;
 mod upload;
 
 use std::fs::File;
@@ -9,19 +10,18 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use futures::TryStreamExt as _;
-use queuekeeper_ingest::deposit::{NewDeposit, Receipt};
-use queuekeeper_queue::state::{BatchState, State as _};
+use queuekeeper_ingest::deposit::NewDeposit;
 use queuekeeper_store::{Algorithm, Hashers};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url, redirect};
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::SubmitArgs;
 use super::payload::{Content, Payload};
-use super::{Ended, SubmitArgs};
 use crate::actions::deposit::DepositRequest;
 use crate::cli::UsageError;
 use crate::cli::exit::{CommandError, FAILED, NOT_FOUND, REFUSED, UNKNOWN};
-use crate::cli::output::{Bar, Spinner, note};
+use crate::cli::output::{Spinner, note};
 use crate::config::Secret;
 
 /// How long an answer to a request without content may take.
@@ -29,9 +29,6 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The longest answer that is read, in bytes.
 const MOST_ANSWER: usize = 4 << 20;
-
-/// How often the deposit is looked at while it is waited for.
-const LOOK: Duration = Duration::from_millis(500);
 
 /// For how long a server that does not answer is asked again.
 const PATIENCE: Duration = Duration::from_mins(3);
@@ -72,6 +69,8 @@ pub(super) struct Server {
 enum Trouble {
     /// It may be by the next time.
     Passing(String),
+    /// The same where another request may be the reason.
+    Conflict(String),
     /// It is refused.
     Final(CommandError),
 }
@@ -134,38 +133,7 @@ impl SubmitArgs {
         let id = view["id"].as_str().unwrap_or_default().to_owned();
         let batch = view["batch"].as_str().and_then(|batch| batch.parse().ok());
         let batch = batch.ok_or_else(|| CommandError::new(FAILED, format!("{id} has no batch; {}", said(&view))))?;
-        let receipt = Receipt { batch, id, kind: deposit.kind_of(&start) };
-        if !self.wait {
-            return self.print(&receipt, None);
-        }
-        let view = server.follow(&receipt.id).await?;
-        let jobs = || view["jobs"].as_array().into_iter().flatten();
-        let of = |name: &str| view[name].as_u64().unwrap_or(0);
-        let state = BatchState::ALL.iter().find(|one| one.label() == state(&view)).map(ToString::to_string);
-        let arks = jobs().filter(|job| job["state"] == "completed").filter_map(|job| job["ark"].as_str());
-        let ended = Ended {
-            state: state.unwrap_or_default(),
-            completed: of("completed"),
-            failed: of("failed"),
-            arks: arks.map(ToOwned::to_owned).collect(),
-        };
-        self.print(&receipt, Some(&ended))?;
-        if ended.completed > ended.arks.len() as u64 {
-            note(&format!("the server lists the ARKs of {} objects only", ended.arks.len()));
-        }
-        if view["state"] != "failed" {
-            return Ok(());
-        }
-        let failed = jobs().find(|job| job["state"] == "failed");
-        let why = match (failed, ended.failed) {
-            (None, 0) => format!("{} failed", receipt.batch),
-            (None, more) => format!("{more} jobs failed"),
-            (Some(job), 1) => format!("{} failed: {}", said(&job["job"]), said(&job["message"])),
-            (Some(job), more) => {
-                format!("{more} jobs failed, the first, {}: {}", said(&job["job"]), said(&job["message"]))
-            }
-        };
-        Err(CommandError::new(FAILED, why).into())
+        self.receive(server, (batch, &id, Some(deposit.kind_of(&start)))).await
     }
 }
 
@@ -258,29 +226,6 @@ impl Server {
         self.answer(self.request(Method::GET, &format!("/{id}")).timeout(TIMEOUT).send().await).await
     }
 
-    /// Waits until the batch is reported.
-    async fn follow(&self, id: &str) -> Result<Value, CommandError> {
-        let bar = Bar::start("waiting for the report".to_owned(), 0);
-        loop {
-            let view = self.insist(async || self.find(id).await).await?;
-            match state(&view) {
-                "completed" | "failed" => return Ok(view),
-                state @ ("deleted" | "removed" | "refused") => {
-                    let outcome = view["outcome"].as_str().map(|outcome| format!(" ({outcome})")).unwrap_or_default();
-                    return Err(CommandError::new(
-                        FAILED,
-                        format!("{id} was {state}{outcome} while it was waited for"),
-                    ));
-                }
-                _ => {}
-            }
-            let of = |name: &str| view[name].as_u64().unwrap_or(0);
-            let done = of("completed") + of("failed");
-            bar.set(done, done + of("processing"));
-            tokio::time::sleep(LOOK).await;
-        }
-    }
-
     /// Asks again while there is no answer.
     async fn insist(&self, ask: impl AsyncFn() -> Result<Value, Trouble>) -> Result<Value, CommandError> {
         let began = tokio::time::Instant::now();
@@ -289,8 +234,10 @@ impl Server {
             let why = match ask().await {
                 Ok(answer) => return Ok(answer),
                 Err(Trouble::Final(error)) => return Err(error),
-                Err(Trouble::Passing(why)) if began.elapsed() > PATIENCE => return Err(self.given_up(&why)),
-                Err(Trouble::Passing(why)) => why,
+                Err(Trouble::Passing(why) | Trouble::Conflict(why)) if began.elapsed() > PATIENCE => {
+                    return Err(self.given_up(&why));
+                }
+                Err(Trouble::Passing(why) | Trouble::Conflict(why)) => why,
             };
             // Each trouble once: who waits knows for what.
             if said.as_ref() != Some(&why) {
@@ -339,10 +286,10 @@ impl Server {
         };
         let why = unsentence(detail);
         let code = match status {
-            StatusCode::BAD_GATEWAY
-            | StatusCode::SERVICE_UNAVAILABLE
-            | StatusCode::GATEWAY_TIMEOUT
-            | StatusCode::CONFLICT => return Err(Trouble::Passing(why)),
+            StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
+                return Err(Trouble::Passing(why));
+            }
+            StatusCode::CONFLICT => return Err(Trouble::Conflict(why)),
             StatusCode::NOT_FOUND => NOT_FOUND,
             status if status.is_client_error() || status == StatusCode::INSUFFICIENT_STORAGE => REFUSED,
             _ => FAILED,

@@ -36,6 +36,15 @@ pub(super) struct DepositQuery {
     dry_run: bool,
 }
 
+/// Which jobs of a deposit are listed.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default)]
+pub(super) struct JobsQuery {
+    /// Where the list of jobs begins: the `next` of an earlier answer.
+    cursor: Option<String>,
+}
+
 /// `POST /api/v1/deposits`: makes a deposit, or begins its upload.
 ///
 /// With `url`, the deposit is made at once, and the daemons fetch the content. Without it, the response has the id to
@@ -150,7 +159,8 @@ async fn answer(
 /// `POST /api/v1/deposits/{id}/failed`: submits the failed rows of a batch again, as a batch of their own.
 ///
 /// The batch must have been reported as Failed. What is submitted is a manifest of the rows whose jobs failed. However
-/// often it is requested, it is one batch, whose id follows from that of the first.
+/// often it is requested, it is one batch, unless that failed before it had jobs. While it is in the queue, the jobs of
+/// the first one cannot be resumed: each row would be made twice. The request needs no body.
 #[utoipa::path(
     post, path = "/deposits/{id}/failed",
     params(("id" = String, Path, description = "The id of the deposit", example = "bid-9c1a0b5e-0000-4000-8000-000000000001")),
@@ -191,9 +201,13 @@ pub(super) async fn deposits(FromState(state): FromState<State>, identity: Ident
 /// `GET /api/v1/deposits/{id}`: what has become of a deposit.
 #[utoipa::path(
     get, path = "/deposits/{id}",
-    params(("id" = String, Path, description = "The id of the deposit", example = "bid-9c1a0b5e-0000-4000-8000-000000000001")),
+    params(
+        JobsQuery,
+        ("id" = String, Path, description = "The id of the deposit", example = "bid-9c1a0b5e-0000-4000-8000-000000000001"),
+    ),
     responses(
         (status = 200, body = DepositView),
+        (status = 400, description = "The cursor is not valid"),
         (status = 403, description = "The caller's role does not allow deposits"),
         (status = 404, description = "There is no such deposit of the caller"),
     ),
@@ -202,8 +216,11 @@ pub(super) async fn deposit(
     FromState(state): FromState<State>,
     identity: Identity,
     Path(id): Path<String>,
+    Params(query): Params<JobsQuery>,
 ) -> Answer<DepositView> {
-    Ok(Json(state.find_deposit(&id, &identity, Source::Api).await?))
+    let mut view = state.find_deposit(&id, &identity, Source::Api).await?;
+    state.source().page_jobs(&mut view, query.cursor)?;
+    Ok(Json(view))
 }
 
 /// `DELETE /api/v1/deposits/{id}`: gives up an upload that is not complete.

@@ -17,7 +17,7 @@ use super::context::HttpContext;
 use super::host::Hosts;
 use super::layers;
 use super::problem::Problem;
-use crate::web::routes::API_ROOT;
+use crate::web::routes::{API_ROOT, DEPOSITS, FAILED};
 
 /// The relation between the requesting page and this server; browsers send it over trustworthy connections (Fetch
 /// Metadata).
@@ -98,9 +98,23 @@ fn wrong_content_type(context: &HttpContext, request: &Request) -> Option<Proble
         let is_form = *request.method() == Method::POST;
         return other_than(if is_form { "multipart/form-data" } else { "application/octet-stream" }, request);
     }
+    if is_bare_command(context, request) {
+        return None;
+    }
     let is_api = context.strip_prefix(request.uri().path()).is_some_and(|path| path.starts_with(API_ROOT));
     let expected = if is_api { "application/json" } else { "application/x-www-form-urlencoded" };
     other_than(expected, request)
+}
+
+/// Whether the route takes no body, and the request has none: then it has no type either. A form has both, whatever site
+/// it is of.
+fn is_bare_command(context: &HttpContext, request: &Request) -> bool {
+    let path = context.strip_prefix(request.uri().path()).and_then(|path| path.strip_prefix(DEPOSITS));
+    let headers = request.headers();
+    let has_length = headers.get(header::CONTENT_LENGTH).is_some_and(|length| length != "0");
+    path.is_some_and(|path| path.ends_with(FAILED))
+        && !has_length
+        && ![header::CONTENT_TYPE, header::TRANSFER_ENCODING].iter().any(|name| headers.contains_key(name))
 }
 
 fn other_than(expected: &str, request: &Request) -> Option<Problem> {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 use jiff::Timestamp;
-use queuekeeper_ingest::again::{self, uuid_of_failed};
+use queuekeeper_ingest::again::{self, Resubmission};
 use queuekeeper_ingest::deposit::id_of;
 use uuid::Uuid;
 
@@ -142,12 +142,13 @@ impl BatchPage {
             let id = state.shared_store().batch_of_uuid(&id_of(uuid))?.to_string();
             Some((id.clone(), format!("{root}batches/{id}")))
         };
-        let resubmitted = uuid.and_then(|uuid| known(uuid_of_failed(uuid)));
         let may_deposit = role >= Role::Operator && state.intake().is_ok();
-        // One job may be one object, which has no rows.
-        let has_rows = batch.jobs.total > 1 && batch.state == BatchState::Failed.label();
-        let is_over = batch.jobs.failed.unwrap_or(0) > 0 && batch.jobs.processing == Some(0);
-        let resubmit = uuid.filter(|_| may_deposit && has_rows && is_over && resubmitted.is_none());
+        let resubmission = batch.id.parse().ok().and_then(|id| state.source().resubmission(id));
+        let (resubmit, resubmitted) = match resubmission {
+            Some(Resubmission::Open(Some(_))) => (uuid.filter(|_| may_deposit), None),
+            Some(Resubmission::Made(_, made)) => (None, Some((made.to_string(), format!("{root}batches/{made}")))),
+            Some(Resubmission::Open(None)) | None => (None, None),
+        };
         let path = format!("/batches/{}", batch.id);
         let nodes = ["", "/submission", "/status", "/states"].map(|node| Node::of(&format!("{path}{node}"), root));
         let collection = if batch.collection.is_empty() { NONE } else { &batch.collection };

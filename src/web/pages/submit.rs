@@ -70,6 +70,10 @@ struct DepositPage {
     jobs: Vec<Job>,
     /// Where its batch is; empty where it has none, or the reader may not read it.
     batch_href: String,
+    /// Where its failed rows are submitted again; empty where that cannot be done.
+    resubmit: String,
+    /// Where the deposit of these is; empty for none.
+    resubmitted_href: String,
 }
 
 #[derive(Debug)]
@@ -219,6 +223,8 @@ pub(super) async fn show(
         counts: counts.map(|(what, count)| (what, Count(count).to_string())).into(),
         jobs: deposit.jobs.iter().map(job).collect(),
         batch_href: batch_href.unwrap_or_default(),
+        resubmit: if deposit.may_resubmit { format!("{root}submit/{}/failed", deposit.id) } else { String::new() },
+        resubmitted_href: deposit.resubmitted_as.as_ref().map(|id| format!("{root}submit/{id}")).unwrap_or_default(),
         deposit,
         frame,
     };

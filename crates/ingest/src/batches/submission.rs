@@ -15,6 +15,21 @@ const OWN: [&str; 4] = ["size", "responseForm", "payload_url", "filename"];
 /// The keys that say something of the payload: in a batch of several objects, of its manifest and of none of them.
 const OF_PAYLOAD: [&str; 4] = ["digestType", "digestValue", "objectID", "localID"];
 
+/// The keys that each deposit sets by itself.
+const OF_DEPOSIT: [&str; 11] = [
+    "batchID",
+    "profile",
+    "profile_name",
+    "type",
+    "submitter",
+    "submissionDate",
+    "title",
+    "creator",
+    "date",
+    "note",
+    "notification",
+];
+
 /// A submission, checked.
 #[derive(Clone, Debug)]
 pub(crate) struct BatchSpec {
@@ -76,6 +91,13 @@ impl BatchSpec {
         }
     }
 
+    /// What a batch of some of its rows says beside what each deposit does, such as `responseForm` and `DC*`.
+    pub(crate) fn passed_on(&self) -> Map<String, Value> {
+        let is_own = |key: &str| key != "responseForm" && OWN.contains(&key) || OF_DEPOSIT.contains(&key);
+        let of_all = self.all.iter().filter(|(key, _)| !is_own(key) && !OF_PAYLOAD.contains(&key.as_str()));
+        of_all.map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+
     /// The configuration of the job of a row, from 0: what the submission says, with what is said of the row.
     pub(super) fn job(&self, row: u64, own: impl IntoIterator<Item = (&'static str, Value)>) -> Map<String, Value> {
         let mut all: Map<String, Value> = self
@@ -109,6 +131,16 @@ impl BatchSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_batch_of_some_rows_says_what_the_batch_of_all_says_but_of_its_payload_and_its_deposit() {
+        let text = r#"{"batchID":"bid-1","profile":"p","type":"batch-manifest","filename":"f","size":"9","title":"T",
+            "payload_url":"https://a/b","digestType":"md5","digestValue":"d41d8cd98f00b204e9800998ecf8427e","objectID":"",
+            "note":"N","responseForm":"xml","DCcreator":"C","notificationFormat":"csv"}"#;
+        let more = BatchSpec::of(text.as_bytes()).unwrap().passed_on();
+        let keys: std::collections::BTreeSet<_> = more.keys().map(String::as_str).collect();
+        assert_eq!(keys, ["DCcreator", "notificationFormat", "responseForm"].into());
+    }
 
     #[test]
     fn what_is_said_of_a_manifest_is_not_said_of_the_objects_in_it() {

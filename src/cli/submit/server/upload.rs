@@ -53,7 +53,7 @@ impl Server {
                     None
                 }
                 Err(Trouble::Final(error)) => return Err(error),
-                Err(Trouble::Passing(why)) => Some(why),
+                Err(Trouble::Passing(why) | Trouble::Conflict(why)) => Some(why),
             };
             if let Some(why) = problem {
                 if since.elapsed() > PATIENCE {
@@ -68,7 +68,7 @@ impl Server {
                     }
                     // It was made, and only the answer was lost.
                     Ok(view) if view["batch"].is_string() => return Ok(view),
-                    Ok(_) | Err(Trouble::Passing(_)) => {}
+                    Ok(_) | Err(Trouble::Passing(_) | Trouble::Conflict(_)) => {}
                     Err(Trouble::Final(error)) => return Err(error),
                 }
             }
