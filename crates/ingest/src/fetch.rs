@@ -13,6 +13,8 @@ mod resolver;
 mod sink;
 
 #[cfg(test)]
+mod forged;
+#[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
@@ -31,7 +33,7 @@ use crate::place::{self, Place};
 use crate::profile::Credentials;
 use crate::url::{ContentUrl, Guard};
 use attempt::Attempt;
-use resolver::GuardedResolver;
+use resolver::{GuardedResolver, Lookup};
 use sink::Sink;
 
 /// The digests that every file gets.
@@ -105,11 +107,21 @@ impl Fetcher {
     /// # Errors
     /// When TLS cannot be set up.
     pub fn new(guard: Guard, credentials: Credentials, settings: Settings) -> Result<Self, reqwest::Error> {
+        Self::asking(resolver::system(), guard, credentials, settings)
+    }
+
+    /// The same with something else than the system to look names up.
+    fn asking(
+        lookup: Lookup,
+        guard: Guard,
+        credentials: Credentials,
+        settings: Settings,
+    ) -> Result<Self, reqwest::Error> {
         let guard = Arc::new(guard);
         let client = Client::builder()
             .redirect(redirect::Policy::none())
             .no_proxy()
-            .dns_resolver(Arc::new(GuardedResolver::new(Arc::clone(&guard))))
+            .dns_resolver(Arc::new(GuardedResolver::new(Arc::clone(&guard), lookup)))
             .connect_timeout(settings.connect)
             .read_timeout(settings.silence)
             .user_agent(concat!("queuekeeper/", env!("CARGO_PKG_VERSION")))

@@ -5,7 +5,7 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use url::Url;
 
 use super::{Cause, Fetcher};
-use crate::url::ContentUrl;
+use crate::url::{ContentUrl, MOST_BYTES};
 
 /// How many redirects are followed.
 const MOST_REDIRECTS: u32 = 5;
@@ -36,6 +36,9 @@ impl Fetcher {
             let to = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
             let to = to.ok_or(Cause::Redirect("the origin redirects, but does not say where"))?;
             at = at.join(to).map_err(|_| Cause::Redirect("the origin redirects to what is no URL"))?;
+            if at.as_str().len() > MOST_BYTES {
+                return Err(Cause::Redirect("the origin redirects to a URL that is longer than 16384 bytes"));
+            }
         }
         Err(Cause::Redirect("the origin redirects more than 5 times"))
     }

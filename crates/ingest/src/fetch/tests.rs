@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-const QUICK: Settings = Settings {
+pub(super) const QUICK: Settings = Settings {
     connect: Duration::from_secs(5),
     silence: Duration::from_secs(30),
     retries: RetryPolicy {
@@ -18,7 +18,7 @@ const QUICK: Settings = Settings {
     hosts: HostLimits { failures: 100, first: Duration::from_hours(1), most: Duration::from_hours(1) },
 };
 
-fn content(bytes: usize) -> Vec<u8> {
+pub(super) fn content(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| u8::try_from(at % 251).unwrap()).collect()
 }
 
@@ -28,16 +28,16 @@ fn digests_of(content: &[u8], algorithms: &[Algorithm]) -> Digests {
     hashers.finish()
 }
 
-struct Fixture {
-    origin: Origin,
-    fetcher: Fetcher,
-    place: Arc<Place>,
-    written: Arc<AtomicU64>,
+pub(super) struct Fixture {
+    pub(super) origin: Origin,
+    pub(super) fetcher: Fetcher,
+    pub(super) place: Arc<Place>,
+    pub(super) written: Arc<AtomicU64>,
     directory: TempDir,
 }
 
 impl Fixture {
-    async fn start() -> Self {
+    pub(super) async fn start() -> Self {
         Self::with(QUICK, &["127.0.0.1"]).await
     }
 
@@ -53,7 +53,7 @@ impl Fixture {
         Self { origin, fetcher, place, written: Arc::default(), directory }
     }
 
-    fn file(&self) -> PathBuf {
+    pub(super) fn file(&self) -> PathBuf {
         self.directory.path().join("producer/a/b")
     }
 
@@ -61,7 +61,7 @@ impl Fixture {
         std::fs::read_dir(self.directory.path().join("temporary")).unwrap().count()
     }
 
-    async fn fetch(&self, path: &str, expected: &Expected) -> Result<Fetched, FetchError> {
+    pub(super) async fn fetch(&self, path: &str, expected: &Expected) -> Result<Fetched, FetchError> {
         let url = self.origin.url(path).parse().unwrap();
         self.fetcher.fetch(&url, expected, &self.place, "a/b", &self.written).await
     }
@@ -73,7 +73,7 @@ impl Fixture {
     }
 }
 
-fn any() -> Expected {
+pub(super) fn any() -> Expected {
     Expected { size: None, most_bytes: 1 << 20, digests: Digests::default() }
 }
 
@@ -208,7 +208,7 @@ async fn what_is_wrong_for_good_fails_at_once_and_leaves_nothing() {
         (vec![itself(), itself(), itself(), itself(), itself(), itself()], any(), "more than 5 times", 6),
         (vec![OriginFault::Redirect(None)], any(), "does not say where", 1),
         (vec![to("http://[")], any(), "what is no URL", 1),
-        (vec![to("http://169.254.169.254/latest")], any(), "of a metadata service address 169.254.169.254", 1),
+        (vec![to("http://169.254.169.254/latest")], any(), "has the metadata service address 169.254.169.254", 1),
         (vec![to("http://[::ffff:10.0.0.1]/")], any(), "private address", 1),
         (vec![to("file:///etc/passwd")], any(), "the scheme file is not fetched", 1),
         (vec![to("http://user:secret@127.0.0.1/")], any(), "user name or password", 1),

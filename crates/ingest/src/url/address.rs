@@ -25,7 +25,7 @@ impl fmt::Display for AddressClass {
             Self::Loopback => "loopback",
             Self::LinkLocal => "link-local",
             Self::Private => "private",
-            Self::Metadata => "of a metadata service",
+            Self::Metadata => "metadata service",
             Self::Special => "special-purpose",
         })
     }
