@@ -6,9 +6,11 @@ mod daemons {
     mod access;
     mod cleanup;
     mod crashes;
+    mod exchanged;
     mod expansion;
     mod flow;
     mod holds;
+    mod java;
     #[cfg(target_arch = "x86_64")]
     mod killed;
     mod kinds;

@@ -1,0 +1,308 @@
+//! Java's daemons and admin's tool on one tree with ours: who can be exchanged alone, and what is deleted under our
+//! workers.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+use queuekeeper_ingest::daemon::Daemon;
+use queuekeeper_ingest::manifest::ManifestProfile;
+use queuekeeper_ingest::settings::Settings;
+use queuekeeper_queue::state::BatchState;
+use queuekeeper_testkit::origin::OriginFault;
+use queuekeeper_testkit::wait::{eventually, eventually_some};
+use queuekeeper_zookeeper::PrivateServer;
+use queuekeeper_zookeeper::server::Options;
+use serde_json::json;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+use uuid::Uuid;
+use zookeeper_client::{Acls, CreateMode};
+
+use super::java::{Java, JavaJob};
+use super::world::{World, manifest, only, quick};
+
+const LIMIT: Duration = Duration::from_mins(3);
+
+/// Those that can be exchanged alone, and which step of a job they are.
+const ALONE: [(Daemon, Option<(&str, &str)>); 5] = [
+    (Daemon::Estimating, Some(("Estimating", "Provisioning"))),
+    (Daemon::Provisioning, Some(("Provisioning", "Downloading"))),
+    (Daemon::Notify, Some(("Notify", "Completed"))),
+    (Daemon::Report, None),
+    (Daemon::UpdateReport, None),
+];
+
+/// The states that a job passes, in order.
+const PATH: [&str; 9] = [
+    "Pending",
+    "Estimating",
+    "Provisioning",
+    "Downloading",
+    "Processing",
+    "Storing",
+    "Recording",
+    "Notify",
+    "Completed",
+];
+
+/// A queue of its own on a server, and a session of Java's on it.
+async fn both(server: &Arc<PrivateServer>, name: &str) -> (World, Java) {
+    let root = Java(zookeeper_client::Client::connect(&server.connect_string()).await.unwrap());
+    let chroot = format!("/{name}");
+    root.0.create(&chroot, b"", &CreateMode::Persistent.with_acls(Acls::anyone_all())).await.unwrap();
+    let world = World::on(Arc::clone(server), &chroot, quick()).await;
+    let java = zookeeper_client::Client::connect(&format!("{}{chroot}", server.connect_string())).await.unwrap();
+    (world, Java(java))
+}
+
+async fn server() -> Arc<PrivateServer> {
+    Arc::new(PrivateServer::start(Options::default()).await.unwrap())
+}
+
+/// Lets Java's stand-in for a daemon poll until a batch is in a state.
+async fn poll_until(java: &Java, daemon: Daemon, step: Option<(&str, &str)>, batch: &str, state: &str) {
+    eventually(LIMIT, &format!("{batch} is {state} with Java's {daemon}"), async || {
+        match step {
+            Some((from, to)) => while java.step(from, to).await {},
+            None if daemon == Daemon::Report || daemon == Daemon::UpdateReport => {
+                java.report(daemon == Daemon::UpdateReport).await;
+            }
+            None => {}
+        }
+        java.load_batch(batch).await == state
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_daemon_that_can_be_exchanged_alone_may_be_javas() {
+    let server = server().await;
+    for (daemon, step) in ALONE {
+        let (world, java) = both(&server, daemon.name()).await;
+        world.origin.serve("/there", "content");
+        let row = |path: &str| format!("{} | | | 7 | | {}.txt", world.origin.url(path), &path[1..]);
+        world.origin.serve("/all.checkm", manifest(ManifestProfile::SingleFileBatch, ["/there", "/later"].map(row)));
+        let all: Vec<_> = Daemon::ALL.into_iter().filter(|other| *other != daemon).collect();
+        let ours = world.start_anew(only(&all, quick()), Duration::from_secs(10)).await;
+        let (batch, _) = world
+            .deposit(json!({"type": "single-file-batch-manifest", "filename": "all.checkm",
+                            "payload_url": world.origin.url("/all.checkm")}))
+            .await;
+        let batch = batch.to_string();
+        poll_until(&java, daemon, step, &batch, "Failed").await;
+        let failed = java.children(&format!("/batches/{batch}/states/batch-failed")).await;
+        assert_eq!(failed.len(), 1, "{daemon}");
+        let job = java.load_job(&failed[0]).await.unwrap();
+        assert!(job.status["message"].as_str().unwrap().contains("404"), "{daemon}: {job:?}");
+
+        // The admin's tool resumes what failed, and has it reported again.
+        world.origin.serve("/later", "content");
+        java.resume(&failed[0], "Estimating").await;
+        java.set_batch(&batch, "UpdateReporting").await;
+        poll_until(&java, daemon, step, &batch, "Completed").await;
+        ours.stop().await;
+        let jobs = java.children(&format!("/batches/{batch}/states/batch-completed")).await;
+        assert_eq!(jobs.len(), 2, "{daemon}");
+        for id in jobs {
+            let job = java.load_job(&id).await.unwrap();
+            assert_eq!((job.state(), job.space), ("Completed", 7), "{daemon}: {job:?}");
+            world.check_object(job.identifiers["primary_id"].as_str().unwrap(), 1).await;
+            assert_eq!(java.children(&format!("/jobs/{id}")).await.iter().filter(|name| *name == "lock").count(), 0);
+        }
+        assert_eq!(world.sql("SELECT COUNT(*) FROM versions"), [json!([2])], "{daemon}");
+        assert_eq!(java.children("/queuekeeper/held").await, Vec::<String>::new(), "{daemon}");
+    }
+}
+
+/// Brings a job by Java's daemons to a state that it has not passed yet.
+async fn bring(java: &Java, job: &JavaJob, to: &str) {
+    while let state = java.load_job(&job.id).await.unwrap().state().to_owned()
+        && state != to
+    {
+        let at = PATH.iter().position(|known| *known == state).unwrap();
+        assert!(java.step(PATH[at], PATH[at + 1]).await, "{}: {state}", job.id);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_daemon_that_can_be_exchanged_alone_may_be_ours_among_javas() {
+    let server = server().await;
+    for (daemon, step) in ALONE {
+        let (world, java) = both(&server, daemon.name()).await;
+        world.origin.serve("/there", "content");
+        // While Java creates batch and job znode after znode, ours are looking.
+        let ours = world.start_anew(only(&[daemon], quick()), Duration::from_secs(10)).await;
+        let uuid = format!("bid-{}", Uuid::new_v4());
+        let configuration = json!({
+            "batchID": uuid, "jobID": format!("jid-{}", Uuid::new_v4()), "profile": "demo", "type": "file",
+            "submitter": "tester/A Tester", "submissionDate": "2026-03-02T10:15:40-08:00", "filename": "there",
+            "payload_url": world.origin.url("/there"), "update": false, "responseForm": "xml",
+        });
+        let job = java.create_job(&uuid, &configuration).await;
+        if let Some((from, to)) = step {
+            bring(&java, &job, from).await;
+            eventually(LIMIT, &format!("{daemon} takes it on"), async || {
+                java.load_job(&job.id).await.unwrap().state() == to
+            })
+            .await;
+            let space = java.load_job(&job.id).await.unwrap().space;
+            assert!(daemon != Daemon::Estimating || space == 7, "{space}");
+            bring(&java, &job, "Completed").await;
+            assert!(java.report(false).await, "{daemon}");
+        } else {
+            bring(&java, &job, "Storing").await;
+            let mut failing = java.acquire("Storing").await.unwrap();
+            java.set_state(&mut failing, "Failed", "a file differs from its digest").await;
+            java.unlock(&format!("/jobs/{}", job.id)).await;
+            let is_again = daemon == Daemon::UpdateReport;
+            if is_again {
+                assert!(java.report(false).await);
+            } else {
+                poll_until(&java, Daemon::Batch, None, &job.batch, "Failed").await;
+            }
+            java.resume(&job.id, "Storing").await;
+            java.set_batch(&job.batch, "UpdateReporting").await;
+            bring(&java, &job, "Completed").await;
+            if !is_again {
+                assert!(java.report(true).await);
+            }
+        }
+        poll_until(&java, Daemon::Batch, None, &job.batch, "Completed").await;
+        let last = java.load_job(&job.id).await.unwrap();
+        assert_eq!(last.status["last_successful_status"], "Notify", "{daemon}: {last:?}");
+        assert_eq!(last.configuration, configuration, "{daemon}");
+        assert_eq!(java.children("/jobs/states/completed").await, [format!("{:02}-{}", last.priority, job.id)]);
+        ours.stop().await;
+        assert!(!java.children(&format!("/jobs/{}", job.id)).await.contains(&"lock".to_owned()), "{daemon}");
+    }
+}
+
+/// The warnings of our daemons, a line each.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        write!(self.0, " {}={value:?}", field.name()).unwrap();
+    }
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event() && *metadata.level() <= Level::WARN && metadata.target().starts_with("queuekeeper")
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line(event.metadata().level().to_string());
+        event.record(&mut line);
+        self.0.lock().push(line.0);
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// Deposits so many files of a second or two each.
+async fn deposit_slow(world: &World, name: &str, files: usize) -> (queuekeeper_queue::id::BatchId, String) {
+    let path = |file| format!("/{name}-{file}");
+    for file in 0..files {
+        world.origin.serve(&path(file), vec![b'x'; 100_000]);
+        world.origin.fail(&path(file), std::iter::repeat_n(OriginFault::Slow(Duration::from_millis(200)), 9));
+    }
+    let rows = (0..files).map(|file| format!("{} | | | 100000 | | {name}-{file}", world.origin.url(&path(file))));
+    world.origin.serve(&format!("/{name}"), manifest(ManifestProfile::SingleFileBatch, rows));
+    let url = world.origin.url(&format!("/{name}"));
+    world.deposit(json!({"type": "single-file-batch-manifest", "filename": name, "payload_url": url})).await
+}
+
+/// A job of a batch that one of our workers is downloading, and that is none of these.
+async fn at_work(java: &Java, batch: &str, but: &[String]) -> String {
+    eventually_some(LIMIT, "a job is being downloaded", async || {
+        for id in java.children(&format!("/batches/{batch}/states/batch-processing")).await {
+            let is_locked = java.text(&format!("/jobs/{id}/lock")).await.is_some();
+            let status = java.text(&format!("/jobs/{id}/status")).await.unwrap_or_default();
+            if is_locked && status.contains("\"Downloading\"") && !but.contains(&id) {
+                return Some(id);
+            }
+        }
+        None
+    })
+    .await
+}
+
+/// In one thread, where what is logged can be read.
+#[tokio::test]
+async fn what_an_admin_deletes_under_our_workers_costs_one_line_each_and_no_worker() {
+    let log = Log::default();
+    let _logging = tracing::subscriber::set_default(log.clone());
+    let server = server().await;
+    let (world, java) = both(&server, "admin").await;
+    let mut settings: Settings = quick();
+    settings.workers.insert(Daemon::Downloading, 2);
+    let services = super::world::services(world.directory.path(), settings).await;
+    let ours = world.start_with(Arc::clone(&services), Duration::from_secs(10));
+    let (first, _) = deposit_slow(&world, "first", 4).await;
+    let unlocked = at_work(&java, &first.to_string(), &[]).await;
+    java.unlock(&format!("/jobs/{unlocked}")).await;
+    let gone = at_work(&java, &first.to_string(), std::slice::from_ref(&unlocked)).await;
+    java.delete_job(&gone).await;
+    let (state, report) = world.ended_within(LIMIT, first).await;
+    assert_eq!((state, report.completed.len(), report.len()), (BatchState::Completed, 3, 3));
+
+    let (second, uuid) = deposit_slow(&world, "second", 2).await;
+    let under = at_work(&java, &second.to_string(), &[]).await;
+    let other = at_work(&java, &second.to_string(), std::slice::from_ref(&under)).await;
+    java.delete_batch(&second.to_string(), &uuid).await;
+
+    // There are still two workers, each of which takes jobs.
+    let (third, _) = deposit_slow(&world, "third", 4).await;
+    let one = at_work(&java, &third.to_string(), &[]).await;
+    at_work(&java, &third.to_string(), &[one]).await;
+    let (state, report) = world.ended_within(LIMIT, third).await;
+    assert_eq!((state, report.completed.len(), report.len()), (BatchState::Completed, 4, 4));
+    eventually(LIMIT, "nothing is held", async || java.children("/queuekeeper/held").await.is_empty()).await;
+    ours.stop().await;
+
+    // Nothing of what was deleted was written again, and nothing was done twice.
+    let jobs = java.children("/jobs").await;
+    assert_eq!(jobs.len(), 7 + 1, "{jobs:?}");
+    for job in jobs.iter().filter(|name| *name != "states") {
+        let job = java.load_job(job).await.unwrap();
+        world.check_object(job.identifiers["primary_id"].as_str().unwrap(), 1).await;
+    }
+    for state in java.children("/jobs/states").await {
+        let entries = java.children(&format!("/jobs/states/{state}")).await;
+        assert_eq!(entries.len(), if state == "completed" { 7 } else { 0 }, "{state}: {entries:?}");
+    }
+    assert_eq!(java.children("/batches").await, [first.to_string(), third.to_string()]);
+    assert_eq!(world.sql("SELECT COUNT(*), COUNT(DISTINCT job) FROM versions"), [json!([7, 7])]);
+    let mut registry = Registry::default();
+    services.metrics.register(&mut registry);
+    let mut text = String::new();
+    encode(&mut text, &registry).unwrap();
+    assert!(text.contains("merritt_daemon_workers_busy{daemon=\"downloading\"} 0\n"), "{text}");
+
+    let log = log.0.lock().clone();
+    for job in [&unlocked, &gone, &under, &other] {
+        let lines: Vec<_> = log.iter().filter(|line| line.contains(job)).collect();
+        let [line] = lines[..] else { panic!("{job}: {log:#?}") };
+        assert!(line.contains("work on a job was given up"), "{line}");
+    }
+    assert_eq!(log.iter().filter(|line| line.contains("job")).count(), 4, "{log:#?}");
+}
