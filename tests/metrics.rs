@@ -9,6 +9,7 @@ mod support {
 
 #[path = "metrics"]
 mod metrics {
+    mod daemons;
     mod exposition;
     mod prometheus;
 }

@@ -1,0 +1,47 @@
+use prometheus_client::registry::Registry;
+use queuekeeper::metrics::{Format, expose};
+use queuekeeper_ingest::metrics::DaemonMetrics;
+use queuekeeper_testkit::readers::{promtool_is_content, python_reads};
+
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/daemons.txt");
+
+/// The families of daemons that have done nothing yet: every label set is there from the start.
+fn exposed(format: Format) -> String {
+    let mut registry = Registry::default();
+    DaemonMetrics::default().register(&mut registry);
+    expose(&registry, format).unwrap()
+}
+
+/// `UPDATE_GOLDEN=1 cargo test` writes the file anew, to be read before it is committed.
+#[test]
+fn names_types_help_and_labels_of_the_daemons_are_the_golden_ones() {
+    let text = exposed(Format::Text);
+    // Label sets are kept in no order.
+    let mut lines: Vec<_> = Vec::new();
+    for family in text.split("# HELP ").skip(1) {
+        let mut samples: Vec<_> = family.lines().map(str::to_owned).collect();
+        samples[0].insert_str(0, "# HELP ");
+        samples[2..].sort();
+        lines.extend(samples);
+    }
+    let text = lines.join("\n") + "\n";
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(GOLDEN, &text).unwrap();
+    }
+    let golden = std::fs::read_to_string(GOLDEN).unwrap();
+    for (line, (found, expected)) in text.lines().zip(golden.lines()).enumerate() {
+        assert_eq!(found, expected, "line {} of {GOLDEN}", line + 1);
+    }
+    assert_eq!(text.lines().count(), golden.lines().count(), "lines of {GOLDEN}");
+}
+
+#[test]
+fn promtool_and_python_read_what_the_daemons_expose() {
+    let text = exposed(Format::Text);
+    promtool_is_content(&text);
+    let [mut text, mut openmetrics] = [python_reads(&text, false), python_reads(&exposed(Format::OpenMetrics1), true)];
+    text.sort();
+    openmetrics.sort();
+    assert_eq!(text, openmetrics);
+    assert!(text.len() > 200, "{}", text.len());
+}
