@@ -83,7 +83,8 @@ async fn one_step(session: &Session, job: &mut LockedJob) -> StepOutcome {
     if job.state == JobState::Storing && session.waits_for_store(&job.job) {
         return match session.queue.unlock_job(job).await {
             Ok(_) => {
-                // Whoever was woken by a release meanwhile has found it locked.
+                session.put_down(job.id());
+                // Whoever was woken by a release meanwhile has found it locked, or at work here.
                 if !session.waits_for_store(&job.job) {
                     session.wake(Daemon::Storing).notify_one();
                 }
