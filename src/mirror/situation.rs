@@ -169,7 +169,7 @@ pub struct StateSituation {
     /// Of these, held by a daemon.
     pub locked: u64,
     /// Of these, held for so short a time that the daemon may give the job back at once, as ours do that find no room for
-    /// it.
+    /// it; only in Provisioning.
     pub looked_at: u64,
     /// When the job longest in it entered it.
     pub oldest: Option<Timestamp>,

@@ -72,8 +72,8 @@ async fn write(session: &Session, batch: &LockedBatch) -> Result<(), StepError> 
     let (queue, id) = (&session.queue, batch.batch.id);
     let report = queue.batch_report(id).await?;
     // The time at which it entered its state is part of the mail's name.
-    let entered = if batch.batch.version() == Some(batch.version) { None } else { Some(queue.load_batch(id).await?) };
-    let found = entered.as_ref().unwrap_or(&batch.batch);
+    let reloaded = if batch.batch.version() == Some(batch.version) { None } else { Some(queue.load_batch(id).await?) };
+    let found = reloaded.as_ref().unwrap_or(&batch.batch);
     Correspondence::new(&session.services, &session.fence, found).reported(queue, &report).await?;
     let submitted = batch.batch.submitted();
     let uuid = uuid_of(&submitted.value.uuid, "bid-");

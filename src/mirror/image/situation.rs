@@ -108,6 +108,10 @@ impl Image {
         let [unlocked, locked] = &figures.entered;
         let oldest = [unlocked, locked].into_iter().filter_map(crate::mirror::bands::Bands::first).min();
         let is_provisioning = state == JobState::Provisioning;
+        let looked_at = |held_since| {
+            let latest = figures.locked.iter().rev().take(LOCKED);
+            latest.take_while(|at| **at > held_since).count() as u64
+        };
         let held_since = (fault_query.now_ms - LOOK_MS, u32::MAX);
         let space_needed = || {
             let rows = figures.locked.range(..=held_since).take(LOCKED).map(|(_, row)| self.jobs.at(*row));
@@ -118,7 +122,7 @@ impl Image {
             state,
             jobs: (unlocked.len() + locked.len()) as u64,
             locked: locked.len() as u64,
-            looked_at: figures.locked.iter().rev().take(LOCKED).take_while(|at| **at > held_since).count() as u64,
+            looked_at: if is_provisioning { looked_at(held_since) } else { 0 },
             oldest: oldest.and_then(|at| own(at, offset)),
             flow: *flow.states.get(Some(state)),
             taken: self.taken_ms(state).map(|at| offset.to_own(at)),

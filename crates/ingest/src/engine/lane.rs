@@ -65,14 +65,12 @@ async fn poll(session: &Arc<Session>, daemon: Daemon, state: JobState) -> Result
 
 /// Lists the jobs of a state, without those that are at work here, or known to wait for their stores.
 async fn list(session: &Session, state: JobState) -> Result<JobPoll, Error> {
-    if state != JobState::Storing {
-        let mut poll = session.queue.poll_jobs(state).await?;
-        poll.retain(|job| !session.carries(job));
-        return Ok(poll);
+    let is_storing = state == JobState::Storing;
+    if is_storing {
+        session.holds.look(&session.queue).await?;
     }
-    session.holds.look(&session.queue).await?;
     let mut poll = session.queue.poll_jobs(state).await?;
-    poll.retain(|job| !session.is_passed(job) && !session.carries(job));
+    poll.retain(|job| !(session.carries(job) || is_storing && session.is_passed(job)));
     Ok(poll)
 }
 
@@ -153,7 +151,7 @@ async fn round(session: &Arc<Session>, workers: &Arc<Semaphore>) -> Result<usize
 
 /// Removes the grants of the jobs of ours that have ended.
 async fn remove_ended(session: &Session) -> Result<(), StepError> {
-    session.remove_grants();
+    session.removal_begins();
     loop {
         let mut grants = session.services.grants.lock(&session.queue).await?;
         let Some(transaction) = grants.remove_ended() else { return Ok(()) };

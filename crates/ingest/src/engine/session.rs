@@ -144,8 +144,8 @@ impl Session {
         }
     }
 
-    /// The grants of ended jobs are removed now.
-    pub(super) fn remove_grants(&self) {
+    /// The grants of the jobs that have ended until now are being removed: those that end from now on need another round.
+    pub(super) fn removal_begins(&self) {
         self.is_removal_due.store(false, Ordering::Relaxed);
     }
 

@@ -13,6 +13,7 @@ use queuekeeper_ingest::manifest::ManifestProfile;
 use queuekeeper_ingest::settings::Settings;
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_testkit::origin::OriginFault;
+use queuekeeper_testkit::queue::{JOB_STATES, PERSISTENT};
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 use queuekeeper_zookeeper::PrivateServer;
 use queuekeeper_zookeeper::server::Options;
@@ -21,7 +22,6 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 use uuid::Uuid;
-use zookeeper_client::{Acls, CreateMode};
 
 use super::java::{Java, JavaJob};
 use super::world::{World, manifest, only, quick};
@@ -37,24 +37,11 @@ const ALONE: [(Daemon, Option<(&str, &str)>); 5] = [
     (Daemon::UpdateReport, None),
 ];
 
-/// The states that a job passes, in order.
-const PATH: [&str; 9] = [
-    "Pending",
-    "Estimating",
-    "Provisioning",
-    "Downloading",
-    "Processing",
-    "Storing",
-    "Recording",
-    "Notify",
-    "Completed",
-];
-
 /// A queue of its own on a server, and a session of Java's on it.
 async fn both(server: &Arc<PrivateServer>, name: &str) -> (World, Java) {
     let root = Java(zookeeper_client::Client::connect(&server.connect_string()).await.unwrap());
     let chroot = format!("/{name}");
-    root.0.create(&chroot, b"", &CreateMode::Persistent.with_acls(Acls::anyone_all())).await.unwrap();
+    root.0.create(&chroot, b"", &PERSISTENT).await.unwrap();
     let world = World::on(Arc::clone(server), &chroot, quick()).await;
     let java = zookeeper_client::Client::connect(&format!("{}{chroot}", server.connect_string())).await.unwrap();
     (world, Java(java))
@@ -124,8 +111,9 @@ async fn bring(java: &Java, job: &JavaJob, to: &str) {
     while let state = java.load_job(&job.id).await.unwrap().state().to_owned()
         && state != to
     {
-        let at = PATH.iter().position(|known| *known == state).unwrap();
-        assert!(java.step(PATH[at], PATH[at + 1]).await, "{}: {state}", job.id);
+        // They are listed in the order in which a job passes them.
+        let at = JOB_STATES.iter().position(|known| *known == state).unwrap();
+        assert!(java.step(JOB_STATES[at], JOB_STATES[at + 1]).await, "{}: {state}", job.id);
     }
 }
 

@@ -2,28 +2,11 @@
 //! after another, and refuses what Java's classes refuse.
 
 use jiff::Timestamp;
+use queuekeeper_testkit::queue::{EPHEMERAL, JOB_STATES, PERSISTENT, SEQUENTIAL};
 use serde_json::{Value, json};
-use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, Error};
+use zookeeper_client::{Client, Error};
 
-const PERSISTENT: CreateOptions<'static> = CreateMode::Persistent.with_acls(Acls::anyone_all());
-const EPHEMERAL: CreateOptions<'static> = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
-const SEQUENTIAL: CreateOptions<'static> = CreateMode::PersistentSequential.with_acls(Acls::anyone_all());
-
-/// The states of a job, as `status` has them.
-const JOB_STATES: [&str; 12] = [
-    "Pending",
-    "Held",
-    "Estimating",
-    "Provisioning",
-    "Downloading",
-    "Processing",
-    "Storing",
-    "Recording",
-    "Notify",
-    "Completed",
-    "Failed",
-    "Deleted",
-];
+/// The states of a batch, as `status` has them.
 const BATCH_STATES: [&str; 8] =
     ["Pending", "Held", "Processing", "Reporting", "UpdateReporting", "Completed", "Failed", "Deleted"];
 
