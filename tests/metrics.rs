@@ -11,5 +11,6 @@ mod support {
 mod metrics {
     mod daemons;
     mod exposition;
+    mod golden;
     mod prometheus;
 }

@@ -2,17 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use queuekeeper_ingest::deposit::NewDeposit;
-use queuekeeper_ingest::kind::DepositType;
 use queuekeeper_ingest::manifest::{ManifestProfile, Row, Writer};
 use queuekeeper_ingest::url::ContentUrl;
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_zookeeper::PrivateServer;
 use queuekeeper_zookeeper::server::Options;
-use uuid::Uuid;
 use zookeeper_client::{Acls, Client, CreateMode};
 
-use crate::world::{PROFILE, World, connect};
+use crate::world::{World, connect};
 
 pub(crate) async fn run(rows: usize) -> anyhow::Result<()> {
     println!("expansion: {rows} rows of a batch manifest to as many Pending jobs");
@@ -28,16 +25,10 @@ pub(crate) async fn run(rows: usize) -> anyhow::Result<()> {
             ..Row::default()
         })?;
     }
-    let new = NewDeposit {
-        profile: PROFILE.to_owned(),
-        kind: Some(DepositType::SingleFileBatchManifest),
-        file_name: "batch.checkm".to_owned(),
-        ..NewDeposit::default()
-    };
-    let payload = std::io::Cursor::new(writer.finish()?);
+    let manifest = writer.finish()?;
     let began = Instant::now();
-    let made = Box::pin(new.upload(&world.queue, &world.storage, Uuid::new_v4(), payload)).await?;
-    world.wait_for(made.batch, BatchState::Reporting).await?;
+    let batch = world.deposit(manifest).await?;
+    world.wait_for(batch, BatchState::Reporting).await?;
     let took = began.elapsed();
     let jobs = world.client.list_children("/jobs").await?;
     let jobs: Vec<_> = jobs.into_iter().filter(|name| name.starts_with("jid")).collect();

@@ -5,15 +5,12 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use queuekeeper_ingest::deposit::NewDeposit;
-use queuekeeper_ingest::kind::DepositType;
 use queuekeeper_ingest::manifest::{ManifestProfile, Row, Writer};
 use queuekeeper_ingest::url::ContentUrl;
 use queuekeeper_queue::state::BatchState;
-use uuid::Uuid;
 
 use crate::quantile;
-use crate::world::{PROFILE, Program, World};
+use crate::world::{Program, World};
 
 /// How large each file is, in bytes.
 const SIZE: usize = 1_000;
@@ -33,16 +30,9 @@ pub(crate) async fn run(files: usize) -> anyhow::Result<()> {
         idle.push(scrape(&sidecar).await?);
     }
     let manifest = manifest(&world, files)?;
-    let new = NewDeposit {
-        profile: PROFILE.to_owned(),
-        kind: Some(DepositType::SingleFileBatchManifest),
-        file_name: "batch.checkm".to_owned(),
-        ..NewDeposit::default()
-    };
     let began = Instant::now();
-    let payload = std::io::Cursor::new(manifest);
-    let made = Box::pin(new.upload(&world.queue, &world.storage, Uuid::new_v4(), payload)).await?;
-    let (mut busy, mut end) = (Vec::new(), Box::pin(world.wait_for(made.batch, BatchState::Completed)));
+    let batch = world.deposit(manifest).await?;
+    let (mut busy, mut end) = (Vec::new(), Box::pin(world.wait_for(batch, BatchState::Completed)));
     loop {
         tokio::select! {
             ended = &mut end => { ended?; break }

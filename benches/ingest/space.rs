@@ -3,16 +3,13 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use queuekeeper_ingest::deposit::NewDeposit;
-use queuekeeper_ingest::kind::DepositType;
 use queuekeeper_ingest::manifest::{ManifestProfile, Row, Writer};
 use queuekeeper_ingest::url::ContentUrl;
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_testkit::origin::OriginFault;
-use uuid::Uuid;
 
 use crate::quantile;
-use crate::world::{PROFILE, World, base};
+use crate::world::{World, base};
 
 /// How many jobs wait behind the first.
 const JOBS: usize = 100;
@@ -33,15 +30,8 @@ pub(crate) async fn run() -> anyhow::Result<()> {
         let url = Some(world.origin.url(&path).parse::<ContentUrl>()?);
         writer.write(&Row { url, name: format!("{number}.txt"), ..Row::default() })?;
     }
-    let new = NewDeposit {
-        profile: PROFILE.to_owned(),
-        kind: Some(DepositType::SingleFileBatchManifest),
-        file_name: "batch.checkm".to_owned(),
-        ..NewDeposit::default()
-    };
-    let payload = std::io::Cursor::new(writer.finish()?);
-    let made = Box::pin(new.upload(&world.queue, &world.storage, Uuid::new_v4(), payload)).await?;
-    world.wait_for(made.batch, BatchState::Completed).await?;
+    let batch = world.deposit(writer.finish()?).await?;
+    world.wait_for(batch, BatchState::Completed).await?;
     let mut gaps = gaps(&world).await?;
     println!(
         "  from the end of one job until the next one has passed and is downloaded and described: p50 {:.0?}, longest \

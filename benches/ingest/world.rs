@@ -6,7 +6,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use queuekeeper_ingest::deposit::NewDeposit;
 use queuekeeper_ingest::directory::WorkingStorage;
+use queuekeeper_ingest::kind::DepositType;
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::record::ItemStatus;
@@ -15,6 +17,7 @@ use queuekeeper_testkit::origin::Origin;
 use queuekeeper_testkit::wire::Wire;
 use queuekeeper_zookeeper::server::Options;
 use queuekeeper_zookeeper::{Config, PrivateServer};
+use uuid::Uuid;
 use zookeeper_client::Client;
 
 /// The collection of all deposits.
@@ -145,6 +148,18 @@ impl World {
     /// A directory on the same file system.
     pub(crate) fn beside(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
+    }
+
+    /// Deposits a batch manifest of single files.
+    pub(crate) async fn deposit(&self, manifest: Vec<u8>) -> anyhow::Result<BatchId> {
+        let new = NewDeposit {
+            profile: PROFILE.to_owned(),
+            kind: Some(DepositType::SingleFileBatchManifest),
+            file_name: "batch.checkm".to_owned(),
+            ..NewDeposit::default()
+        };
+        let payload = std::io::Cursor::new(manifest);
+        Ok(Box::pin(new.upload(&self.queue, &self.storage, Uuid::new_v4(), payload)).await?.batch)
     }
 
     /// Waits by watches until a batch is in a state.

@@ -3,6 +3,8 @@ use queuekeeper::metrics::{Format, expose};
 use queuekeeper_ingest::metrics::DaemonMetrics;
 use queuekeeper_testkit::readers::{promtool_is_content, python_reads};
 
+use super::golden::assert_golden;
+
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/daemons.txt");
 
 /// The families of daemons that have done nothing yet: every label set is there from the start.
@@ -12,7 +14,6 @@ fn exposed(format: Format) -> String {
     expose(&registry, format).unwrap()
 }
 
-/// `UPDATE_GOLDEN=1 cargo test` writes the file anew, to be read before it is committed.
 #[test]
 fn names_types_help_and_labels_of_the_daemons_are_the_golden_ones() {
     let text = exposed(Format::Text);
@@ -25,14 +26,7 @@ fn names_types_help_and_labels_of_the_daemons_are_the_golden_ones() {
         lines.extend(samples);
     }
     let text = lines.join("\n") + "\n";
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(GOLDEN, &text).unwrap();
-    }
-    let golden = std::fs::read_to_string(GOLDEN).unwrap();
-    for (line, (found, expected)) in text.lines().zip(golden.lines()).enumerate() {
-        assert_eq!(found, expected, "line {} of {GOLDEN}", line + 1);
-    }
-    assert_eq!(text.lines().count(), golden.lines().count(), "lines of {GOLDEN}");
+    assert_golden(&text, GOLDEN);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use queuekeeper::mirror::{ByState, CollectionFigures, Freshness, LargestCollecti
 use queuekeeper_queue::fault::Limits;
 use queuekeeper_queue::state::JobState;
 
+use super::golden::assert_golden;
 use crate::support::figures;
 use queuekeeper_testkit::readers::{promtool_is_content, python_reads};
 
@@ -58,18 +59,10 @@ fn names(text: &str) -> Vec<&str> {
     text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect()
 }
 
-/// `UPDATE_GOLDEN=1 cargo test` writes the file anew, to be read before it is committed.
 #[test]
 fn the_text_is_the_golden_one() {
     let text = exposed(full(), Format::Text);
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(GOLDEN, &text).unwrap();
-    }
-    let golden = std::fs::read_to_string(GOLDEN).unwrap();
-    for (line, (found, expected)) in text.lines().zip(golden.lines()).enumerate() {
-        assert_eq!(found, expected, "line {} of {GOLDEN}", line + 1);
-    }
-    assert_eq!(text.lines().count(), golden.lines().count(), "lines of {GOLDEN}");
+    assert_golden(&text, GOLDEN);
 }
 
 #[test]
