@@ -75,7 +75,7 @@ pub(super) struct SubmitArgs {
     data: Option<PathBuf>,
 
     /// The working storage of the daemons
-    #[arg(long = "working", value_name = "DIR", required_unless_present_any = ["data", "check", "server"])]
+    #[arg(long = "working", value_name = "DIR", required_unless_present_any = ["data", "check", "server", "failed_of"])]
     working: Option<PathBuf>,
 
     #[command(flatten)]

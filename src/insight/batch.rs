@@ -213,7 +213,10 @@ fn failed(batch: &BatchSituation, now: Timestamp) -> Cause {
     let when = batch.entered.map(|at| format!(" {} ago", ago(at, now))).unwrap_or_default();
     let remedy = match batch.references[Outcome::Failed as usize] {
         Some(0) => "No job of it is failed any more: send the report again.",
-        _ => "Resume the failed jobs once their problem is resolved, then send the report again; or delete the batch.",
+        _ => {
+            "Resume the failed jobs once their problem is resolved, unless their rows were submitted again, then send the \
+             report again; or delete the batch."
+        }
     };
     Cause::new(CauseKind::Failed, format!("It failed{when}{message}"))
         .evidence(format!("Its jobs: {}", outcomes(batch)))
