@@ -19,7 +19,7 @@
 //!   [`outbox`]: how it is sent;
 //! - `batches`, `reports`, [`access`], [`cleanup`]: the daemons that take no jobs; [`rebuild`]: the inventory, made again
 //!   from the stores; [`contents`]: what lies in the stores, read;
-//! - [`engine`]: sessions, lanes and workers, which run all of these.
+//! - [`engine`]: sessions, lanes and workers, which run all of these; [`fuzzing`]: decoders, for the fuzzing alone.
 //!
 //! # Invariants
 //! - Everything that comes from a depositor is hostile: sizes, numbers and depths are limited before memory is taken.
@@ -40,6 +40,7 @@ pub mod engine;
 mod ezid;
 pub mod fetch;
 pub mod files;
+pub mod fuzzing;
 pub mod grants;
 pub mod kind;
 pub mod mail;

@@ -57,17 +57,20 @@ pub struct JobSpec {
 }
 
 impl JobSpec {
-    /// Reads a job's configuration.
+    /// What a job's configuration says.
     ///
     /// # Errors
-    /// One sentence on what is wrong with it.
+    /// As [`Self::parse`].
     pub fn of(job: &Job) -> Result<Self, String> {
         Self::parse(job.data(JobNode::Configuration).unwrap_or_default())
     }
 
-    fn parse(data: &[u8]) -> Result<Self, String> {
-        let all: Map<String, Value> =
-            serde_json::from_slice(data).map_err(|error| format!("the configuration is not a JSON object: {error}"))?;
+    /// Reads a configuration.
+    ///
+    /// # Errors
+    /// One sentence on what is wrong with it.
+    pub fn parse(data: &[u8]) -> Result<Self, String> {
+        let all = object_of("configuration", data)?;
         let text = |key: &str| {
             let text = all.get(key).and_then(Value::as_str).map(str::trim);
             text.filter(|text| !text.is_empty()).map(ToOwned::to_owned)
@@ -129,6 +132,14 @@ impl JobSpec {
     pub fn text(&self, key: &str) -> &str {
         self.all.get(key).and_then(Value::as_str).unwrap_or_default()
     }
+}
+
+/// Reads a JSON object, which is called so in an error: one sentence.
+pub(crate) fn object_of(what: &str, data: &[u8]) -> Result<Map<String, Value>, String> {
+    // An error may repeat a text of any length.
+    let shown =
+        |error: serde_json::Error| format!("the {what} is not a JSON object: {}", name::shown(&error.to_string()));
+    serde_json::from_slice(data).map_err(shown)
 }
 
 /// The digest that a depositor gave of a payload; an error is one sentence.

@@ -4,6 +4,7 @@
 
 mod daemons {
     mod access;
+    mod away;
     mod cleanup;
     mod crashes;
     mod exchanged;
@@ -19,6 +20,7 @@ mod daemons {
     mod mail_away;
     mod pauses;
     mod rebuild;
+    mod restored;
     mod space;
     mod trouble;
     mod world;

@@ -10,11 +10,12 @@ use std::str::FromStr;
 use jiff::{SignedDuration, Timestamp};
 use queuekeeper_queue::record::{self, Malformed};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::ark::Ark;
 use crate::name;
+use crate::spec::object_of;
 
 /// The namespace of the names of deliveries.
 const DELIVERIES: Uuid = Uuid::from_u128(0x8f3b_0d52_61c7_4a19_b6de_7a04_93e5_2c1f);
@@ -134,8 +135,7 @@ impl Wanted {
     /// # Errors
     /// One sentence on what is wrong with it.
     pub fn of(data: &[u8]) -> Result<Self, String> {
-        let all: Map<String, Value> =
-            serde_json::from_slice(data).map_err(|error| format!("the token is not a JSON object: {error}"))?;
+        let all = object_of("token", data)?;
         let text = |key: &str| match all.get(key) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.trim()).filter(|text| !text.is_empty())),

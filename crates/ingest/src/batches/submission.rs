@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::kind::DepositType;
 use crate::name;
-use crate::spec::{digest_of, uuid_of};
+use crate::spec::{digest_of, object_of, uuid_of};
 use crate::url::ContentUrl;
 
 /// The keys of a submission that are its own, and not those of its jobs.
@@ -38,7 +38,7 @@ pub(crate) struct BatchSpec {
     pub(crate) uuid: Uuid,
     pub(crate) profile: String,
     pub(crate) kind: DepositType,
-    pub(super) file_name: String,
+    pub(crate) file_name: String,
     /// Where the payload is fetched from; `None` for one that lies in the working storage.
     pub(super) url: Option<ContentUrl>,
     /// The digest of the manifest, where the depositor gave one; that of another payload is for its job.
@@ -49,8 +49,7 @@ pub(crate) struct BatchSpec {
 impl BatchSpec {
     /// Reads a submission; an error is one sentence.
     pub(crate) fn of(data: &[u8]) -> Result<Self, String> {
-        let all: Map<String, Value> =
-            serde_json::from_slice(data).map_err(|error| format!("the submission is not a JSON object: {error}"))?;
+        let all = object_of("submission", data)?;
         let text = |key: &str| {
             let text = all.get(key).and_then(Value::as_str).map(str::trim);
             text.filter(|text| !text.is_empty()).map(ToOwned::to_owned)

@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_mins(5);
 const CRASHES: u64 = 300;
 
 impl World {
-    async fn deposit_rows(&self, name: &str, rows: usize) -> BatchId {
+    pub(super) async fn deposit_rows(&self, name: &str, rows: usize) -> BatchId {
         self.origin.serve("/row", "content of a row");
         let path = format!("/{name}.checkm");
         let rows = (0..rows).map(|row| format!("{} | | | 16 | | {name}-{row}.txt", self.origin.url("/row")));
@@ -30,7 +30,7 @@ impl World {
     }
 
     /// Checks that each job of a batch has an object of its own with one version, and is reported once.
-    async fn check_batch(&self, batch: BatchId, jobs: usize) -> BTreeSet<String> {
+    pub(super) async fn check_batch(&self, batch: BatchId, jobs: usize) -> BTreeSet<String> {
         let (state, report) = self.ended_within(LIMIT, batch).await;
         let counts = (state, report.completed.len(), report.len());
         if counts != (BatchState::Completed, jobs, jobs) {
@@ -53,7 +53,7 @@ impl World {
     }
 
     /// Checks that nothing is left of work that has ended.
-    async fn check_nothing_is_left(&self) {
+    pub(super) async fn check_nothing_is_left(&self) {
         assert_eq!(self.left(), Vec::<String>::new());
         for folder in ["expansions", "retry", "held"] {
             let path = format!("/queuekeeper/{folder}");

@@ -103,6 +103,16 @@ with sqlite3.connect(sys.argv[1], timeout=60) as database:
         output.stdout.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
     }
 
+    /// Stops the server, has its data changed meanwhile, and connects anew: a server whose tree is an older one refuses
+    /// those that have seen a newer one.
+    pub(super) async fn change_data(&mut self, change: impl FnOnce(&Path)) {
+        let server = Arc::get_mut(&mut self.server).unwrap();
+        server.stop().await.unwrap();
+        change(server.directory());
+        server.restart().await.unwrap();
+        self.queue = Queue::new(self.zookeeper.connect().await.unwrap());
+    }
+
     /// Starts the daemons.
     pub(super) fn start(&self) -> Daemons {
         self.start_with(Arc::clone(&self.services), Duration::from_secs(10))
