@@ -186,6 +186,14 @@ impl JobAtWork<'_> {
         }
     }
 
+    /// Whether the inventory has the version of this job.
+    ///
+    /// # Errors
+    /// When the catalogue cannot be read.
+    pub async fn is_recorded(&self) -> Result<bool, StepError> {
+        Ok(self.services.catalogue.version_of_job(self.spec.uuid).await?.is_some())
+    }
+
     /// Fetches what the profile allows to be fetched.
     ///
     /// # Errors

@@ -166,7 +166,8 @@ async fn write_manifest(work: &JobAtWork<'_>) -> Result<String, StepError> {
         crate::directory::sync_folder_of(&target)?;
         Ok(true)
     });
-    if !written.await?.map_err(failed)? {
+    // A job whose version is recorded has nothing left to store, and its files were removed.
+    if !written.await?.map_err(failed)? && !work.is_recorded().await? {
         let at = work.directory.path().display();
         let why = format_args!("{at} does not hold the files of this job; resume it at Downloading");
         return Err(StepError::permanent(why));

@@ -45,7 +45,16 @@ pub async fn record(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
         message: info.message.unwrap_or_default().to_owned(),
         local_ids: description.local_ids,
     };
-    let facts = facts(work, &ark, number).await?;
+    let Some(facts) = facts(work, &ark, number).await? else {
+        // The tree was restored as it was before this job was completed.
+        if work.is_recorded().await? {
+            return Ok(JobChange::success());
+        }
+        let at = work.directory.path().display();
+        return Err(StepError::permanent(format_args!(
+            "{at} does not hold the manifest of this job; resume it at Downloading"
+        )));
+    };
     let before = number - 1;
     let mut recorded = Vec::new();
     for file in inventory.files(number) {
@@ -74,12 +83,12 @@ pub async fn record(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
 }
 
 /// Sizes and media types by logical path: of the files that this job wrote, by its manifest, and of those that it carried
-/// over, by the version before.
+/// over, by the version before. `None` where the manifest is gone.
 async fn facts(
     work: &JobAtWork<'_>,
     ark: &str,
     number: u32,
-) -> Result<HashMap<String, (u64, Option<String>)>, StepError> {
+) -> Result<Option<HashMap<String, (u64, Option<String>)>>, StepError> {
     let mut facts = HashMap::new();
     if work.spec.is_update && number > 1 {
         let mut after = String::new();
@@ -94,12 +103,15 @@ async fn facts(
     let base = work.directory.url().map_err(failed)?;
     let path = work.directory.path().join(SYSTEM).join(MANIFEST);
     let rows = blocking(move || {
-        let source = std::fs::File::open(path)?;
+        let source = match std::fs::File::open(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            other => other?,
+        };
         let mut reader = Reader::add(BufReader::new(source), Limits::default(), base);
         let rows: Vec<_> = reader.by_ref().map(|(_, row)| (row.name, (row.size.unwrap_or(0), row.mime_type))).collect();
-        Ok(reader.finish().map(|_| rows))
+        Ok(Some(reader.finish().map(|_| rows)))
     });
-    let rows = rows.await?.map_err(failed)?.map_err(StepError::permanent)?;
-    facts.extend(rows);
-    Ok(facts)
+    let Some(rows) = rows.await?.map_err(failed)? else { return Ok(None) };
+    facts.extend(rows.map_err(StepError::permanent)?);
+    Ok(Some(facts))
 }
