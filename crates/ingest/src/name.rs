@@ -76,6 +76,12 @@ pub fn shown(text: &str) -> String {
     shown
 }
 
+/// Whether a text is visible as it is: [`shown`] would change nothing of it but its length.
+#[must_use]
+pub fn is_visible(text: &str) -> bool {
+    text.chars().all(|char| matches!(char, '"' | '\'' | '\\') || char.escape_debug().count() == 1)
+}
+
 /// The folders of a name, the deepest first: `a/b` and `a` for `a/b/c`.
 pub fn folders(name: &str) -> impl Iterator<Item = &str> {
     name.rmatch_indices('/').map(|(at, _)| &name[..at])
@@ -114,6 +120,7 @@ mod tests {
         }
         assert_eq!(folders("a/b/c").collect::<Vec<_>>(), ["a/b", "a"]);
         assert_eq!(shown("a\nb\u{202e}"), "a\\nb\\u{202e}");
+        assert!(is_visible("é \"b\\'") && !is_visible("a\nb") && !is_visible("\u{202e}"));
         assert_eq!(shown(&"é".repeat(201)).chars().count(), SHOWN + 1);
     }
 }

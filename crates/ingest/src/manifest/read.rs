@@ -221,7 +221,7 @@ impl State {
             let found = ManifestProfile::of_uri(uri);
             let column = text.chars().count().saturating_sub(uri.chars().count()) as u64 + 1;
             match (found, self.profile.or(self.expected)) {
-                (None, _) => self.fatal(column, ProblemKind::UnknownProfile(crate::name::shown(uri))),
+                (None, _) => self.fatal(column, ProblemKind::UnknownProfile(crate::url::conceal(uri))),
                 (Some(found), Some(expected)) if found != expected => {
                     self.fatal(column, ProblemKind::OtherProfile { found, expected });
                 }

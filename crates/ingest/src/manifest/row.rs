@@ -7,7 +7,7 @@ use super::names::Warning;
 use super::problem::ProblemKind;
 use super::profile::ManifestProfile;
 use crate::name;
-use crate::url::{ContentUrl, UrlError};
+use crate::url::{ContentUrl, UrlError, conceal};
 
 /// The algorithms that manifests may use.
 pub(super) const ALGORITHMS: [Algorithm; 7] = [
@@ -113,7 +113,7 @@ impl Row {
             Column::Size => {
                 let size =
                     cell.text.bytes().all(|byte| byte.is_ascii_digit()).then(|| cell.text.parse().ok()).flatten();
-                self.size = Some(size.ok_or_else(|| ProblemKind::Size(name::shown(cell.text)))?);
+                self.size = Some(size.ok_or_else(|| ProblemKind::Size(conceal(cell.text)))?);
                 return Ok(());
             }
             Column::Name => {
@@ -198,7 +198,7 @@ fn count(text: &str) -> u64 {
 
 fn digest(algorithm: &Cell<'_>, value: &Cell<'_>) -> Result<Digest, (u64, ProblemKind)> {
     let known = algorithm.text.parse().ok().filter(|known| ALGORITHMS.contains(known));
-    let known = known.ok_or_else(|| (algorithm.at, ProblemKind::Algorithm(name::shown(algorithm.text))))?;
+    let known = known.ok_or_else(|| (algorithm.at, ProblemKind::Algorithm(conceal(algorithm.text))))?;
     let is_checksum = matches!(known, Algorithm::Adler32 | Algorithm::Crc32);
     // Java's writers leave out leading zeros of the two that are numbers.
     let padded = if is_checksum { format!("{:0>8}", value.text) } else { value.text.to_owned() };

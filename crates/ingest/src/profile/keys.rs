@@ -10,7 +10,7 @@ use serde_saphyr::Spanned;
 
 use super::{Credentials, LAST_PRIORITY, Minter, Profile, ProfileError};
 use crate::mail::address;
-use crate::name::shown;
+use crate::name::{is_visible, shown};
 use crate::url::ContentUrl;
 
 #[derive(Deserialize)]
@@ -138,6 +138,10 @@ impl Profile {
             None => Credentials::default(),
             Some(file) if file.value.is_empty() => {
                 return Err(ProfileError::new(path, line(file), "credentials_file is empty"));
+            }
+            Some(file) if !is_visible(&file.value) => {
+                let why = format!("credentials_file {:?} has a character that is not visible", shown(&file.value));
+                return Err(ProfileError::new(path, line(file), why));
             }
             Some(file) => {
                 let beside = path.parent().unwrap_or(Path::new("")).join(&file.value);
