@@ -164,7 +164,7 @@ async fn after_failure(session: &Session, batch: &LockedBatch, error: StepError,
     let (since, attempts) = delayed.lock().get(&id).map_or((now(), 0), |(since, attempts, _)| (*since, *attempts));
     let why = match error {
         StepError::Permanent(why) => why,
-        StepError::Temporary { why, after } => {
+        StepError::Temporary { why, after } | StepError::Away { why, after } => {
             if now().duration_since(since).unsigned_abs() < settings.retry_within {
                 let pause = settings.pause(attempts).max(after.unwrap_or_default());
                 return wait(session, batch, delayed, (since, attempts), &why, pause).await;

@@ -81,6 +81,13 @@ pub enum StepError {
         /// For how long it is of no use to try again, where that is known.
         after: Option<Duration>,
     },
+    /// The same where a host is away: nothing was requested of it.
+    Away {
+        /// Which host, and what it failed by: one sentence.
+        why: String,
+        /// For how long it gets no request.
+        after: Option<Duration>,
+    },
     /// It never will: the job fails with this sentence.
     Permanent(String),
     /// There is no room for it: the job goes back to where it waits for some.
@@ -104,7 +111,7 @@ impl StepError {
     #[must_use]
     pub fn sentence(&self) -> String {
         match self {
-            Self::Temporary { why, .. } | Self::Permanent(why) => why.clone(),
+            Self::Temporary { why, .. } | Self::Away { why, .. } | Self::Permanent(why) => why.clone(),
             Self::NoRoom => "there is no room".to_owned(),
             Self::Queue(error) => error.to_string(),
         }
@@ -125,11 +132,12 @@ impl From<queue::Error> for StepError {
 
 impl From<FetchError> for StepError {
     fn from(error: FetchError) -> Self {
-        let is_temporary = error.is_temporary() || matches!(error.cause(), Cause::Disk(_));
-        if is_temporary {
-            Self::Temporary { after: error.retry_after(), why: error.to_string() }
-        } else {
-            Self::Permanent(error.to_string())
+        let (why, after) = (error.to_string(), error.retry_after());
+        match error.cause() {
+            Cause::Away { .. } => Self::Away { why, after },
+            Cause::Disk(_) => Self::Temporary { why, after },
+            _ if error.is_temporary() => Self::Temporary { why, after },
+            _ => Self::Permanent(why),
         }
     }
 }
@@ -174,7 +182,7 @@ impl JobAtWork<'_> {
         use crate::steps;
         match self.job.state {
             JobState::Pending => steps::pending::check(self),
-            JobState::Estimating => Ok(steps::estimating::estimate(self).await),
+            JobState::Estimating => steps::estimating::estimate(self).await,
             JobState::Downloading => steps::downloading::download(self).await,
             JobState::Processing => steps::processing::process(self).await,
             JobState::Storing => steps::storing::store(self).await,

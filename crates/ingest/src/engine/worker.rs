@@ -103,7 +103,11 @@ async fn one_step(session: &Session, job: &mut LockedJob) -> StepOutcome {
     };
     match error {
         StepError::Permanent(why) => fail(session, job, &why).await,
-        StepError::Temporary { why, after } => delay(session, job, &why, after).await,
+        // Estimating never fails a job, for however short a time others are tried.
+        StepError::Away { why, after } if job.state == JobState::Estimating => {
+            postpone(session, job, &why, after).await
+        }
+        StepError::Temporary { why, after } | StepError::Away { why, after } => delay(session, job, &why, after).await,
         StepError::NoRoom => match session.queue.unlock_job(job).await {
             Ok(_) => {
                 // From now on it is looked at in each round.

@@ -1,14 +1,17 @@
-//! Estimating: how much working storage a job will need. It never fails: what cannot be found out is unknown.
+//! Estimating: how much working storage a job will need. It never fails: what cannot be found out is unknown. Where a host
+//! is away that would know, the job waits for it once.
 
 use std::io::BufReader;
 
-use futures::{StreamExt as _, stream};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use queuekeeper_queue::id::Priority;
 use queuekeeper_queue::{JobChange, JobValue};
 
+use crate::fetch::Fetcher;
 use crate::manifest::{Limits, ManifestProfile, Reader};
 use crate::spec::Package;
-use crate::step::JobAtWork;
+use crate::step::{JobAtWork, StepError};
+use crate::url::ContentUrl;
 
 /// How many times the size of a container its content is taken to have, until it is unpacked.
 const UNPACKED: u64 = 2;
@@ -22,49 +25,73 @@ const AT_A_TIME: usize = 8;
 /// Up to how many files of a manifest the size is requested where it is not stated.
 const MOST_REQUESTS: usize = 10_000;
 
-/// Estimates, and sets space and priority.
-pub async fn estimate(work: &JobAtWork<'_>) -> JobChange {
-    let change = JobChange::success();
-    let size = size(work).await;
-    let change = change.with_value(JobValue::SpaceNeeded(size));
-    if size.is_some() {
-        return change;
-    }
-    let later = |priority: Priority| priority.number().saturating_add(UNKNOWN_PRIORITY).min(Priority::MAX.number());
-    match work.job.job.priority().ok().and_then(|old| Priority::new(later(old).into())) {
-        Some(priority) => change.with_priority(priority),
-        None => change,
+/// Why a size is not known.
+enum NoSize {
+    /// It cannot be found out.
+    Unknown,
+    /// The host that has it gets no request now.
+    Away(StepError),
+}
+
+impl From<StepError> for NoSize {
+    fn from(error: StepError) -> Self {
+        if matches!(error, StepError::Away { .. }) { Self::Away(error) } else { Self::Unknown }
     }
 }
 
-async fn size(work: &JobAtWork<'_>) -> Option<u64> {
+/// Estimates, and sets space and priority.
+///
+/// # Errors
+/// [`StepError::Away`] where the host is away that has the size, and the job has not waited for one yet.
+pub async fn estimate(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
+    let size = match size(work).await {
+        Ok(size) => Some(size),
+        Err(NoSize::Away(error)) if work.job.retry.is_none() => return Err(error),
+        Err(NoSize::Away(_) | NoSize::Unknown) => None,
+    };
+    let change = JobChange::success().with_value(JobValue::SpaceNeeded(size));
+    if size.is_some() {
+        return Ok(change);
+    }
+    let later = |priority: Priority| priority.number().saturating_add(UNKNOWN_PRIORITY).min(Priority::MAX.number());
+    Ok(match work.job.job.priority().ok().and_then(|old| Priority::new(later(old).into())) {
+        Some(priority) => change.with_priority(priority),
+        None => change,
+    })
+}
+
+async fn size(work: &JobAtWork<'_>) -> Result<u64, NoSize> {
     let package = package_size(work).await?;
-    match work.spec.package {
+    let size = match work.spec.package {
         Package::File => Some(package),
         Package::Container => package.checked_mul(1 + UNPACKED),
-        Package::Manifest => {
-            let content = content_size(work).await?;
-            package.checked_add(content)
-        }
-    }
+        Package::Manifest => package.checked_add(content_size(work).await?),
+    };
+    size.ok_or(NoSize::Unknown)
 }
 
 /// The size of the package itself.
-async fn package_size(work: &JobAtWork<'_>) -> Option<u64> {
+async fn package_size(work: &JobAtWork<'_>) -> Result<u64, NoSize> {
     let Some(url) = &work.spec.url else {
-        let file = work.directory.local_package(&work.spec.file_name).ok()??;
-        return Some(file.metadata().ok()?.len());
+        let file = work.directory.local_package(&work.spec.file_name).ok().flatten().ok_or(NoSize::Unknown)?;
+        return file.metadata().map(|metadata| metadata.len()).map_err(|_| NoSize::Unknown);
     };
     match work.spec.size {
-        Some(size) => Some(size),
-        None => work.fetcher().ok()?.size(url).await.ok()?,
+        Some(size) => Ok(size),
+        None => requested(&work.fetcher()?, url).await,
     }
 }
 
-/// The sizes of the files that a manifest names, which is read as it comes and kept nowhere.
-async fn content_size(work: &JobAtWork<'_>) -> Option<u64> {
-    let file = super::downloading::manifest(work).await.ok()?;
-    let fetcher = work.fetcher().ok()?;
+/// The size of a file as its origin says.
+async fn requested(fetcher: &Fetcher, url: &ContentUrl) -> Result<u64, NoSize> {
+    fetcher.size(url).await.map_err(StepError::from)?.ok_or(NoSize::Unknown)
+}
+
+/// The sizes of the files that a manifest names, which is read as it comes and kept nowhere. The first one that is not
+/// known ends it.
+async fn content_size(work: &JobAtWork<'_>) -> Result<u64, NoSize> {
+    let file = super::downloading::manifest(work).await?;
+    let fetcher = work.fetcher()?;
     // Rows are taken one by one while requests are under way; the manifest itself may be long.
     let (send, rows) = tokio::sync::mpsc::channel(AT_A_TIME);
     let reading = tokio::task::spawn_blocking(move || {
@@ -81,13 +108,14 @@ async fn content_size(work: &JobAtWork<'_>) -> Option<u64> {
         let fetcher = fetcher.clone();
         async move {
             match (size, url) {
-                (Some(size), _) => Some(size),
-                (None, Some(url)) if at < MOST_REQUESTS => fetcher.size(&url).await.ok().flatten(),
-                (None, _) => None,
+                (Some(size), _) => Ok(size),
+                (None, Some(url)) if at < MOST_REQUESTS => requested(&fetcher, &url).await,
+                (None, _) => Err(NoSize::Unknown),
             }
         }
     });
     let sizes = sizes.buffer_unordered(AT_A_TIME);
-    let total = sizes.fold(Some(0u64), |sum, size| async move { sum?.checked_add(size?) }).await;
-    reading.await.ok()?.then_some(total).flatten()
+    let sum = |sum: u64, size| async move { sum.checked_add(size).ok_or(NoSize::Unknown) };
+    let total = sizes.try_fold(0, sum).await?;
+    if reading.await.is_ok_and(|is_valid| is_valid) { Ok(total) } else { Err(NoSize::Unknown) }
 }

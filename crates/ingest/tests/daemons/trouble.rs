@@ -2,26 +2,39 @@
 
 use std::time::Duration;
 
+use queuekeeper_ingest::daemon::Daemon;
+use queuekeeper_ingest::fetch::HostLimits;
+use queuekeeper_ingest::manifest::ManifestProfile;
 use queuekeeper_queue::JobChange;
-use queuekeeper_queue::id::JobId;
+use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::record::Retry;
 use queuekeeper_queue::state::{BatchState, JobState};
 use queuekeeper_testkit::origin::OriginFault;
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 use serde_json::json;
 
-use super::world::{World, quick};
+use super::world::{World, manifest, only, quick};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
 impl World {
     /// The only job of a batch, once it waits for another attempt.
-    async fn waiting(&self, batch: queuekeeper_queue::id::BatchId) -> (JobId, Retry) {
+    async fn waiting(&self, batch: BatchId) -> (JobId, Retry) {
         eventually_some(LIMIT, "a job waits for another attempt", async || {
             let job = *self.queue.batch_report(batch).await.unwrap().processing.first()?;
             let note = format!("/queuekeeper/retry/{job}");
             let (data, _) = self.queue.client().get_data(&note).await.ok()?;
             Some((job, Retry::decode(&data).unwrap()))
+        })
+        .await
+    }
+
+    /// Space and priority of the only job of a batch, once it is estimated.
+    async fn estimated(&self, batch: BatchId) -> (Option<u64>, u8) {
+        eventually_some(LIMIT, "a job is estimated", async || {
+            let job = self.job(*self.queue.batch_report(batch).await.unwrap().processing.first()?).await;
+            let is_done = job.state() == Some(JobState::Provisioning);
+            is_done.then(|| (job.space_needed().unwrap(), job.priority().unwrap().number()))
         })
         .await
     }
@@ -71,5 +84,61 @@ async fn a_job_waits_out_an_origin_that_is_away_and_fails_at_once_where_it_never
     .await;
     assert!(world.children("/queuekeeper/retry").await.is_empty());
     world.check_object(&world.ark(job).await, 1).await;
+    daemons.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_size_is_waited_for_once_while_its_host_is_away_and_then_taken_as_unknown() {
+    let mut settings = only(&[Daemon::Batch, Daemon::Pending, Daemon::Estimating], quick());
+    // No time at all may be left for others to be tried in: Estimating fails no job.
+    settings.retry_within = Duration::ZERO;
+    let pause = Duration::from_secs(4);
+    settings.fetch.hosts = HostLimits { failures: 1, first: pause, most: pause };
+    let world = World::with(settings).await;
+    let daemons = world.start();
+    let say = |kind: &str, path: &str| json!({"type": kind, "filename": "a", "payload_url": world.origin.url(path)});
+    let unavailable = OriginFault::Status(503, None);
+    // One request that its host does not answer, and it is away.
+    let go_away = async || {
+        let _before = world.origin.take_requests();
+        world.origin.fail("/gone", [OriginFault::Status(403, None), unavailable.clone()]);
+        let (batch, _) = world.deposit(say("file", "/gone")).await;
+        let found = world.estimated(batch).await;
+        assert_eq!(world.origin.take_requests().len(), 2);
+        found
+    };
+    let (unknown, later) = go_away().await;
+    assert_eq!(unknown, None);
+
+    // Neither the manifest nor the sizes of its files are requested.
+    world.origin.serve("/a", "content");
+    let rows = manifest(ManifestProfile::Ingest, [format!("{} | | | | | a.txt", world.origin.url("/a"))]);
+    let bytes = rows.len() as u64 + 7;
+    world.origin.serve("/a.checkm", rows);
+    for kind in ["object-manifest", "file"] {
+        let path = if kind == "file" { "/a" } else { "/a.checkm" };
+        let (batch, _) = world.deposit(say(kind, path)).await;
+        let (job, retry) = world.waiting(batch).await;
+        assert!(retry.why.contains("503") && retry.why.contains("no other one is sent to it"), "{retry:?}");
+        assert_eq!(retry.attempts, 1);
+        let waiting = world.job(job).await;
+        assert_eq!((waiting.state(), waiting.lock().is_none()), (Some(JobState::Estimating), true));
+        assert_eq!(world.origin.take_requests(), []);
+
+        // Back in time, it says the size; still away, the job goes on without.
+        let is_back = kind == "object-manifest";
+        if !is_back {
+            world.origin.fail(path, [unavailable.clone()]);
+        }
+        let (space, priority) = world.estimated(batch).await;
+        if is_back {
+            assert_eq!((space, priority + 10), (Some(bytes), later));
+            go_away().await;
+        } else {
+            assert_eq!((space, priority), (None, later));
+            assert_eq!(world.origin.take_requests().len(), 1);
+        }
+        assert!(world.children("/queuekeeper/retry").await.is_empty());
+    }
     daemons.stop().await;
 }
