@@ -91,7 +91,7 @@ pub async fn serve_with(
         stores.register_in(&mut registry);
     }
     if let Some((ingest, services)) = &beside.daemons {
-        services.metrics.register(&mut registry);
+        services.register(&mut registry);
         ingest::spawn_daemons(&mut tasks, ingest, services);
     }
 

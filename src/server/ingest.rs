@@ -116,7 +116,7 @@ fn check_deliveries(services: &Services) -> anyhow::Result<()> {
 pub async fn ingest(ingest: Ingest, listeners: Vec<TcpListener>, shutdown: &CancellationToken) -> anyhow::Result<()> {
     let mut registry = metrics::registry();
     let services = ingest.open(&StoreFamilies::register(&mut registry)).await?;
-    services.metrics.register(&mut registry);
+    services.register(&mut registry);
     let mut tasks = Tasks::new(shutdown);
     spawn_daemons(&mut tasks, &ingest, &services);
     let probed = Arc::clone(&services);

@@ -1,5 +1,6 @@
 use prometheus_client::registry::Registry;
 use queuekeeper::metrics::{Format, expose};
+use queuekeeper_ingest::fetch::Hosts;
 use queuekeeper_ingest::metrics::DaemonMetrics;
 use queuekeeper_testkit::readers::{promtool_is_content, python_reads};
 
@@ -11,6 +12,7 @@ const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/daemons.
 fn exposed(format: Format) -> String {
     let mut registry = Registry::default();
     DaemonMetrics::default().register(&mut registry);
+    Hosts::default().register(&mut registry);
     expose(&registry, format).unwrap()
 }
 

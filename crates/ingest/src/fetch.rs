@@ -9,6 +9,7 @@ mod attempt;
 mod error;
 mod hop;
 mod hosts;
+mod metrics;
 mod resolver;
 mod sink;
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use parking_lot::RwLock;
+use prometheus_client::registry::Registry;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_queue::state::JobState;
 use queuekeeper_queue::{self as queue, JobChange, LockedJob, Queue};
@@ -239,6 +240,12 @@ impl Services {
             is_connected,
             posted,
         }
+    }
+
+    /// Adds to a registry what the daemons count.
+    pub fn register(&self, registry: &mut Registry) {
+        self.metrics.register(registry);
+        self.hosts.register(registry);
     }
 
     /// The profile of a collection.

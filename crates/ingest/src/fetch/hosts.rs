@@ -86,6 +86,13 @@ impl Hosts {
         drop(hosts);
         Ok(Ticket { hosts: self.clone(), limits, name, is_trial })
     }
+
+    /// How many hosts get no request now, or are just being tried. One whose time is over, and to which no one wants to send
+    /// anything, is not among them.
+    pub(super) fn away(&self) -> usize {
+        let (hosts, now) = (self.0.lock(), Instant::now());
+        hosts.values().filter(|host| host.is_tried || host.away.is_some_and(|(until, _)| until > now)).count()
+    }
 }
 
 impl Ticket {

@@ -402,6 +402,7 @@ async fn a_host_that_fails_again_and_again_is_left_alone_and_others_are_not() {
     );
     assert!(error.is_temporary() && error.retry_after().is_some_and(|wait| wait.as_secs() > 3_000), "{error}");
     assert_eq!(fixture.origin.take_requests().len(), 4 + 1 + 6);
+    assert_eq!(fixture.fetcher.hosts.away(), 1);
 
     let url = fixture.origin.url("/a").parse().unwrap();
     assert!(matches!(fixture.fetcher.size(&url).await.unwrap_err().cause(), Cause::Away { .. }));
@@ -448,7 +449,9 @@ fn a_host_that_was_away_is_tried_by_one_request_at_a_time() {
     let (hosts, cause) = (Hosts::default(), Cause::Connection("refused".to_owned()));
     let enter = || hosts.enter("a:80".to_owned(), limits);
     enter().unwrap().failed(&cause);
+    assert_eq!(hosts.away(), 0);
     let trial = enter().unwrap();
+    assert_eq!(hosts.away(), 1);
     assert!(matches!(enter().unwrap_err(), Cause::Away { failures: 1, .. }));
     // Given up, it does not keep others from trying.
     drop(trial);
@@ -459,6 +462,7 @@ fn a_host_that_was_away_is_tried_by_one_request_at_a_time() {
     let trial = enter().unwrap();
     assert!(matches!(enter().unwrap_err(), Cause::Away { failures: 2, .. }));
     trial.answered();
+    assert_eq!(hosts.away(), 0);
     let [first, second] = [enter().unwrap(), enter().unwrap()];
     first.answered();
     second.answered();
