@@ -207,7 +207,9 @@ pub struct Summary {
     pub paused: [Option<Timestamp>; 3],
     /// Collections that are held.
     pub collections_held: u64,
-    /// Held jobs of these, but for those that an operator held by themselves.
+    /// Stores that are held.
+    pub stores_held: u64,
+    /// Held jobs of held collections, but for those that an operator held by themselves.
     pub held_with_collection: u64,
     /// Znodes in the image.
     pub znodes: u64,

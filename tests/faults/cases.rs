@@ -81,6 +81,25 @@ async fn faults_by_time_count_from_their_limit_on() {
     assert!(!mirror.labels_after(30 * HOUR).await.contains(&"stuck_state"), "a paused queue is not stuck");
     world.delete("/locks/queue/ingest").await;
 
+    // A store's hold is no znode of the queue, and is forgotten as a pause is.
+    let hold = "/queuekeeper/stores/main/held";
+    for (end, _) in hold.match_indices('/').skip(1) {
+        world.create(&hold[..end], "").await;
+    }
+    world.create(hold, r#"{"who":"anna","why":"disks"}"#).await;
+    let held = found(&mirror, 25 * HOUR, Fault::ForgottenPause, hold).await;
+    assert_eq!(held.nodes.iter().map(ToString::to_string).collect::<Vec<_>>(), [hold]);
+    assert!(!mirror.labels_after(23 * HOUR).await.contains(&"forgotten_pause"));
+    // A mirror that begins anew finds it, too.
+    let later = Mirror::start(&world, Limits::default()).await;
+    found(&later, 25 * HOUR, Fault::ForgottenPause, hold).await;
+    drop(later);
+    world.delete(hold).await;
+    eventually(LIMIT, "the hold is released", async || {
+        mirror.after(25 * HOUR).await.iter().all(|found| found.item.to_string() != hold)
+    })
+    .await;
+
     let provisioning = "/jobs/states/provisioning";
     let stuck = found(&mirror, 7 * HOUR, Fault::StuckState, provisioning).await;
     assert_eq!((stuck.how, stuck.remedy), (Provisioning::NoDaemon.how(), Provisioning::NoDaemon.remedy()));

@@ -190,6 +190,7 @@ fn figures(facts: &mut Facts, store: &Store, now: Timestamp, space: i64) -> Opti
         say(facts, format!("paused {}", queue.name()), &ms(summary.paused(*queue)));
     }
     say(facts, "collections held".to_owned(), &summary.collections_held);
+    say(facts, "stores held".to_owned(), &summary.stores_held);
     say(facts, "held with collection".to_owned(), &summary.held_with_collection);
     say(facts, "lock sessions".to_owned(), &summary.lock_sessions);
     say(facts, "znodes".to_owned(), &summary.znodes);

@@ -47,6 +47,7 @@ pub(crate) fn full() -> Summary {
         by_retries: [12_000, 30, 9, 7],
         waiting_for_space: 5,
         collections_held: 2,
+        stores_held: 1,
         lock_sessions: 14,
         failed_by_cause: [9, 1, 6, 4, 2, 0, 1, 8, 7, 1, 0, 0, 2],
         znodes: 140_312,

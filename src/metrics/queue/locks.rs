@@ -40,5 +40,6 @@ pub(super) fn write(families: &mut Families<'_>, summary: &Summary) -> fmt::Resu
     families.gauges("merritt_queue_paused", "Whether the queue is paused.", paused)?;
     let since = queues().filter_map(|(queue, since)| Some(([("queue", queue)], seconds(since?))));
     families.gauges("merritt_queue_paused_timestamp_seconds", "Unix time at which the queue was paused.", since)?;
-    families.count("merritt_collections_held", "Number of held collections.", summary.collections_held)
+    families.count("merritt_collections_held", "Number of held collections.", summary.collections_held)?;
+    families.count("merritt_stores_held", "Number of held stores.", summary.stores_held)
 }

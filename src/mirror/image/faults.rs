@@ -191,7 +191,10 @@ impl Image {
             | Path::LockFolder(_)
             | Path::PublishedLocalIds
             | Path::Foreign => {}
-            Path::Own(_) => self.touch_last(&path),
+            Path::Own(_) => match path.own_node() {
+                Some(OwnNode::StoreHold(_)) => touched.insert(path),
+                _ => self.touch_last(&path),
+            },
         }
     }
 
@@ -231,9 +234,10 @@ impl Image {
         let locks = self.locks.iter().map(|(_, path, _)| path.clone());
         let uuids = self.uuids.iter().map(|uuid| Path::BatchUuid(uuid.into()));
         let names = self.unexpected.iter().map(|path| Path::Unexpected(path.clone()));
+        let holds = self.own.holds().filter_map(|(store, _)| Path::store_hold(store));
         let before: Vec<_> = faults.suspects.all().cloned().collect();
-        let items =
-            jobs.map(Path::Job).chain(batches).chain(requests).chain(locks).chain(uuids).chain(names).chain(before);
+        let items = jobs.map(Path::Job).chain(batches).chain(requests).chain(locks).chain(uuids).chain(names);
+        let items = items.chain(holds).chain(before);
         for item in items {
             self.evaluate_item(&mut faults, &item, now_ms, limits, true);
         }

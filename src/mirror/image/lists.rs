@@ -28,7 +28,7 @@ impl Serialize for PathKey {
 
 impl<'de> Deserialize<'de> for PathKey {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(|text| Self(Path::parse(&text)))
+        String::deserialize(deserializer).map(|text| Self(Path::own(&text).unwrap_or_else(|| Path::parse(&text))))
     }
 }
 

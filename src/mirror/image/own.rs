@@ -41,6 +41,8 @@ pub(super) struct Own {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StoreHold {
     pub(super) since: Option<Timestamp>,
+    /// When its znode was created, in milliseconds by the servers' clock.
+    pub(super) created_ms: i64,
     pub(super) note: Note,
 }
 
@@ -99,6 +101,11 @@ impl Own {
     /// The stores that are held, by name: since when, and what the holds say.
     pub(super) fn holds(&self) -> impl Iterator<Item = (&str, &StoreHold)> {
         self.holds.iter().map(|(store, hold)| (&**store, hold))
+    }
+
+    /// The hold on a store, where it is held.
+    pub(super) fn hold(&self, store: &str) -> Option<&StoreHold> {
+        self.holds.get(store)
     }
 
     /// How far the creation of a batch's jobs is; `None` where none are being created.
@@ -219,7 +226,8 @@ impl Image {
 fn hold((data, stat): (&[u8], &Stat)) -> StoreHold {
     let note = PauseNote::decode(data).value;
     let since = note.since.or_else(|| Timestamp::from_millisecond(stat.ctime).ok());
-    StoreHold { since, note: Note { who: cut(&note.who).into(), why: cut(&note.why).into() } }
+    let note = Note { who: cut(&note.who).into(), why: cut(&note.why).into() };
+    StoreHold { since, created_ms: stat.ctime, note }
 }
 
 fn put<K: Ord, V: PartialEq + Clone>(map: &mut BTreeMap<K, V>, key: K, value: Option<V>) -> bool {

@@ -67,6 +67,7 @@ impl Image {
             paused: [Queue::Ingest, Queue::AccessSmall, Queue::AccessLarge]
                 .map(|queue| self.locks.paused_ms(queue).map(|at| known(at, clocks).unwrap_or(now))),
             collections_held: self.locks.kinds[LockKind::Collection as usize].len() as u64,
+            stores_held: self.own.holds().count() as u64,
             held_with_collection: self.held_with_collections(),
             znodes: u64::try_from(self.znodes()).unwrap_or(0),
             unreadable: u64::try_from(self.unreadable()).unwrap_or(0),

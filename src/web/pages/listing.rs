@@ -7,7 +7,7 @@ use crate::views::parameter::{AgeBand, Labelled, OneOf};
 use crate::views::query::Parameters;
 use crate::views::show::{Count, brief, counted};
 use crate::web::http::query::{Pairs, address, given, pair};
-use queuekeeper_queue::path::Path;
+use queuekeeper_queue::path::{OwnNode, Path};
 use queuekeeper_queue::state::State as _;
 
 /// How many characters of a text stand in a list.
@@ -247,8 +247,11 @@ impl Node {
         Self { name: brief(path, LONG), href: tree(root, path) }
     }
 
-    /// The page of what a path is: a job's, a batch's, the jobs of a state; of everything else the node.
+    /// The page of what a path is: a job's, a batch's, the jobs of a state, the held stores; of everything else the node.
     pub(super) fn item(path: &str, root: &str) -> Self {
+        if let Some(OwnNode::StoreHold(store)) = Path::own(path).and_then(|path| path.own_node()) {
+            return Self { name: brief(&store, LONG), href: format!("{root}locks#stores") };
+        }
         match Path::parse(path) {
             Path::Job(job) | Path::JobNode(job, _) => Self { name: job.to_string(), href: format!("{root}jobs/{job}") },
             Path::Batch(batch) | Path::BatchNode(batch, _) => {

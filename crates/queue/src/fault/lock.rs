@@ -36,7 +36,7 @@ pub fn detect_storage_lock(path: &Path, lock: LockFacts, is_stored: bool, limits
     });
 }
 
-/// Detects the faults of a paused queue or a held collection, by the lock that makes it one.
+/// Detects the faults of a paused queue, or of a held collection or store, by the lock that makes it one.
 pub fn detect_pause(path: &Path, lock: LockFacts, limits: &Limits, sink: &mut Sink<'_>) {
     let at_ms = lock.created_ms;
     let how = "It has been in force for a long time.";

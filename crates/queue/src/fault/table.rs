@@ -283,7 +283,7 @@ faults! {
         fix: "Contact the person who set it, and release it.",
         severity: Warning,
         blocks: [],
-        repair: Another("unpause the queue, or release the collection"),
+        repair: Another("unpause the queue, or release the collection or the store"),
         is_unattended: false,
     }
     /// A batch UUID that leads to no batch, or a batch that its UUID does not lead to.

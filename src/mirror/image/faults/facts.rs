@@ -14,7 +14,7 @@ use queuekeeper_queue::fault::{
     detect_storage_lock, detect_uuid,
 };
 use queuekeeper_queue::id::{BatchId, JobId, RequestId};
-use queuekeeper_queue::path::{AccessQueue, JobNode, LockFolder, Path, Queue, lock_name};
+use queuekeeper_queue::path::{AccessQueue, JobNode, LockFolder, OwnNode, Path, Queue, lock_name};
 use queuekeeper_queue::state::{JobState, State};
 
 /// How many jobs of a state or a collection are looked at for those that show a fault of it.
@@ -60,6 +60,13 @@ impl Image {
                 }
             }
             Path::Unexpected(path) if self.unexpected.contains(path) => detect_name(item, limits, sink),
+            Path::Own(_) => {
+                let Some(OwnNode::StoreHold(store)) = item.own_node() else { return };
+                if let Some(hold) = self.own.hold(&store) {
+                    let lock = LockFacts { created_ms: hold.created_ms, is_ephemeral: false };
+                    detect_pause(item, lock, limits, sink);
+                }
+            }
             _ => self.standing_findings(faults, item, limits, sink),
         }
     }
