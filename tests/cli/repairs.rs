@@ -10,7 +10,7 @@ use queuekeeper_queue::Queue;
 use queuekeeper_queue::path::LockFolder;
 use queuekeeper_store::audit::Change;
 use queuekeeper_store::ocfl::{Begun, NewFile, NewVersion, Root, Start, User};
-use queuekeeper_store::{DirectoryStore, Store};
+use queuekeeper_store::{Algorithm, DirectoryStore, Hashers, Store};
 use rustix::process::Signal;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::repository::Repository;
 use super::standalone::{ark, files, submit};
 
 /// Content for the next version of an object, of a job that is stopped before the version is made.
-async fn begin(objects: &Path, ark: &str) {
+pub(crate) async fn begin(objects: &Path, ark: &str) {
     let store: Arc<dyn Store> =
         Arc::new(DirectoryStore::open("main".parse().unwrap(), objects.to_owned()).await.unwrap());
     let object = Root::open(store, "default".parse().unwrap()).await.unwrap().object(ark).unwrap();
@@ -134,4 +134,22 @@ async fn rebuild(data: &Path, object: &str) {
     run(data, &["object", "show", "one", "--data", &text]).await.is(0, &[object]);
     std::fs::write(data.join("objects/default/stray"), "x").unwrap();
     run(data, &rebuild).await.is(6, &["0 added, 0 corrected, 2 were right", "main/default/stray"]);
+
+    // An object whose inventory the store does not give out: what is said of it cannot be read.
+    std::fs::remove_file(data.join("objects/default/stray")).unwrap();
+    let objects = data.join("objects/default");
+    let inventories = files(&objects);
+    let inventory = inventories.iter().find(|path| path.ends_with("v1/inventory.json")).unwrap();
+    let inventory = inventory.ancestors().nth(2).unwrap().join("inventory.json");
+    let mut hasher = Hashers::new([Algorithm::Sha256]);
+    hasher.update(inventory.strip_prefix(&objects).unwrap().to_str().unwrap().as_bytes());
+    let key = hasher.finish().strongest().unwrap().hex();
+    let records = files(&data.join("objects/.queuekeeper/records/default").join(&key[..3]));
+    let record =
+        records.iter().find(|path| path.file_name().unwrap().to_str().unwrap().starts_with(&key[3..])).unwrap();
+    std::fs::remove_file(record).unwrap();
+    std::fs::create_dir(record).unwrap();
+    let ran = run(data, &rebuild).await;
+    ran.is(6, &["0 added, 0 corrected, 0 were right", "1 object could not be read"]);
+    assert!(ran.err.contains(&format!("cannot read {object}")) && ran.err.contains("inventory.json"), "{ran:?}");
 }

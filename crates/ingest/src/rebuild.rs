@@ -7,19 +7,23 @@
 mod described;
 mod version;
 
+use std::collections::HashSet;
 use std::fmt;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use queuekeeper_catalogue::inventory::{File, NewVersion, Rebuilt};
 use queuekeeper_catalogue::{Catalogue, ErrorKind};
 use queuekeeper_store::Algorithm;
-use queuekeeper_store::error::ErrorKind as StoreErrorKind;
+use queuekeeper_store::error::{ErrorKind as StoreErrorKind, Operation};
 use queuekeeper_store::ocfl::{Found, Object, OcflError, Root, Snapshot};
 
 use version::Versions;
 
 /// How many rows are read at once.
 const PAGE: u32 = 1_000;
+
+/// After how many objects in a row that cannot be read the store counts as away.
+const MOST_UNREADABLE: u32 = 20;
 
 /// A storage root, and what it is called: `STORE/SPACE`.
 #[derive(Clone, Debug)]
@@ -35,6 +39,8 @@ pub struct Place {
 pub struct Totals {
     /// Objects in the stores.
     pub objects: u64,
+    /// Objects that could not be read.
+    pub unreadable: u64,
     /// Versions whose rows were right.
     pub same: u64,
     /// Versions whose rows were missing.
@@ -55,6 +61,13 @@ pub enum Note {
         /// Why.
         why: String,
     },
+    /// An object that its store does not give out: nothing is known of it.
+    Unreadable {
+        /// The object.
+        what: String,
+        /// Why, with the key.
+        why: String,
+    },
     /// Rows of which no place has anything.
     Unfounded {
         /// The ARK.
@@ -70,6 +83,9 @@ pub enum RebuildError {
     /// A store cannot be read.
     #[error(transparent)]
     Store(#[from] OcflError),
+    /// So many objects could not be read one after the other that the store counts as away.
+    #[error("{MOST_UNREADABLE} objects in a row could not be read, the last one as: {0}; check the store")]
+    Away(OcflError),
     /// The catalogue cannot be written.
     #[error(transparent)]
     Catalogue(#[from] queuekeeper_catalogue::Error),
@@ -79,40 +95,83 @@ pub enum RebuildError {
 #[derive(Debug)]
 enum Stop {
     Skip(String),
+    Unreadable(OcflError),
     End(RebuildError),
 }
 
+/// The objects that could not be read.
+#[derive(Debug, Default)]
+struct Unreadable {
+    known: HashSet<String>,
+    in_a_row: u32,
+}
+
+impl Unreadable {
+    /// An object could not be read; the note of it, unless it is known.
+    ///
+    /// # Errors
+    /// Where it is one of too many in a row.
+    fn add(&mut self, what: &str, error: OcflError) -> Result<Option<Note>, RebuildError> {
+        self.in_a_row += 1;
+        let is_new = self.known.insert(what.to_owned());
+        let note = Note::Unreadable { what: what.to_owned(), why: error.to_string() };
+        match self.in_a_row {
+            MOST_UNREADABLE.. => Err(RebuildError::Away(error)),
+            _ => Ok(is_new.then_some(note)),
+        }
+    }
+
+    /// An object could be read.
+    fn end_row(&mut self) {
+        self.in_a_row = 0;
+    }
+}
+
 /// Makes the rows of the inventory say what the places hold; `note` is called with what was left as it was. Each version is
-/// one transaction. No row of an object or version is removed. Memory grows with the files of the largest version, and not
-/// with the number of objects.
+/// one transaction. No row of an object or version is removed. Memory grows with the files of the largest version and with
+/// the objects that cannot be read, and not with the number of objects.
 ///
 /// # Errors
-/// When a store cannot be read, or the catalogue cannot be written.
+/// When a store cannot be listed, too many objects in a row cannot be read, or the catalogue cannot be written.
 pub async fn rebuild(
     catalogue: &Catalogue,
     places: &[Place],
     mut note: impl FnMut(Note),
 ) -> Result<Totals, RebuildError> {
-    let mut totals = Totals::default();
+    let (mut totals, mut unreadable) = (Totals::default(), Unreadable::default());
     for place in places {
         let mut objects = std::pin::pin!(place.root.objects(None));
         while let Some(found) = objects.next().await {
-            let object = match found? {
-                Found::Object(object) => object,
-                Found::Other { key, why } => {
+            let object = match found {
+                Ok(Found::Object(object)) => object,
+                Ok(Found::Other { key, why }) => {
                     note(Note::Skipped { what: format!("{}/{key}", place.name), why });
                     continue;
                 }
+                // The identifier of an object with a long one is in its inventory.
+                Err(OcflError::Store(error)) if error.operation != Operation::List => {
+                    let what = format!("{}/{}", error.store, error.subject);
+                    unreadable.add(&what, error.into())?.into_iter().for_each(&mut note);
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
             };
             totals.objects += 1;
             match one(catalogue, &object, &mut totals).await {
-                Ok(()) => {}
-                Err(Stop::Skip(why)) => note(Note::Skipped { what: object.id().to_owned(), why }),
+                Ok(()) => unreadable.end_row(),
+                Err(Stop::Skip(why)) => {
+                    unreadable.end_row();
+                    note(Note::Skipped { what: object.id().to_owned(), why });
+                }
+                Err(Stop::Unreadable(error)) => {
+                    unreadable.add(object.id(), error)?.into_iter().for_each(&mut note);
+                }
                 Err(Stop::End(error)) => return Err(error),
             }
         }
     }
-    unfounded(catalogue, places, &mut note).await?;
+    unfounded(catalogue, places, &mut unreadable, &mut note).await?;
+    totals.unreadable = unreadable.known.len() as u64;
     totals.counters = catalogue.recount_inventory().await?;
     Ok(totals)
 }
@@ -163,25 +222,42 @@ async fn prove_sizes(catalogue: &Catalogue, snapshot: &Snapshot, new: &NewVersio
 }
 
 /// Finds rows of objects and versions that no place has.
-async fn unfounded(catalogue: &Catalogue, places: &[Place], note: &mut impl FnMut(Note)) -> Result<(), RebuildError> {
+async fn unfounded(
+    catalogue: &Catalogue,
+    places: &[Place],
+    unreadable: &mut Unreadable,
+    note: &mut impl FnMut(Note),
+) -> Result<(), RebuildError> {
     let mut after = String::new();
     loop {
         let rows = catalogue.objects(None, &after, PAGE).await?;
         let Some(last) = rows.last() else { return Ok(()) };
         after.clone_from(&last.ark);
         for row in rows {
-            let mut head = None;
+            let (mut head, mut failure) = (None, None);
             for place in places {
                 // An ARK that no object can have is in no place; a damaged object was skipped by name.
                 let Ok(object) = place.root.object(&row.ark) else { continue };
-                head = match object.read().await {
+                head = match object.read().await.map_err(Stop::from) {
                     Ok(snapshot) => snapshot.map(|snapshot| snapshot.inventory().head()),
-                    Err(OcflError::Damaged { .. }) => Some(row.current_version),
-                    Err(error) => return Err(error.into()),
+                    Err(Stop::Skip(_)) => Some(row.current_version),
+                    Err(Stop::Unreadable(error)) => {
+                        failure = Some(error);
+                        None
+                    }
+                    Err(Stop::End(error)) => return Err(error),
                 };
                 if head.is_some() {
                     break;
                 }
+            }
+            match failure.filter(|_| head.is_none()) {
+                // Whether a place has it is not known.
+                Some(error) => {
+                    unreadable.add(&row.ark, error)?.into_iter().for_each(&mut *note);
+                    continue;
+                }
+                None => unreadable.end_row(),
             }
             let what = match head {
                 None => "the object, which lies in none of the spaces".to_owned(),
@@ -200,11 +276,11 @@ fn skip(why: impl Into<String>) -> Stop {
 }
 
 impl From<OcflError> for Stop {
-    /// Damage is of one object; a store that cannot be read is of all.
+    /// Damage is of one object; what its store does not give out is not known to be.
     fn from(error: OcflError) -> Self {
         match &error {
             OcflError::Temporary { .. } => Self::End(error.into()),
-            OcflError::Store(inner) if !matches!(inner.kind, StoreErrorKind::NotFound) => Self::End(error.into()),
+            OcflError::Store(inner) if !matches!(inner.kind, StoreErrorKind::NotFound) => Self::Unreadable(error),
             _ => Self::Skip(error.to_string()),
         }
     }
@@ -217,5 +293,27 @@ impl From<queuekeeper_catalogue::Error> for Stop {
             ErrorKind::Refused(why) | ErrorKind::Database(why) => Self::Skip(why.clone()),
             _ => Self::End(error.into()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_objects_in_a_row_count_and_each_is_noted_once() {
+        let mut unreadable = Unreadable::default();
+        let error = || OcflError::Missing { id: "ark:/1/2".to_owned(), what: "bytes".to_owned() };
+        for row in 0..3 {
+            for number in 1..MOST_UNREADABLE {
+                let note = unreadable.add(&number.to_string(), error()).unwrap();
+                assert_eq!(note.is_some(), row == 0);
+            }
+            unreadable.end_row();
+        }
+        for number in 1..MOST_UNREADABLE {
+            unreadable.add(&number.to_string(), error()).unwrap();
+        }
+        assert!(matches!(unreadable.add("last", error()), Err(RebuildError::Away(_))));
     }
 }

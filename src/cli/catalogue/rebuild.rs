@@ -19,8 +19,8 @@ const MOST_LISTED: usize = 1000;
 ///
 /// A catalogue that does not exist is created. Rows that are missing are added and rows that say something else are
 /// corrected; rows of objects and versions that no store has are listed, and never removed. An object that cannot be
-/// recorded is skipped, and the reason printed. Interrupted, the same command goes on. At the end it checks the catalogue, as
-/// `catalogue check` does.
+/// recorded is skipped, and the reason printed; so is one that its store does not give out, but after 20 of these in a row it
+/// ends. Interrupted, the same command goes on. At the end it checks the catalogue, as `catalogue check` does.
 ///
 /// What no store has is not made again: deposits, mails, the audit log, and the media types of deposited files. Times of
 /// rows that were missing are those at which the versions were stored.
@@ -28,7 +28,8 @@ const MOST_LISTED: usize = 1000;
 /// A catalogue that was created has a new UUID, which daemons refuse as long as the znode /queuekeeper/catalogue holds
 /// that of the lost one: delete that znode when no process has the lost one open.
 ///
-/// Exits with 1 if the check finds something, and with 6 if something was skipped or rows are of no object.
+/// Exits with 1 if the check finds something or a store is away, and with 6 if something was skipped, could not be read, or
+/// rows are of no object.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct RebuildArgs {
@@ -56,8 +57,9 @@ struct Report {
     versions_added: u64,
     versions_corrected: u64,
     counters_corrected: u64,
-    /// What was skipped, and rows of which no store has anything; at most 1,000 of each are listed.
+    /// What was skipped, what could not be read, and rows of which no store has anything; at most 1,000 of each are listed.
     skipped: Notes,
+    unreadable: Notes,
     unfounded: Notes,
     /// What the check of the catalogue found.
     findings: Vec<String>,
@@ -99,10 +101,15 @@ impl RebuildArgs {
             let why = "the spaces of the profiles have no objects; nothing was done";
             return Err(CommandError::new(REFUSED, why).into());
         }
-        let (mut skipped, mut unfounded) = (Notes::default(), Notes::default());
+        let [mut skipped, mut unreadable, mut unfounded] = [(); 3].map(|()| Notes::default());
         let spinner = Spinner::start("reading objects");
         let work = rebuild(&repository.catalogue, &places, |note| match note {
             Note::Skipped { what, why } => skipped.add(what, why),
+            Note::Unreadable { what, why } => {
+                // At once: it may end before there is a report.
+                spinner.note(&format!("cannot read {what}: {why}"));
+                unreadable.add(what, why);
+            }
             Note::Unfounded { ark, what } => unfounded.add(ark, what),
         });
         let totals = tokio::select! {
@@ -113,9 +120,9 @@ impl RebuildArgs {
             }
             ended = work => ended,
         };
-        let Totals { objects, same, added, corrected, counters } = totals.map_err(|error| match error {
-            RebuildError::Store(error) => CommandError::new(FAILED, format!("{error}; the same command goes on")),
+        let Totals { objects, same, added, corrected, counters, .. } = totals.map_err(|error| match error {
             RebuildError::Catalogue(error) => failed(error),
+            error => CommandError::new(FAILED, format!("{error}; the same command goes on")),
         })?;
         drop(spinner);
         let spinner = Spinner::start("checking the catalogue");
@@ -132,6 +139,7 @@ impl RebuildArgs {
             versions_corrected: corrected,
             counters_corrected: counters,
             skipped,
+            unreadable,
             unfounded,
             findings: findings.iter().map(ToString::to_string).collect(),
         })
@@ -172,6 +180,8 @@ impl Report {
             screen.fact("counters", &format!("{} corrected", self.counters_corrected));
         }
         self.skipped.show(screen, &format!("{} skipped:", self.skipped.count));
+        let objects = counted(self.unreadable.count, "object", "objects");
+        self.unreadable.show(screen, &format!("{objects} could not be read:"));
         let rows = counted(self.unfounded.count, "object has", "objects have");
         self.unfounded.show(screen, &format!("{rows} rows without content in the stores, which were kept:"));
         screen.gap();
@@ -188,11 +198,12 @@ impl Report {
             let findings = counted(self.findings.len() as u64, "finding", "findings");
             return Err(CommandError::new(FAILED, format!("catalogue {}: {findings}", self.catalogue)).into());
         }
-        if self.skipped.count + self.unfounded.count > 0 {
+        if self.skipped.count + self.unreadable.count + self.unfounded.count > 0 {
             let why = format!(
-                "catalogue {}: {} skipped, and {} with rows but no content",
+                "catalogue {}: {} skipped, {} could not be read, and {} with rows but no content",
                 self.catalogue,
                 self.skipped.count,
+                counted(self.unreadable.count, "object", "objects"),
                 counted(self.unfounded.count, "object", "objects")
             );
             return Err(CommandError::new(IN_PART, why).into());

@@ -7,6 +7,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use queuekeeper_store::store::Chunks;
 
+use super::Screen;
 use crate::views::show::visible;
 
 /// The refresh interval.
@@ -24,6 +25,13 @@ impl Spinner {
         bar.set_message(what);
         bar.enable_steady_tick(TICK);
         Self(bar)
+    }
+
+    /// Writes a line to standard error.
+    pub(in crate::cli) fn note(&self, text: &str) {
+        let mut screen = Screen::beside();
+        screen.say(text);
+        self.0.suspend(|| screen.print());
     }
 }
 

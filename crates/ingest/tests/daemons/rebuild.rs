@@ -6,9 +6,11 @@ use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::identifiers::{Request, Reserved};
 use queuekeeper_catalogue::inventory::{File, Object, Version};
 use queuekeeper_ingest::manifest::ManifestProfile;
-use queuekeeper_ingest::rebuild::{Note, Place, Totals, rebuild};
+use queuekeeper_ingest::rebuild::{Note, Place, RebuildError, Totals, rebuild};
 use queuekeeper_queue::state::BatchState;
+use queuekeeper_store::error::Operation;
 use queuekeeper_store::ocfl::Root;
+use queuekeeper_testkit::faulty::{Fault, Faulty, Rule};
 use queuekeeper_testkit::postgres::Postgres;
 use serde_json::{Value, json};
 
@@ -163,7 +165,7 @@ async fn an_inventory_that_is_lost_or_damaged_is_made_again_from_the_stores() {
     );
     let (_, notes) = rebuilt(original, &places).await;
     let what = |note: &Note| match note {
-        Note::Skipped { what, why } => (what.clone(), why.clone()),
+        Note::Skipped { what, why } | Note::Unreadable { what, why } => (what.clone(), why.clone()),
         Note::Unfounded { ark, what } => (ark.clone(), what.clone()),
     };
     let said: Vec<_> = notes.iter().map(what).collect();
@@ -189,4 +191,58 @@ async fn an_inventory_that_is_lost_or_damaged_is_made_again_from_the_stores() {
     );
     assert!(said.iter().any(|(what, _)| what == "main/demo/stray"), "{said:?}");
     assert_eq!((totals.objects, totals.same, said.len()), (4, 3, 2), "{said:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_object_that_cannot_be_read_is_skipped_and_twenty_of_them_in_a_row_end_the_rebuild() {
+    const OBJECTS: u64 = 24;
+    let world = World::new().await;
+    world.origin.serve("/a.txt", "content");
+    let row = |number| format!("{} | | | | | a{number}.txt", world.origin.url("/a.txt"));
+    let batch = manifest(ManifestProfile::SingleFileBatch, (0..OBJECTS).map(row));
+    world.origin.serve("/batch.checkm", batch);
+    let daemons = world.start();
+    let url = world.origin.url("/batch.checkm");
+    let many = json!({"type": "single-file-batch-manifest", "filename": "batch.checkm", "payload_url": url});
+    assert_eq!(deposited(&world, many).await.len() as u64, OBJECTS);
+    daemons.stop().await;
+    let (store, faults) = Faulty::new(Arc::clone(world.services.stores.values().next().unwrap()));
+    let root = Root::open(Arc::new(store), "demo".parse().unwrap()).await.unwrap();
+    let places = [Place { name: "main/demo".to_owned(), root }];
+    let target = format!("sqlite:{}", world.directory.path().join("rebuilt.db").display());
+    let catalogue = Catalogue::open(&target).await.unwrap();
+
+    // Each is ended by its first request.
+    let unreadable = |notes: &[Note]| {
+        let is_it = |note: &&Note| matches!(note, Note::Unreadable { what, why } if what.starts_with("ark:/99999/") && why.contains("inventory.json") && why.contains("on purpose"));
+        (notes.iter().filter(is_it).count(), notes.len())
+    };
+    for fault in [Fault::Temporary, Fault::Permanent] {
+        faults.add(Rule::new(fault).on(Operation::Get).times(20));
+        let mut notes = Vec::new();
+        let error = rebuild(&catalogue, &places, |note| notes.push(note)).await.unwrap_err();
+        assert!(matches!(error, RebuildError::Away(_)) && error.to_string().contains("20 objects in a row"), "{error}");
+        assert_eq!(unreadable(&notes), (19, 19), "{notes:?}");
+        faults.clear();
+    }
+    faults.add(Rule::new(Fault::Permanent).on(Operation::Get).times(19));
+    let (totals, notes) = rebuilt(&catalogue, &places).await;
+    let some = Totals { objects: OBJECTS, unreadable: 19, added: OBJECTS - 19, ..Totals::default() };
+    assert_eq!((totals, unreadable(&notes)), (some, (19, 19)), "{notes:?}");
+    faults.clear();
+    let (totals, notes) = rebuilt(&catalogue, &places).await;
+    let rest = Totals { objects: OBJECTS, added: 19, same: OBJECTS - 19, ..Totals::default() };
+    assert_eq!((totals, notes), (rest, Vec::new()));
+
+    // One that could be read first, and not when its rows are compared with the store.
+    let gets = faults.calls(Operation::Get);
+    rebuilt(&catalogue, &places).await;
+    let last = faults.calls(Operation::Get) - gets;
+    faults.add(Rule::new(Fault::Temporary).on(Operation::Get).one_in(last));
+    let (totals, notes) = rebuilt(&catalogue, &places).await;
+    let one = Totals { objects: OBJECTS, unreadable: 1, same: OBJECTS, ..Totals::default() };
+    assert_eq!((totals, notes.len()), (one, 1), "{notes:?}");
+    faults.clear();
+    faults.add(Rule::new(Fault::Permanent).on(Operation::List));
+    assert!(matches!(rebuild(&catalogue, &places, |_| {}).await, Err(RebuildError::Store(_))));
 }
