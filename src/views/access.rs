@@ -95,7 +95,7 @@ pub(crate) struct AccessItem {
     pub(crate) status_version: i32,
     /// When it entered its state.
     pub(crate) entered: Option<Timestamp>,
-    /// The daemons' message about the last step.
+    /// The daemons' message about the last step, or why the request waits.
     pub(crate) message: String,
     /// Whether it is locked.
     pub(crate) locked: bool,

@@ -3,11 +3,16 @@
 //! Small and large requests share the workers, of which one is never given to a large request: no small one waits for a
 //! large one. A request that a killed process has left in Processing is begun again; an archive that was complete is found
 //! by its name.
+//!
+//! No archive is begun while the delivery store is held, or where it would fill the volume above the threshold: the request
+//! is given back, with a note of why.
 
 mod archive;
+mod delay;
 mod delivery;
 mod link;
 mod request;
+mod room;
 mod trouble;
 mod wanted;
 
@@ -18,10 +23,10 @@ use std::time::Duration;
 
 use futures::TryStreamExt as _;
 use jiff::Timestamp;
-use parking_lot::Mutex;
 use queuekeeper_catalogue::inventory::{File, Object, Version};
 use queuekeeper_queue::id::RequestId;
-use queuekeeper_queue::path::AccessQueue;
+use queuekeeper_queue::path::{AccessQueue, Path};
+use queuekeeper_queue::record::Retry;
 use queuekeeper_queue::state::AccessState;
 use queuekeeper_queue::{self as queue, ItemChange, LockedRequest};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -41,7 +46,9 @@ use crate::metrics::Ended;
 use crate::name;
 use crate::step::{self, Services, now};
 use archive::Files;
+use delay::{Delay, Delays};
 use request::Found;
+use room::Room;
 use trouble::{Trouble, Unfilled, permanent, unreadable};
 use wanted::Delivered;
 
@@ -55,15 +62,8 @@ struct Lane {
     contents: Contents,
     /// The workers that large requests may have.
     large: Arc<Semaphore>,
-    delayed: Mutex<BTreeMap<(AccessQueue, RequestId), Delay>>,
-}
-
-/// A request that could not be assembled yet.
-#[derive(Clone, Copy)]
-struct Delay {
-    since: Timestamp,
-    attempts: u32,
-    not_before: Timestamp,
+    delays: Delays,
+    room: Room,
 }
 
 /// A worker, which may be one of those for large requests.
@@ -90,15 +90,22 @@ pub(crate) async fn assemble(session: Arc<Session>) {
 async fn poll(lane: &Arc<Lane>, access: AccessQueue, ended: &mut BTreeSet<RequestId>) -> Result<(), queue::Error> {
     let Some(mut worker) = lane.worker(access) else { return Ok(()) };
     let session = &lane.session;
+    session.look_at_holds().await?;
+    let (began, is_held) = (now(), lane.is_held());
     let mut poll = session.queue.poll_requests(access).await?.with_abandoned();
-    poll.retain(|request| !ended.contains(&request) && !lane.is_delayed(access, request));
+    poll.retain(|request| !ended.contains(&request) && !lane.delays.is_waiting(access, request, began, is_held));
     loop {
         let next = poll.next().await;
         ended.extend(poll.ended.drain(..));
-        let Some(request) = next? else { return Ok(()) };
-        let at_work = Arc::clone(lane);
+        let Some(request) = next? else {
+            if poll.paused.is_none() {
+                lane.delays.prune(access, began, is_held);
+            }
+            return Ok(());
+        };
+        let (at_work, before) = (Arc::clone(lane), lane.delays.take(access, request.request.id));
         session.spawn(async move {
-            at_work.work(request).await;
+            at_work.work(request, before).await;
             drop(worker);
             // More may wait than there were workers.
             at_work.session.wake(Daemon::Access).notify_one();
@@ -124,7 +131,8 @@ impl Lane {
             // All stores are open.
             contents: Contents::new(Arc::clone(services), Arc::new(|_| Box::pin(async { None }))),
             large: Arc::new(Semaphore::new(workers.saturating_sub(1).max(1))),
-            delayed: Mutex::default(),
+            delays: Delays::default(),
+            room: Room::default(),
         })
     }
 
@@ -142,20 +150,22 @@ impl Lane {
         Some(Worker([large, Some(any)]))
     }
 
-    fn is_delayed(&self, access: AccessQueue, request: RequestId) -> bool {
-        self.delayed.lock().get(&(access, request)).is_some_and(|delay| delay.not_before > now())
+    /// Whether nothing is delivered, since the store is held.
+    fn is_held(&self) -> bool {
+        self.session.is_store_held(&self.deliveries.settings().store)
     }
 
-    async fn work(&self, mut request: LockedRequest) {
+    /// Works on a request; `before` is its delay, where it was given back before.
+    async fn work(&self, mut request: LockedRequest, before: Option<Delay>) {
         let (access, id) = (request.request.queue, request.request.id);
         let (began, busy) = (Instant::now(), self.services().metrics.begin(Daemon::Access));
         let outcome = match self.complete(&mut request).await {
-            Ok(()) => {
-                self.delayed.lock().remove(&(access, id));
-                Ended::Done
-            }
-            Err(trouble) => self.after_trouble(&request, trouble).await,
+            Ok(()) => Ended::Done,
+            Err(trouble) => self.after_trouble(&request, trouble, before).await,
         };
+        if before.is_some() && matches!(outcome, Ended::Done | Ended::Failed) {
+            self.remove_note(access, id).await;
+        }
         drop(busy);
         self.services().metrics.end(Daemon::Access, outcome, began.elapsed());
         let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -165,6 +175,10 @@ impl Lane {
 
     async fn complete(&self, request: &mut LockedRequest) -> Result<(), Trouble> {
         let queue = &self.session.queue;
+        if self.is_held() {
+            let store = &self.deliveries.settings().store;
+            return Err(Trouble::Held(format!("store {store} is held, so nothing is delivered")));
+        }
         if request.state == AccessState::Pending {
             through!(queue, queue.step_request(request, &ItemChange::success(), now()))?;
         }
@@ -182,28 +196,23 @@ impl Lane {
     async fn deliver(&self, token: &[u8]) -> Result<Delivered, Trouble> {
         let wanted = Wanted::of(token).map_err(|why| Trouble::Permanent(400, why))?;
         let (catalogue, fence) = (&self.services().catalogue, &self.session.fence);
-        let Found { object, version, bytes } = request::find(catalogue, &wanted).await?;
-        let number = version.number;
+        let found = request::find(catalogue, &wanted).await?;
+        let number = found.version.number;
         fence.pass().await;
         let name = wanted.delivery(number);
-        let found = self.deliveries.find(&name, now()).await?;
-        let modified = match found {
-            Some(found) => found.modified,
-            None => self.write(&object, &version, &wanted, &name).await?,
+        let modified = match self.deliveries.find(&name, now()).await? {
+            Some(there) => there.modified,
+            None => self.write(&found, &wanted, &name).await?,
         };
         let expires = self.deliveries.expires(modified);
         let url = self.deliveries.link(&name, expires).await?;
-        Ok(Delivered { url, expires, bytes, version: number })
+        Ok(Delivered { url, expires, bytes: found.bytes, version: number })
     }
 
     /// Writes the archive of a version, and says when that was.
-    async fn write(
-        &self,
-        object: &Object,
-        version: &Version,
-        wanted: &Wanted,
-        name: &str,
-    ) -> Result<Timestamp, Trouble> {
+    async fn write(&self, found: &Found, wanted: &Wanted, name: &str) -> Result<Timestamp, Trouble> {
+        let Found { object, version, bytes } = found;
+        let _room = self.room.take(&self.deliveries.store, self.services().settings.space, *bytes).await?;
         let folder = wanted.folder(version.number);
         let (files, chunks) = archive::begin(wanted.format, version.ingested);
         let filling = self.fill(object, version, (&folder, wanted.extent), files);
@@ -274,18 +283,22 @@ impl Lane {
         }
     }
 
-    async fn after_trouble(&self, request: &LockedRequest, trouble: Trouble) -> Ended {
+    async fn after_trouble(&self, request: &LockedRequest, trouble: Trouble, before: Option<Delay>) -> Ended {
         let (access, id) = (request.request.queue, request.request.id);
         let settings = &self.services().settings;
-        let (since, attempts) =
-            self.delayed.lock().get(&(access, id)).map_or((now(), 0), |delay| (delay.since, delay.attempts));
+        let (since, attempts) = before.map_or((now(), 0), |delay| (delay.since, delay.attempts));
+        let delay = |since, is_for_hold| {
+            let not_before = now().checked_add(settings.pause(attempts)).unwrap_or(Timestamp::MAX);
+            Delay { since, attempts: attempts + 1, not_before, is_for_hold }
+        };
         let (status, why) = match trouble {
             Trouble::Permanent(status, why) => (status, why),
             Trouble::Temporary(why) if now().duration_since(since).unsigned_abs() < settings.retry_within => {
-                let pause = settings.pause(attempts);
-                info!(request = %id, queue = access.name(), %why, "an access request is tried again later");
-                return self.wait(request, since, attempts + 1, pause).await;
+                return self.wait(request, delay(since, false), &why).await;
             }
+            // What it is tried for after that has its time anew.
+            Trouble::Waits(why) => return self.wait(request, delay(now(), false), &why).await,
+            Trouble::Held(why) => return self.wait(request, delay(now(), true), &why).await,
             Trouble::Temporary(why) => (500, format!("{why} (tried {} times)", attempts + 1)),
             Trouble::Queue(error) => {
                 warn!(request = %id, queue = access.name(), %error, "work on an access request was given up");
@@ -297,7 +310,6 @@ impl Lane {
         warn!(request = %id, queue = access.name(), %why, "an access request failed");
         let token = wanted::failed(request.request.token.as_deref().unwrap_or_default(), status, &why).ok();
         let (queue, change, at) = (&self.session.queue, ItemChange::to(AccessState::Failed).with_message(why), now());
-        self.delayed.lock().remove(&(access, id));
         match through!(queue, queue.finish_request(request, &change, token.as_deref(), at)) {
             Ok(_) => Ended::Failed,
             Err(error) => {
@@ -308,14 +320,33 @@ impl Lane {
         }
     }
 
-    /// Gives a request back, to be taken again after a pause.
-    async fn wait(&self, request: &LockedRequest, since: Timestamp, attempts: u32, pause: Duration) -> Ended {
-        let not_before = now().checked_add(pause).unwrap_or(Timestamp::MAX);
-        let key = (request.request.queue, request.request.id);
-        self.delayed.lock().insert(key, Delay { since, attempts, not_before });
+    /// Gives a request back, to be taken again after a pause, with a note of why.
+    async fn wait(&self, request: &LockedRequest, delay: Delay, why: &str) -> Ended {
+        let (access, id) = (request.request.queue, request.request.id);
+        let Delay { since, attempts, not_before, .. } = delay;
+        info!(request = %id, queue = access.name(), %why, %not_before, "an access request is tried again later");
+        let pause = not_before.duration_since(now()).try_into().unwrap_or(Duration::ZERO);
+        self.delays.put(access, id, delay);
         self.session.wake_after(Daemon::Access, pause);
-        self.unlock(request).await;
+        let retry = Retry { version: 0, since, attempts, not_before, why: step::message(why) };
+        if let Err(error) = self.session.queue.delay_request(request, &retry).await {
+            warn!(request = %id, queue = access.name(), %error, "cannot note why an access request waits");
+            self.unlock(request).await;
+        }
+        if delay.is_for_hold && !self.is_held() {
+            // Whoever was woken by the release has found it locked.
+            self.session.wake(Daemon::Access).notify_one();
+        }
         Ended::Delayed
+    }
+
+    /// Removes the note of a request that does not wait any more; cleanup removes one that stays.
+    async fn remove_note(&self, access: AccessQueue, id: RequestId) {
+        let path = Path::request_retry(access, id);
+        match self.session.queue.client().delete(&path.to_string(), None).await {
+            Ok(()) | Err(zookeeper_client::Error::NoNode) => {}
+            Err(error) => info!(%path, %error, "the note of a request stays until cleanup removes it"),
+        }
     }
 
     async fn unlock(&self, request: &LockedRequest) {

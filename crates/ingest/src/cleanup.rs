@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use queuekeeper_queue::id::{BatchId, JobId};
-use queuekeeper_queue::path::Path;
+use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::path::{OwnNode, Path};
+use queuekeeper_queue::state::AccessState;
 use queuekeeper_queue::{Error, Transaction};
 use tracing::{info, warn};
 
@@ -89,13 +90,22 @@ fn before(age: Duration) -> Timestamp {
     now().checked_sub(age).unwrap_or(Timestamp::MIN)
 }
 
-/// Removes our own znodes of jobs that have ended, and of batches that are gone.
+/// Removes our own znodes of jobs and access requests that have ended, and of batches that are gone.
 async fn notes(session: &Session) -> Result<(), Error> {
     let queue = &session.queue;
     let list = async |folder: Path| queue.client().list_children(&folder.to_string()).await.unwrap_or_default();
-    for job in list(Path::retries()).await.iter().filter_map(|name| name.parse::<JobId>().ok()) {
-        if session.has_ended(job).await? {
-            delete(session, Path::retry(job)).await?;
+    for name in list(Path::retries()).await {
+        let has_ended = match Path::retries().child(&name).own_node() {
+            Some(OwnNode::Retry(job)) => session.has_ended(job).await?,
+            Some(OwnNode::RequestRetry(access, request)) => match queue.load_request(access, request).await {
+                Ok(request) => !matches!(request.state(), Some(AccessState::Pending | AccessState::Processing)),
+                Err(Error::Missing(_)) => true,
+                Err(error) => return Err(error),
+            },
+            _ => false,
+        };
+        if has_ended {
+            delete(session, Path::retries().child(&name)).await?;
         }
     }
     for batch in list(Path::expansions()).await.iter().filter_map(|name| name.parse::<BatchId>().ok()) {

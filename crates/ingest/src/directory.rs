@@ -105,8 +105,7 @@ impl WorkingStorage {
         if let Some(limit) = &self.limit {
             return limit.space(&self.root);
         }
-        let facts = rustix::fs::statvfs(&self.root)?;
-        Ok((facts.f_blocks.saturating_mul(facts.f_frsize), facts.f_bfree.saturating_mul(facts.f_frsize)))
+        space_of(&self.root)
     }
 
     /// The directory of a batch, by its checked id.
@@ -249,6 +248,12 @@ pub(crate) fn absent_is_fine(outcome: io::Result<()>) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
+}
+
+/// The size and the free bytes (`f_bfree`) of the file system that a directory lies on.
+pub(crate) fn space_of(directory: &Path) -> io::Result<(u64, u64)> {
+    let facts = rustix::fs::statvfs(directory)?;
+    Ok((facts.f_blocks.saturating_mul(facts.f_frsize), facts.f_bfree.saturating_mul(facts.f_frsize)))
 }
 
 /// Writes a file that is not there. Of two processes that do so at once one creates it: a hard link appears with its content.

@@ -4,6 +4,7 @@
 
 mod daemons {
     mod access;
+    mod access_waits;
     mod away;
     mod cleanup;
     mod crashes;

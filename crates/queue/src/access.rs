@@ -10,7 +10,7 @@ use super::id::RequestId;
 use super::item::{ItemChange, ItemChanged, ItemUpdate, LockedItem, PendingUpdate};
 use super::lock::{ChangeTarget, Lock, Unlocked};
 use super::path::{AccessQueue, Path, RequestNode};
-use super::record::{self, Decoded, ItemStatus, Token};
+use super::record::{self, Decoded, ItemStatus, Retry, Token};
 use super::state::AccessState;
 use super::status::impl_status;
 use super::transaction::Transaction;
@@ -279,6 +279,26 @@ impl Queue {
     /// As [`Queue::commit`].
     pub async fn unlock_request(&self, locked: &LockedRequest) -> Result<Unlocked, Error> {
         self.give_up(&locked.pending, &locked.lock).await
+    }
+
+    /// Gives a request that we hold back unchanged, with a note of why and until when it waits, in one `multi`. The version
+    /// in `retry` is set here. The note keeps no daemon from taking the request.
+    ///
+    /// # Errors
+    /// As [`Queue::commit`]. After one the lock may still be held: [`Queue::unlock_request`] releases it.
+    pub async fn delay_request(&self, locked: &LockedRequest, retry: &Retry) -> Result<(), Error> {
+        let (access, id, version) = (locked.request.queue, locked.request.id, locked.version);
+        let path = Path::request_retry(access, id);
+        let data = Retry { version, ..retry.clone() }.encode();
+        let found = self.read_data(path.clone()).await?;
+        let mut transaction = Transaction::new();
+        transaction.check(Path::RequestNode(access, id, RequestNode::Status), version);
+        match found.stat() {
+            Some(stat) => transaction.set(path, data, stat.version),
+            None => transaction.create(path, data),
+        };
+        locked.lock.release(&mut transaction);
+        self.commit(&transaction).await.map(drop)
     }
 }
 

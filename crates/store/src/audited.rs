@@ -24,6 +24,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -130,6 +131,10 @@ impl<S: Store + ?Sized> Audited<S> {
 impl<S: Store + ?Sized> Store for Audited<S> {
     fn name(&self) -> &StoreName {
         self.store.name()
+    }
+
+    fn directory(&self) -> Option<&Path> {
+        self.store.directory()
     }
 
     async fn spaces(&self) -> Result<Vec<SpaceName>, Error> {

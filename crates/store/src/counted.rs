@@ -1,6 +1,7 @@
 //! A store of which every operation is counted, for one that counts nothing by itself: [`Counted`].
 
 use std::ops::Range;
+use std::path::Path;
 
 use async_trait::async_trait;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -56,6 +57,10 @@ fn outcome<T>(answer: &Result<T, Error>) -> Outcome {
 impl<S: Store> Store for Counted<S> {
     fn name(&self) -> &StoreName {
         self.store.name()
+    }
+
+    fn directory(&self) -> Option<&Path> {
+        self.store.directory()
     }
 
     async fn spaces(&self) -> Result<Vec<SpaceName>, Error> {

@@ -9,7 +9,7 @@
 //! Symbolic links below a space are not followed.
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -92,6 +92,10 @@ impl DirectoryStore {
 impl Store for DirectoryStore {
     fn name(&self) -> &StoreName {
         &self.core.name
+    }
+
+    fn directory(&self) -> Option<&Path> {
+        Some(self.core.top())
     }
 
     async fn spaces(&self) -> Result<Vec<SpaceName>, Error> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -217,6 +218,11 @@ pub struct Capabilities {
 pub trait Store: Send + Sync + 'static {
     /// The name in the configuration.
     fn name(&self) -> &StoreName;
+
+    /// The directory that its content lies in; `None` for a store that is no directory of this machine.
+    fn directory(&self) -> Option<&Path> {
+        None
+    }
 
     /// All spaces, by name.
     ///

@@ -1,6 +1,7 @@
 //! A store that fails on purpose: [`Faulty`] wraps any store, and its [`Faults`] say which calls fail, and how.
 
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -124,6 +125,10 @@ fn sized(size: u64, fault: Option<Fault>) -> u64 {
 impl Store for Faulty {
     fn name(&self) -> &StoreName {
         self.store.name()
+    }
+
+    fn directory(&self) -> Option<&Path> {
+        self.store.directory()
     }
 
     async fn spaces(&self) -> Result<Vec<SpaceName>, Error> {

@@ -15,8 +15,8 @@ use crate::mirror::clock::Offset;
 use crate::mirror::read::Found;
 use crate::mirror::summary::ByState;
 use crate::mirror::text::cut;
-use queuekeeper_queue::id::{BatchId, JobId};
-use queuekeeper_queue::path::{OwnNode, Path};
+use queuekeeper_queue::id::{BatchId, JobId, RequestId};
+use queuekeeper_queue::path::{AccessQueue, OwnNode, Path};
 use queuekeeper_queue::record::{DaemonNote, ExpansionNote, GrantsNote, JobProgress, PauseNote, ProgressNote, Retry};
 use queuekeeper_queue::state::{JobState, State as _};
 
@@ -30,6 +30,7 @@ const MOST_OTHERS: usize = 1_000;
 #[derive(Debug, Default)]
 pub(super) struct Own {
     retries: HashMap<JobId, Retry>,
+    requests: BTreeMap<(AccessQueue, RequestId), Retry>,
     expansions: BTreeMap<BatchId, ExpansionNote>,
     daemons: BTreeMap<i64, DaemonNote>,
     spaces: BTreeMap<Box<str>, GrantsNote>,
@@ -78,14 +79,14 @@ impl Own {
     pub(super) fn apply(&mut self, path: &Path, found: &Found) -> bool {
         let data = found.node().map(|(data, _)| data);
         match path.own_node() {
-            Some(OwnNode::Retry(job)) => {
-                let retry = data.and_then(Retry::decode).map(|retry| Retry { why: cut(&retry.why).into(), ..retry });
-                match retry {
-                    Some(retry) if self.retries.len() < MOST_RETRIES || self.retries.contains_key(&job) => {
-                        self.retries.insert(job, retry.clone()) != Some(retry)
-                    }
-                    _ => self.retries.remove(&job).is_some(),
+            Some(OwnNode::Retry(job)) => match data.and_then(retry) {
+                Some(retry) if self.retries.len() < MOST_RETRIES || self.retries.contains_key(&job) => {
+                    self.retries.insert(job, retry.clone()) != Some(retry)
                 }
+                _ => self.retries.remove(&job).is_some(),
+            },
+            Some(OwnNode::RequestRetry(queue, request)) => {
+                put(&mut self.requests, (queue, request), data.and_then(retry))
             }
             Some(OwnNode::Expansion(batch)) => put(&mut self.expansions, batch, data.and_then(ExpansionNote::decode)),
             Some(OwnNode::Daemon(session)) => put(&mut self.daemons, session, data.and_then(DaemonNote::decode)),
@@ -197,6 +198,9 @@ impl Image {
         let mut paths = Vec::new();
         let jobs = own.retries.keys().chain(others.retries.keys());
         paths.extend(jobs.filter(|job| own.retries.get(*job) != others.retries.get(*job)).copied().map(Path::retry));
+        let requests = own.requests.keys().chain(others.requests.keys());
+        let requests = requests.filter(|request| own.requests.get(*request) != others.requests.get(*request));
+        paths.extend(requests.map(|(queue, request)| Path::request_retry(*queue, *request)));
         let batches = own.expansions.keys().chain(others.expansions.keys());
         let batches = batches.filter(|batch| own.expansions.get(batch) != others.expansions.get(batch));
         paths.extend(batches.copied().map(Path::expansion));
@@ -220,6 +224,16 @@ impl Image {
     pub(super) fn retry(&self, row: Row<'_>) -> Option<&Retry> {
         self.own.retries.get(&row.id()).filter(|retry| row.status_version() == retry.version)
     }
+
+    /// The same of an access request whose status has this version.
+    pub(super) fn request_retry(&self, queue: AccessQueue, request: RequestId, version: i32) -> Option<&Retry> {
+        self.own.requests.get(&(queue, request)).filter(|retry| retry.version == version)
+    }
+}
+
+/// Why something waits for another attempt, as its znode says it.
+fn retry(data: &[u8]) -> Option<Retry> {
+    Retry::decode(data).map(|retry| Retry { why: cut(&retry.why).into(), ..retry })
 }
 
 /// A hold as its znode says it, and since when that is there where it does not say.
@@ -271,6 +285,14 @@ mod tests {
         image.apply(Path::JobNode(job, JobNode::Status), &status(3));
         assert_eq!(image.apply(Path::retry(job), &node("{}", 1)), Change::Quiet);
         assert_eq!(of(&image), None);
+
+        let (queue, request) = (AccessQueue::Small, RequestId::new(1));
+        let waits = |image: &Image| image.request_retry(queue, request, 3).map(|retry| retry.why.clone());
+        image.apply(Path::request_retry(queue, request), &node(retry.encode(), 0));
+        assert_eq!((waits(&image).as_deref(), image.request_retry(queue, request, 4)), (Some("503 from host"), None));
+        assert!(image.differing_own(&empty()).contains(&Path::request_retry(queue, request)));
+        image.apply(Path::request_retry(queue, request), &Found::Nothing);
+        assert_eq!(waits(&image), None);
 
         let batch = BatchId::new(7);
         let note = ExpansionNote { next: 900, digest: String::new(), last: Some(job) };

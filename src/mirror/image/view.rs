@@ -124,7 +124,7 @@ pub struct Request {
     pub entered: Option<Timestamp>,
     /// The version of its `status`; -1 where there is none.
     pub status_version: i32,
-    /// What the daemons said of the last step.
+    /// What the daemons said of the last step, or why it waits.
     pub message: Arc<str>,
     /// The lock on it.
     pub lock: Option<LockStat>,
@@ -271,12 +271,19 @@ impl Image {
         let queues = AccessQueue::ALL.iter().copied();
         queues
             .flat_map(|queue| {
-                self.access.queue(queue).iter().map(move |(id, entry)| Self::request_view(queue, id, entry, offset))
+                self.access.queue(queue).iter().map(move |(id, entry)| self.request_view(queue, id, entry, offset))
             })
             .collect()
     }
 
-    pub(super) fn request_view(queue: AccessQueue, id: RequestId, entry: &requests::Entry, offset: Offset) -> Request {
+    pub(super) fn request_view(
+        &self,
+        queue: AccessQueue,
+        id: RequestId,
+        entry: &requests::Entry,
+        offset: Offset,
+    ) -> Request {
+        let waits = self.request_retry(queue, id, entry.item.status_version);
         Request {
             queue,
             id,
@@ -284,7 +291,7 @@ impl Image {
             odd_status: entry.item.odd_status.clone(),
             entered: own(entry.item.entered_ms, offset),
             status_version: entry.item.status_version,
-            message: entry.item.message.clone(),
+            message: waits.map_or_else(|| entry.item.message.clone(), |retry| retry.why.as_str().into()),
             lock: entry.item.lock,
             token: entry.token.clone(),
             requested_bytes: entry.requested_bytes,

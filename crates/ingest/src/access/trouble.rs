@@ -13,6 +13,10 @@ use crate::step::StepError;
 pub(super) enum Trouble {
     /// It may succeed later.
     Temporary(String),
+    /// It waits, for however long that takes.
+    Waits(String),
+    /// Likewise, until the store is not held any more.
+    Held(String),
     /// It never will: the status of HTTP, and one sentence.
     Permanent(u16, String),
     /// The queue could not be read or written, or the request is not ours any more.

@@ -1,4 +1,4 @@
-//! Stores that are held: nothing more is begun to be stored in them.
+//! Stores that are held: nothing more is begun to be stored in them, or delivered.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,16 +31,15 @@ impl StoreHolds {
         Self { held, passed: Mutex::default() }
     }
 
-    /// Looks which stores are held.
-    pub(super) async fn look(&self, queue: &Queue) -> Result<(), Error> {
+    /// Looks which stores are held, and gives whether that is news.
+    async fn look(&self, queue: &Queue) -> Result<bool, Error> {
+        let mut is_news = false;
         for (store, held) in &self.held {
             let known = held.subscribe();
             let is_held = queue.held_store(store.as_str()).await?.is_some();
-            if learn(held, &known, is_held) {
-                self.forget_passed();
-            }
+            is_news |= learn(held, &known, is_held);
         }
-        Ok(())
+        Ok(is_news)
     }
 
     fn is_held(&self, store: &StoreName) -> bool {
@@ -89,16 +88,32 @@ impl Session {
         passed.contains(&job)
     }
 
-    /// Watches the holds on all stores, and wakes Storing at each change, until it is dropped.
+    /// Looks which stores are held. What one daemon finds is news for the others: no watch repeats it.
+    pub(crate) async fn look_at_holds(&self) -> Result<(), Error> {
+        if self.holds.look(&self.queue).await? {
+            self.holds_changed();
+        }
+        Ok(())
+    }
+
+    fn holds_changed(&self) {
+        self.holds.forget_passed();
+        for daemon in [Daemon::Storing, Daemon::Access] {
+            self.wake(daemon).notify_one();
+        }
+    }
+
+    /// Whether a store is held.
+    pub(crate) fn is_store_held(&self, store: &StoreName) -> bool {
+        self.holds.is_held(store)
+    }
+
+    /// Watches the holds on all stores, and wakes those who write to stores at each change, until it is dropped.
     pub(super) async fn watch_holds(&self, client: &Client) {
         let watches = self.holds.held.iter().filter_map(|(store, held)| {
             let path = Path::store_hold(store.as_str())?.to_string();
             Some(async move {
-                let changed = || {
-                    self.holds.forget_passed();
-                    self.wake(Daemon::Storing).notify_one();
-                };
-                folder::watch_existence(client, &path, held, changed).await;
+                folder::watch_existence(client, &path, held, || self.holds_changed()).await;
             })
         });
         futures::future::join_all(watches).await;

@@ -67,7 +67,7 @@ async fn poll(session: &Arc<Session>, daemon: Daemon, state: JobState) -> Result
 async fn list(session: &Session, state: JobState) -> Result<JobPoll, Error> {
     let is_storing = state == JobState::Storing;
     if is_storing {
-        session.holds.look(&session.queue).await?;
+        session.look_at_holds().await?;
     }
     let mut poll = session.queue.poll_jobs(state).await?;
     poll.retain(|job| !(session.carries(job) || is_storing && session.is_passed(job)));

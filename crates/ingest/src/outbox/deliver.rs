@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use tracing::{info, warn};
 
 use super::{Callback, DeliveryFailure, FAILED_CALLBACK, KINDS};
+use crate::daemon::Daemon;
 use crate::mail::settings::{Route, SmtpServer};
 use crate::mail::smtp::SmtpFailure;
 use crate::mail::{MAIL, Settled, folder, read_settled, refusals, write_settled};
@@ -23,6 +24,9 @@ const CALLBACKS_AT_ONCE: u32 = 8;
 /// How long a process has callbacks to itself, and an attempt to deliver one may take.
 const CALLBACK_LEASE: Duration = Duration::from_mins(5);
 const CALLBACK_LIMIT: Duration = Duration::from_mins(2);
+
+/// The daemons that write mails.
+const SENDERS: [Daemon; 3] = [Daemon::Batch, Daemon::Report, Daemon::UpdateReport];
 
 /// The longest pause while the mail server is away: when it is back, one attempt shows it for all mails.
 const LONGEST_AWAY: Duration = Duration::from_mins(5);
@@ -44,7 +48,11 @@ pub(crate) async fn run(services: &Services, stopping: &watch::Receiver<bool>) {
 async fn mails(services: &Services, mut stopping: watch::Receiver<bool>) {
     let (settings, look_again) = (&services.settings.mail, services.settings.look_again);
     if settings.route == Route::None {
-        warn!("neither a mail server nor a directory for mails is configured; mails wait for a process that has one");
+        if SENDERS.into_iter().any(|daemon| services.settings.runs(daemon)) {
+            warn!(
+                "neither a mail server nor a directory for mails is configured; mails wait for a process that has one"
+            );
+        }
         return;
     }
     let mut failed = 0;

@@ -22,11 +22,11 @@ use serde_json::{Value, json};
 
 use super::world::{World, delivering, quick, services, zip};
 
-const LIMIT: Duration = Duration::from_mins(2);
+pub(super) const LIMIT: Duration = Duration::from_mins(2);
 
-const SESSION: Duration = Duration::from_secs(10);
+pub(super) const SESSION: Duration = Duration::from_secs(10);
 
-const SMALL: AccessQueue = AccessQueue::Small;
+pub(super) const SMALL: AccessQueue = AccessQueue::Small;
 const LARGE: AccessQueue = AccessQueue::Large;
 
 /// Reads an archive by Python's own modules, and prints the names of its files with their SHA-512.
@@ -49,7 +49,7 @@ print(json.dumps(files))
 
 impl World {
     /// Deposits files as a container, and gives the ARK of their object.
-    async fn object(&self, files: &[(&str, &str)]) -> String {
+    pub(super) async fn object(&self, files: &[(&str, &str)]) -> String {
         self.origin.serve("/object.zip", zip(files));
         let url = self.origin.url("/object.zip");
         let (batch, _) = self.deposit(json!({"type": "container", "filename": "object.zip", "payload_url": url})).await;
@@ -58,7 +58,7 @@ impl World {
         self.ark(report.completed[0]).await
     }
 
-    async fn request(&self, access: AccessQueue, token: &Value) -> RequestId {
+    pub(super) async fn request(&self, access: AccessQueue, token: &Value) -> RequestId {
         self.queue.create_request(access, token.to_string().as_bytes(), Timestamp::now()).await.unwrap()
     }
 
@@ -68,7 +68,7 @@ impl World {
     }
 
     /// Waits until a request has ended, and gives its state, message and token.
-    async fn ended_request(&self, access: AccessQueue, id: RequestId) -> (AccessState, String, Value) {
+    pub(super) async fn ended_request(&self, access: AccessQueue, id: RequestId) -> (AccessState, String, Value) {
         eventually_some(LIMIT, "the request ends", async || {
             let request = self.queue.load_request(access, id).await.unwrap();
             let state =
@@ -88,7 +88,7 @@ impl World {
     }
 
     /// The names of what lies in the delivery store.
-    fn delivered(&self) -> Vec<String> {
+    pub(super) fn delivered(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.directory.path().join("deliveries/access"));
         let names = entries.into_iter().flatten().map(|entry| entry.unwrap().file_name().into_string().unwrap());
         names.filter(|name| name != "signing-key").collect()

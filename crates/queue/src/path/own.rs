@@ -1,7 +1,7 @@
 //! Those of queuekeeper's own znodes that are written together with the queue's.
 
-use super::{BatchNode, JobNode, NodePath, Path, RequestNode};
-use crate::id::{BatchId, JobId};
+use super::{AccessQueue, BatchNode, JobNode, NodePath, Path, RequestNode};
+use crate::id::{BatchId, JobId, RequestId};
 
 /// The folder of our own znodes.
 const OWN: &str = "/queuekeeper";
@@ -9,7 +9,7 @@ const OWN: &str = "/queuekeeper";
 /// The folder of the items that sessions of ours work on.
 const HELD: &str = "/queuekeeper/held";
 
-/// The folder of the jobs that wait for another attempt.
+/// The folder of the jobs and access requests that wait for another attempt.
 const RETRY: &str = "/queuekeeper/retry";
 
 /// The folder of the batches whose jobs are being created.
@@ -41,6 +41,8 @@ const FOLDERS: [&str; 8] = [HELD, RETRY, EXPANSIONS, SPACE, DAEMONS, PROGRESS, V
 pub enum OwnNode {
     /// `/queuekeeper/retry/JID`: why a job waits for another attempt.
     Retry(JobId),
+    /// `/queuekeeper/retry/QUEUE-QID`: why an access request waits for another attempt.
+    RequestRetry(AccessQueue, RequestId),
     /// `/queuekeeper/expansions/BID`: how far the creation of a batch's jobs is.
     Expansion(BatchId),
     /// `/queuekeeper/daemons/SESSION`: which daemons run in the process of a session.
@@ -69,8 +71,7 @@ impl Path {
         let name = match self {
             Self::JobNode(job, JobNode::Lock) => job.to_string(),
             Self::BatchNode(batch, BatchNode::Lock) => batch.to_string(),
-            // The numbers of the two queues are counted apart.
-            Self::RequestNode(queue, request, RequestNode::Lock) => format!("{}-{request}", queue.name()),
+            Self::RequestNode(queue, request, RequestNode::Lock) => of_queue(*queue, *request),
             _ => return None,
         };
         Some(Self::Own(format!("{HELD}/{name}").into()))
@@ -91,6 +92,12 @@ impl Path {
     #[must_use]
     pub fn retry(job: JobId) -> Self {
         Self::Own(format!("{RETRY}/{job}").into())
+    }
+
+    /// The znode that says why an access request waits: `/queuekeeper/retry/small-QID`, `retry/large-QID`.
+    #[must_use]
+    pub fn request_retry(queue: AccessQueue, request: RequestId) -> Self {
+        Self::Own(format!("{RETRY}/{}", of_queue(queue, request)).into())
     }
 
     /// The folder of [`Self::expansion`].
@@ -169,7 +176,13 @@ impl Path {
         let Self::Own(text) = self else { return None };
         let (folder, name) = text.rsplit_once('/')?;
         match folder {
-            RETRY => name.parse().ok().map(OwnNode::Retry),
+            RETRY => match name.split_once('-') {
+                Some((queue, request)) => {
+                    let queue = AccessQueue::ALL.iter().copied().find(|known| known.name() == queue)?;
+                    Some(OwnNode::RequestRetry(queue, request.parse().ok()?))
+                }
+                None => name.parse().ok().map(OwnNode::Retry),
+            },
             EXPANSIONS => name.parse().ok().map(OwnNode::Expansion),
             DAEMONS => session(name).map(OwnNode::Daemon),
             PROGRESS => session(name).map(OwnNode::Progress),
@@ -200,6 +213,11 @@ impl Path {
         let (above, _name) = text.rsplit_once('/')?;
         (FOLDERS.contains(&above) || store_of(above).is_some()).then(|| Self::Own(above.into()))
     }
+}
+
+/// The name of an access request among those of both queues, whose numbers are counted apart.
+fn of_queue(queue: AccessQueue, request: RequestId) -> String {
+    format!("{}-{request}", queue.name())
 }
 
 /// The store whose folder this is.
@@ -257,6 +275,14 @@ mod tests {
             let name = made.to_string().rsplit_once('/').unwrap().1.to_owned();
             assert_eq!(folder.child(&name), *made);
             assert_eq!((made.parent(), folder.parent()), (Some(folder), Some(Path::Own(OWN.into()))));
+        }
+        for queue in AccessQueue::ALL {
+            let note = Path::request_retry(*queue, RequestId::new(42));
+            assert_eq!(note.to_string(), format!("/queuekeeper/retry/{}-qid0000000042", queue.name()));
+            assert_eq!(note.own_node(), Some(OwnNode::RequestRetry(*queue, RequestId::new(42))));
+        }
+        for other in ["-qid0000000042", "other-qid0000000042", "small-42", "small-jid0000000042"] {
+            assert_eq!(Path::retries().child(other).own_node(), None, "{other}");
         }
         for session in [1, 0x1000_0000_0000_0001, -2] {
             assert_eq!(Path::daemon(session).own_node(), Some(OwnNode::Daemon(session)));

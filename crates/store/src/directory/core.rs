@@ -68,6 +68,10 @@ impl Placed {
 }
 
 impl Core {
+    pub(super) fn top(&self) -> &Path {
+        &self.top
+    }
+
     pub(super) fn open(name: StoreName, top: PathBuf) -> io::Result<Self> {
         let temporary = top.join(OWN).join("temporary");
         fs::create_dir_all(&temporary)?;

@@ -41,7 +41,7 @@ impl Image {
         }
         let request = |(_, queue, number): &(Rank, usize, u32)| {
             let (queue, id) = (AccessQueue::ALL[*queue], RequestId::new(*number));
-            self.access.queue(queue).get(id).map(|entry| Self::request_view(queue, id, entry, offset))
+            self.access.queue(queue).get(id).map(|entry| self.request_view(queue, id, entry, offset))
         };
         Ok(picker.page(order.label(), request).flatten())
     }
