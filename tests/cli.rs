@@ -20,6 +20,7 @@ mod cli {
     mod packed;
     mod program;
     mod prompts;
+    mod repair_stopped;
     mod repairs;
     mod repository;
     mod rules;

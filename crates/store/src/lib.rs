@@ -9,6 +9,7 @@
 //! - [`directory`]: a directory as a store;
 //! - [`limit`], [`retry`], [`metrics`]: what stores share: how many requests at once, how often again, what is counted;
 //! - [`s3`]: buckets of S3, or of what speaks its protocol;
+//! - [`guarded`]: a store that asks before each write whether it may begin;
 //! - [`ocfl`]: objects with versions, in any store;
 //! - [`audit`]: what [`AuditSink`](audit::AuditSink)s record of changes; [`audited`]: a store of which every change is
 //!   recorded, whatever dies on the way.
@@ -26,6 +27,7 @@ pub mod counted;
 pub mod digest;
 pub mod directory;
 pub mod error;
+pub mod guarded;
 pub mod key;
 pub mod limit;
 pub mod metrics;
@@ -41,6 +43,7 @@ pub use counted::Counted;
 pub use digest::{Algorithm, Digest, Digests, Hashers};
 pub use directory::DirectoryStore;
 pub use error::{Error, ErrorKind};
+pub use guarded::{Guarded, WriteGuard};
 pub use key::{Key, KeyForm};
 pub use metrics::{StoreFamilies, StoreMetrics};
 pub use name::{SpaceName, StoreName};

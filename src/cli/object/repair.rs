@@ -1,15 +1,16 @@
 //! `queuekeeper object repair`: finishes or removes what a writer left that was stopped.
 
-use std::fs::File;
+mod held;
+
 use std::sync::Arc;
 
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 use queuekeeper_ingest::ark::Ark;
 use queuekeeper_ingest::engine::CATALOGUE;
-use queuekeeper_queue::path::LockFolder;
-use queuekeeper_queue::{Error as QueueError, Lock, Queue};
+use queuekeeper_queue::Queue;
 use queuekeeper_store::ocfl::{Abandoned, OcflError, Repaired, Root};
+use queuekeeper_store::{Error, ErrorKind, Guarded, Store};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -22,6 +23,7 @@ use crate::cli::{UsageError, ZooKeeperArgs, store};
 use crate::mirror::words::counted;
 use crate::server::standalone::DataDirectory;
 use crate::views::PrometheusDuration;
+use held::Held;
 
 /// Finish or remove what a writer left that was stopped, so that the object is its old or its new version
 ///
@@ -30,10 +32,11 @@ use crate::views::PrometheusDuration;
 /// found by its ARK in the spaces of all profiles.
 ///
 /// It holds the object's lock in the queue meanwhile, and is refused while a job stores the object. With --data, the queue
-/// is the running repository's; one that does not run is kept from being started.
+/// is the running repository's; one that does not run is kept from being started. After SIGINT, SIGTERM or SIGHUP, and when
+/// its session with ZooKeeper is lost, it begins no other write, and says what is left; the same command goes on.
 ///
 /// Exits with 0 if the object is sound or was repaired, with 3 if it is being stored or nothing could be removed yet, and
-/// with 6 if content was left that a job may still be storing.
+/// with 6 if content was left that a job may still be storing, or it was stopped after it had begun.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct RepairArgs {
@@ -86,15 +89,6 @@ struct Report {
     version: Option<u32>,
 }
 
-/// What keeps daemons from storing the object meanwhile.
-enum Held {
-    /// The lock of a repository's directory: nothing runs there.
-    Directory(#[expect(dead_code, reason = "it is held as long as it is open")] File),
-    /// The lock of the object in the queue.
-    Queue(Box<(Queue, Lock)>),
-    Nothing,
-}
-
 impl RepairArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         if !self.yes && !self.dry_run && !is_attended() {
@@ -132,7 +126,7 @@ impl RepairArgs {
             interrupts.confirm("Repair it?").await?;
         }
         let held = interrupts.unless(self.hold(&ark, repository.catalogue.id())).await??;
-        let repaired = self.change(repository, interrupts, &located).await;
+        let repaired = held.during(Box::pin(self.change(repository, interrupts, &located, &held))).await;
         held.release().await;
         Report::new(&ark, &located, false, repaired?).await
     }
@@ -142,13 +136,44 @@ impl RepairArgs {
         repository: &Repository,
         interrupts: &Interrupts,
         located: &Located,
+        held: &Held,
     ) -> anyhow::Result<Repaired> {
-        let opened = store::audited(Arc::clone(&located.store), &repository.catalogue, interrupts);
+        // Asked before a write is announced to the audit log, and again when it is about to be made.
+        let [announced, made] = [(); 2].map(|()| held.guard(interrupts.token()));
+        let store: Arc<dyn Store> = Arc::new(Guarded::new(Arc::clone(&located.store), made));
+        let opened = store::audited(store, &repository.catalogue, interrupts);
         let audited = interrupts.unless(Box::pin(opened)).await??;
-        let root = Root::open(audited, located.space.clone()).await.map_err(failed)?;
+        let guarded = Arc::new(Guarded::new(audited, announced.clone()));
+        let root = Root::open(guarded, located.space.clone()).await.map_err(failed)?;
         let object = root.object(located.object.id()).map_err(failed)?;
-        let _spinner = Spinner::start("repairing the object");
-        Ok(object.repair(&self.abandoned()).await.map_err(failed)?)
+        let before = announced.begun();
+        let spinner = Spinner::start("repairing the object");
+        let repaired = object.repair(&self.abandoned()).await;
+        drop(spinner);
+        match repaired {
+            Err(OcflError::Store(Error { kind: ErrorKind::Stopped(why), .. })) => {
+                Err(self.stopped(located, &why, announced.begun() > before).await.into())
+            }
+            repaired => Ok(repaired.map_err(failed)?),
+        }
+    }
+
+    /// Shows what is left of a repair that was stopped.
+    async fn stopped(&self, located: &Located, why: &str, has_begun: bool) -> CommandError {
+        let ark = located.object.id();
+        let mut screen = Screen::beside();
+        screen.say("Left to be done:");
+        let left = async {
+            let planned = located.object.plan_repair(&self.abandoned()).await.map_err(failed)?;
+            Report::new(ark, located, true, planned).await
+        };
+        match left.await {
+            Ok(left) => left.show(&mut screen),
+            Err(error) => screen.entry(&format!("it cannot be read: {error}")),
+        }
+        screen.print();
+        let (code, done) = if has_begun { (IN_PART, "it was begun") } else { (REFUSED, "nothing was done") };
+        CommandError::new(code, format!("{ark}: {why}; {done}, and the same command goes on"))
     }
 
     /// The object where it lies, also one that the catalogue does not have.
@@ -197,15 +222,7 @@ impl RepairArgs {
             None if self.without_queue => return Ok(Held::Nothing),
             None => self.zookeeper.clone().config()?,
         };
-        let queue = Queue::new(zookeeper.connect().await.map_err(CommandError::from)?);
-        check_queue(&queue, catalogue).await?;
-        match queue.lock_object(LockFolder::Storage, ark).await {
-            Ok(lock) => Ok(Held::Queue(Box::new((queue, lock)))),
-            Err(QueueError::Conflict(conflict)) => {
-                Err(CommandError::new(REFUSED, format!("{ark} is being stored: {conflict}; nothing was done")).into())
-            }
-            Err(error) => Err(CommandError::from(error).into()),
-        }
+        Held::in_queue(&zookeeper, ark, catalogue).await
     }
 }
 
@@ -221,19 +238,6 @@ pub(super) async fn check_queue(queue: &Queue, catalogue: Uuid) -> anyhow::Resul
     };
     let fix = "check --zookeeper and its chroot, or set --without-queue while nothing stores objects";
     Err(CommandError::new(REFUSED, format!("{why}, so its locks do not protect the object; {fix}")).into())
-}
-
-impl Held {
-    /// Lets them store it again.
-    async fn release(self) {
-        if let Self::Queue(held) = self
-            && let (queue, lock) = &*held
-            && let Err(error) = queue.unlock(lock).await
-        {
-            // It ends with the session of this process.
-            tracing::warn!("cannot release {}: {error}", lock.path);
-        }
-    }
 }
 
 impl Report {
