@@ -6,6 +6,9 @@ use tempfile::TempDir;
 
 use super::*;
 
+mod hosts;
+mod requests;
+
 pub(super) const QUICK: Settings = Settings {
     connect: Duration::from_secs(5),
     silence: Duration::from_secs(30),
@@ -306,62 +309,6 @@ async fn what_ends_with_the_connection_is_taken_only_where_its_size_is_known() {
 }
 
 #[tokio::test]
-async fn addresses_are_checked_where_names_are_looked_up() {
-    let refused = Fixture::with(QUICK, &[]).await;
-    refused.origin.serve("/f", content(10));
-    let port = refused.origin.address().port();
-    let url: ContentUrl = format!("http://localhost:{port}/f").parse().unwrap();
-    let fetch =
-        async |fixture: &Fixture| fixture.fetcher.fetch(&url, &any(), &fixture.place, "a/b", &fixture.written).await;
-    let error = fetch(&refused).await.unwrap_err();
-    assert!(matches!(error.cause(), Cause::Refused(_)) && !error.is_temporary(), "{error}");
-    assert_eq!(refused.origin.take_requests(), []);
-    let allowed = Fixture::with(QUICK, &["localhost"]).await;
-    assert_eq!(fetch(&allowed).await.unwrap().size, 10);
-}
-
-#[tokio::test]
-async fn a_size_is_found_without_the_content() {
-    let fixture = Fixture::start().await;
-    fixture.origin.serve("/f", content(100_000));
-    let url: ContentUrl = fixture.origin.url("/f").parse().unwrap();
-    let size = async || fixture.fetcher.size(&url).await.unwrap();
-    assert_eq!(size().await, Some(100_000));
-    fixture.origin.fail("/f", [OriginFault::Status(405, None)]);
-    assert_eq!(size().await, Some(100_000));
-    fixture.origin.fail("/f", [OriginFault::Status(403, None), OriginFault::IgnoreRange]);
-    assert_eq!(size().await, Some(100_000));
-    fixture.origin.fail("/f", [OriginFault::Status(403, None), OriginFault::Chunked(0)]);
-    assert_eq!(size().await, Some(100_000));
-    fixture.origin.serve("/f", Vec::new());
-    fixture.origin.fail("/f", [OriginFault::Status(403, None)]);
-    assert_eq!(size().await, Some(0));
-    fixture.origin.fail("/f", [OriginFault::Status(503, Some("7"))]);
-    let error = fixture.fetcher.size(&url).await.unwrap_err();
-    assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
-}
-
-#[tokio::test]
-async fn credentials_go_to_their_host_alone() {
-    let (fixture, other) = (Fixture::start().await, Origin::start().await);
-    fixture.origin.serve("/f", content(10));
-    other.serve("/f", content(10));
-    let text = format!("{}: {{username: merritt, password: secret}}\n", fixture.origin.address());
-    let credentials = Credentials::parse(std::path::Path::new("c"), text.as_bytes()).unwrap();
-    let guard = Guard::new(None, vec!["127.0.0.1".parse().unwrap()]);
-    let fetcher = Fetcher::new(guard, credentials, QUICK).unwrap();
-    let url = fixture.origin.url("/f").parse().unwrap();
-    fetcher.fetch(&url, &any(), &fixture.place, "a", &fixture.written).await.unwrap();
-    fixture.origin.fail("/f", [OriginFault::Redirect(Some(other.url("/f")))]);
-    fetcher.fetch(&url, &any(), &fixture.place, "a", &fixture.written).await.unwrap();
-    let sent = |origin: &Origin| {
-        let requests = origin.take_requests();
-        requests.iter().map(|request| request.headers.contains_key("authorization")).collect::<Vec<_>>()
-    };
-    assert_eq!((sent(&fixture.origin), sent(&other)), (vec![true, true], vec![false]));
-}
-
-#[tokio::test]
 async fn a_given_up_attempt_does_not_write_into_the_next_one() {
     let fixture = Fixture::start().await;
     let content = content(500_000);
@@ -374,96 +321,4 @@ async fn a_given_up_attempt_does_not_write_into_the_next_one() {
     let digest = Digest::from_hex(Algorithm::Crc32, "00000000").unwrap();
     let wrong = Expected { digests: Digests::from_iter([digest]), ..any() };
     assert!(fixture.fetch("/f", &wrong).await.unwrap_err().to_string().contains("crc32"));
-}
-
-#[tokio::test]
-async fn a_host_that_fails_again_and_again_is_left_alone_and_others_are_not() {
-    let hosts = HostLimits { failures: 6, ..QUICK.hosts };
-    let fixture = Fixture::with(Settings { hosts, ..QUICK }, &["127.0.0.1"]).await;
-    fixture.origin.serve("/a", "content");
-    let unavailable = || OriginFault::Status(503, None);
-    // An answer in between, even that there is no such file, and it counts from the beginning.
-    fixture.origin.fail("/a", [unavailable(), unavailable(), unavailable(), unavailable()]);
-    assert!(fixture.fetch("/a", &any()).await.unwrap_err().is_temporary());
-    assert!(!fixture.fetch("/missing", &any()).await.unwrap_err().is_temporary());
-    fixture.origin.fail("/a", std::iter::repeat_with(unavailable).take(6));
-    assert!(
-        fixture
-            .fetch("/a", &any())
-            .await
-            .unwrap_err()
-            .to_string()
-            .ends_with("503 Service Unavailable, after 4 attempts")
-    );
-    let error = fixture.fetch("/a", &any()).await.unwrap_err();
-    assert!(
-        error.to_string().contains("failed 6 requests in a row, the last one as: the origin answers 503"),
-        "{error}"
-    );
-    assert!(error.is_temporary() && error.retry_after().is_some_and(|wait| wait.as_secs() > 3_000), "{error}");
-    assert_eq!(fixture.origin.take_requests().len(), 4 + 1 + 6);
-    assert_eq!(fixture.fetcher.hosts.away(), 1);
-
-    let url = fixture.origin.url("/a").parse().unwrap();
-    assert!(matches!(fixture.fetcher.size(&url).await.unwrap_err().cause(), Cause::Away { .. }));
-    let sent = fixture.fetcher.send_to(Method::POST, &url, HeaderMap::new(), String::new()).await;
-    assert!(matches!(sent.unwrap_err().cause(), Cause::Away { .. }));
-    assert!(fixture.origin.take_requests().is_empty());
-
-    let mut other = Fixture::with(Settings { hosts, ..QUICK }, &["127.0.0.1"]).await;
-    other.fetcher = other.fetcher.sharing(&fixture.fetcher.hosts);
-    other.origin.serve("/a", "content");
-    assert_eq!(other.fetch("/a", &any()).await.unwrap().attempts, 1);
-    let shared = other.fetcher.size(&url).await.unwrap_err();
-    assert!(matches!(shared.cause(), Cause::Away { .. }), "{shared}");
-}
-
-#[tokio::test]
-async fn what_may_be_of_one_file_or_of_the_method_does_not_count_against_a_host() {
-    let hosts = HostLimits { failures: 1, ..QUICK.hosts };
-    let fixture = Fixture::with(Settings { hosts, ..QUICK }, &["127.0.0.1"]).await;
-    fixture.origin.serve("/a", "content");
-    let url = fixture.origin.url("/a").parse().unwrap();
-    // Of a program that knows no `HEAD`.
-    fixture.origin.fail("/a", [OriginFault::Status(503, None)]);
-    assert!(fixture.fetcher.size(&url).await.is_err());
-    for status in [500, 501, 404, 403] {
-        fixture.origin.fail("/a", std::iter::repeat_n(OriginFault::Status(status, None), 4));
-        let error = fixture.fetch("/a", &any()).await.unwrap_err();
-        assert!(matches!(error.cause(), Cause::Status { .. }), "{status}: {error}");
-        while fixture.fetch("/a", &any()).await.is_err() {}
-        std::fs::remove_file(fixture.file()).unwrap();
-    }
-    for status in [429, 502, 503, 504] {
-        let fixture = Fixture::with(Settings { hosts, ..QUICK }, &["127.0.0.1"]).await;
-        fixture.origin.serve("/a", "content");
-        fixture.origin.fail("/a", [OriginFault::Status(status, None)]);
-        let error = fixture.fetch("/a", &any()).await.unwrap_err();
-        assert!(matches!(error.cause(), Cause::Away { failures: 1, .. }), "{status}: {error}");
-    }
-}
-
-#[test]
-fn a_host_that_was_away_is_tried_by_one_request_at_a_time() {
-    let limits = HostLimits { failures: 1, first: Duration::ZERO, most: Duration::ZERO };
-    let (hosts, cause) = (Hosts::default(), Cause::Connection("refused".to_owned()));
-    let enter = || hosts.enter("a:80".to_owned(), limits);
-    enter().unwrap().failed(&cause);
-    assert_eq!(hosts.away(), 0);
-    let trial = enter().unwrap();
-    assert_eq!(hosts.away(), 1);
-    assert!(matches!(enter().unwrap_err(), Cause::Away { failures: 1, .. }));
-    // Given up, it does not keep others from trying.
-    drop(trial);
-    let trial = enter().unwrap();
-    let waiting = enter().unwrap_err();
-    trial.failed(&cause);
-    assert!(matches!(waiting, Cause::Away { wait, .. } if !wait.is_zero()));
-    let trial = enter().unwrap();
-    assert!(matches!(enter().unwrap_err(), Cause::Away { failures: 2, .. }));
-    trial.answered();
-    assert_eq!(hosts.away(), 0);
-    let [first, second] = [enter().unwrap(), enter().unwrap()];
-    first.answered();
-    second.answered();
 }
