@@ -79,9 +79,9 @@ pub(crate) async fn clean(session: Arc<Session>) {
 }
 
 /// What cannot be cleaned keeps nothing else.
-fn report<E: fmt::Debug>(what: &str, outcome: Result<(), E>) {
+fn report<E: fmt::Display>(what: &str, outcome: Result<(), E>) {
     if let Err(error) = outcome {
-        warn!(what, ?error, "cannot clean up");
+        warn!(what, %error, "cannot clean up");
     }
 }
 

@@ -57,7 +57,7 @@ async fn poll(
         let outcome = match write(session, &batch).await {
             Ok(()) => Ended::Done,
             Err(error) => {
-                warn!(batch = %batch.batch.id, ?error, "a batch cannot be reported yet");
+                warn!(batch = %batch.batch.id, %error, "a batch cannot be reported yet");
                 session.queue.unlock_batch(&batch).await?;
                 Ended::Delayed
             }

@@ -125,6 +125,13 @@ impl StepError {
     }
 }
 
+/// It in one sentence.
+impl fmt::Display for StepError {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(&self.sentence())
+    }
+}
+
 impl From<queue::Error> for StepError {
     fn from(error: queue::Error) -> Self {
         Self::Queue(error)

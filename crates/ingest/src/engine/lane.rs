@@ -84,7 +84,7 @@ pub(super) async fn provide(session: Arc<Session>) {
             if swept.is_none_or(|swept| swept.elapsed() >= longest) {
                 swept = Some(Instant::now());
                 if let Err(error) = find_ended(&session).await {
-                    warn!(?error, "cannot look at the jobs that were granted working storage");
+                    warn!(%error, "cannot look at the jobs that were granted working storage");
                 }
             }
             let waiting = round(&session, &workers).await;
@@ -94,7 +94,7 @@ pub(super) async fn provide(session: Arc<Session>) {
                 Ok(_) => longest = ROUND,
                 Err(error) => {
                     longest = ROUND;
-                    warn!(?error, "cannot look at the jobs that wait for space");
+                    warn!(%error, "cannot look at the jobs that wait for space");
                 }
             }
         }
