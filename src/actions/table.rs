@@ -13,7 +13,7 @@ use super::spec::{ActionSpec, Applies, Parameter};
 use super::target::{Target, TargetKind};
 use queuekeeper_queue::RepairKind;
 use queuekeeper_queue::id::Priority;
-use queuekeeper_queue::state::{AccessState, BatchState, JobState, State};
+use queuekeeper_queue::state::{AccessState, Authority, BatchState, JobState, State};
 
 /// An action on one kind of target.
 pub(super) trait TargetAction {
@@ -122,7 +122,7 @@ target_actions! {
             role: Admin,
             summary: "Mark a failed or held job Deleted",
             effect: "It is marked Deleted and will never be completed. This cannot be undone.",
-            applies: Applies::ToJob(|state| state.may_become(JobState::Deleted), ""),
+            applies: Applies::ToJob(|state| state.allows(JobState::Deleted, Authority::Operator), ""),
         ]
         /// Removes its znodes. With `force`, also those of a job that cannot be loaded and is locked.
         Purge { force: bool => PURGE_LOCKED } [
@@ -156,7 +156,7 @@ target_actions! {
             role: Admin,
             summary: "Delete a failed or held batch with all its jobs",
             effect: "All its jobs are deleted with it, and the znodes of all are removed. This cannot be undone.",
-            applies: Applies::ToBatch(|state| state.may_become(BatchState::Deleted)),
+            applies: Applies::ToBatch(|state| state.allows(BatchState::Deleted, Authority::Operator)),
         ]
         /// Removes its znodes and those of its jobs.
         Purge { force: bool => PURGE_LOCKED } [

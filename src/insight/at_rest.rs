@@ -6,17 +6,41 @@ use super::obstacles::collection_lock;
 use super::{Cause, CauseKind};
 use crate::mirror::JobSituation;
 use crate::mirror::words::{ago, count, counted, quoted};
+use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::path::{JobNode, Path};
-use queuekeeper_queue::record::OperatorNote;
+use queuekeeper_queue::record::{OperatorNote, WithdrawalNote, WithdrawalPhase, WithdrawnNote};
 use queuekeeper_queue::state::JobState;
 
 pub(super) fn done(job: &JobSituation, now: Timestamp) -> Cause {
-    let state = if job.state == Some(JobState::Deleted) { "deleted" } else { "completed" };
+    let withdrawn = WithdrawnNote::read(&job.message).filter(|_| job.state == Some(JobState::Deleted));
+    let state = match withdrawn {
+        Some(note) => format!("withdrawn by {}", quoted(note.who)),
+        None if job.state == Some(JobState::Deleted) => "deleted".to_owned(),
+        None => "completed".to_owned(),
+    };
     let sentence = match job.entered {
         Some(at) => format!("It was {state} {} ago.", ago(at, now)),
         None => format!("It is {state}."),
     };
     Cause::new(CauseKind::Done, sentence).since(job.entered).items([Path::JobNode(job.id, JobNode::Status)], 1)
+}
+
+/// Its deposit is being withdrawn.
+pub(super) fn being_withdrawn(note: &WithdrawalNote, batch: BatchId, is_locked: bool, now: Timestamp) -> Cause {
+    let sentence = format!("It is being withdrawn by {}, since {} ago.", quoted(&note.who), ago(note.since, now));
+    let how = match (note.phase, &note.hindrance) {
+        (WithdrawalPhase::Holding, _) => "Its jobs are being set Held; none is deleted before all are.".to_owned(),
+        (WithdrawalPhase::Deleting, _) => "All its jobs were Held, and are being deleted.".to_owned(),
+        (WithdrawalPhase::Returning, None) => "It is not possible, and its jobs return to Pending.".to_owned(),
+        (WithdrawalPhase::Returning, Some(why)) => {
+            format!("It is not possible, and its jobs return to Pending: {}.", quoted(why))
+        }
+    };
+    let left = if is_locked { "" } else { " No process goes on with it now; the next batch daemon that looks does." };
+    Cause::new(CauseKind::BeingWithdrawn, sentence)
+        .evidence(format!("{how}{left}"))
+        .since(Some(note.since))
+        .items([Path::withdrawal(batch)], 1)
 }
 
 pub(super) fn failed(job: &JobSituation, now: Timestamp) -> Cause {

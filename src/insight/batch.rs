@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::at_rest::is_held;
+use super::at_rest::{being_withdrawn, is_held};
 use super::obstacles::{obstacles, paused};
 use super::state::is_about_size;
 use super::{Cause, CauseKind, Diagnosis, Verdict};
@@ -11,6 +11,7 @@ use crate::mirror::Rates;
 use crate::mirror::words::{ago, between, count, counted, quoted, session, span};
 use crate::mirror::{BatchSituation, Hold, StateSituation, Volume};
 use queuekeeper_queue::path::{BatchNode, Path};
+use queuekeeper_queue::record::WithdrawnNote;
 use queuekeeper_queue::state::{BatchState, Outcome, State};
 
 /// Says why a batch does not come to its end, or how far it is.
@@ -39,6 +40,10 @@ pub fn diagnose_batch(batch: &BatchSituation, volume: Option<&Volume>, now: Time
 }
 
 fn in_work(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp, causes: &mut Vec<Cause>) {
+    if let Some(note) = &batch.withdrawal {
+        // Its jobs wait for nothing else.
+        return causes.push(being_withdrawn(note, batch.id, batch.lock.is_some(), now));
+    }
     if let Some(pause) = &batch.pause {
         causes.push(paused(pause, now, "Until it is unpaused, only the inventory daemon works on jobs of the batch."));
     }
@@ -196,9 +201,14 @@ fn outcomes(batch: &BatchSituation) -> String {
 }
 
 fn done(batch: &BatchSituation, now: Timestamp) -> Cause {
-    let state = if batch.state == Some(BatchState::Deleted) { "deleted" } else { "completed" };
     let when = batch.entered.map(|at| format!(", {} ago", ago(at, now))).unwrap_or_default();
-    Cause::new(CauseKind::Done, format!("It is {state}{when}."))
+    let sentence = match WithdrawnNote::of_batch(batch.state, &batch.message) {
+        Some(WithdrawnNote { who, why: "" }) => format!("It was withdrawn by {}{when}.", quoted(who)),
+        Some(WithdrawnNote { who, why }) => format!("It was withdrawn by {}{when}: {}", quoted(who), quoted(why)),
+        None if batch.state == Some(BatchState::Deleted) => format!("It is deleted{when}."),
+        None => format!("It is completed{when}."),
+    };
+    Cause::new(CauseKind::Done, sentence)
         .evidence(outcomes(batch))
         .since(batch.entered)
         .items([Path::BatchNode(batch.id, BatchNode::Status)], 1)
@@ -253,9 +263,15 @@ fn verdict(causes: &[Cause], batch: &BatchSituation) -> Verdict {
     match causes.first().map(|cause| cause.kind) {
         Some(CauseKind::Done) => Verdict::Done,
         Some(CauseKind::InWork) => Verdict::Moving,
-        Some(CauseKind::BeingCreated) if batch.lock.is_some() => Verdict::Moving,
+        Some(CauseKind::BeingCreated | CauseKind::BeingWithdrawn) if batch.lock.is_some() => Verdict::Moving,
         Some(CauseKind::JobsToDo) if is_moving(batch) => Verdict::Moving,
-        Some(CauseKind::JobsToDo | CauseKind::ReportDue | CauseKind::BatchNotAcquired | CauseKind::BeingCreated)
+        Some(
+            CauseKind::JobsToDo
+            | CauseKind::ReportDue
+            | CauseKind::BatchNotAcquired
+            | CauseKind::BeingCreated
+            | CauseKind::BeingWithdrawn,
+        )
         | None => Verdict::Waiting,
         Some(CauseKind::Fault(fault)) if !fault.stops_item() => Verdict::Waiting,
         Some(_) => Verdict::Stopped,
@@ -264,6 +280,7 @@ fn verdict(causes: &[Cause], batch: &BatchSituation) -> Verdict {
 
 fn headline(cause: &Cause, batch: &BatchSituation) -> String {
     let said = match cause.kind {
+        CauseKind::Done if WithdrawnNote::of_batch(batch.state, &batch.message).is_some() => "It was withdrawn.",
         CauseKind::Done if batch.state == Some(BatchState::Deleted) => "It is deleted.",
         CauseKind::Done => "It is done, and its report has been made.",
         CauseKind::QueuePaused => "It is waiting for the ingest queue to be unpaused.",

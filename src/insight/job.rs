@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::at_rest::{collection_held, done, failed, held, unknown};
+use super::at_rest::{being_withdrawn, collection_held, done, failed, held, unknown};
 use super::obstacles::{GRANTS_REMEDY, grants, is_paused_with_the_queue, obstacles, paused, storage, would_be};
 use super::verdict::{headline, verdict};
 use super::{Cause, CauseKind, Diagnosis};
@@ -28,7 +28,7 @@ pub fn diagnose_job(job: &JobSituation, volume: Option<&Volume>, now: Timestamp)
             causes.extend(stopping.iter().map(|found| of_fault(job, found, now)));
         }
         Some((_, JobPhase::Held)) => {
-            causes.push(held(job, now));
+            causes.push(withdrawn_with_batch(job, now).unwrap_or_else(|| held(job, now)));
             causes.extend(stopping.iter().map(|found| of_fault(job, found, now)));
         }
         None => {
@@ -41,7 +41,10 @@ pub fn diagnose_job(job: &JobSituation, volume: Option<&Volume>, now: Timestamp)
                 Some(lock) if !is_leaked => causes.push(locked(job, state, lock, volume, now)),
                 Some(_) | None => {}
             }
-            waiting(job, state, volume, now, &mut causes);
+            match withdrawn_with_batch(job, now).filter(|_| state == JobState::Pending && job.lock.is_none()) {
+                Some(cause) => causes.push(cause),
+                None => waiting(job, state, volume, now, &mut causes),
+            }
         }
     }
     if matches!(job.state, Some(JobState::Completed | JobState::Deleted)) {
@@ -52,6 +55,12 @@ pub fn diagnose_job(job: &JobSituation, volume: Option<&Volume>, now: Timestamp)
     let verdict = verdict(&causes);
     let headline = causes.first().map(|cause| headline(cause.kind, job, verdict)).unwrap_or_default();
     Diagnosis { verdict, headline, causes }
+}
+
+/// The withdrawal of its batch, while that is under way.
+fn withdrawn_with_batch(job: &JobSituation, now: Timestamp) -> Option<Cause> {
+    let (note, batch) = job.withdrawal.as_ref().zip(job.batch.as_ref())?;
+    Some(being_withdrawn(note, batch.id, true, now))
 }
 
 /// A fault of the job, with what is known of it beside the fault.

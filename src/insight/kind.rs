@@ -61,6 +61,8 @@ kinds! {
     WaitingForRetry "waiting_for_retry",
     /// The jobs of its batch are being created.
     BeingCreated "being_created",
+    /// It is being withdrawn with its deposit.
+    BeingWithdrawn "being_withdrawn",
     /// Jobs that wait for space fill their daemon, which looks at no other.
     PoolFull "pool_full",
     /// A daemon holds it, and from here it cannot be seen whether it waits for space.

@@ -96,6 +96,7 @@ fn job(of: JobState) -> JobSituation {
         in_state: Some(state(of)),
         retry: None,
         expansion: None,
+        withdrawal: None,
     }
 }
 

@@ -30,6 +30,7 @@ fn of_kind(kind: CauseKind) -> Verdict {
         | CauseKind::WaitingForGrant
         | CauseKind::WaitingForRetry
         | CauseKind::BeingCreated
+        | CauseKind::BeingWithdrawn
         | CauseKind::HeldBacklog
         | CauseKind::StoreHeld
         | CauseKind::BatchAtRest
@@ -81,6 +82,7 @@ pub(super) fn headline(kind: CauseKind, job: &JobSituation, verdict: Verdict) ->
         CauseKind::WaitingForGrant => "It is waiting until working storage is granted to it.",
         CauseKind::WaitingForRetry => "It is waiting for another attempt.",
         CauseKind::BeingCreated => "It is waiting for the other jobs of its batch to be created.",
+        CauseKind::BeingWithdrawn => "It is being withdrawn with its deposit.",
         CauseKind::PoolFull => "It is waiting for a daemon, and the daemons are waiting for working storage.",
         CauseKind::HeadBlocked => return format!("An entry at the head of {state} blocks all others."),
         CauseKind::Fault(Fault::NoDaemon) => {

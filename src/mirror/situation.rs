@@ -12,7 +12,7 @@ use crate::mirror::words::quoted;
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::Path;
-use queuekeeper_queue::record::Retry;
+use queuekeeper_queue::record::{Retry, WithdrawalNote};
 use queuekeeper_queue::state::{BatchState, JobState};
 
 /// How full the working storage is.
@@ -257,6 +257,8 @@ pub struct JobSituation {
     pub retry: Option<Retry>,
     /// How many rows of its batch have their jobs, where it is the last of a batch whose jobs are being created.
     pub expansion: Option<u64>,
+    /// How far the withdrawal of its batch is, while that is under way.
+    pub withdrawal: Option<WithdrawalNote>,
 }
 
 /// What is known of a batch.
@@ -293,4 +295,6 @@ pub struct BatchSituation {
     pub faults: Vec<FoundFault>,
     /// How many of its rows have their jobs, while these are being created.
     pub expansion: Option<u64>,
+    /// How far its withdrawal is, while that is under way.
+    pub withdrawal: Option<WithdrawalNote>,
 }

@@ -18,6 +18,7 @@ mod batches;
 mod jobs;
 mod requests;
 
+pub(crate) use batches::BatchClaim;
 pub use batches::{BatchPoll, Due};
 pub use jobs::JobPoll;
 pub use requests::RequestPoll;

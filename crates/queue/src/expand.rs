@@ -36,7 +36,7 @@ pub struct Expansion {
     /// What the znode says.
     pub note: ExpansionNote,
     /// Its version.
-    version: i32,
+    pub(crate) version: i32,
 }
 
 impl LockedBatch {

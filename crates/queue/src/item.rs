@@ -8,7 +8,7 @@ use super::error::Error;
 use super::handle::Queue;
 use super::lock::{ChangeAttempt, Lock, PendingChange};
 use super::path::Path;
-use super::state::State;
+use super::state::{Authority, State};
 use super::transaction::Transaction;
 
 /// A change of a batch's or an access request's state.
@@ -17,20 +17,20 @@ pub struct ItemChange<S> {
     /// `None` for the next state on the success path.
     pub(crate) to: Option<S>,
     pub(crate) message: String,
-    pub(crate) operator: bool,
+    pub(crate) by: Authority,
 }
 
 impl<S: State> ItemChange<S> {
     /// To the next state on the success path.
     #[must_use]
     pub fn success() -> Self {
-        Self { to: None, message: String::new(), operator: false }
+        Self { to: None, message: String::new(), by: Authority::Daemon }
     }
 
     /// To a named state.
     #[must_use]
     pub fn to(state: S) -> Self {
-        Self { to: Some(state), message: String::new(), operator: false }
+        Self { to: Some(state), message: String::new(), by: Authority::Daemon }
     }
 
     /// Says so in the status.
@@ -43,7 +43,14 @@ impl<S: State> ItemChange<S> {
     /// Allows what only an operator may request.
     #[must_use]
     pub fn by_operator(mut self) -> Self {
-        self.operator = true;
+        self.by = Authority::Operator;
+        self
+    }
+
+    /// Allows what the withdrawal of the deposit makes.
+    #[must_use]
+    pub fn withdrawn(mut self) -> Self {
+        self.by = Authority::Withdrawal;
         self
     }
 
@@ -51,7 +58,7 @@ impl<S: State> ItemChange<S> {
         let to = self.to.or(from.success());
         let operator_may = to.is_some_and(|to| from.is_admin(to));
         match to {
-            Some(to) if from.may_become(to) && (self.operator || !operator_may) => Ok(to),
+            Some(to) if from.allows(to, self.by) => Ok(to),
             to => {
                 let to = to.map_or_else(|| "the next state".to_owned(), |to| to.to_string());
                 Err(Error::Transition { item: item.clone(), from: from.to_string(), to, operator_may })

@@ -13,6 +13,7 @@
 //!   [`Queue::update_job`] for values; the same for batches and requests.
 //! - Looking first: each `plan_..` gives the transaction that would be done, and writes nothing.
 //! - Large things: [`Queue::plan_delete`], [`Queue::plan_purge`] and [`Queue::execute`]; [`Queue::clean_up`].
+//! - Taking a deposit back: [`Queue::plan_withdrawal`] and [`Queue::withdraw`], all of its jobs or none.
 //! - Removing one thing: [`Queue::plan_purge_job`], [`Queue::plan_purge_request`].
 //! - Locks: [`Queue::pause`], [`Queue::hold_collection`], [`Queue::lock_object`], [`Queue::unlock`],
 //!   [`Queue::plan_break_lock`].
@@ -131,6 +132,7 @@ mod status;
 mod testing;
 pub mod time;
 mod transaction;
+mod withdraw;
 
 pub use access::{LockedRequest, Request, RequestTarget};
 pub use acquire::{BatchPoll, Due, JobPoll, RequestPoll, SkipReason, SkippedItem};
@@ -147,3 +149,4 @@ pub use lock::{Lock, Pause, Unlocked};
 pub use purge::{BulkPlan, Chunk, CleanUpProgress, CleanUpResult, PlannedJob, Progress, Purge, Removal};
 pub use repair::{Repair, RepairOptions, Survey};
 pub use transaction::{CommitError, Committed, Operation, REQUEST_LIMIT_BYTES, Transaction};
+pub use withdraw::{WithdrawalOutcome, WithdrawalPlan, WithdrawalProgress};

@@ -20,6 +20,7 @@ mod item;
 mod remove;
 
 pub use broken::Removal;
+pub(crate) use census::Census;
 pub use clean::{CleanUpProgress, CleanUpResult};
 pub use item::Purge;
 
@@ -111,7 +112,7 @@ impl Queue {
     }
 
     /// Puts each job's operations into as few transactions as are safe, each between `open` and `close`.
-    pub(super) fn chunks(
+    pub(crate) fn chunks(
         &self,
         items: impl IntoIterator<Item = (Option<PlannedJob>, Transaction)>,
         open: &Transaction,

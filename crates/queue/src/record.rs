@@ -17,6 +17,7 @@ mod progress;
 mod retry;
 mod status;
 mod submission;
+mod withdrawal;
 mod write;
 
 pub use daemon::DaemonNote;
@@ -32,6 +33,7 @@ pub use progress::{FileProgress, JobProgress, ProgressNote};
 pub use retry::Retry;
 pub use status::{ItemStatus, JobStatus};
 pub use submission::{Submission, Token};
+pub use withdrawal::{WithdrawalNote, WithdrawalPhase, WithdrawnNote};
 pub use write::{
     StatusChange, identifiers, item_status, job_status, loadable_item_status, loadable_job_status, merged, new_status,
     reported, status_report,

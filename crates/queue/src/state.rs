@@ -1,7 +1,7 @@
 //! The three state machines of the queue: jobs, batches and access requests.
 //!
 //! The tables are those of the daemons' library `mrt-zk`; a transition that only an operator may request is marked by
-//! [`State::is_admin`]. A status text that names none of these states is not an error: the queue is older and younger
+//! [`State::is_admin`], one that the withdrawal of a deposit makes by [`State::is_withdrawal`]. A status text that names none of these states is not an error: the queue is older and younger
 //! than this crate in places, so callers keep the text and count the item as `other`.
 
 use std::fmt;
@@ -14,6 +14,18 @@ pub struct DefaultLimits {
     pub locked: Duration,
     /// How long the oldest may be in the state while none leaves it.
     pub stuck: Duration,
+}
+
+/// By whose right a state is changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Authority {
+    /// A daemon's.
+    #[default]
+    Daemon,
+    /// An operator's.
+    Operator,
+    /// That of the withdrawal of the whole deposit.
+    Withdrawal,
 }
 
 const HOUR: Duration = Duration::from_hours(1);
@@ -36,6 +48,9 @@ pub trait State: Copy + Eq + Ord + fmt::Debug + fmt::Display + Send + Sync + 'st
     /// Whether only an operator may request the step from `self` to `to`; false also where there is no such step.
     fn is_admin(self, to: Self) -> bool;
 
+    /// Whether the withdrawal of the deposit makes the step from `self` to `to`; false also where there is no such step.
+    fn is_withdrawal(self, to: Self) -> bool;
+
     /// The next state on the success path, if the item is on it.
     fn success(self) -> Option<Self>;
 
@@ -56,6 +71,17 @@ pub trait State: Copy + Eq + Ord + fmt::Debug + fmt::Display + Send + Sync + 'st
     /// Whether `to` may follow directly.
     fn may_become(self, to: Self) -> bool {
         self.next().contains(&to)
+    }
+
+    /// Whether `to` may follow directly by that right. What a daemon may do, all may.
+    fn allows(self, to: Self, by: Authority) -> bool {
+        let is_reserved = self.is_admin(to) || self.is_withdrawal(to);
+        self.may_become(to)
+            && match by {
+                Authority::Daemon => !is_reserved,
+                Authority::Operator => !is_reserved || self.is_admin(to),
+                Authority::Withdrawal => !is_reserved || self.is_withdrawal(to),
+            }
     }
 
     /// Position in [`State::ALL`], for tables indexed by state.
@@ -100,7 +126,7 @@ macro_rules! state_machine {
     (
         $(#[$doc:meta])* $type:ident,
         $( $(#[$state_doc:meta])* $state:ident $label:literal $(-> $success:ident)?, normal [$($next:ident),*], admin [$($admin:ident),*]
-            $(, locked $locked:expr, stuck $stuck:expr)?; )+
+            $(, withdrawal [$($withdrawal:ident),*])? $(, withdrawal_too [$($too:ident),*])? $(, locked $locked:expr, stuck $stuck:expr)?; )+
     ) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -118,12 +144,23 @@ macro_rules! state_machine {
             }
 
             fn next(self) -> &'static [Self] {
-                match self { $(Self::$state => &[$(Self::$success,)? $(Self::$next,)* $(Self::$admin,)*]),+ }
+                match self {
+                    $(Self::$state => &[
+                        $(Self::$success,)? $(Self::$next,)* $(Self::$admin,)* $($(Self::$withdrawal,)*)?
+                    ]),+
+                }
             }
 
             fn is_admin(self, to: Self) -> bool {
                 let admin: &[Self] = match self { $(Self::$state => &[$(Self::$admin),*]),+ };
                 admin.contains(&to)
+            }
+
+            fn is_withdrawal(self, to: Self) -> bool {
+                let withdrawal: &[Self] = match self {
+                    $(Self::$state => &[$($(Self::$withdrawal,)*)? $($(Self::$too,)*)?]),+
+                };
+                withdrawal.contains(&to)
             }
 
             fn success(self) -> Option<Self> {
@@ -156,7 +193,7 @@ state_machine! {
     /// The states of a job.
     JobState,
     /// Submitted; no daemon has taken it yet.
-    Pending "pending" -> Estimating, normal [Held, Failed], admin [],
+    Pending "pending" -> Estimating, normal [Held, Failed], admin [], withdrawal [Deleted],
         locked Duration::from_mins(10), stuck HOUR;
     /// Its space is being estimated.
     Estimating "estimating" -> Provisioning, normal [Failed], admin [],
@@ -186,8 +223,8 @@ state_machine! {
         Pending, Estimating, Provisioning, Downloading, Processing, Storing, Recording, Notify, Deleted
     ];
     /// Kept back because its collection is held.
-    Held "held", normal [], admin [Pending, Deleted];
-    /// Given up by an operator.
+    Held "held", normal [], admin [Pending, Deleted], withdrawal_too [Deleted];
+    /// Given up by an operator, or withdrawn with its deposit.
     Deleted "deleted", normal [], admin [];
 }
 
@@ -195,11 +232,11 @@ state_machine! {
     /// The states of a batch.
     BatchState,
     /// Submitted; its jobs do not exist yet.
-    Pending "pending" -> Processing, normal [Held], admin [];
+    Pending "pending" -> Processing, normal [Held], admin [], withdrawal [Deleted];
     /// Its jobs are being created.
-    Processing "processing" -> Reporting, normal [Failed], admin [];
+    Processing "processing" -> Reporting, normal [Failed], admin [], withdrawal [Deleted];
     /// Its jobs are running, or its report is due: only its job references show which.
-    Reporting "reporting" -> Completed, normal [Failed], admin [];
+    Reporting "reporting" -> Completed, normal [Failed], admin [], withdrawal [Deleted];
     /// Reported again after an operator repaired its jobs.
     UpdateReporting "update-reporting" -> Completed, normal [Failed], admin [];
     /// Reported, without a failed job.
@@ -207,8 +244,8 @@ state_machine! {
     /// Reported, with failed jobs.
     Failed "failed", normal [], admin [UpdateReporting, Deleted];
     /// Kept back by an operator.
-    Held "held", normal [], admin [Pending, Deleted];
-    /// Given up by an operator.
+    Held "held", normal [], admin [Pending, Deleted], withdrawal_too [Deleted];
+    /// Given up by an operator, or withdrawn.
     Deleted "deleted", normal [], admin [];
 }
 

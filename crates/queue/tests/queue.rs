@@ -12,5 +12,6 @@ mod queue {
     mod repairs;
     mod steps;
     mod transitions;
+    mod withdrawal;
     mod workers;
 }

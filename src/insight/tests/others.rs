@@ -1,7 +1,8 @@
 //! States and batches.
 
 use super::*;
-use crate::mirror::Rates;
+use crate::mirror::{Hold, Rates};
+use queuekeeper_queue::record::{WithdrawalNote, WithdrawnNote};
 
 #[test]
 fn a_state_tells_the_same_for_all_of_its_jobs() {
@@ -78,6 +79,7 @@ fn batch(of: BatchState, references: [Option<u32>; 4]) -> BatchSituation {
         pause: None,
         faults: Vec::new(),
         expansion: None,
+        withdrawal: None,
     }
 }
 
@@ -153,6 +155,47 @@ fn a_batch_tells_how_far_it_is() {
         of(&failed)[1].starts_with("failed: It failed 1.0 h ago: “mail server” | Its jobs: 6,120 completed, 4 failed.")
     );
     assert_eq!(of(&batch(BatchState::Completed, counts))[0], "done: It is done, and its report has been made.");
+}
+
+#[test]
+fn a_batch_tells_that_it_is_being_withdrawn_or_was() {
+    let of = |batch: &BatchSituation| lines(&diagnose_batch(batch, Some(&volume()), now()));
+    let mut counts = [Some(0); 4];
+    counts[Outcome::Processing as usize] = Some(3);
+    let note = WithdrawalNote::new(WithdrawnNote { who: "alice", why: "" }, before(90 * MINUTE), None);
+    let held = Hold::ByOperator(note.held_message().into());
+    let mut withdrawing = BatchSituation {
+        withdrawal: Some(note.clone()),
+        lock: Some(lock(0)),
+        held: 2,
+        holds: vec![held],
+        ..batch(BatchState::Reporting, counts)
+    };
+    let sentence = "being_withdrawn: It is being withdrawn by “alice”, since 1.5 h ago.";
+    let how = "Its jobs are being set Held; none is deleted before all are.";
+    assert_eq!(
+        of(&withdrawing),
+        ["moving: It is being withdrawn by “alice”, since 1.5 h ago.".to_owned(), format!("{sentence} | {how}")]
+    );
+    withdrawing.lock = None;
+    let left = "No process goes on with it now; the next batch daemon that looks does.";
+    assert_eq!(of(&withdrawing)[1], format!("{sentence} | {how} {left}"));
+    assert!(of(&withdrawing)[0].starts_with("waiting: "));
+    let mut job = job(JobState::Held);
+    (job.withdrawal, job.message) = (Some(note.clone()), note.held_message().into());
+    let found = lines(&diagnose_job(&job, Some(&volume()), now()));
+    assert_eq!(
+        found[..2],
+        ["waiting: It is being withdrawn with its deposit.".to_owned(), format!("{sentence} | {how}")]
+    );
+
+    let mut withdrawn = batch(BatchState::Deleted, [None; 4]);
+    withdrawn.message = note.withdrawn().to_string().into();
+    assert_eq!(of(&withdrawn)[..1], ["done: It was withdrawn."],);
+    assert!(of(&withdrawn)[1].starts_with("done: It was withdrawn by “alice”, 1.0 h ago. | "), "{:?}", of(&withdrawn));
+    (job.state, job.withdrawal, job.message) = (Some(JobState::Deleted), None, withdrawn.message.clone());
+    let found = lines(&diagnose_job(&job, Some(&volume()), now()));
+    assert_eq!(found[1], "done: It was withdrawn by “alice” 12 min ago.");
 }
 
 #[test]

@@ -17,7 +17,9 @@ use crate::mirror::summary::ByState;
 use crate::mirror::text::cut;
 use queuekeeper_queue::id::{BatchId, JobId, RequestId};
 use queuekeeper_queue::path::{AccessQueue, OwnNode, Path};
-use queuekeeper_queue::record::{DaemonNote, ExpansionNote, GrantsNote, JobProgress, PauseNote, ProgressNote, Retry};
+use queuekeeper_queue::record::{
+    DaemonNote, ExpansionNote, GrantsNote, JobProgress, PauseNote, ProgressNote, Retry, WithdrawalNote,
+};
 use queuekeeper_queue::state::{JobState, State as _};
 
 /// How many notes of jobs are kept; as many jobs may wait for one host that is away.
@@ -32,6 +34,7 @@ pub(super) struct Own {
     retries: HashMap<JobId, Retry>,
     requests: BTreeMap<(AccessQueue, RequestId), Retry>,
     expansions: BTreeMap<BatchId, ExpansionNote>,
+    withdrawals: BTreeMap<BatchId, WithdrawalNote>,
     daemons: BTreeMap<i64, DaemonNote>,
     spaces: BTreeMap<Box<str>, GrantsNote>,
     progress: BTreeMap<i64, ProgressNote>,
@@ -89,6 +92,9 @@ impl Own {
                 put(&mut self.requests, (queue, request), data.and_then(retry))
             }
             Some(OwnNode::Expansion(batch)) => put(&mut self.expansions, batch, data.and_then(ExpansionNote::decode)),
+            Some(OwnNode::Withdrawal(batch)) => {
+                put(&mut self.withdrawals, batch, data.and_then(WithdrawalNote::decode))
+            }
             Some(OwnNode::Daemon(session)) => put(&mut self.daemons, session, data.and_then(DaemonNote::decode)),
             Some(OwnNode::Progress(session)) => put(&mut self.progress, session, data.and_then(ProgressNote::decode)),
             Some(OwnNode::Space(volume)) => {
@@ -112,6 +118,11 @@ impl Own {
     /// How far the creation of a batch's jobs is; `None` where none are being created.
     pub(super) fn expansion(&self, batch: BatchId) -> Option<&ExpansionNote> {
         self.expansions.get(&batch)
+    }
+
+    /// How far the withdrawal of a batch is; `None` where it is not being withdrawn.
+    pub(super) fn withdrawal(&self, batch: BatchId) -> Option<&WithdrawalNote> {
+        self.withdrawals.get(&batch)
     }
 
     /// How many workers take the jobs of a state, in all processes.
@@ -192,6 +203,11 @@ impl Image {
         self.own.progress.get(&row.lock.as_deref()?.session)?.jobs.get(&job).cloned()
     }
 
+    /// How far the withdrawal of a batch is.
+    pub(in crate::mirror) fn withdrawal(&self, batch: BatchId) -> Option<WithdrawalNote> {
+        self.own.withdrawal(batch).cloned()
+    }
+
     /// The znodes of ours of which another image has something else.
     pub(in crate::mirror) fn differing_own(&self, other: &Self) -> Vec<Path> {
         let (own, others) = (&self.own, &other.own);
@@ -204,6 +220,9 @@ impl Image {
         let batches = own.expansions.keys().chain(others.expansions.keys());
         let batches = batches.filter(|batch| own.expansions.get(batch) != others.expansions.get(batch));
         paths.extend(batches.copied().map(Path::expansion));
+        let batches = own.withdrawals.keys().chain(others.withdrawals.keys());
+        let batches = batches.filter(|batch| own.withdrawals.get(batch) != others.withdrawals.get(batch));
+        paths.extend(batches.copied().map(Path::withdrawal));
         let sessions = own.daemons.keys().chain(others.daemons.keys());
         let sessions = sessions.filter(|session| own.daemons.get(session) != others.daemons.get(session));
         paths.extend(sessions.copied().map(Path::daemon));
@@ -259,6 +278,7 @@ mod tests {
     use crate::mirror::image::Change;
     use crate::mirror::image::tests::{empty, new_stat};
     use queuekeeper_queue::path::JobNode;
+    use queuekeeper_queue::record::WithdrawnNote;
 
     fn node(data: impl Into<Vec<u8>>, version: i32) -> Found {
         Found::Node { data: data.into(), stat: Stat { version, ..new_stat(1) } }
@@ -301,6 +321,11 @@ mod tests {
         let differing = image.differing_own(&empty());
         assert_eq!(differing, [Path::expansion(batch)]);
         image.apply(Path::expansion(batch), &Found::Nothing);
+        let note = WithdrawalNote::new(WithdrawnNote { who: "alice", why: "" }, at(5), None);
+        image.apply(Path::withdrawal(batch), &node(note.encode(), 0));
+        assert_eq!(image.own.withdrawal(batch), Some(&note));
+        assert_eq!(image.differing_own(&empty()), [Path::withdrawal(batch)]);
+        image.apply(Path::withdrawal(batch), &Found::Nothing);
         assert!(image.differing_own(&empty()).is_empty());
 
         for session in [1, 2] {

@@ -88,6 +88,7 @@ impl Image {
                 .filter(|_| self.own.is_last_of_expansion(id, row.batch))
                 .and_then(|batch| self.own.expansion(batch))
                 .map(|expansion| expansion.next),
+            withdrawal: row.batch.and_then(|batch| self.own.withdrawal(batch)).cloned(),
         })
     }
 
@@ -180,6 +181,7 @@ impl Image {
             pause: self.pause(&Path::QueueLock(Queue::Ingest), fault_query.offset),
             faults: self.faults_of(&Path::Batch(id), fault_query),
             expansion: self.own.expansion(id).map(|expansion| expansion.next),
+            withdrawal: self.own.withdrawal(id).cloned(),
         })
     }
 

@@ -17,6 +17,7 @@ use crate::mirror::page::{ListError, Page, Part};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::Path;
+use queuekeeper_queue::record::WithdrawalNote;
 use queuekeeper_queue::state::BatchState;
 
 impl Store {
@@ -66,6 +67,12 @@ impl Store {
     #[must_use]
     pub fn batch(&self, id: BatchId) -> Option<BatchDetail> {
         self.read(|image, offset| image.batch(id, offset)).flatten()
+    }
+
+    /// How far the withdrawal of a batch is; `None` where it is not being withdrawn, and before the first walk.
+    #[must_use]
+    pub fn withdrawal(&self, id: BatchId) -> Option<WithdrawalNote> {
+        self.read(|image, _| image.withdrawal(id)).flatten()
     }
 
     /// The batch that a depositor knows under a UUID: the one that `/batch-uuids` leads to, or else the first one whose

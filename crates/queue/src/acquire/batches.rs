@@ -13,7 +13,7 @@ use crate::item::ItemChange;
 use crate::lock::{Claim, ClaimOutcome, Lock, Pause, PendingChange};
 use crate::path::{self, BatchNode, LockFolder, Path};
 use crate::record::ExpansionNote;
-use crate::state::{BatchState, State};
+use crate::state::{Authority, BatchState, State};
 use crate::transaction::Transaction;
 
 /// What a batch can be due for.
@@ -27,6 +27,8 @@ pub enum Due {
     Report,
     /// An updated report, which an operator requested.
     UpdatedReport,
+    /// The rest of its withdrawal: a client of ours began, and its lock is gone.
+    Withdrawal,
 }
 
 /// One poll for batches that are due for something, oldest first.
@@ -70,6 +72,7 @@ impl Queue {
         let folder = match due {
             Due::Jobs | Due::Report | Due::UpdatedReport => Path::Batches,
             Due::RestOfJobs => Path::expansions(),
+            Due::Withdrawal => Path::withdrawals(),
         };
         let holds = Path::LockFolder(LockFolder::Collections);
         let [names, pause, holds] =
@@ -184,6 +187,7 @@ impl BatchPoll {
                 return self.skip(batch.id, SkipReason::Contradiction(reason));
             }
             (Due::RestOfJobs, S::Processing | S::Reporting) => true,
+            (Due::Withdrawal, state) => state.allows(S::Deleted, Authority::Withdrawal),
             (Due::Report, S::Processing | S::Reporting) | (Due::UpdatedReport, S::UpdateReporting) => batch.is_done(),
             (Due::Report, S::Pending) if batch.is_done() => {
                 let reason = "it is Pending but its jobs are done".to_owned();
@@ -214,9 +218,11 @@ impl BatchPoll {
             (Due::Report, BatchState::Processing) => {
                 (BatchState::Reporting, batch.set_status(&mut transaction, BatchState::Reporting, "", now))
             }
-            (Due::RestOfJobs | Due::Report | Due::UpdatedReport, state) => {
-                if self.due == Due::RestOfJobs {
-                    transaction.check_exists(Path::expansion(batch.id));
+            (Due::RestOfJobs | Due::Report | Due::UpdatedReport | Due::Withdrawal, state) => {
+                match self.due {
+                    Due::RestOfJobs => drop(transaction.check_exists(Path::expansion(batch.id))),
+                    Due::Withdrawal => drop(transaction.check_exists(Path::withdrawal(batch.id))),
+                    Due::Jobs | Due::Report | Due::UpdatedReport => {}
                 }
                 let version = batch.version().unwrap_or_default();
                 transaction.check(Path::BatchNode(batch.id, BatchNode::Status), version);
@@ -247,7 +253,18 @@ pub(crate) struct BatchClaim {
 }
 
 impl BatchClaim {
-    fn locked(self, lock: Lock) -> LockedBatch {
+    /// A batch that is to be withdrawn, in the state and at the version as it was read.
+    pub(crate) fn withdrawal(batch: Batch, state: BatchState) -> Self {
+        let version = batch.version().unwrap_or_default();
+        Self { due: Due::Withdrawal, is_expanded: false, batch, state, version }
+    }
+
+    /// Whether it is that of the withdrawal of a batch.
+    pub(crate) fn is_withdrawal_of(&self, id: BatchId) -> bool {
+        self.due == Due::Withdrawal && self.batch.id == id
+    }
+
+    pub(crate) fn locked(self, lock: Lock) -> LockedBatch {
         let Self { due, is_expanded, batch, state, version } = self;
         let is_expansion_new = due == Due::Jobs && is_expanded;
         LockedBatch { batch, state, version, lock, is_expansion_new, pending: PendingChange::default() }

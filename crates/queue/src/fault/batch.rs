@@ -39,6 +39,8 @@ pub struct BatchFacts<'a> {
     pub is_paused: bool,
     /// The lock on it.
     pub lock: Option<LockFacts>,
+    /// Whether it is Deleted because it was withdrawn: our cleanup removes it.
+    pub is_withdrawn: bool,
 }
 
 impl BatchFacts<'_> {
@@ -135,7 +137,8 @@ fn detect_end(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
         let nodes = || vec![batch.node(BatchNode::States), folder.clone()];
         sink(by_shape(Fault::UnfinishedCreation, how, limits.creation, batch.hint(), &nodes));
     }
-    if matches!(state, BatchState::Completed | BatchState::Failed | BatchState::Deleted) && processing.is_none() {
+    let is_over = matches!(state, BatchState::Completed | BatchState::Failed | BatchState::Deleted);
+    if is_over && processing.is_none() && !batch.is_withdrawn {
         let how = "It has no batch-processing, without which the daemons' cleanup skips it.";
         let fix = Some(if state == BatchState::Deleted {
             "Purge it by name, or create batch-processing, so that it is cleaned up."

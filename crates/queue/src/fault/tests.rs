@@ -72,6 +72,7 @@ fn batch() -> BatchFacts<'static> {
         is_found_by_uuid: Some(true),
         is_paused: false,
         lock: None,
+        is_withdrawn: false,
     }
 }
 
@@ -139,6 +140,7 @@ fn a_batch_shows_what_keeps_it_from_its_report() {
     assert_eq!(of_batch(&BatchFacts { is_paused: true, ..pending.clone() }), [""; 0]);
     for state in [BatchState::Completed, BatchState::Failed, BatchState::Deleted] {
         let skipped = BatchFacts { references: processing(None), state: Some(state), ..batch() };
+        assert_eq!(of_batch(&BatchFacts { is_withdrawn: true, ..skipped.clone() }), [""; 0]);
         let found = format!("batch_without_end seen, 2000000 at the earliest lasting 2000: {B}/status");
         assert_eq!(of_batch(&skipped), [format!("{found} {B}/states/batch-processing")], "{state}");
     }

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::id::Priority;
 use crate::path::{JobNode, Path};
 use crate::record::{self, StatusChange};
-use crate::state::{JobState, State};
+use crate::state::{Authority, JobState, State};
 use crate::transaction::Transaction;
 
 /// A change of a job's state, and with it of its priority.
@@ -16,7 +16,7 @@ pub struct JobChange {
     pub(super) step: Step,
     pub(super) message: String,
     pub(super) priority: Option<Priority>,
-    pub(super) operator: bool,
+    pub(super) by: Authority,
     pub(super) values: Vec<JobValue>,
     pub(super) also: Transaction,
 }
@@ -31,7 +31,7 @@ pub(super) enum Step {
 impl JobChange {
     fn new(step: Step) -> Self {
         let (values, also) = (Vec::new(), Transaction::new());
-        Self { step, message: String::new(), priority: None, operator: false, values, also }
+        Self { step, message: String::new(), priority: None, by: Authority::Daemon, values, also }
     }
 
     /// To the next state on the success path.
@@ -90,7 +90,14 @@ impl JobChange {
     /// Allows what only an operator may request.
     #[must_use]
     pub fn by_operator(mut self) -> Self {
-        self.operator = true;
+        self.by = Authority::Operator;
+        self
+    }
+
+    /// Allows what the withdrawal of the deposit makes.
+    #[must_use]
+    pub fn withdrawn(mut self) -> Self {
+        self.by = Authority::Withdrawal;
         self
     }
 
@@ -106,7 +113,7 @@ impl JobChange {
         };
         let operator_may = to.is_some_and(|to| from.is_admin(to));
         match to {
-            Some(to) if from.may_become(to) && (self.operator || !operator_may) => Ok(to),
+            Some(to) if from.allows(to, self.by) => Ok(to),
             to => {
                 let requested = match self.step {
                     Step::Success => "the next state",
@@ -125,7 +132,7 @@ impl JobChange {
     pub(crate) fn status(&self, job: &Job, from: JobState, to: JobState, now: Timestamp) -> Vec<u8> {
         let before = job.status().value;
         let retries = before.retry_count.unwrap_or(0);
-        let is_retry = self.operator && from == JobState::Failed && to != JobState::Deleted;
+        let is_retry = self.by == Authority::Operator && from == JobState::Failed && to != JobState::Deleted;
         let change = StatusChange {
             from: Some(from),
             to,

@@ -108,7 +108,7 @@ impl Queue {
     /// Plans a change of a job's state without doing it; [`Queue::commit_job_plan`] does it.
     ///
     /// # Errors
-    /// As [`Queue::change_job`].
+    /// As [`Queue::change_job`]; [`Error::Invalid`] for the release of a job whose batch is being withdrawn.
     pub async fn plan_job_change(
         &self,
         target: impl Into<JobTarget>,
@@ -132,12 +132,15 @@ impl Queue {
         let new = |old: EntryName| edit.priority.map_or(old, |priority| EntryName::of(priority, target.id));
         let hint = target.hint.map(|LocationHint { batch, entry }| JobLocation { batch, old: entry, new: new(entry) });
         let expected_hold = target.collection.as_deref().filter(|_| edit.may_lead_to_pending()).and_then(Path::hold);
+        let mark_of = |location: &JobLocation| Read::Existence(Path::withdrawal(location.batch));
         let mut reads = Job::reads(target.id);
         reads.extend(hint.iter().flat_map(JobContext::reads));
+        reads.extend(hint.iter().filter(|_| edit.may_lead_to_pending()).map(mark_of));
         reads.extend(expected_hold.iter().cloned().map(Read::Data));
         let mut found = self.read(&reads).await?.into_iter();
         let job = Job::from_found(target.id, found.by_ref().take(Job::READS));
         let hinted = hint.map(|hint| (hint, JobContext::from_found(&hint, &mut found)));
+        let expected_mark = hint.filter(|_| edit.may_lead_to_pending()).and_then(|hint| Some((hint, found.next()?)));
         let job = job.ok_or(Error::Missing(Path::Job(target.id)))?;
         target.check(&job)?;
         let (mut plan, location) = begin(&job, &target, edit)?;
@@ -147,10 +150,17 @@ impl Queue {
         let lock = Some(JobState::Pending).filter(|pending| edit.change.is_some() && plan.to == *pending);
         let lock = lock.and_then(|_| Path::hold(&job.configuration().value.collection));
         let hold = found.next().filter(|_| lock == expected_hold);
+        let is_release = (plan.from, plan.to) == (JobState::Held, JobState::Pending);
+        let mark = expected_mark.filter(|(hint, _)| hint.batch == location.batch).map(|(_, mark)| mark);
         let mut reads = if context.is_some() { Vec::new() } else { JobContext::reads(&location) };
+        reads.extend((is_release && mark.is_none()).then(|| mark_of(&location)));
         reads.extend(lock.iter().filter(|_| hold.is_none()).cloned().map(Read::Data));
         let mut found = self.read(&reads).await?.into_iter();
         let context = context.unwrap_or_else(|| JobContext::from_found(&location, &mut found));
+        if is_release && mark.or_else(|| found.next()).is_some_and(|mark| mark.exists()) {
+            let reason = format!("its batch {} is being withdrawn", location.batch);
+            return Err(Error::Invalid { path: Path::Job(job.id), reason });
+        }
         let hold = lock.zip(hold.or_else(|| found.next()).and_then(Found::data));
         plan.hold = hold.map(|(lock, (data, stat))| Pause::from_found(lock, &data, &stat));
         let context = self.complete(context, job.id, plan.from).await?;

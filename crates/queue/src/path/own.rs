@@ -15,6 +15,9 @@ const RETRY: &str = "/queuekeeper/retry";
 /// The folder of the batches whose jobs are being created.
 const EXPANSIONS: &str = "/queuekeeper/expansions";
 
+/// The folder of the batches whose withdrawal takes several transactions.
+const WITHDRAWALS: &str = "/queuekeeper/withdrawals";
+
 /// The folder of what was granted of each volume of working storage.
 const SPACE: &str = "/queuekeeper/space";
 
@@ -34,7 +37,7 @@ const STORES: &str = "/queuekeeper/stores";
 const HOLD: &str = "held";
 
 /// The folders that a creation below them makes where they are missing.
-const FOLDERS: [&str; 8] = [HELD, RETRY, EXPANSIONS, SPACE, DAEMONS, PROGRESS, VOLUMES, STORES];
+const FOLDERS: [&str; 9] = [HELD, RETRY, EXPANSIONS, WITHDRAWALS, SPACE, DAEMONS, PROGRESS, VOLUMES, STORES];
 
 /// What a znode of ours is that pages show beside the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +48,8 @@ pub enum OwnNode {
     RequestRetry(AccessQueue, RequestId),
     /// `/queuekeeper/expansions/BID`: how far the creation of a batch's jobs is.
     Expansion(BatchId),
+    /// `/queuekeeper/withdrawals/BID`: how far the withdrawal of a batch is.
+    Withdrawal(BatchId),
     /// `/queuekeeper/daemons/SESSION`: which daemons run in the process of a session.
     Daemon(i64),
     /// `/queuekeeper/progress/SESSION`: what the process of a session is downloading.
@@ -112,6 +117,18 @@ impl Path {
         Self::Own(format!("{EXPANSIONS}/{batch}").into())
     }
 
+    /// The folder of [`Self::withdrawal`].
+    #[must_use]
+    pub fn withdrawals() -> Self {
+        Self::Own(WITHDRAWALS.into())
+    }
+
+    /// The znode of a batch that is being withdrawn in several transactions: `/queuekeeper/withdrawals/BID`.
+    #[must_use]
+    pub fn withdrawal(batch: BatchId) -> Self {
+        Self::Own(format!("{WITHDRAWALS}/{batch}").into())
+    }
+
     /// The folder of [`Self::space`].
     #[must_use]
     pub fn spaces() -> Self {
@@ -166,8 +183,16 @@ impl Path {
 
     /// The folders whose znodes, or those of whose folders, [`Self::own_node`] knows.
     #[must_use]
-    pub fn shown_folders() -> [Self; 6] {
-        [Self::retries(), Self::expansions(), Self::daemons(), Self::spaces(), Self::progresses(), Self::stores()]
+    pub fn shown_folders() -> [Self; 7] {
+        [
+            Self::retries(),
+            Self::expansions(),
+            Self::withdrawals(),
+            Self::daemons(),
+            Self::spaces(),
+            Self::progresses(),
+            Self::stores(),
+        ]
     }
 
     /// What a znode of ours is, where it is one that pages show.
@@ -184,6 +209,7 @@ impl Path {
                 None => name.parse().ok().map(OwnNode::Retry),
             },
             EXPANSIONS => name.parse().ok().map(OwnNode::Expansion),
+            WITHDRAWALS => name.parse().ok().map(OwnNode::Withdrawal),
             DAEMONS => session(name).map(OwnNode::Daemon),
             PROGRESS => session(name).map(OwnNode::Progress),
             SPACE => Some(OwnNode::Space(name.into())),
@@ -261,13 +287,23 @@ mod tests {
         }
         assert_eq!(Path::parse("/jobs/jid0000000042/status").held(), None);
         assert_eq!(Path::object_lock(LockFolder::Storage, "ark:/1/2").held(), None);
-        let made = [Path::retry(JobId::new(42)), Path::expansion(BatchId::new(7)), Path::space("a-uuid").unwrap()];
+        let batch = BatchId::new(7);
+        let made = [
+            Path::retry(JobId::new(42)),
+            Path::expansion(batch),
+            Path::withdrawal(batch),
+            Path::space("a-uuid").unwrap(),
+        ];
         let texts = made.each_ref().map(ToString::to_string);
-        let expected = ["retry/jid0000000042", "expansions/bid0000000007", "space/a-uuid"];
+        let expected = ["retry/jid0000000042", "expansions/bid0000000007", "withdrawals/bid0000000007", "space/a-uuid"];
         assert_eq!(texts, expected.map(|name| format!("/queuekeeper/{name}")));
-        let folders = [Path::retries(), Path::expansions(), Path::spaces()];
-        let known =
-            [OwnNode::Retry(JobId::new(42)), OwnNode::Expansion(BatchId::new(7)), OwnNode::Space("a-uuid".into())];
+        let folders = [Path::retries(), Path::expansions(), Path::withdrawals(), Path::spaces()];
+        let known = [
+            OwnNode::Retry(JobId::new(42)),
+            OwnNode::Expansion(batch),
+            OwnNode::Withdrawal(batch),
+            OwnNode::Space("a-uuid".into()),
+        ];
         assert_eq!(made.each_ref().map(Path::own_node), known.map(Some));
         for (made, folder) in made.iter().zip(folders) {
             assert!(folder.is_folder() && !made.is_folder() && !made.is_held());

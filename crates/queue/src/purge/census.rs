@@ -15,7 +15,7 @@ const ITEMS_PER_READ: usize = 10_000;
 
 /// Which jobs name which batch, and which queue entries name which job; each looked up when it is first needed.
 #[derive(Debug, Default)]
-pub(super) struct Census {
+pub(crate) struct Census {
     jobs: Option<HashMap<BatchId, Vec<JobId>>>,
     entries: Option<HashMap<JobId, Vec<Path>>>,
 }
@@ -68,7 +68,7 @@ impl Queue {
     }
 
     /// The jobs that name a batch: those that the target lists, else what all jobs say.
-    pub(super) async fn jobs_of(&self, target: &BatchTarget, census: &mut Census) -> Result<Vec<JobId>, Error> {
+    pub(crate) async fn jobs_of(&self, target: &BatchTarget, census: &mut Census) -> Result<Vec<JobId>, Error> {
         if let Some(jobs) = &target.jobs {
             return Ok(jobs.clone());
         }

@@ -46,7 +46,8 @@ impl Queue {
         ids.extend(Outcome::ALL.iter().flat_map(|outcome| report.of(*outcome)));
         ids.sort_unstable();
         ids.dedup();
-        let items = self.deletions(&target, &report, &ids, message, now).await?;
+        let jobs = JobChange::to(JobState::Deleted).with_message(message).by_operator();
+        let items = self.deletions(&target, &report, &ids, &jobs, now).await?;
 
         let (mut open, mut close, mut last) = (Transaction::new(), Transaction::new(), Transaction::new());
         target.open(&mut open);
@@ -63,16 +64,15 @@ impl Queue {
         Ok(BulkPlan { batch: batch.id, from, version: batch.version().unwrap_or_default(), chunks })
     }
 
-    /// What is to be done for each job.
-    async fn deletions(
+    /// What is to be done for each job, with that change of those that are not final.
+    pub(crate) async fn deletions(
         &self,
         target: &BatchTarget,
         report: &BatchReport,
         ids: &[JobId],
-        message: &str,
+        change: &JobChange,
         now: Timestamp,
     ) -> Result<Vec<(Option<PlannedJob>, Transaction)>, Error> {
-        let change = JobChange::to(JobState::Deleted).with_message(message).by_operator();
         let mut items = Vec::new();
         for ids in ids.chunks(READ_AT_ONCE) {
             let reads: Vec<_> = ids.iter().flat_map(|id| Job::reads(*id)).collect();
@@ -91,7 +91,7 @@ impl Queue {
                     None => items.push((None, removal(report, target, *id))),
                 }
             }
-            let plans = self.plan_jobs(&jobs, &change, now).await?;
+            let plans = self.plan_jobs(&jobs, change, now).await?;
             items.extend(plans.into_iter().map(|plan| (Some((plan.job, Some(plan.from))), plan.transaction)));
         }
         items.retain(|(_, transaction)| !transaction.is_empty());

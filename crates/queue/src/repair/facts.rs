@@ -13,7 +13,7 @@ use crate::id::{BatchId, JobId, Priority, RequestId};
 use crate::job::Job;
 use crate::lock::Lock;
 use crate::path::{AccessQueue, BatchNode, EntryName, JobNode, Path, RequestNode, StateFolder};
-use crate::record::{self, ExpansionNote, ItemStatus};
+use crate::record::{self, ExpansionNote, ItemStatus, WithdrawnNote};
 use crate::state::{BatchState, Outcome};
 
 /// How many batches are checked for a reference at once.
@@ -184,6 +184,7 @@ impl BatchInspection {
             is_found_by_uuid: self.entry.as_ref().map(|(_, found)| leads_here(found)),
             is_paused: self.is_paused,
             lock: batch.lock().as_ref().map(lock_facts),
+            is_withdrawn: WithdrawnNote::of_batch(batch.state(), &batch.message()).is_some(),
         }
     }
 }

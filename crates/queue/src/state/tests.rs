@@ -3,20 +3,25 @@
 use super::*;
 
 /// The transition tables of the design, written out pair by pair: rows are `from`, columns `to` in the order of
-/// `ALL`; `+` by anyone, `a` by an operator only, `.` never.
+/// `ALL`; `+` by anyone, `a` by an operator only, `w` by a withdrawal only, `b` by either of the two, `.` never.
 fn check<S: State>(table: &[&str]) {
     assert_eq!(table.len(), S::ALL.len());
     for (from, row) in S::ALL.iter().zip(table) {
         let cells: Vec<char> = row.chars().filter(|c| !c.is_whitespace()).collect();
         assert_eq!(cells.len(), S::ALL.len(), "row {from}");
         for (to, cell) in S::ALL.iter().zip(cells) {
-            let found = match (from.may_become(*to), from.is_admin(*to)) {
-                (false, false) => '.',
-                (true, false) => '+',
-                (true, true) => 'a',
-                (false, true) => '!',
+            let by = |authority| from.allows(*to, authority);
+            let found = match (by(Authority::Daemon), by(Authority::Operator), by(Authority::Withdrawal)) {
+                (true, true, true) => '+',
+                (false, true, false) => 'a',
+                (false, false, true) => 'w',
+                (false, true, true) => 'b',
+                (false, false, false) => '.',
+                _ => '!',
             };
             assert_eq!(found, cell, "{from} -> {to}");
+            assert_eq!(from.may_become(*to), cell != '.', "{from} -> {to}");
+            assert_eq!(from.is_admin(*to), matches!(cell, 'a' | 'b'), "{from} -> {to}");
         }
     }
 }
@@ -25,7 +30,7 @@ fn check<S: State>(table: &[&str]) {
 fn every_pair_of_states_is_allowed_or_refused_as_designed() {
     //                 Pe Es Pv Dl Ps St Rc No Co Fa He De
     check::<JobState>(&[
-        "              .  +  .  .  .  .  .  .  .  +  +  .",
+        "              .  +  .  .  .  .  .  .  .  +  +  w",
         "              .  .  +  .  .  .  .  .  .  +  .  .",
         "              .  .  .  +  .  .  .  .  .  +  .  .",
         "              .  .  .  .  +  .  .  .  .  +  .  .",
@@ -35,18 +40,18 @@ fn every_pair_of_states_is_allowed_or_refused_as_designed() {
         "              .  .  .  .  .  .  .  .  +  +  .  .",
         "              .  .  .  .  .  .  .  .  .  .  .  .",
         "              a  a  a  a  a  a  a  a  .  .  .  a",
-        "              a  .  .  .  .  .  .  .  .  .  .  a",
+        "              a  .  .  .  .  .  .  .  .  .  .  b",
         "              .  .  .  .  .  .  .  .  .  .  .  .",
     ]);
     //                   Pe Pr Re Up Co Fa He De
     check::<BatchState>(&[
-        "                .  +  .  .  .  .  +  .",
-        "                .  .  +  .  .  +  .  .",
-        "                .  .  .  .  +  +  .  .",
+        "                .  +  .  .  .  .  +  w",
+        "                .  .  +  .  .  +  .  w",
+        "                .  .  .  .  +  +  .  w",
         "                .  .  .  .  +  +  .  .",
         "                .  .  .  .  .  .  .  .",
         "                .  .  .  a  .  .  .  a",
-        "                a  .  .  .  .  .  .  a",
+        "                a  .  .  .  .  .  .  b",
         "                .  .  .  .  .  .  .  .",
     ]);
     //                    Pe Pr Co Fa De

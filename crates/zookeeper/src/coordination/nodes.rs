@@ -16,7 +16,7 @@ pub(super) const ELECTION: &str = "/queuekeeper/election";
 pub(super) const HELD: &str = "/queuekeeper/held";
 
 /// What may exist below our own folder: what is used here, and what other programs of the family keep there.
-const CHILDREN: [&str; 14] = [
+const CHILDREN: [&str; 15] = [
     "catalogue",
     "clock",
     "daemons",
@@ -31,6 +31,7 @@ const CHILDREN: [&str; 14] = [
     "space",
     "stores",
     "volumes",
+    "withdrawals",
 ];
 
 /// Whether a name is that of a child of our own folder.

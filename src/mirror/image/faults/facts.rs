@@ -15,6 +15,7 @@ use queuekeeper_queue::fault::{
 };
 use queuekeeper_queue::id::{BatchId, JobId, RequestId};
 use queuekeeper_queue::path::{AccessQueue, JobNode, LockFolder, OwnNode, Path, Queue, lock_name};
+use queuekeeper_queue::record::WithdrawnNote;
 use queuekeeper_queue::state::{JobState, State};
 
 /// How many jobs of a state or a collection are looked at for those that show a fault of it.
@@ -157,6 +158,7 @@ impl Image {
             is_found_by_uuid: leads_to_it.filter(|_| can_be_told),
             is_paused: self.is_paused(),
             lock: item.lock.map(facts_of),
+            is_withdrawn: WithdrawnNote::of_batch(item.state, &item.message).is_some(),
         };
         detect_batch(&facts, limits, sink);
     }
