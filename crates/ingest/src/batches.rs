@@ -21,6 +21,7 @@ use crate::engine::session::Session;
 use crate::mail::queue::Correspondence;
 use crate::metrics::Ended;
 use crate::step::{self, StepError, now};
+use crate::withdrawal;
 use submission::BatchSpec;
 
 mod rows;
@@ -46,6 +47,12 @@ pub(crate) async fn expand(session: Arc<Session>) {
         if is_time {
             acquired.clear();
             looked_at_all = Some(Instant::now());
+        }
+        if is_time
+            && session.may_take(Daemon::Batch)
+            && let Err(error) = withdrawal::take_up(&session).await
+        {
+            warn!(%error, "cannot take up withdrawals");
         }
         // One that was begun is left by a daemon that was stopped, or given back by one of ours.
         let begun = (is_time || !delayed.lock().is_empty()).then_some(Due::RestOfJobs);

@@ -1,21 +1,24 @@
 //! The cleanup daemon: what nothing needs any more, in ZooKeeper, the catalogue, the working storage and the delivery store.
 //! Content of objects is never touched.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::path::{OwnNode, Path};
-use queuekeeper_queue::state::AccessState;
-use queuekeeper_queue::{Error, Transaction};
+use queuekeeper_queue::state::{AccessState, State};
+use queuekeeper_queue::{Batch, Error, Transaction};
 use tracing::{info, warn};
 
 use crate::daemon::Daemon;
 use crate::engine::session::Session;
 use crate::step::{StepError, now};
+use crate::withdrawal;
 use volume::Turn;
 
 mod access;
@@ -58,11 +61,12 @@ impl Default for CleanupSettings {
 
 /// Cleans up from time to time, until it is dropped.
 pub(crate) async fn clean(session: Arc<Session>) {
+    let mut recorded = BTreeSet::new();
     loop {
         if session.may_take(Daemon::Cleanup) {
             report("the notes of what has ended", notes(&session).await);
             report("the queue entries of completed jobs", entries::remove(&session).await);
-            report("batches", batches(&session).await);
+            report("batches", batches(&session, &mut recorded).await);
             report("messages", messages::remove(&session).await);
             report("archives that were delivered", access::deliveries(&session).await);
             match directories::remove(&session).await {
@@ -115,6 +119,17 @@ async fn notes(session: &Session) -> Result<(), Error> {
             Err(error) => return Err(error),
         }
     }
+    for batch in list(Path::withdrawals()).await.iter().filter_map(|name| name.parse::<BatchId>().ok()) {
+        match queue.load_batch(batch).await {
+            // An operator may have deleted it.
+            Ok(batch) if batch.state().is_some_and(State::is_final) && batch.lock().is_none() => {
+                delete(session, Path::withdrawal(batch.id)).await?;
+            }
+            Ok(_) => {}
+            Err(Error::Missing(_)) => delete(session, Path::withdrawal(batch)).await?,
+            Err(error) => return Err(error),
+        }
+    }
     Ok(())
 }
 
@@ -129,12 +144,27 @@ async fn delete(session: &Session, path: Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Purges the batches that were completed or deleted long enough ago, with their jobs.
-async fn batches(session: &Session) -> Result<(), StepError> {
+/// Purges the batches that were completed or deleted long enough ago, with their jobs. One that was withdrawn goes only
+/// once the catalogue says so; `recorded` are those of which it does.
+async fn batches(session: &Session, recorded: &mut BTreeSet<BatchId>) -> Result<(), StepError> {
     let before = before(session.services.settings.cleanup.after);
     let is_due = |entered: Option<Timestamp>| entered.is_some_and(|entered| entered <= before);
     let go_on = |_| if session.may_take(Daemon::Cleanup) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
-    let done = session.queue.clean_up_some(|batch| is_due(batch.entered()), go_on).await?;
+    let unrecorded = Mutex::new(Vec::new());
+    let is_wanted = |batch: &Batch| {
+        let is_open = withdrawal::is_withdrawn(batch) && !recorded.contains(&batch.id);
+        if is_open {
+            unrecorded.lock().push((batch.id, batch.submitted().value.uuid.into_owned()));
+        }
+        !is_open && is_due(batch.entered())
+    };
+    let done = session.queue.clean_up_some(is_wanted, go_on).await?;
+    recorded.retain(|batch| !done.purged.contains(batch));
+    for (batch, id) in unrecorded.into_inner() {
+        session.fence.pass().await;
+        withdrawal::record(&session.services.catalogue, &id).await?;
+        recorded.insert(batch);
+    }
     for batch in &done.purged {
         info!(%batch, "a batch that has ended was removed from the queue");
     }

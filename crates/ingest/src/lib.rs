@@ -60,3 +60,4 @@ pub mod spec;
 pub mod step;
 pub mod steps;
 pub mod url;
+pub mod withdrawal;

@@ -24,5 +24,6 @@ mod daemons {
     mod restored;
     mod space;
     mod trouble;
+    mod withdrawal;
     mod world;
 }
