@@ -37,6 +37,7 @@ mod spec;
 mod table;
 mod target;
 mod with_writes;
+mod withdraw;
 
 pub use accept::{Accepted, Actions};
 pub use action::{Action, Requested};

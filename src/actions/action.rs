@@ -46,6 +46,8 @@ pub struct Action {
     pub requested: Requested,
     /// The state in which the caller saw the target: the action is refused if it has changed. `None` for any state.
     pub precondition: Option<Precondition>,
+    /// Whether its actor made the deposit that it is about, and needs no other role.
+    is_owners: bool,
 }
 
 impl Requested {
@@ -136,7 +138,7 @@ impl Requested {
 impl From<Requested> for Action {
     /// Without a precondition.
     fn from(requested: Requested) -> Self {
-        Self { requested, precondition: None }
+        Self { requested, precondition: None, is_owners: false }
     }
 }
 
@@ -162,6 +164,12 @@ impl Action {
         Self { precondition: version.map(at), ..self }
     }
 
+    /// The same on behalf of who made the deposit that it is about, which its caller has checked.
+    #[must_use]
+    pub(super) fn of_owner(self) -> Self {
+        Self { is_owners: true, ..self }
+    }
+
     /// The kind of the action.
     #[must_use]
     pub fn kind(&self) -> ActionKind {
@@ -172,6 +180,11 @@ impl Action {
     #[must_use]
     pub fn target(&self) -> Target {
         self.requested.target()
+    }
+
+    /// The role that it requires.
+    pub(super) fn role(&self) -> Role {
+        if self.is_owners { Role::Depositor } else { self.requested.role() }
     }
 }
 

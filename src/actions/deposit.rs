@@ -10,6 +10,7 @@ mod request;
 mod room;
 mod shared;
 mod upload;
+mod withdraw;
 
 use std::collections::BTreeSet;
 

@@ -23,10 +23,10 @@ use queuekeeper_queue::state::{JobState, State as _};
 use queuekeeper_queue::{Error, Queue};
 
 /// For how many request timeouts the outcome of a lost transaction is looked up: about as long as a session lasts.
-const OUTCOME_TIMEOUTS: u32 = 3;
+pub(super) const OUTCOME_TIMEOUTS: u32 = 3;
 
 /// The time between two lookups.
-const OUTCOME_POLL_INTERVAL: Duration = Duration::from_millis(100);
+pub(super) const OUTCOME_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Shared {
     pub(super) fn require_role(actor: &Actor, needs: Role) -> Result<(), Refusal> {
@@ -41,7 +41,7 @@ impl Shared {
         now: Timestamp,
     ) -> Result<Prepared, Refusal> {
         // Before anything is read, so that a caller without the role learns nothing.
-        Self::require_role(actor, action.requested.role())?;
+        Self::require_role(actor, action.role())?;
         let queue = self.connected.queue()?;
         let (store, limits) = (self.store.as_ref(), &self.limits);
         let planner = ActionPlanner { queue: &queue, store, clock: &self.clock, who: &actor.name, reason, limits, now };
@@ -102,6 +102,7 @@ impl Shared {
             }
             Err(StopReason::Queue(error)) if commits == 0 => Err(Refusal::of_job(error)),
             Err(StopReason::Queue(error)) => Err(Refusal::in_part(&error)),
+            Err(StopReason::Refused(refusal)) => Err(refusal),
             Err(StopReason::Unwritten(why)) if commits == 0 => Err(why.into()),
             Err(StopReason::Unwritten(why)) => {
                 Err(Refusal::InPart(format!("{why}; a part was done, request the action again for the rest")))
@@ -184,6 +185,11 @@ impl Shared {
                     pass += 1;
                     done == plan.chunks.len()
                 }
+                Step::Withdraw(plan) => {
+                    outcome.detail = Some(counted(self.withdraw(plan, context).await? as u64, "job", "jobs"));
+                    *commits += 1;
+                    true
+                }
                 Step::BreakLock(lock, _) => {
                     // The lock was read before the request was recorded, which may have taken a while.
                     queue.commit(&queue.plan_break_lock(lock).await?).await?;
@@ -234,8 +240,10 @@ impl Shared {
 }
 
 /// Why no further step of an action was committed.
-enum StopReason {
+pub(super) enum StopReason {
     Queue(Error),
+    /// It was refused, and nothing is left of it.
+    Refused(Refusal),
     /// The next step could not be recorded.
     Unwritten(NotWritten),
 }

@@ -72,6 +72,11 @@ kinds! {
         label: "report_again", command: "report-again", title: "Report again", question: "Report {} again?",
         is_destructive: false, by_rules: false,
     }
+    /// Withdraws a batch with all its jobs, of which none has left Pending.
+    Withdraw {
+        label: "withdraw", command: "withdraw", title: "Withdraw", question: "Withdraw {}?",
+        is_destructive: true, by_rules: false,
+    }
     /// Marks a job, a batch with all its jobs, or an access request Deleted.
     Delete {
         label: "delete", command: "delete", title: "Delete", question: "Delete {}?",

@@ -18,7 +18,7 @@ use queuekeeper_queue::fault::Limits;
 use queuekeeper_queue::id::Priority;
 use queuekeeper_queue::record::OperatorNote;
 use queuekeeper_queue::state::State;
-use queuekeeper_queue::{BulkPlan, JobPlan, Lock, Operation, PlannedJob, Queue, Transaction};
+use queuekeeper_queue::{BulkPlan, JobPlan, Lock, Operation, PlannedJob, Queue, Transaction, WithdrawalPlan};
 
 mod batch;
 mod job;
@@ -66,6 +66,8 @@ pub(super) enum Step {
     Many(BulkPlan),
     /// A step that is planned after those before it: removing the znodes of a batch that they delete.
     ThenPurge(queuekeeper_queue::id::BatchId),
+    /// Withdrawing a batch.
+    Withdraw(WithdrawalPlan),
     /// Breaking a lock, which is read once more just before.
     BreakLock(Lock, Transaction),
     /// Purging finished batches, one by one, each at this version.
@@ -99,6 +101,7 @@ impl Prepared {
     fn new(action: &Action, needs: Role, steps: Vec<Step>) -> Self {
         let with_it = steps.iter().filter_map(|step| match step {
             Step::Many(plan) => Some(jobs_of(plan.each_job())),
+            Step::Withdraw(plan) => Some(jobs_of(plan.jobs.iter())),
             _ => None,
         });
         Self {
@@ -149,7 +152,7 @@ impl Prepared {
                         (batch.to_string(), version).hash(&mut hasher);
                     }
                 }
-                Step::Job(_) | Step::Many(_) | Step::ThenPurge(_) | Step::ReleaseHeld(_) => {}
+                Step::Job(_) | Step::Many(_) | Step::ThenPurge(_) | Step::Withdraw(_) | Step::ReleaseHeld(_) => {}
             }
         }
         let plan = hasher.finish();
@@ -203,6 +206,10 @@ impl Prepared {
                 Step::Job(plan) => add(&plan.transaction),
                 Step::One(transaction) | Step::BreakLock(_, transaction) => add(transaction),
                 Step::Many(plan) => plan.chunks.iter().for_each(|chunk| add(&chunk.transaction)),
+                Step::Withdraw(plan) => {
+                    let jobs = counted(plan.jobs.len() as u64, "job", "jobs");
+                    then.push(format!("set {} and its {jobs} Deleted: all of them, or none", plan.batch));
+                }
                 Step::ThenPurge(batch) => then.push(format!("then purge {batch}: remove its znodes and its jobs'")),
                 Step::CleanUp(batches) => {
                     let named = batches.iter().take(SHOWN);
@@ -273,6 +280,7 @@ impl Prepared {
         let jobs = |step: &Step| match step {
             Step::Job(_) => 1,
             Step::Many(plan) => plan.jobs(),
+            Step::Withdraw(plan) => plan.jobs.len(),
             Step::One(_) | Step::BreakLock(..) | Step::ThenPurge(_) | Step::CleanUp(_) | Step::ReleaseHeld(_) => 0,
         };
         self.steps.iter().map(jobs).sum()
@@ -299,7 +307,7 @@ pub(super) fn priority_text(priority: Priority) -> String {
 impl ActionPlanner<'_> {
     /// Reads and checks the target of an action, and plans the writes.
     pub(super) async fn prepare(&self, action: &Action) -> Result<Prepared, Refusal> {
-        let needs = action.requested.role();
+        let needs = action.role();
         match &action.requested {
             Requested::Job(id, on_job) => self.job(action, needs, *id, *on_job).await,
             Requested::Batch(id, on_batch) => self.batch(action, needs, *id, *on_batch).await,

@@ -151,6 +151,14 @@ target_actions! {
             effect: "A daemon reports to its depositor again which of its jobs completed and which failed.",
             applies: Applies::ToBatch(|state| state == BatchState::Failed),
         ]
+        /// Withdraws it with its jobs.
+        Withdraw [
+            role: Operator,
+            summary: "Withdraw a batch whose jobs have not left Pending, with all of them",
+            effect: "It is deleted with all its jobs, or nothing is changed: that is possible until the first of them leaves \
+             Pending. There is no report. What was uploaded is removed by cleanup. This cannot be undone.",
+            applies: Applies::ToBatch(|state| state.allows(BatchState::Deleted, Authority::Withdrawal)),
+        ]
         /// Deletes it with its jobs.
         Delete [
             role: Admin,
@@ -357,7 +365,9 @@ mod tests {
             let same = rows().filter(|(other, found)| *other == target && found.kind == row.kind).count();
             assert_eq!(same, 1, "{target:?} {}", row.kind);
             assert!(row.effect.ends_with('.') && !row.summary.ends_with('.'), "{target:?} {}", row.kind);
-            assert_eq!(row.kind.is_destructive(), row.role == Admin, "{target:?} {}", row.kind);
+            // A depositor may withdraw a deposit, and so may an operator.
+            let is_for_admins = row.kind.is_destructive() && row.kind != ActionKind::Withdraw;
+            assert_eq!(is_for_admins, row.role == Admin, "{target:?} {}", row.kind);
         }
     }
     #[test]

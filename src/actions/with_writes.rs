@@ -145,7 +145,9 @@ fn whole(prepared: &Prepared, writes: &[Write]) -> Result<Transaction, Refusal> 
     let mut transaction = match step {
         Step::Job(plan) => plan.transaction.clone(),
         Step::One(transaction) | Step::BreakLock(_, transaction) => transaction.clone(),
-        Step::Many(_) | Step::ThenPurge(_) | Step::CleanUp(_) | Step::ReleaseHeld(_) => return Err(many()),
+        Step::Many(_) | Step::ThenPurge(_) | Step::Withdraw(_) | Step::CleanUp(_) | Step::ReleaseHeld(_) => {
+            return Err(many());
+        }
     };
     for write in writes {
         let foreign = || Refusal::Invalid(format!("{} is not below /queuekeeper", write.path()));

@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use queuekeeper_catalogue::deposits::Deposit;
 use queuekeeper_ingest::again::{Resubmission, ended_without_jobs, uuids_of_failed};
 use queuekeeper_ingest::deposit::id_of;
+use queuekeeper_ingest::withdrawal::WITHDRAWN;
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -14,8 +15,10 @@ use super::page::PageQuery;
 use crate::actions::deposit::{DepositRequest, Uploading, is_refused};
 use crate::mirror::Batch;
 use crate::mirror::find::{JobCursor, JobQuery};
+use crate::mirror::lists::BatchDetail;
 use queuekeeper_queue::id::BatchId;
-use queuekeeper_queue::state::{BatchState, JobState, Outcome, State as _};
+use queuekeeper_queue::record::WithdrawnNote;
+use queuekeeper_queue::state::{Authority, BatchState, JobState, Outcome, State as _};
 
 /// How long the mirror may not have seen the batch of a deposit that was just made.
 const UNSEEN: SignedDuration = SignedDuration::from_mins(1);
@@ -29,8 +32,8 @@ pub(crate) struct DepositView {
     /// Its id: `bid-` and a UUID.
     #[schema(example = "bid-9c1a0b5e-0000-4000-8000-000000000001")]
     pub(crate) id: String,
-    /// `uploading`, or the state of its batch; `refused` where there never was one, `removed` once it is gone from the
-    /// queue.
+    /// `uploading`, or the state of its batch; `withdrawn` where that was withdrawn, `refused` where there never was one,
+    /// `removed` once it is gone from the queue.
     #[schema(example = "completed")]
     pub(crate) state: String,
     /// The collection's profile.
@@ -66,6 +69,18 @@ pub(crate) struct DepositView {
     /// The deposit in which its failed rows were submitted again; null for none.
     #[schema(example = "bid-9c1a0b5e-0000-4000-8000-000000000002")]
     pub(crate) resubmitted_as: Option<String>,
+    /// Whether it can be withdrawn, as far as the mirror knows.
+    #[serde(skip)]
+    pub(crate) may_withdraw: bool,
+    /// Who withdrew it, while its batch is in the queue; null for one that was not withdrawn.
+    #[schema(example = "lab")]
+    pub(crate) withdrawn_by: Option<String>,
+    /// Why, likewise.
+    pub(crate) withdrawn_because: Option<String>,
+    /// When, likewise.
+    pub(crate) withdrawn: Option<Timestamp>,
+    /// Since when it is being withdrawn; null where it is not.
+    pub(crate) withdrawing_since: Option<Timestamp>,
     /// Of a dry run: how many URLs of the manifest were not requested, because its time was over or there are more than
     /// 10,000. Null otherwise.
     pub(crate) urls_not_requested: Option<u64>,
@@ -118,9 +133,12 @@ impl Source<'_> {
         let id = id_of(deposit.deposit.batch);
         let outcome = deposit.outcome.as_ref().map(|(outcome, _)| outcome.clone());
         let is_refused = outcome.as_deref().is_some_and(is_refused);
+        let is_withdrawn = outcome.as_deref() == Some(WITHDRAWN);
         let view = DepositView {
             state: if is_refused {
                 "refused"
+            } else if is_withdrawn {
+                WITHDRAWN
             } else if outcome.is_none() && now.duration_since(deposit.received) < UNSEEN {
                 "pending"
             } else {
@@ -155,6 +173,14 @@ impl Source<'_> {
             Some(Resubmission::Open(next)) => view.may_resubmit = next.is_some(),
             None => {}
         }
+        if let Some(note) = WithdrawnNote::of_batch(found.batch.state, &found.batch.message) {
+            WITHDRAWN.clone_into(&mut view.state);
+            (view.withdrawn_by, view.withdrawn) = (Some(note.who.to_owned()), found.batch.entered);
+            view.withdrawn_because = Some(note.why.to_owned()).filter(|why| !why.is_empty());
+            view.outcome.get_or_insert_with(|| WITHDRAWN.to_owned());
+        }
+        view.withdrawing_since = self.store.withdrawal(id).map(|note| note.since);
+        view.may_withdraw = view.withdrawing_since.is_none() && may_withdraw(&found);
         self.list_jobs(&mut view, id, None);
         view
     }
@@ -210,6 +236,14 @@ impl Source<'_> {
         }
         Some(Resubmission::Open(None))
     }
+}
+
+/// Whether a batch can be withdrawn: no job of it has left Pending, as far as is known.
+pub(crate) fn may_withdraw(found: &BatchDetail) -> bool {
+    let is_waiting =
+        |state: Option<JobState>| matches!(state, Some(JobState::Pending | JobState::Held | JobState::Deleted));
+    let may = |state: BatchState| state.allows(BatchState::Deleted, Authority::Withdrawal);
+    found.batch.state.is_some_and(may) && found.jobs.iter().all(|(state, jobs)| *jobs == 0 || is_waiting(state))
 }
 
 /// The UUID in the id of a deposit; `None` for what is no such id.

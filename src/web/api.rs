@@ -111,8 +111,8 @@ pub(super) fn described(has: RepositoryParts) -> (utoipa::openapi::OpenApi, Vec<
         .part("Locks and their holders", routes().routes(routes!(locks::locks)).routes(routes!(locks::locks_csv)))
         .part_if(has.deposits, "Deposits, and what becomes of them", || {
             let one = routes!(deposits::deposit, deposits::upload, deposits::give_up);
-            let again = routes!(deposits::failed);
-            routes().routes(routes!(deposits::deposits, deposits::make)).routes(one).routes(again)
+            let made = routes().routes(routes!(deposits::deposits, deposits::make)).routes(one);
+            made.routes(routes!(deposits::failed)).routes(routes!(deposits::withdraw))
         })
         .part_if(has.objects, "Objects that were stored", || {
             let lists = routes().routes(routes!(objects::objects)).routes(routes!(objects::object));

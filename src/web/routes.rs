@@ -19,6 +19,8 @@ pub(super) const ICON: &str = "/icon/{icon}";
 pub(super) const DEPOSITS: &str = "/api/v1/deposits";
 /// What follows on a deposit's id where its failed rows are submitted again; the request has no body.
 pub(super) const FAILED: &str = "/failed";
+/// What follows on a deposit's id where it is withdrawn; the request may have no body.
+pub(super) const WITHDRAW: &str = "/withdraw";
 
 /// The links of access requests, which are their own credentials.
 pub(super) const DELIVERY: &str = "/access/download/{expires}/{signature}/{name}";

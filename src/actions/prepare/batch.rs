@@ -8,11 +8,12 @@ use crate::actions::actor::Role;
 use crate::actions::refusal::Refusal;
 use crate::actions::table::BatchAction;
 use crate::actions::target::Target;
+use crate::actions::withdraw;
 use crate::mirror::Store;
 use crate::mirror::find::JobQuery;
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::path::Path;
-use queuekeeper_queue::state::{BatchState, State as _};
+use queuekeeper_queue::state::{BatchState, State};
 use queuekeeper_queue::{Batch, BatchTarget, Error};
 
 impl ActionPlanner<'_> {
@@ -39,6 +40,16 @@ impl ActionPlanner<'_> {
                 let plan = self.queue.plan_report_again(target, &self.message(), now).await;
                 plan.map(|plan| (vec![Step::One(plan.transaction)], Some(plan.to)))
             }
+            BatchAction::Withdraw => match self.queue.plan_withdrawal(target).await {
+                Ok(plan) => match &plan.hindrance {
+                    Some(why) => {
+                        let (state, version) = (before.map(State::label), batch.version());
+                        return Err(Refusal::Conflict { why: why.clone(), state, version });
+                    }
+                    None => Ok((vec![Step::Withdraw(plan)], Some(BatchState::Deleted))),
+                },
+                Err(error) => Err(error),
+            },
             // The remains of an interrupted deletion.
             BatchAction::Delete if before == Some(BatchState::Deleted) => {
                 self.queue.plan_purge(target).await.map(|plan| (vec![Step::Many(plan)], None))
@@ -59,6 +70,7 @@ impl ActionPlanner<'_> {
         };
         let (steps, after) = match steps {
             Ok(steps) => steps,
+            Err(error) if requested == BatchAction::Withdraw => return Err(withdraw::refused(error)),
             Err(error) => return Err(self.explain_batch(id, error).await),
         };
         let prepared = Prepared::new(action, needs, steps).between(before, after).with_state(before, batch.version());

@@ -1,12 +1,13 @@
 //! Deposits: made at once from a URL, or uploaded in as many parts as it takes.
 
-use axum::body::Body as RequestBody;
+use axum::body::{Body as RequestBody, Bytes};
 use axum::extract::{Path, State as FromState};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
+use queuekeeper_ingest::withdrawal::WITHDRAWN;
 use serde::Deserialize;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 
 use super::Answer;
 use super::actions::key;
@@ -181,6 +182,56 @@ pub(super) async fn failed(
     let (intake, actor, allowance) = state.depositor(&identity, Source::Api)?;
     let receipt = intake.again(deposit_id(&id)?, &actor, &allowance).await?;
     answer(&state, &identity, Taken::Made(receipt), &DepositRequest::default()).await
+}
+
+/// Why a deposit is withdrawn.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct WithdrawalRequest {
+    /// Why; needed for a deposit that is another's.
+    #[schema(example = "the wrong files")]
+    reason: Option<String>,
+}
+
+/// `POST /api/v1/deposits/{id}/withdraw`: withdraws a deposit: its batch is deleted with all its jobs, or nothing is
+/// changed.
+///
+/// It is possible until the first job leaves Pending. There is no report; what was uploaded is removed by cleanup, and
+/// counts as deposited on that day. Withdrawn again, it is withdrawn. A depositor withdraws their own, and needs no body;
+/// an operator any, with a reason.
+#[utoipa::path(
+    post, path = "/deposits/{id}/withdraw",
+    params(("id" = String, Path, description = "The id of the deposit", example = "bid-9c1a0b5e-0000-4000-8000-000000000001")),
+    request_body = Option<WithdrawalRequest>,
+    responses(
+        (status = 200, body = DepositView, description = "It is withdrawn"),
+        (status = 202, body = DepositView, description = "It has very many jobs, and is being withdrawn: `withdrawing_since`"),
+        (status = 400, description = "The reason is missing, or not valid"),
+        (status = 404, description = "There is no such deposit of the caller in the queue"),
+        (status = 409, description = "A job of it has left Pending, or a daemon has locked it; nothing is changed"),
+    ),
+)]
+pub(super) async fn withdraw(
+    FromState(state): FromState<State>,
+    identity: Identity,
+    Path(id): Path<String>,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let (intake, actor, _) = state.depositor(&identity, Source::Api)?;
+    let uuid = deposit_id(&id)?;
+    let request: WithdrawalRequest = if body.is_empty() {
+        WithdrawalRequest::default()
+    } else {
+        serde_json::from_slice(&body).map_err(|error| Problem::bad(format!("The body is not valid: {error}.")))?
+    };
+    let is_done = intake.withdraw(uuid, &actor, request.reason.as_deref()).await?;
+    let mut view = state.find_deposit(&id, &identity, Source::Api).await?;
+    if !is_done {
+        return Ok((StatusCode::ACCEPTED, Json(&view)).into_response());
+    }
+    // The mirror may not have seen it yet.
+    WITHDRAWN.clone_into(&mut view.state);
+    Ok(Json(&view).into_response())
 }
 
 /// `GET /api/v1/deposits`: the deposits of the caller, the newest first.

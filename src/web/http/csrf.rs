@@ -17,7 +17,7 @@ use super::context::HttpContext;
 use super::host::Hosts;
 use super::layers;
 use super::problem::Problem;
-use crate::web::routes::{API_ROOT, DEPOSITS, FAILED};
+use crate::web::routes::{API_ROOT, DEPOSITS, FAILED, WITHDRAW};
 
 /// The relation between the requesting page and this server; browsers send it over trustworthy connections (Fetch
 /// Metadata).
@@ -106,13 +106,13 @@ fn wrong_content_type(context: &HttpContext, request: &Request) -> Option<Proble
     other_than(expected, request)
 }
 
-/// Whether the route takes no body, and the request has none: then it has no type either. A form has both, whatever site
+/// Whether the route needs no body, and the request has none: then it has no type either. A form has both, whatever site
 /// it is of.
 fn is_bare_command(context: &HttpContext, request: &Request) -> bool {
     let path = context.strip_prefix(request.uri().path()).and_then(|path| path.strip_prefix(DEPOSITS));
     let headers = request.headers();
     let has_length = headers.get(header::CONTENT_LENGTH).is_some_and(|length| length != "0");
-    path.is_some_and(|path| path.ends_with(FAILED))
+    path.is_some_and(|path| [FAILED, WITHDRAW].iter().any(|command| path.ends_with(command)))
         && !has_length
         && ![header::CONTENT_TYPE, header::TRANSFER_ENCODING].iter().any(|name| headers.contains_key(name))
 }

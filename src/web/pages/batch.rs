@@ -19,12 +19,12 @@ use crate::actions::Role;
 use crate::insight::Forecast;
 use crate::views::NONE;
 use crate::views::batches::{BatchChange, BatchStanding};
-use crate::views::deposits::uuid_of;
+use crate::views::deposits::{may_withdraw, uuid_of};
 use crate::views::diagnosis::{Cause, Diagnosis};
 use crate::views::show::{Ago, Count, Moment, brief, counted, requested};
 use crate::web::http::query::address;
 use crate::web::state::State;
-use queuekeeper_queue::record::OperatorNote;
+use queuekeeper_queue::record::{OperatorNote, WithdrawnNote};
 use queuekeeper_queue::state::{BatchState, JobState, State as Named};
 
 /// For how many of its jobs the actions are looked up.
@@ -149,6 +149,7 @@ impl BatchPage {
             Some(Resubmission::Made(_, made)) => (None, Some((made.to_string(), format!("{root}batches/{made}")))),
             Some(Resubmission::Open(None)) | None => (None, None),
         };
+        let found = batch.id.parse().ok().and_then(|id| state.shared_store().batch(id));
         let path = format!("/batches/{}", batch.id);
         let nodes = ["", "/submission", "/status", "/states"].map(|node| Node::of(&format!("{path}{node}"), root));
         let collection = if batch.collection.is_empty() { NONE } else { &batch.collection };
@@ -173,7 +174,12 @@ impl BatchPage {
             lock,
             nodes: nodes.into(),
             json: format!("{root}api/v1/batches/{}", batch.id),
-            buttons: buttons.batch(&batch.id, batch.state, batch.locked),
+            buttons: buttons.batch(
+                &batch.id,
+                batch.state,
+                batch.locked,
+                found.is_some_and(|found| may_withdraw(&found)),
+            ),
             id: batch.id.clone(),
             head,
             frame,
@@ -191,7 +197,8 @@ fn events(state: &State, standing: &BatchStanding, root: &str, now: Timestamp) -
         events.push(Event::new(created, "created".to_owned(), now));
     }
     if let Some(entered) = batch.entered.filter(|_| !is_seen(true)) {
-        let note = OperatorNote::read(&batch.message).map(|note| (note.who, note.why));
+        let withdrawn = WithdrawnNote::read(&batch.message).map(|note| (note.who, note.why));
+        let note = OperatorNote::read(&batch.message).map(|note| (note.who, note.why)).or(withdrawn);
         let text = format!("entered {}{}", name::<BatchState>(batch.state), by(note, None));
         events.push(Event::new(entered, text, now));
     }

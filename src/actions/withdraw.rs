@@ -1,0 +1,69 @@
+//! Withdrawing a batch: until it is done, refused, or its session is over.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use super::execute::{ActionContext, OUTCOME_POLL_INTERVAL, OUTCOME_TIMEOUTS, StopReason};
+use super::prepare::batch_target;
+use super::refusal::Refusal;
+use super::shared::Shared;
+use queuekeeper_queue::path::{BatchNode, Path};
+use queuekeeper_queue::record::WithdrawnNote;
+use queuekeeper_queue::{Error, WithdrawalOutcome, WithdrawalPlan, WithdrawalProgress};
+
+impl Shared {
+    /// Withdraws a batch as it was planned. Gives how many jobs it has.
+    pub(super) async fn withdraw(
+        &self,
+        plan: &WithdrawalPlan,
+        context: ActionContext<'_>,
+    ) -> Result<usize, StopReason> {
+        let by = WithdrawnNote { who: &context.actor.name, why: context.reason.as_str() };
+        let mut target = batch_target(self.store.as_ref(), plan.batch, context.now);
+        if let Some(version) = plan.version {
+            target = target.at_version(version);
+        }
+        let mut until = None;
+        loop {
+            let queue = match self.connected.queue() {
+                Ok(queue) => queue,
+                Err(refusal) if until.is_none() => return Err(StopReason::Refused(refusal)),
+                Err(_) => return Err(StopReason::Refused(left())),
+            };
+            let report = |WithdrawalProgress { jobs, of_jobs, .. }| {
+                context.execution.set_progress(jobs, of_jobs);
+                // The batch daemon goes on with it.
+                if self.tasks.is_closed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            };
+            let error = match queue.withdraw(target.clone(), by, context.now, report).await {
+                Ok(WithdrawalOutcome::Withdrawn { jobs }) => return Ok(jobs),
+                Ok(WithdrawalOutcome::NotWithdrawn(why)) => return Err(StopReason::Refused(Refusal::conflict(why))),
+                Ok(WithdrawalOutcome::InPart(why)) => return Err(StopReason::Refused(Refusal::InPart(why))),
+                Ok(WithdrawalOutcome::Interrupted) => return Err(StopReason::Refused(left())),
+                Err(error) if error.is_connection() => error,
+                Err(error) => return Err(StopReason::Refused(refused(error))),
+            };
+            // The lock stays ours as long as the session: only here it is gone on with before that is over.
+            let limit = OUTCOME_TIMEOUTS * queue.time_limit();
+            if Instant::now() >= *until.get_or_insert_with(|| Instant::now() + limit) {
+                return Err(StopReason::Queue(error));
+            }
+            tokio::time::sleep(Duration::max(OUTCOME_POLL_INTERVAL, queue.time_limit() / 100)).await;
+        }
+    }
+}
+
+fn left() -> Refusal {
+    Refusal::InPart("it was interrupted; the batch daemon goes on with it, or the same request".to_owned())
+}
+
+/// Why a withdrawal was refused.
+pub(super) fn refused(error: Error) -> Refusal {
+    match error {
+        Error::Conflict(conflict) if matches!(conflict.path, Path::BatchNode(_, BatchNode::Lock)) => {
+            let why = "it is locked: a daemon is creating its jobs or making its report; try again in a moment";
+            Refusal::conflict(why)
+        }
+        error => error.into(),
+    }
+}
