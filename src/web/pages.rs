@@ -58,6 +58,7 @@ mod runbook;
 mod search;
 mod submit;
 mod tree;
+mod withdraw;
 
 pub use overview::Overview;
 
@@ -85,6 +86,7 @@ pub(super) fn read(has: RepositoryParts) -> Vec<(&'static str, MethodRouter<Stat
             (SUBMIT, form),
             ("/submit/{id}", get(submit::show)),
             ("/submit/{id}/failed", post(submit::failed)),
+            ("/submit/{id}/withdraw", get(withdraw::ask).post(withdraw::give)),
         ]);
     }
     routes

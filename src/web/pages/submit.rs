@@ -74,6 +74,12 @@ struct DepositPage {
     resubmit: String,
     /// Where the deposit of these is; empty for none.
     resubmitted_href: String,
+    /// Where it is withdrawn; empty where that cannot be done.
+    withdraw: String,
+    /// Since when it is being withdrawn.
+    withdrawing: Option<Moment>,
+    /// When it was withdrawn.
+    withdrawn: Option<Moment>,
 }
 
 #[derive(Debug)]
@@ -174,7 +180,7 @@ async fn page(
 }
 
 /// The frame, without the parts that a depositor may not read.
-fn frame(view: &View, root: &str, who: &Identity) -> Frame {
+pub(super) fn frame(view: &View, root: &str, who: &Identity) -> Frame {
     let mut frame = Frame::new(view, root.to_owned(), Section::Submit);
     if !who.may_read() {
         frame.nav.retain(|link| link.is_current);
@@ -225,6 +231,9 @@ pub(super) async fn show(
         batch_href: batch_href.unwrap_or_default(),
         resubmit: if deposit.may_resubmit { format!("{root}submit/{}/failed", deposit.id) } else { String::new() },
         resubmitted_href: deposit.resubmitted_as.as_ref().map(|id| format!("{root}submit/{id}")).unwrap_or_default(),
+        withdraw: if deposit.may_withdraw { format!("{root}submit/{}/withdraw", deposit.id) } else { String::new() },
+        withdrawing: deposit.withdrawing_since.map(|at| Moment::new(at, now)),
+        withdrawn: deposit.withdrawn.map(|at| Moment::new(at, now)),
         deposit,
         frame,
     };
