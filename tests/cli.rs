@@ -29,6 +29,7 @@ mod cli {
     mod stopped;
     mod stores;
     mod watch;
+    mod withdrawals;
     mod words;
     mod world;
 }

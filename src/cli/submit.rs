@@ -47,17 +47,18 @@ const LOOK: Duration = Duration::from_millis(200);
 /// that breaks off goes on where it was.
 ///
 /// The failed rows of a batch are deposited again with --failed-of, as by the button of its page; a server takes them.
+/// With --withdraw, a deposit is taken back: all of it or nothing, until the first of its jobs leaves Pending.
 ///
 /// With --wait, exits with 1 if a job failed. With --check, exits with 3 if something is wrong.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct SubmitArgs {
     /// Files and directories; or one http or https URL; or - for standard input
-    #[arg(value_name = "FILE|DIR|URL", required_unless_present = "failed_of")]
+    #[arg(value_name = "FILE|DIR|URL", required_unless_present_any = ["failed_of", "withdraw"])]
     payload: Vec<String>,
 
     /// The collection's profile
-    #[arg(long = "profile", value_name = "NAME", required_unless_present = "failed_of")]
+    #[arg(long = "profile", value_name = "NAME", required_unless_present_any = ["failed_of", "withdraw"])]
     profile: Option<String>,
 
     /// Instead of a deposit: submit the failed rows of the deposit ID again, as a new batch, which is the same one each time
@@ -70,12 +71,26 @@ pub(super) struct SubmitArgs {
     )]
     failed_of: Option<String>,
 
+    /// Instead of a deposit: withdraw the deposit ID, with all its jobs
+    #[arg(
+        long = "withdraw",
+        value_name = "ID",
+        requires = "server",
+        conflicts_with_all = ["payload", "profile", "check", "key", "kind", "name", "title", "creator", "date", "ark",
+            "local_ids", "update", "digest", "failed_of", "wait"],
+    )]
+    withdraw: Option<String>,
+
+    /// Why the deposit is withdrawn; needed for one that is another's
+    #[arg(long = "reason", value_name = "TEXT", requires = "withdraw", hide_short_help = true)]
+    reason: Option<String>,
+
     /// The directory of a standalone repository
     #[arg(long = "data", value_name = "DIR", conflicts_with = "working")]
     data: Option<PathBuf>,
 
     /// The working storage of the daemons
-    #[arg(long = "working", value_name = "DIR", required_unless_present_any = ["data", "check", "server", "failed_of"])]
+    #[arg(long = "working", value_name = "DIR", required_unless_present_any = ["data", "check", "server", "failed_of", "withdraw"])]
     working: Option<PathBuf>,
 
     #[command(flatten)]
@@ -154,9 +169,10 @@ impl SubmitArgs {
     /// When it is refused, cannot be made, or a job of it failed.
     pub(super) async fn run(self) -> anyhow::Result<()> {
         if let Some(server) = self.server.connect()? {
-            return match &self.failed_of {
-                Some(id) => self.send_failed(&server, id).await,
-                None => self.send_to(&server).await,
+            return match (&self.failed_of, &self.withdraw) {
+                (Some(id), _) => self.send_failed(&server, id).await,
+                (None, Some(id)) => self.send_withdrawal(&server, id).await,
+                (None, None) => self.send_to(&server).await,
             };
         }
         if self.check {

@@ -2,6 +2,7 @@
 
 mod receipt;
 mod upload;
+mod withdraw;
 
 use std::fs::File;
 use std::path::PathBuf;

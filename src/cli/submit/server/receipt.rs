@@ -26,10 +26,7 @@ impl SubmitArgs {
     /// # Errors
     /// When that is refused, or a job of them failed.
     pub(in crate::cli::submit) async fn send_failed(&self, server: &Server, id: &str) -> anyhow::Result<()> {
-        let is_plain = id.len() <= 64 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-        if !is_plain {
-            return Err(UsageError::flag("--failed-of", "the id of a deposit is bid- and a UUID").into());
-        }
+        check_id("--failed-of", id)?;
         let view = server.submit_failed(id).await?;
         let id = view["id"].as_str().unwrap_or_default();
         let batch = view["batch"].as_str().and_then(|batch| batch.parse().ok());
@@ -75,6 +72,12 @@ impl SubmitArgs {
     }
 }
 
+/// Refuses what is no id of a deposit, which would be another path of the server.
+pub(super) fn check_id(flag: &'static str, id: &str) -> Result<(), UsageError> {
+    let is_plain = id.len() <= 64 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    if is_plain { Ok(()) } else { Err(UsageError::flag(flag, "the id of a deposit is bid- and a UUID")) }
+}
+
 impl Server {
     /// Submits the failed rows of a deposit again.
     async fn submit_failed(&self, id: &str) -> Result<Value, CommandError> {
@@ -110,7 +113,7 @@ impl Server {
             let view = self.insist(async || self.find(id).await).await?;
             match state(&view) {
                 "completed" | "failed" => return Ok(view),
-                state @ ("deleted" | "removed" | "refused") => {
+                state @ ("deleted" | "withdrawn" | "removed" | "refused") => {
                     let outcome = view["outcome"].as_str().map(|outcome| format!(" ({outcome})")).unwrap_or_default();
                     return Err(CommandError::new(
                         FAILED,
