@@ -8,6 +8,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use queuekeeper_queue::state::JobState;
 use url::Url;
 use uuid::Uuid;
 
@@ -106,6 +107,16 @@ impl WorkingStorage {
             return limit.space(&self.root);
         }
         space_of(&self.root)
+    }
+
+    /// The name of the file at the top by which the jobs of a state are made to fail, where it is there: those who test
+    /// Java's daemons create it.
+    ///
+    /// # Errors
+    /// When the volume cannot be read.
+    pub(crate) fn fail_file(&self, state: JobState) -> io::Result<Option<&'static str>> {
+        let Some(name) = fail_file(state) else { return Ok(None) };
+        Ok(self.root.join(name).try_exists()?.then_some(name))
     }
 
     /// The directory of a batch, by its checked id.
@@ -233,6 +244,21 @@ impl JobDirectory {
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
             other => absent_is_fine(other),
         }
+    }
+}
+
+/// What makes the jobs of a state fail: the name that Java's daemon gives its step there, and `_FAIL`.
+fn fail_file(state: JobState) -> Option<&'static str> {
+    match state {
+        JobState::Pending => Some("Initialize_FAIL"),
+        JobState::Estimating => Some("Estimate_FAIL"),
+        JobState::Provisioning => Some("Provision_FAIL"),
+        JobState::Downloading => Some("Download_FAIL"),
+        JobState::Processing => Some("Process_FAIL"),
+        JobState::Storing => Some("Store_FAIL"),
+        JobState::Recording => Some("Record_FAIL"),
+        JobState::Notify => Some("Notify_FAIL"),
+        JobState::Held | JobState::Failed | JobState::Completed | JobState::Deleted => None,
     }
 }
 

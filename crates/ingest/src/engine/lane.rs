@@ -140,7 +140,9 @@ async fn round(session: &Arc<Session>, workers: &Arc<Semaphore>) -> Result<usize
     };
     let chosen: Vec<_> =
         decided.passed.iter().map(|(job, _)| *job).chain(decided.failed.iter().map(|(job, _)| *job)).collect();
-    poll.retain(|job| chosen.contains(&job));
+    let fail_file = services.working.fail_file(JobState::Provisioning);
+    let all_fail = fail_file.map_err(|error| StepError::working("look for FAIL files", &error))?.is_some();
+    poll.retain(|job| all_fail || chosen.contains(&job));
     loop {
         let Ok(permit) = Arc::clone(workers).acquire_owned().await else { break };
         let Some(job) = poll.next(now()).await? else { break };

@@ -131,6 +131,10 @@ enum Planned {
 
 async fn work(session: &Session, job: &mut LockedJob) -> Result<Planned, StepError> {
     let services = &session.services;
+    let fail_file = services.working.fail_file(job.state);
+    if let Some(name) = fail_file.map_err(|error| StepError::working("look for FAIL files", &error))? {
+        return Err(StepError::Permanent(format!("FAIL file exists: {name}")));
+    }
     let spec = JobSpec::of(&job.job).map_err(StepError::Permanent)?;
     let profile = services.profile(&spec.profile)?;
     let directory = services.working.job(&spec);
