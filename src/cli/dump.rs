@@ -23,7 +23,7 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// Write the whole queue as JSON lines, for a backup, a bug report or a load elsewhere
 ///
 /// It is not a snapshot: the queue changes while it is read, so pause it first if that matters. Locks of sessions are
-/// marked as ephemeral, and /zookeeper and /queuekeeper are left out.
+/// marked as ephemeral; /zookeeper and /queuekeeper are left out, but for how far the jobs of batches are created.
 #[derive(Clone, Debug, Args)]
 pub struct DumpArgs {
     #[command(flatten)]

@@ -63,6 +63,9 @@ async fn telling() -> World {
         ("/locks/queue/localid/SECRET", String::new()),
         ("/locks/storage", String::new()),
         ("/locks/storage/ark_99999_SECRET", SECRET.to_owned()),
+        ("/queuekeeper", String::new()),
+        ("/queuekeeper/expansions", String::new()),
+        ("/queuekeeper/expansions/bid0000000001", text(r#"{"next":1,"digest":"SECRET","last":null}"#)),
         ("/SECRET", SECRET.to_owned()),
         ("/SECRET/SECRET", text(r#"{"SECRET":"SECRET"}"#)),
     ];

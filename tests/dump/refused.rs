@@ -96,6 +96,31 @@ async fn what_is_no_whole_dump_is_refused_by_line_before_anything_is_written() {
     assert!(told.contains("the chroot is not empty: /jobs"), "{told}");
 }
 
+#[tokio::test]
+async fn how_far_the_jobs_of_another_trees_batch_are_is_not_taken_for_that_of_a_loaded_one() {
+    let (source, copy) = (odd().await, World::new().await);
+    let dump = source.dump(None).await;
+    let stale = "/queuekeeper/expansions/bid0000000003";
+    copy.make(&[("/queuekeeper", b""), ("/queuekeeper/expansions", b""), (stale, b"{}")]).await;
+    let refused = copy.load(&dump, None, false).await.unwrap_err().to_string();
+    assert_eq!(refused, format!("the chroot is not empty: {stale}"));
+    copy.client.delete(stale, None).await.unwrap();
+    copy.load(&dump, None, false).await.unwrap();
+
+    let text = String::from_utf8(dump).unwrap();
+    let (lines, _) = text.split_once("{\"sha256\"").unwrap();
+    let checked = |from: &str, to: &str| {
+        let dump = with_checksum(lines.replacen(from, to, 1));
+        load::check(dump.as_bytes(), LoadLimits::new(100_000, "", &[])).map(|_| ()).map_err(|error| error.to_string())
+    };
+    checked("bid0000000003", "bid0000000003").unwrap();
+    for (from, to) in
+        [("{\"bid0000000003\"", "{\"bid3\""), ("\"next\":900", "\"next\":-1"), ("jid0000000041\"", "jid41\"")]
+    {
+        assert!(checked(from, to).unwrap_err().starts_with("line 1 is not the first line of a dump"), "{to}");
+    }
+}
+
 #[test]
 fn no_bit_of_a_dump_may_flip() {
     let good = dump(&[node("/"), node("/jobs"), r#"{"path":"/jobs/jid0000000007","text":"Größe"}"#.to_owned()]);

@@ -2,11 +2,12 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Output, Stdio};
 
 use queuekeeper_queue::dump::line::compare;
-use serde_json::Value;
+use queuekeeper_testkit::tree::read_tree;
+use serde_json::{Value, json};
 
 use queuekeeper_zookeeper::{Auth, Config};
 
-use super::world::{SEQUENTIAL, World, odd, program, queuekeeper};
+use super::world::{EXPANSION, SEQUENTIAL, World, odd, program, queuekeeper};
 
 fn told(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
@@ -49,6 +50,14 @@ async fn what_is_dumped_and_loaded_is_the_same_tree_and_its_numbers_go_on() {
         copy.client.delete(&format!("{folder}/{prefix}{next:010}"), None).await.unwrap();
     }
 
+    // Of our own znodes, how far the jobs of batches are created, and nothing else.
+    let own = read_tree(&copy.client, "/queuekeeper", &[]).await;
+    let own: Vec<_> = own.iter().map(|(path, (data, _))| (path.as_str(), String::from_utf8_lossy(data))).collect();
+    let note: Value = serde_json::from_slice(EXPANSION).unwrap();
+    assert_eq!(own.len(), 3, "{own:?}");
+    assert_eq!(serde_json::from_str::<Value>(&own[2].1).unwrap(), note);
+    assert_eq!(own[2].0, "/queuekeeper/expansions/bid0000000003");
+
     let lines = |dump: &[u8]| -> Vec<Value> {
         dump.split(|byte| *byte == b'\n')
             .filter(|line| !line.is_empty())
@@ -56,6 +65,7 @@ async fn what_is_dumped_and_loaded_is_the_same_tree_and_its_numbers_go_on() {
             .collect()
     };
     let first = lines(&std::fs::read(file).unwrap());
+    assert_eq!(first[0]["expansions"], json!({"bid0000000003": note}));
     let paths: Vec<_> = first.iter().filter_map(|line| line.get("path")?.as_str()).collect();
     assert!(paths.is_sorted_by(|one, other| compare(one, other).is_lt()), "{paths:?}");
     assert!(!paths.iter().any(|path| path.starts_with("/queuekeeper") || path.starts_with("/zookeeper")));

@@ -21,6 +21,9 @@ pub(crate) const PERSISTENT: CreateOptions<'static> = CreateMode::Persistent.wit
 pub(crate) const EPHEMERAL: CreateOptions<'static> = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
 pub(crate) const SEQUENTIAL: CreateOptions<'static> = CreateMode::PersistentSequential.with_acls(Acls::anyone_all());
 
+/// How far the jobs of the batch of [`odd`] are created.
+pub(crate) const EXPANSION: &[u8] = br#"{"digest":"5ec3e7","last":"jid0000000041","next":900}"#;
+
 /// A queue of its own below a chroot.
 pub(crate) struct World {
     pub(crate) client: Client,
@@ -179,6 +182,9 @@ pub(crate) async fn odd() -> World {
         ("/odd/a.b", b"4"),
         ("/odd/<b>\u{e9} \"&\\ \u{2028}", b"5"),
         ("/queuekeeper", b"our own"),
+        ("/queuekeeper/expansions", b""),
+        ("/queuekeeper/expansions/bid0000000003", EXPANSION),
+        ("/queuekeeper/expansions/bid0000000004", b"in no form of ours"),
         ("/queuekeeper/pending", b"7"),
     ];
     world.make(nodes).await;

@@ -2,8 +2,8 @@
 //!
 //! A dump is a header, one line a znode, a trailer with their number, and a checksum of all these lines. The znodes are
 //! sorted depth first and by name, so two dumps can be compared line by line, and a parent comes before its children.
-//! Values are texts, or base64 where they are not UTF-8. `/zookeeper` and `/queuekeeper` are left out; unexpected
-//! znodes are not. Ephemeral znodes, which are locks, are marked: they show who works on what, and cannot be restored.
+//! Values are texts, or base64 where they are not UTF-8. `/zookeeper` and `/queuekeeper` are left out, but for how far the
+//! jobs of batches are created, which is in the header; unexpected znodes are not. Ephemeral znodes, which are locks, are marked: they show who works on what, and cannot be restored.
 //!
 //! It is not a snapshot. The znodes of a job, batch or request are read at one moment, as are those of a batch's
 //! folder; the queue moves on between them, so an entry or reference may belong to another moment than its job. Pause
@@ -17,7 +17,9 @@ use jiff::Timestamp;
 use super::create::next_number;
 use super::error::Error;
 use super::handle::{Queue, Read};
+use super::id::BatchId;
 use super::path::{AccessQueue, Path};
+use super::record::ExpansionNote;
 
 pub mod line;
 mod query;
@@ -90,6 +92,7 @@ impl Queue {
             let stat = found.stat()?;
             Some((path.to_string(), next_number(Some(stat))?))
         });
+        let expansions = self.expansions(options.redaction.is_some()).await?;
         let header = Header {
             format: FORMAT,
             id: options.id.clone(),
@@ -98,6 +101,7 @@ impl Queue {
             redacted: options.redaction.is_some(),
             left_out: vec!["/zookeeper".into(), "/queuekeeper".into()],
             next: next.collect::<BTreeMap<_, _>>(),
+            expansions,
         };
         let (mut line, mut sum) = (Vec::new(), Checksum::new());
         line::write_line(&mut line, &header);
@@ -120,6 +124,23 @@ impl Queue {
         out.write_all(&line).map_err(DumpError::Write)?;
         out.flush().map_err(DumpError::Write)?;
         Ok(walk.counts)
+    }
+
+    /// How far the jobs of batches are created. What is in no form of ours says nothing to our daemons either.
+    async fn expansions(&self, is_redacted: bool) -> Result<BTreeMap<BatchId, ExpansionNote>, Error> {
+        let [listed] = self.read_each([Read::Children(Path::expansions())]).await?;
+        let batches: Vec<BatchId> = listed.children().iter().filter_map(|name| name.parse().ok()).collect();
+        let reads: Vec<_> = batches.iter().map(|batch| Read::Data(Path::expansion(*batch))).collect();
+        let found = batches.into_iter().zip(self.read(&reads).await?);
+        let noted = found.filter_map(|(batch, found)| {
+            let mut note = ExpansionNote::decode(&found.data()?.0)?;
+            if is_redacted {
+                // Whoever has a manifest could recognize it.
+                note.digest.clear();
+            }
+            Some((batch, note))
+        });
+        Ok(noted.collect())
     }
 }
 

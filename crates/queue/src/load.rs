@@ -206,6 +206,11 @@ impl Queue {
             return Err(LoadError::Changed { checked: sha256.to_owned(), read: read.to_owned() });
         }
         let counters = self.advance(reader.next_numbers(), progress).await?;
+        for chunk in target.expansions() {
+            let (made, there) = self.make(chunk, target.is_resumed()).await?;
+            *loaded += made + there;
+            found += there;
+        }
         target.close(self).await?;
         Ok((trailer, found, counters))
     }

@@ -11,6 +11,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use zookeeper_client::Stat;
 
+use crate::id::BatchId;
+use crate::record::ExpansionNote;
+
 /// The form of dumps that this version writes and reads. Those of form 1 had no checksum.
 pub const FORMAT: u32 = 2;
 
@@ -32,6 +35,33 @@ pub struct Header {
     pub left_out: Vec<String>,
     /// The number that the next sequential creation below each of these would have got.
     pub next: BTreeMap<String, u32>,
+    /// How far the creation of their jobs was, of the batches whose jobs were being created when the dump was begun. What
+    /// is read later may have more jobs, never fewer: a load does not lose a row.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "expansions")]
+    pub expansions: BTreeMap<BatchId, ExpansionNote>,
+}
+
+/// [`Header::expansions`], by the names of the batches.
+mod expansions {
+    use std::collections::BTreeMap;
+
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    use crate::id::BatchId;
+    use crate::record::ExpansionNote;
+
+    pub(super) fn serialize<S: Serializer>(notes: &BTreeMap<BatchId, ExpansionNote>, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(notes.iter().map(|(batch, note)| (batch.to_string(), note)))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<BTreeMap<BatchId, ExpansionNote>, D::Error> {
+        let notes = BTreeMap::<String, ExpansionNote>::deserialize(from)?;
+        let parsed = notes.into_iter().map(|(batch, note)| Ok((batch.parse().map_err(D::Error::custom)?, note)));
+        parsed.collect()
+    }
 }
 
 /// The last line but one of a dump: what it consists of.

@@ -8,12 +8,17 @@ use super::{LoadError, LoadOptions};
 use crate::dump::Header;
 use crate::error::Error;
 use crate::handle::{Found, Queue as Handle, Read};
+use crate::id::BatchId;
 use crate::path::{Path, Queue};
+use crate::record::ExpansionNote;
 use crate::time;
 use crate::transaction::Transaction;
 
 /// How many znodes of a chroot that is not empty are named.
 const NAMED: usize = 5;
+
+/// How many of the batches whose jobs are being created are noted in one transaction.
+const NOTES_AT_ONCE: usize = 100;
 
 /// The znodes that pause the daemons, and those above them, parents first. Ours are there from the beginning; what the
 /// dump has of them is kept for the end.
@@ -39,19 +44,28 @@ pub(super) struct LoadTarget {
     is_resumed: bool,
     /// What the dump has of the znodes that are made first.
     kept: BTreeMap<Path, Vec<u8>>,
+    /// How far the jobs of batches are created.
+    expansions: BTreeMap<BatchId, ExpansionNote>,
 }
 
 impl LoadTarget {
     /// Looks whether the chroot is empty, or a load of this dump was interrupted there, and pauses the queues.
     pub(super) async fn open(queue: &Handle, header: &Header, options: &LoadOptions) -> Result<Self, LoadError> {
-        let target = Self { is_resumed: options.resume, kept: BTreeMap::new() };
-        let [root, marker] =
-            queue.read_each([Read::Children(Path::Root), Read::Data(Path::QueueLock(Queue::Ingest))]).await?;
+        let target = Self { is_resumed: options.resume, kept: BTreeMap::new(), expansions: header.expansions.clone() };
+        let [root, marker, expansions] = queue
+            .read_each([
+                Read::Children(Path::Root),
+                Read::Data(Path::QueueLock(Queue::Ingest)),
+                Read::Children(Path::expansions()),
+            ])
+            .await?;
         if !root.exists() {
             return Err(Error::Missing(Path::Root).into());
         }
         let mut found: Vec<_> = root.children().iter().map(|name| Path::Root.any_child(name)).collect();
         found.retain(|path| *path != Path::Foreign);
+        // Of another tree's batch: a daemon would take it for one of the batch that gets its number.
+        found.extend(expansions.children().iter().map(|name| Path::expansions().child(name)));
         found.sort_unstable();
         let interrupted = marker.data().and_then(|(data, _)| dump_of(&data));
         let wanted = named(&header.id, &options.sha256);
@@ -104,6 +118,19 @@ impl LoadTarget {
         }
         self.kept.insert(node.path, node.data);
         None
+    }
+
+    /// How far the jobs of batches are created, as transactions.
+    pub(super) fn expansions(&self) -> Vec<Transaction> {
+        let notes: Vec<_> = self.expansions.iter().collect();
+        let transaction = |notes: &[(&BatchId, &ExpansionNote)]| {
+            let mut transaction = Transaction::new();
+            for (batch, note) in notes {
+                transaction.create(Path::expansion(**batch), note.encode());
+            }
+            transaction
+        };
+        notes.chunks(NOTES_AT_ONCE).map(transaction).collect()
     }
 
     /// Leaves pauses as the dump has them, all in one transaction: with it the load is done.
@@ -169,7 +196,7 @@ mod tests {
     #[test]
     fn what_is_made_first_is_kept_for_the_end() {
         for is_resumed in [false, true] {
-            let mut target = LoadTarget { is_resumed, kept: BTreeMap::new() };
+            let mut target = LoadTarget { is_resumed, kept: BTreeMap::new(), expansions: BTreeMap::new() };
             assert_eq!(target.is_resumed(), is_resumed);
             let mut keep = |path: &str| {
                 let node = DumpNode { path: Path::parse(path), data: b"x".to_vec(), unit: 1 };

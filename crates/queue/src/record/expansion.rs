@@ -1,12 +1,13 @@
 //! How far the creation of a batch's jobs is.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::id::JobId;
+use crate::id::{InvalidName, JobId};
 
 /// `/queuekeeper/expansions/BID`: a batch whose jobs are being created, many in each transaction.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "ExpansionForm", try_from = "ExpansionForm")]
 pub struct ExpansionNote {
     /// How many of the manifest's rows have their jobs.
     pub next: u64,
@@ -16,28 +17,40 @@ pub struct ExpansionNote {
     pub last: Option<JobId>,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct ExpansionForm {
     next: u64,
     digest: String,
     last: Option<String>,
 }
 
+impl From<ExpansionNote> for ExpansionForm {
+    fn from(note: ExpansionNote) -> Self {
+        let ExpansionNote { next, digest, last } = note;
+        Self { next, digest, last: last.map(|last| last.to_string()) }
+    }
+}
+
+impl TryFrom<ExpansionForm> for ExpansionNote {
+    type Error = InvalidName;
+
+    fn try_from(form: ExpansionForm) -> Result<Self, InvalidName> {
+        let ExpansionForm { next, digest, last } = form;
+        Ok(Self { next, digest, last: last.map(|last| last.parse()).transpose()? })
+    }
+}
+
 impl ExpansionNote {
     /// Reads the znode's data; `None` for what is not in this form.
     #[must_use]
     pub fn decode(data: &[u8]) -> Option<Self> {
-        let form: ExpansionForm = serde_json::from_slice(data).ok()?;
-        let last = form.last.map(|last| last.parse()).transpose().ok()?;
-        Some(Self { next: form.next, digest: form.digest, last })
+        serde_json::from_slice(data).ok()
     }
 
     /// The znode's data.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let Self { next, digest, last } = self;
-        let last = last.map(|last| last.to_string());
-        json!({ "next": next, "digest": digest, "last": last }).to_string().into_bytes()
+        json!(self).to_string().into_bytes()
     }
 }
 
