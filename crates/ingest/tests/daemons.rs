@@ -10,6 +10,7 @@ mod daemons {
     mod crashes;
     mod exchanged;
     mod expansion;
+    mod ezid;
     mod fail_files;
     mod flow;
     mod holds;
