@@ -43,6 +43,7 @@ mod output;
 mod paging;
 mod password;
 mod pauses;
+mod profiles;
 mod prompt;
 mod repository;
 mod rules;
@@ -103,6 +104,7 @@ enum Command {
     Store(store::StoreArgs),
     Object(object::ObjectArgs),
     Catalogue(catalogue::CatalogueArgs),
+    Profiles(profiles::ProfilesArgs),
     Token(token::TokenArgs),
     Password(password::PasswordArgs),
 }
@@ -153,6 +155,7 @@ pub fn run() -> ExitCode {
         Command::Store(args) => block_on(args.run()),
         Command::Object(args) => block_on(args.run()),
         Command::Catalogue(args) => block_on(args.run()),
+        Command::Profiles(args) => args.run(),
         Command::Token(args) => args.run(),
         Command::Password(args) => args.run(),
     };

@@ -18,6 +18,7 @@ mod cli {
     mod killed;
     mod looking;
     mod packed;
+    mod profiles;
     mod program;
     mod prompts;
     mod repair_stopped;

@@ -19,7 +19,9 @@
 //! ```
 
 mod credentials;
+mod import;
 mod keys;
+mod properties;
 mod set;
 
 #[cfg(test)]
@@ -33,6 +35,7 @@ use crate::ark::{Ark, Shoulder};
 use crate::url::{ContentUrl, Guard, HostPattern};
 
 pub use credentials::{Credentials, Login};
+pub use import::{ImportSettings, Imported, import};
 pub use set::{Changes, Profiles, SetError};
 
 /// The lowest priority that the queue knows.

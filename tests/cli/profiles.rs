@@ -1,0 +1,62 @@
+//! `profiles import`.
+
+use std::fs;
+
+use super::program::run;
+
+const ONE: &str = "ProfileID: one_content\nType: MRT-curatorial\nCollection.1: ark:/99999/m51\nOwner: ark:/99999/j21\n\
+                   Notification.1: a@test.edu\nStorageService: http://store:35121\nStorageNode: 7\n\
+                   ObjectMinterURL: https://ezid.test.edu/shoulder/ark:/99999/fk4\n";
+
+#[tokio::test]
+async fn profiles_of_merritt_are_converted_and_nothing_is_overwritten() {
+    let home = tempfile::tempdir().unwrap();
+    let at = |path: &str| home.path().join(path);
+    fs::create_dir_all(at("merritt/admin")).unwrap();
+    fs::create_dir(at("profiles")).unwrap();
+    fs::write(at("merritt/.hidden"), "nothing").unwrap();
+    fs::write(at("merritt/one_content"), ONE).unwrap();
+    fs::write(at("merritt/two_content.txt"), ONE.replace("one_content", "two_content").replace("Owner", "Owners"))
+        .unwrap();
+    let [from, to] = ["merritt", "profiles"].map(|name| at(name).display().to_string());
+    let import = async |more: &[&str]| {
+        let fixed = ["profiles", "import", &from, "--profiles", &to];
+        run(home.path(), &[&fixed[..], more].concat()).await
+    };
+    let written = || fs::read_dir(at("profiles")).unwrap().count();
+
+    import(&["--store", "main"]).await.is(
+        1,
+        &[
+            "two_content.txt, line 4: the key \"Owners\" is unknown",
+            "1 of 2 files cannot be converted; nothing was written",
+        ],
+    );
+    fs::write(at("merritt/two_content.txt"), ONE).unwrap();
+    import(&["--store", "main"]).await.is(1, &["one_content is the ProfileID of", "merritt/one_content, too"]);
+    fs::write(at("merritt/two_content.txt"), ONE.replace("one_content", "two_content")).unwrap();
+    import(&[]).await.is(1, &["line 6: StorageService: say which store takes the place of http://store:35121"]);
+    assert_eq!(written(), 0);
+
+    let ran = import(&["--store", "http://store:35121/=main"]).await;
+    ran.is(
+        0,
+        &[
+            &format!("merritt/one_content: {to}/one_content.yaml was written"),
+            &format!("merritt/two_content.txt: {to}/two_content.yaml was written"),
+            "merritt/one_content: line 2: Type has no correspondence",
+            "add credentials_file",
+        ],
+    );
+    let yaml = fs::read_to_string(at("profiles/two_content.yaml")).unwrap();
+    assert!(yaml.contains("name: \"two_content\"\n") && yaml.contains("store: \"main\"\n"), "{yaml}");
+
+    // The same again changes nothing; what a person has edited stays until it is to be replaced.
+    fs::write(at("profiles/two_content.yaml"), format!("{yaml}hosts: [data.test.edu]\n")).unwrap();
+    import(&["--store", "main"]).await.is(3, &["two_content.yaml is there and says something else; --force"]);
+    let ran = import(&["--store", "main", "--force"]).await;
+    ran.is(0, &["one_content.yaml is unchanged", "two_content.yaml was replaced"]);
+    assert_eq!(fs::read_to_string(at("profiles/two_content.yaml")).unwrap(), yaml);
+    assert_eq!(written(), 2);
+    run(home.path(), &["profiles", "import", "/nowhere", "--profiles", &to]).await.is(1, &["nowhere"]);
+}
