@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use super::client::ClientArgs;
 use super::output::{Column, Screen, Table, note, without_csv};
 use super::words::{ago, count};
+use crate::mirror::words::counted;
 use crate::views::daemons::DaemonList;
 
 /// List the daemons of queuekeeper and what they work on
@@ -62,6 +63,11 @@ fn show(list: &DaemonList, screen: &mut Screen) {
             ago(Some(process.since), now),
             workers.join(", ")
         ));
+        if let Some(mail) = &process.mail {
+            let waiting = counted(mail.waiting, "mail waits", "mails wait");
+            let why = if mail.why.is_empty() { String::new() } else { format!(": {}", mail.why) };
+            screen.entry(&format!("  {waiting}, the oldest for {}{why}", ago(Some(mail.since), now)));
+        }
         for job in &process.jobs {
             screen.entry(&format!("  {} in {}, for {}", job.job, job.state, ago(Some(job.since), now)));
         }

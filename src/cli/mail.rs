@@ -22,6 +22,10 @@ pub(super) struct MailArgs {
     #[arg(long = "mail.from", value_name = "ADDRESS", value_parser = from)]
     mail_from: Option<String>,
 
+    /// The address of the person whom answers to mails go to; without it, they go to --mail.from
+    #[arg(long = "mail.reply-to", value_name = "ADDRESS", value_parser = from)]
+    mail_reply_to: Option<String>,
+
     /// How the connection to the mail server is encrypted
     #[arg(long = "mail.tls", value_name = "MODE", default_value = "starttls")]
     mail_tls: TlsMode,
@@ -71,6 +75,7 @@ impl MailArgs {
         if let Some(from) = &self.mail_from {
             settings.from.clone_from(from);
         }
+        settings.reply_to.clone_from(&self.mail_reply_to);
         let Some((host, port)) = self.mail_server.clone() else {
             for (flag, file) in
                 [("--mail.credentials-file", &self.mail_credentials_file), ("--mail.ca-file", &self.mail_ca_file)]

@@ -31,6 +31,7 @@ use super::summary::{ByState, CollectionFigures, LargestCollections, Summary};
 use queuekeeper_queue::fault::{Fault, Limits};
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::{Path, Queue};
+use queuekeeper_queue::record::MailNote;
 use queuekeeper_queue::state::JobState;
 
 /// Of how many sessions the addresses are kept; where there are more, only those of the present ones are.
@@ -295,6 +296,12 @@ impl Store {
     #[must_use]
     pub fn held_stores(&self) -> Vec<(Arc<str>, Pause)> {
         self.read(|image, _| image.held_stores()).unwrap_or_default()
+    }
+
+    /// The mail that no process has delivered yet, where it has waited for some minutes.
+    #[must_use]
+    pub fn waiting_mail(&self) -> Option<MailNote> {
+        self.read(|image, _| image.waiting_mail()).flatten()
     }
 
     /// The hold on a collection, where it is held.

@@ -10,6 +10,7 @@ use super::error::ViewError;
 use super::{Session, Source};
 use crate::mirror::{Process, StateSituation, state_label};
 use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::record::MailNote;
 use queuekeeper_queue::state::{JobState, State as _};
 
 /// How many of its jobs, and of its other locks, are named of each process.
@@ -81,12 +82,32 @@ pub(crate) struct ProcessItem {
     pub(crate) volume: String,
     /// How many workers each of its daemons has.
     pub(crate) workers: BTreeMap<String, u32>,
+    /// The mail that no process has delivered yet; null where none has waited for some minutes.
+    pub(crate) mail: Option<WaitingMail>,
     /// How many jobs it is working on.
     pub(crate) locked: u64,
     /// The jobs that it is working on, those it holds longest first, at most twenty.
     pub(crate) jobs: Vec<JobAtWork>,
     /// The other locks that it holds, at most twenty.
     pub(crate) locks: Vec<String>,
+}
+
+/// Mail that waits to be delivered.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct WaitingMail {
+    /// How many mails.
+    pub(crate) waiting: u64,
+    /// Since when the oldest waits.
+    pub(crate) since: Timestamp,
+    /// How the last attempt of this process failed; empty where it has made none.
+    pub(crate) why: String,
+}
+
+impl From<MailNote> for WaitingMail {
+    fn from(mail: MailNote) -> Self {
+        let MailNote { waiting, since, why } = mail;
+        Self { waiting, since, why }
+    }
 }
 
 /// A job that a process is working on.
@@ -133,6 +154,7 @@ impl ProcessItem {
             since: note.since,
             volume: note.volume,
             workers: note.workers,
+            mail: note.mail.map(Into::into),
             locked,
             jobs: jobs.into_iter().map(at_work).collect(),
             locks: others.iter().map(ToString::to_string).collect(),

@@ -16,6 +16,7 @@ use crate::mirror::{Flow, History, LockKind, Pause, Rates, Summary, state_label}
 use crate::views::show::{Ago, visible};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::path::{AccessQueue, Queue};
+use queuekeeper_queue::record::MailNote;
 use queuekeeper_queue::state::{JobState, State};
 
 mod attention;
@@ -54,6 +55,8 @@ pub struct Recent {
     pub held: Vec<(String, Pause)>,
     /// The stores that are held, by name.
     pub held_stores: Vec<(std::sync::Arc<str>, Pause)>,
+    /// The mail that no process has delivered yet, where it has waited for some minutes.
+    pub waiting_mail: Option<MailNote>,
     /// The largest groups of failed jobs.
     pub failures: Vec<FailureGroup>,
     /// How many groups there are.

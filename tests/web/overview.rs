@@ -12,6 +12,7 @@ use queuekeeper::web::pages::{Recent, Stopped};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::Queue;
+use queuekeeper_queue::record::MailNote;
 use queuekeeper_queue::state::{BatchState, JobState, State as _};
 
 use super::page::{page_of, text};
@@ -109,6 +110,7 @@ fn recent() -> Recent {
         ],
         batches_in_work: 9,
         held_stores: Vec::new(),
+        waiting_mail: None,
         stopped: vec![Stopped { state: JobState::Provisioning, since: Some(ago(3_300)), diagnosis }],
         failures: vec![FailureGroup {
             key: "00000000000000ff".parse().unwrap(),
@@ -133,6 +135,20 @@ fn recent() -> Recent {
         storage: None,
         storage_problem: None,
     }
+}
+
+#[test]
+fn mail_that_cannot_be_sent_needs_attention_and_says_why() {
+    let page = |since| {
+        let mail = MailNote { waiting: 3, since: ago(since), why: "<b>refused".to_owned() };
+        text(&page_of(figures::live(), Some(figures::full()), &Recent { waiting_mail: Some(mail), ..recent() }))
+    };
+    let shown = page(7_300);
+    assert!(
+        shown.contains("3 mails cannot be sent oldest 2.0 h The last attempt failed: &#60;b&#62;refused."),
+        "{shown}"
+    );
+    assert!(!page(3_500).contains("cannot be sent"));
 }
 
 #[test]

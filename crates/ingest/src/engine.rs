@@ -101,7 +101,7 @@ async fn run_daemons(
             () = follow_changes(&session, &mut watches) => {}
             () = read_profiles(services) => {}
             () = progress::publish(&client, services, &acls) => {}
-            () = workers::follow_load(&session, &client, note) => {}
+            () = presence::keep_current(&session, &client, note) => {}
             () = work(&session) => {}
         }
         services.is_connected.store(false, Ordering::Relaxed);

@@ -4,6 +4,7 @@
 //! process ended in between, has the same name and content.
 
 pub(crate) mod deliver;
+mod waiting;
 
 use std::time::Duration;
 
@@ -13,6 +14,8 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
 use crate::fetch::Fetcher;
 use crate::url::ContentUrl;
+
+pub use waiting::WaitingMail;
 
 /// The kind of the row of a callback that Notify delivers, since the job's state depends on it.
 pub const CALLBACK: &str = "callback";

@@ -21,6 +21,7 @@ use crate::engine::fence::Fence;
 use crate::fetch::{Cause, FetchError, Fetcher, Hosts};
 use crate::grants::Grants;
 use crate::metrics::DaemonMetrics;
+use crate::outbox::WaitingMail;
 use crate::profile::{Profile, Profiles};
 use crate::progress::Downloads;
 use crate::settings::Settings;
@@ -55,6 +56,8 @@ pub struct Services {
     pub is_connected: AtomicBool,
     /// What wakes those who deliver messages.
     pub posted: Posted,
+    /// The mail that waits.
+    pub waiting_mail: WaitingMail,
 }
 
 /// A message was written into the outbox by this process.
@@ -246,6 +249,7 @@ impl Services {
             metrics,
             is_connected,
             posted,
+            waiting_mail: WaitingMail::default(),
         }
     }
 

@@ -18,7 +18,7 @@ use crate::mirror::text::cut;
 use queuekeeper_queue::id::{BatchId, JobId, RequestId};
 use queuekeeper_queue::path::{AccessQueue, OwnNode, Path};
 use queuekeeper_queue::record::{
-    DaemonNote, ExpansionNote, GrantsNote, JobProgress, PauseNote, ProgressNote, Retry, WithdrawalNote,
+    DaemonNote, ExpansionNote, GrantsNote, JobProgress, MailNote, PauseNote, ProgressNote, Retry, WithdrawalNote,
 };
 use queuekeeper_queue::state::{JobState, State as _};
 
@@ -155,6 +155,13 @@ impl Own {
         Some(granted)
     }
 
+    /// The mail that no process has delivered yet: what the one says that has found the oldest of it.
+    pub(super) fn waiting_mail(&self) -> Option<&MailNote> {
+        let notes = self.daemons.values().filter_map(|note| note.mail.as_ref());
+        // Of those that have found the same, one that has tried knows why.
+        notes.min_by_key(|mail| (mail.since.as_second() / 60, mail.why.is_empty()))
+    }
+
     /// Whether any job waits for another attempt.
     pub(super) fn has_retries(&self) -> bool {
         !self.retries.is_empty()
@@ -186,6 +193,11 @@ impl Image {
         let mut processes: Vec<_> = self.own.daemons.iter().map(process).collect();
         processes.sort_by(|a, b| (&a.note.host, a.note.pid, a.session).cmp(&(&b.note.host, b.note.pid, b.session)));
         processes
+    }
+
+    /// The mail that no process has delivered yet.
+    pub(in crate::mirror) fn waiting_mail(&self) -> Option<MailNote> {
+        self.own.waiting_mail().cloned()
     }
 
     /// How many workers take the jobs of each state, in all processes.
@@ -336,12 +348,18 @@ mod tests {
                 since: at(1),
                 volume: String::new(),
                 workers: BTreeMap::from([("downloading".to_owned(), 4), ("odd".to_owned(), 9)]),
+                mail: Some(MailNote {
+                    waiting: 5,
+                    since: at(90 - session),
+                    why: if session == 1 { "x".to_owned() } else { String::new() },
+                }),
             };
             image.apply(Path::daemon(session), &node(note.encode(), 0));
         }
         image.apply(Path::own("/queuekeeper/daemons/none").unwrap(), &node("{}", 0));
         assert_eq!(*image.workers().get(Some(JobState::Downloading)), 8);
         assert_eq!(*image.workers().get(Some(JobState::Storing)), 0);
+        assert_eq!(image.waiting_mail().map(|mail| mail.why), Some("x".to_owned()), "that of one that has tried");
         let processes = image.processes(5, Offset::default());
         assert_eq!(processes.iter().map(|process| process.session).collect::<Vec<_>>(), [1, 2]);
 

@@ -16,6 +16,7 @@ use queuekeeper_queue::state::JobState;
 mod automation;
 mod failures;
 mod held;
+mod mail;
 mod states;
 
 /// How urgent something is.
@@ -41,7 +42,7 @@ impl From<fault::Severity> for Severity {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Attention {
     /// What it is: a fault's name as in the metrics, or `unsynced`, `storage_unmeasured`, `paused`, `stopped`,
-    /// `failed`, `waiting_for_space`, `held`, `held_jobs`, `held_by_operator`, `store_held`, `failed_by_operator`, `unknown_states`,
+    /// `failed`, `waiting_for_space`, `held`, `held_jobs`, `held_by_operator`, `store_held`, `mail_waiting`, `failed_by_operator`, `unknown_states`,
     /// `unreadable`, `automation_paused`, `breaker_open`, `automation_gave_up`, `automation_failing`,
     /// `automation_at_work`, `automation_holds`, `automation_orphan`, `automation_foreign`, `automation_blocked`,
     /// `automation_unwritten`, `clock_offset`.
@@ -81,6 +82,7 @@ pub(super) fn all(status: &Status, summary: &Summary, recent: &Recent, now: Time
     items.extend(automation::foreign(&recent.foreign));
     items.extend(held::all(summary, &held::by_operators(summary, recent, now)));
     items.extend(held::stores(&recent.held_stores));
+    items.extend(recent.waiting_mail.as_ref().and_then(|mail| mail::overdue(mail, now)));
     items.extend(oddities(summary));
     items.extend(recent.storage_problem.as_deref().map(unmeasured));
     items.extend(clock(status));

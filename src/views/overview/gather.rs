@@ -53,6 +53,7 @@ impl Source<'_> {
             pauses: Queue::ALL.iter().filter_map(|queue| Some((*queue, store.pause(*queue)?))).collect(),
             held: self.held(now),
             held_stores: store.held_stores(),
+            waiting_mail: store.waiting_mail(),
             automation: automation.map(Into::into),
             foreign: foreign.unwrap_or_default(),
             storage: self.measured(),

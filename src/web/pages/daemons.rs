@@ -7,7 +7,7 @@ use super::frame::{Frame, Section};
 use super::listing::with;
 use crate::views::ViewError;
 use crate::views::daemons::{DaemonList, ProcessItem, ServedState};
-use crate::views::show::{Count, Moment, counted};
+use crate::views::show::{Count, Moment, counted, visible};
 use crate::web::http::problem::Problem;
 use crate::web::state::State;
 use queuekeeper_queue::state::{JobState, State as _};
@@ -51,12 +51,22 @@ struct Process {
     volume: String,
     /// Each daemon, and how many workers it has.
     workers: Vec<(String, String)>,
+    mail: Option<Mail>,
     /// How many jobs it works on, in words.
     locked: String,
     jobs: Vec<Job>,
     locks: Vec<String>,
     /// How many more jobs there are; empty for none.
     more: String,
+}
+
+/// Mail that waits.
+#[derive(Debug)]
+struct Mail {
+    /// How much, in words.
+    waiting: String,
+    since: Moment,
+    why: String,
 }
 
 #[derive(Debug)]
@@ -130,6 +140,11 @@ impl Process {
                 .iter()
                 .map(|(daemon, workers)| (daemon.clone(), Count((*workers).into()).to_string()))
                 .collect(),
+            mail: process.mail.as_ref().map(|mail| Mail {
+                waiting: counted(mail.waiting, "mail waits", "mails wait"),
+                since: Moment::new(mail.since, now),
+                why: visible(&mail.why),
+            }),
             locked: counted(process.locked, "job", "jobs"),
             jobs: process.jobs.iter().map(job).collect(),
             locks: process.locks.clone(),

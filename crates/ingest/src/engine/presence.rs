@@ -1,6 +1,7 @@
 //! Our own znodes of a process: which catalogue the queue has, and which daemons run where.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use queuekeeper_queue::path::Path;
@@ -9,6 +10,8 @@ use tracing::warn;
 use uuid::Uuid;
 use zookeeper_client::{Acls, Client, CreateMode, Error};
 
+use super::session::Session;
+use super::workers;
 use crate::daemon::Daemon;
 use crate::step::Services;
 
@@ -17,6 +20,9 @@ const OWN: &str = "/queuekeeper";
 
 /// The znode with the UUID of the catalogue.
 pub const CATALOGUE: &str = "/queuekeeper/catalogue";
+
+/// After which time it is written again what could not be.
+const WRITTEN_AGAIN: Duration = Duration::from_secs(5);
 
 /// Why the daemons of this process must not work on a queue.
 #[derive(Debug, thiserror::Error)]
@@ -87,6 +93,7 @@ pub(super) async fn announce(client: &Client, services: &Arc<Services>, acls: &A
             .filter(|(_, workers)| *workers > 0)
             .map(|(daemon, workers)| (daemon.name().to_owned(), u32::try_from(workers).unwrap_or(u32::MAX)))
             .collect(),
+        mail: None,
     };
     let path = Path::daemon(client.session_id().0).to_string();
     let ephemeral = CreateMode::Ephemeral.with_acls(*acls);
@@ -96,17 +103,34 @@ pub(super) async fn announce(client: &Client, services: &Arc<Services>, acls: &A
     note
 }
 
-/// Says that a daemon has so many workers now.
-pub(super) fn set_workers(note: &mut DaemonNote, daemon: Daemon, workers: usize) {
-    note.workers.insert(daemon.name().to_owned(), u32::try_from(workers).unwrap_or(u32::MAX));
+/// Keeps what the process says of itself current, until it is dropped.
+pub(super) async fn keep_current(session: &Session, client: &Client, mut note: DaemonNote) {
+    workers::count(session);
+    let mut mail = session.services.waiting_mail.follow();
+    // What was found before this session is news for it.
+    let mut is_written = mail.borrow().is_none();
+    loop {
+        tokio::select! {
+            changed = workers::follow_load(session) => {
+                for (daemon, workers) in changed {
+                    note.workers.insert(daemon.name().to_owned(), u32::try_from(workers).unwrap_or(u32::MAX));
+                }
+            }
+            Ok(()) = mail.changed() => {}
+            () = tokio::time::sleep(WRITTEN_AGAIN), if !is_written => {}
+        }
+        note.mail.clone_from(&mail.borrow_and_update());
+        is_written = update(client, &note).await;
+    }
 }
 
-/// Writes what was changed of it.
-pub(super) async fn update(client: &Client, note: &DaemonNote) {
+async fn update(client: &Client, note: &DaemonNote) -> bool {
     let path = Path::daemon(client.session_id().0).to_string();
-    if let Err(error) = client.set_data(&path, &note.encode(), None).await {
-        warn!(%error, "cannot write {path}; it says how many workers there were before");
+    let written = client.set_data(&path, &note.encode(), None).await;
+    if let Err(error) = &written {
+        warn!(%error, "cannot write {path}; it says what was true before");
     }
+    written.is_ok()
 }
 
 async fn folder(client: &Client, path: &str, acls: &Acls<'_>) {

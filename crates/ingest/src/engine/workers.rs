@@ -5,12 +5,9 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use queuekeeper_queue::record::DaemonNote;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::info;
-use zookeeper_client::Client;
 
-use super::presence;
 use super::session::Session;
 use crate::daemon::Daemon;
 
@@ -68,14 +65,22 @@ fn wanted(number: usize, bounds: &RangeInclusive<usize>, is_awaited: bool, idle:
     wanted.clamp(*bounds.start(), *bounds.end())
 }
 
-/// Follows the load, until it is dropped; `note` is what the process says of itself.
-pub(super) async fn follow_load(session: &Session, client: &Client, mut note: DaemonNote) {
+/// Counts the workers that there are in the beginning, where their numbers follow the load.
+pub(super) fn count(session: &Session) {
     let services = &session.services;
     if services.settings.most_workers.is_empty() {
-        return std::future::pending().await;
+        return;
     }
     for (daemon, workers) in session.all_workers() {
         services.metrics.set_workers(daemon, workers.number.load(Ordering::Relaxed));
+    }
+}
+
+/// Waits until the load has changed numbers of workers; the answer is how many there are now.
+pub(super) async fn follow_load(session: &Session) -> Vec<(Daemon, usize)> {
+    let services = &session.services;
+    if services.settings.most_workers.is_empty() {
+        return std::future::pending().await;
     }
     loop {
         tokio::time::sleep(services.settings.adjust_workers).await;
@@ -84,10 +89,9 @@ pub(super) async fn follow_load(session: &Session, client: &Client, mut note: Da
         for (daemon, number) in &changed {
             info!(%daemon, workers = number, "the number of workers follows the load");
             services.metrics.set_workers(*daemon, *number);
-            presence::set_workers(&mut note, *daemon, *number);
         }
         if !changed.is_empty() {
-            presence::update(client, &note).await;
+            return changed;
         }
     }
 }

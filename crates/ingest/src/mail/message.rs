@@ -20,6 +20,8 @@ const TO: HeaderName = HeaderName::new_from_ascii_str("To");
 pub struct Mail<'a> {
     /// Who sends it.
     pub from: &'a str,
+    /// The person whom answers go to.
+    pub reply_to: Option<&'a str>,
     /// Whom it goes to; none for one that is only a file.
     pub to: &'a [String],
     /// One line.
@@ -35,8 +37,8 @@ pub struct Mail<'a> {
 /// A mail cannot be rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum MailError {
-    /// The address that mails are from.
-    #[error("the sender: {0}")]
+    /// An address of those who send and receive it.
+    #[error("an address: {0}")]
     Address(#[from] lettre::address::AddressError),
     /// The message.
     #[error(transparent)]
@@ -57,6 +59,9 @@ impl Mail<'_> {
             .date(now)
             .message_id(Some(id))
             .raw_header(HeaderValue::new(AUTO_SUBMITTED, "auto-generated".to_owned()));
+        if let Some(reply_to) = self.reply_to {
+            message = message.reply_to(Mailbox::new(None, reply_to.parse()?));
+        }
         for to in self.to {
             message = message.to(Mailbox::new(None, to.parse()?));
         }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::address::Recipients;
 use super::message::{Body, Mail};
-use super::settings::Route;
+use super::settings::{MailSettings, Route};
 use super::{MAIL, Settled, line, report, write_settled};
 use crate::engine::fence::Fence;
 use crate::profile::Profile;
@@ -173,8 +173,9 @@ impl<'a> Correspondence<'a> {
         let title = line(&submitted.title, 80);
         let title = if title.is_empty() { title } else { format!(" ({title})") };
         let subject = format!("Ingest: {subject}: {}{title}", line(&self.id, 80));
-        let from = &self.services.settings.mail.from;
-        let mail = Mail { from, to: &to.valid, subject: &subject, id: &name, body, table };
+        let MailSettings { from, reply_to, .. } = &self.services.settings.mail;
+        let reply_to = reply_to.as_deref();
+        let mail = Mail { from, reply_to, to: &to.valid, subject: &subject, id: &name, body, table };
         let content =
             mail.render(SystemTime::now()).map_err(|error| StepError::temporary(format_args!("mail: {error}")))?;
         let settled: Settled = to.refused.iter().cloned().map(|(address, why)| (address, Some(why))).collect();

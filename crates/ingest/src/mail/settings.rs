@@ -8,6 +8,8 @@ use std::time::Duration;
 pub struct MailSettings {
     /// The address that mails are from, checked by [`super::address::check`].
     pub from: String,
+    /// The address of the person whom answers go to, checked in the same way; answers go to [`Self::from`] without it.
+    pub reply_to: Option<String>,
     /// The way out of this process.
     pub route: Route,
     /// For how long a process has a mail to itself while it delivers it. An attempt takes at most half of that.
@@ -19,6 +21,8 @@ pub struct MailSettings {
     /// For how long a recipient is tried whom the server refuses for the time being (RFC 5321, 4.5.4.1: 4 to 5 days). A
     /// server that is away is tried for ever.
     pub refused_within: Duration,
+    /// How long the oldest mail waits before the znode of the process says so.
+    pub noted_after: Duration,
 }
 
 /// The way of mails out of a process.
@@ -63,11 +67,13 @@ impl Default for MailSettings {
     fn default() -> Self {
         Self {
             from: "queuekeeper@localhost".to_owned(),
+            reply_to: None,
             route: Route::None,
             lease: Duration::from_mins(10),
             retry_first: Duration::from_secs(30),
             retry_most: Duration::from_hours(1),
             refused_within: Duration::from_hours(5 * 24),
+            noted_after: Duration::from_mins(5),
         }
     }
 }

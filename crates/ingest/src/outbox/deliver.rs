@@ -105,6 +105,7 @@ async fn mail(services: &Services, due: &DueMessage, failed_before: u32) -> bool
             (Some(why), (is_away || !is_too_old).then_some(pause))
         }
     };
+    services.waiting_mail.tried(why.as_deref().filter(|_| after.is_some()).unwrap_or_default());
     let kept = write_settled(&settled);
     let attempt = match (after, &why) {
         (Some(after), why) => {
@@ -213,9 +214,11 @@ async fn count(services: &Services, mut stopping: watch::Receiver<bool>) {
             Ok(waiting) => {
                 for kind in KINDS {
                     let found = waiting.iter().find(|waiting| waiting.kind == kind);
-                    services
-                        .metrics
-                        .messages(kind, found.map_or((0, Duration::ZERO), |found| (found.count, found.age)));
+                    let (count, age) = found.map_or((0, Duration::ZERO), |found| (found.count, found.age));
+                    services.metrics.messages(kind, (count, age));
+                    if kind == MAIL {
+                        services.waiting_mail.counted(count, age, services.settings.mail.noted_after);
+                    }
                 }
             }
             Err(error) => warn!(%error, "cannot count the messages that wait"),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use queuekeeper_ingest::daemon::Daemon;
 use queuekeeper_ingest::mail::settings::{MailTls, Route, SmtpServer};
+use queuekeeper_queue::record::DaemonNote;
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_testkit::certs::Authority;
 use queuekeeper_testkit::origin::OriginFault;
@@ -31,16 +32,30 @@ async fn a_mail_waits_out_a_server_that_is_away_refuses_for_a_time_or_breaks_off
     let mut server = Smtp::start(SmtpOptions::default());
     world.add_profile("mailed", "notification: {addresses: [staff@library.example, gone@library.example]}\n");
     server.stop();
-    let daemons = world.start_anew(mailing(Route::Smtp(plain(&server))), SESSION).await;
+    let mut settings = mailing(Route::Smtp(plain(&server)));
+    (settings.mail.noted_after, settings.mail.reply_to) = (Duration::ZERO, Some("anna@library.example".to_owned()));
+    let daemons = world.start_anew(settings, SESSION).await;
+    let noted = async || {
+        let name = world.children("/queuekeeper/daemons").await.pop()?;
+        let data = world.queue.client().get_data(&format!("/queuekeeper/daemons/{name}")).await.ok()?.0;
+        DaemonNote::decode(&data)?.mail
+    };
     let (batch, uuid) = world.deposit_file(&json!({})).await;
     assert_eq!(world.ended(batch).await.0, BatchState::Completed);
     let row = world.row("it is tried more than once", "attempts > 2").await;
     assert!(row[0].as_str().unwrap().contains("refused") && row[2] == 0, "{row}");
+    let note = eventually_some(LIMIT, "the process says why it waits", async || {
+        noted().await.filter(|note| !note.why.is_empty())
+    });
+    let note = note.await;
+    assert!(note.waiting == 1 && note.why.contains("refused"), "{note:?}");
     server.restart();
     server.refuse("gone@library.example", "550 5.1.1 no such user");
     let mail = mails(&server, 1).await.pop().unwrap();
     assert_eq!(mail["to"], json!(["staff@library.example"]));
     assert!(header(&mail, "subject")[0].contains(&uuid));
+    assert_eq!(header(&mail, "reply-to"), ["anna@library.example"]);
+    eventually(LIMIT, "none waits any more", async || noted().await.is_none()).await;
     let row = world.row("it is settled", "ended IS NOT NULL").await;
     assert_eq!(row[2], 1);
     let error = row[0].as_str().unwrap();

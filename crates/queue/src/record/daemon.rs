@@ -28,6 +28,26 @@ pub struct DaemonNote {
     /// How many workers each of its daemons has, by the daemon's name: for those that work on jobs, the name of the
     /// state in lower case.
     pub workers: BTreeMap<String, u32>,
+    /// The mail that waits, where it has waited for some minutes.
+    pub mail: Option<MailNote>,
+}
+
+/// Mail that no process has delivered yet, as the process found it in the catalogue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MailNote {
+    /// How many mails wait.
+    pub waiting: u64,
+    /// Since when the oldest does, by the clock of the process's host.
+    pub since: Timestamp,
+    /// How the last attempt of this process failed; empty where it has made none.
+    pub why: String,
+}
+
+#[derive(Deserialize)]
+struct MailForm {
+    waiting: u64,
+    since: i64,
+    why: String,
 }
 
 #[derive(Deserialize)]
@@ -38,13 +58,15 @@ struct DaemonForm {
     since: i64,
     volume: String,
     workers: BTreeMap<String, u32>,
+    /// Absent where none waits, and in notes of earlier versions.
+    mail: Option<MailForm>,
 }
 
 impl DaemonNote {
     /// Reads the znode's data; `None` for what is not in this form.
     #[must_use]
     pub fn decode(data: &[u8]) -> Option<Self> {
-        let DaemonForm { host, pid, version, since, volume, workers } = serde_json::from_slice(data).ok()?;
+        let DaemonForm { host, pid, version, since, volume, workers, mail } = serde_json::from_slice(data).ok()?;
         let short = |text: String| text.chars().take(MOST_CHARS).collect::<String>();
         let is_of_name = |character: &char| character.is_alphanumeric() || "._:-".contains(*character);
         Some(Self {
@@ -54,17 +76,26 @@ impl DaemonNote {
             since: Timestamp::from_millisecond(since).ok()?,
             volume: short(volume),
             workers: workers.into_iter().take(MOST_DAEMONS).map(|(name, workers)| (short(name), workers)).collect(),
+            mail: match mail {
+                Some(MailForm { waiting, since, why }) => {
+                    Some(MailNote { waiting, since: Timestamp::from_millisecond(since).ok()?, why: short(why) })
+                }
+                None => None,
+            },
         })
     }
 
-    /// The znode's data; the time is in milliseconds since 1970.
+    /// The znode's data; times are in milliseconds since 1970.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let Self { host, pid, version, since, volume, workers } = self;
-        let form = json!({
+        let Self { host, pid, version, since, volume, workers, mail } = self;
+        let mut form = json!({
             "host": host, "pid": pid, "version": version, "since": since.as_millisecond(), "volume": volume,
             "workers": workers,
         });
+        if let Some(MailNote { waiting, since, why }) = mail {
+            form["mail"] = json!({ "waiting": waiting, "since": since.as_millisecond(), "why": why });
+        }
         form.to_string().into_bytes()
     }
 }
@@ -82,7 +113,11 @@ mod tests {
             since: Timestamp::from_millisecond(1_000).unwrap(),
             volume: "a-uuid".to_owned(),
             workers: BTreeMap::from([("downloading".to_owned(), 8)]),
+            mail: None,
         };
+        let mail = MailNote { waiting: 3, since: note.since, why: "refused".to_owned() };
+        let mailing = DaemonNote { mail: Some(mail), ..note.clone() };
+        assert_eq!(DaemonNote::decode(&mailing.encode()), Some(mailing));
         assert_eq!(DaemonNote::decode(&note.encode()), Some(note.clone()));
         let workers = (0..100).map(|daemon| (format!("{daemon:03}{}", "x".repeat(300)), daemon)).collect();
         let large = DaemonNote { host: "é".repeat(5_000), workers, ..note };
@@ -96,6 +131,7 @@ mod tests {
             b"{}",
             b"[]",
             b"\xff",
+            br#"{"host":"a","pid":1,"version":"","since":0,"volume":"","workers":{},"mail":{}}"#,
             br#"{"host":"a","pid":-1,"version":"","since":0,"volume":"","workers":{}}"#,
         ] {
             assert_eq!(DaemonNote::decode(wrong), None);

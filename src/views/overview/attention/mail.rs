@@ -1,0 +1,53 @@
+//! Mail that cannot be sent.
+
+use jiff::{SignedDuration, Timestamp};
+use queuekeeper_queue::record::MailNote;
+
+use super::{Attention, Severity, item};
+use crate::views::show::{as_sentence, counted, visible};
+
+/// For how long a mail server may be away before an operator should know.
+const OVERDUE: SignedDuration = SignedDuration::from_hours(1);
+
+/// The mail that waits, where the oldest has waited for an hour.
+pub(super) fn overdue(mail: &MailNote, now: Timestamp) -> Option<Attention> {
+    if now.duration_since(mail.since) < OVERDUE {
+        return None;
+    }
+    let why = if mail.why.is_empty() {
+        "No process that has tried to send it says why.".to_owned()
+    } else {
+        format!("The last attempt failed: {}", as_sentence(&visible(&mail.why)))
+    };
+    Some(Attention {
+        since: Some(mail.since),
+        is_oldest: true,
+        remedy:
+            "Check --mail.server of the processes with daemons, and that the server responds; the mail is sent then."
+                .to_owned(),
+        page: Some("daemons".to_owned()),
+        link: "Show daemons",
+        ..item(
+            "mail_waiting",
+            Severity::Warn,
+            format!("{} be sent", counted(mail.waiting, "mail cannot", "mails cannot")),
+            format!("{why} Depositors do not get their reports; batches are not held up."),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mail_that_has_waited_for_an_hour_is_shown_with_the_reason() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let mail = |why: &str| MailNote { waiting: 2, since: at(0), why: why.to_owned() };
+        assert!(overdue(&mail("x"), at(3_599)).is_none());
+        let item = overdue(&mail("connection \u{202e}refused"), at(3_600)).unwrap();
+        assert_eq!((item.title.as_str(), item.since), ("2 mails cannot be sent", Some(at(0))));
+        assert!(item.text.starts_with("The last attempt failed: ") && !item.text.contains('\u{202e}'), "{}", item.text);
+        assert!(overdue(&mail(""), at(9_999)).unwrap().text.starts_with("No process"));
+    }
+}
