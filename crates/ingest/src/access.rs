@@ -200,24 +200,25 @@ impl Lane {
         let number = found.version.number;
         fence.pass().await;
         let name = wanted.delivery(number);
+        // ASCII without quotes.
+        let shown = format!("{}.{}", wanted.folder(number), wanted.format);
         let modified = match self.deliveries.find(&name, now()).await? {
             Some(there) => there.modified,
-            None => self.write(&found, &wanted, &name).await?,
+            None => self.write(&found, &wanted, (&name, &shown)).await?,
         };
         let expires = self.deliveries.expires(modified);
-        let url = self.deliveries.link(&name, expires).await?;
+        let url = self.deliveries.link(&name, &shown, now(), expires).await?;
         Ok(Delivered { url, expires, bytes: found.bytes, version: number })
     }
 
     /// Writes the archive of a version, and says when that was.
-    async fn write(&self, found: &Found, wanted: &Wanted, name: &str) -> Result<Timestamp, Trouble> {
+    async fn write(&self, found: &Found, wanted: &Wanted, (name, shown): (&str, &str)) -> Result<Timestamp, Trouble> {
         let Found { object, version, bytes } = found;
         let _room = self.room.take(&self.deliveries.store, self.services().settings.space, *bytes).await?;
         let folder = wanted.folder(version.number);
         let (files, chunks) = archive::begin(wanted.format, version.ingested);
         let filling = self.fill(object, version, (&folder, wanted.extent), files);
-        let shown = format!("{folder}.{}", wanted.format);
-        let writing = self.deliveries.put(name, &shown, chunks, &self.session.fence);
+        let writing = self.deliveries.put(name, shown, chunks, &self.session.fence);
         let (filled, written) = tokio::join!(filling, writing);
         // Why the files could not be read says more than that the archive was given up.
         match filled {

@@ -166,6 +166,10 @@ impl<S: Store + ?Sized> Store for Audited<S> {
         self.store.get(item, range, if_match).await
     }
 
+    async fn presign(&self, item: &Item, disposition: &str, lifetime: Duration) -> Result<Option<String>, Error> {
+        self.store.presign(item, disposition, lifetime).await
+    }
+
     async fn put(&self, item: &Item, content: Chunks, put: Put) -> Result<Written, Error> {
         self.put_recorded(item, content, put).await
     }

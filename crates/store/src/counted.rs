@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -108,6 +109,10 @@ impl<S: Store> Store for Counted<S> {
         let metrics = self.metrics.clone();
         let chunks = chunks.inspect_ok(move |chunk| metrics.read(chunk.len() as u64)).boxed();
         Ok(Content { properties, chunks })
+    }
+
+    async fn presign(&self, item: &Item, disposition: &str, lifetime: Duration) -> Result<Option<String>, Error> {
+        self.store.presign(item, disposition, lifetime).await
     }
 
     async fn put(&self, item: &Item, content: Chunks, put: Put) -> Result<Written, Error> {

@@ -5,7 +5,7 @@
 //!
 //! - [`config`], [`place`], [`credentials`]: what is configured; `client`: the SDK's client for it;
 //! - `call`, `failure`: one request, and what it fails with;
-//! - `spaces`, `list`, `head`, `get`: reading; `put`, `upload`, `copy`, `remove`: changing;
+//! - `spaces`, `list`, `head`, `get`, `presign`: reading; `put`, `upload`, `copy`, `remove`: changing;
 //! - `probe`, `forms`: what the service really does, found out before the first change.
 
 use std::collections::HashMap;
@@ -13,6 +13,7 @@ use std::fmt::Display;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use aws_sdk_s3::Client;
@@ -44,6 +45,7 @@ mod get;
 mod head;
 mod list;
 pub mod place;
+mod presign;
 mod probe;
 mod put;
 mod remove;
@@ -182,6 +184,12 @@ impl Store for S3Store {
     ) -> Result<Content, Error> {
         let inner = &self.inner;
         get::get(inner, item, range, if_match).await.map_err(|kind| inner.error(Operation::Get, item, kind))
+    }
+
+    async fn presign(&self, item: &Item, disposition: &str, lifetime: Duration) -> Result<Option<String>, Error> {
+        let inner = &self.inner;
+        let signed = inner.presign(item, disposition, lifetime).await;
+        signed.map(Some).map_err(|kind| inner.error(Operation::Get, item, kind))
     }
 
     async fn put(&self, item: &Item, content: Chunks, put: Put) -> Result<Written, Error> {

@@ -6,6 +6,7 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -258,6 +259,15 @@ pub trait Store: Send + Sync + 'static {
     /// state that `if_match` names; [`Range`](crate::ErrorKind::Range).
     async fn get(&self, item: &Item, range: Option<Range<u64>>, if_match: Option<&EntityTag>)
     -> Result<Content, Error>;
+
+    /// A URL by which anyone can read an item for a time, of at most seven days, without any other right to the store:
+    /// signed in advance, where the store can do that. The content comes with this `Content-Disposition`.
+    ///
+    /// # Errors
+    /// When it cannot be signed. Whether there is such an item is not looked up.
+    async fn presign(&self, _item: &Item, _disposition: &str, _lifetime: Duration) -> Result<Option<String>, Error> {
+        Ok(None)
+    }
 
     /// Writes an item. It appears whole, with its properties, or not at all.
     ///

@@ -13,6 +13,9 @@ use super::super::source::{FileError, refuse};
 use super::super::{ExternalUrl, PrometheusDuration};
 use super::StoreSettings;
 
+/// The longest time for which S3 answers a link that is signed in advance.
+const PRESIGNED: Duration = Duration::from_hours(7 * 24);
+
 /// The shortest and the longest time.
 const LIFETIMES: (Duration, Duration) = (Duration::from_mins(1), Duration::from_hours(366 * 24));
 
@@ -22,7 +25,8 @@ const LIFETIMES: (Duration, Duration) = (Duration::from_mins(1), Duration::from_
 pub(super) struct Keys {
     store: Spanned<String>,
     space: Option<Spanned<String>>,
-    url: Spanned<String>,
+    url: Option<Spanned<String>>,
+    presigned: Option<Spanned<bool>>,
     lifetime: Option<Spanned<String>>,
     small_bytes: Option<u64>,
     node: Option<u32>,
@@ -39,14 +43,26 @@ pub(super) fn check(path: &Path, keys: Keys, stores: &StoreSettings) -> Result<A
     if stores.catalogue().is_none() {
         return Err(at(line, &"what is requested is looked up in a catalogue, and the file names none"));
     }
-    let usual = AccessSettings::new(store);
+    let usual = AccessSettings::new(store.clone());
     let space = match keys.space {
         None => usual.space,
         Some(space) => space.value.parse().map_err(|error| at(space.referenced.line(), &error))?,
     };
-    let line = keys.url.referenced.line();
-    keys.url.value.parse::<ExternalUrl>().map_err(|error| at(line, &format_args!("url: {error}")))?;
-    let url = format!("{}/", keys.url.value.trim_end_matches('/'));
+    let presigned = keys.presigned.filter(|presigned| presigned.value);
+    if let Some(presigned) = presigned.as_ref().filter(|_| !stores.is_bucket(&store)) {
+        let why =
+            "presigned: only a store in S3 signs links; leave it out, and name the server that answers them in url";
+        return Err(at(presigned.referenced.line(), &why));
+    }
+    let url = match keys.url {
+        Some(url) => {
+            let parsed = url.value.parse::<ExternalUrl>();
+            parsed.map_err(|error| at(url.referenced.line(), &format_args!("url: {error}")))?;
+            format!("{}/", url.value.trim_end_matches('/'))
+        }
+        None if presigned.is_some() => usual.url,
+        None => return Err(at(line, &"name in url the server that answers links")),
+    };
     let lifetime = match keys.lifetime {
         None => usual.lifetime,
         Some(text) => {
@@ -57,11 +73,15 @@ pub(super) fn check(path: &Path, keys: Keys, stores: &StoreSettings) -> Result<A
             if lifetime < least || lifetime > most {
                 return Err(at(line, &"lifetime: from 1m to 366d"));
             }
+            if presigned.is_some() && lifetime > PRESIGNED {
+                return Err(at(line, &"lifetime: up to 7d, since S3 answers no presigned link for longer"));
+            }
             lifetime
         }
     };
     let (node, small) = (keys.node.unwrap_or(usual.node), keys.small_bytes.unwrap_or(usual.small));
-    Ok(AccessSettings { store: usual.store, space, node, url, lifetime, small })
+    let is_presigned = presigned.is_some();
+    Ok(AccessSettings { store, space, node, url, is_presigned, lifetime, small })
 }
 
 #[cfg(test)]
@@ -72,7 +92,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("config.yml");
         let text = format!(
-            "stores: {{out: {{url: \"file:///srv/out\"}}}}\ncatalogue: {{url: \"sqlite:c.db\"}}\naccess:\n{access}"
+            "stores: {{out: {{url: \"file:///srv/out\"}}, s3: {{url: \"s3://out\"}}}}\ncatalogue: {{url: \"sqlite:c.db\"}}\naccess:\n{access}"
         );
         std::fs::write(&path, text).unwrap();
         let read = ConfigFile::read(&path).map_err(|error| error.to_string())?;
@@ -88,7 +108,12 @@ mod tests {
         let settings = read(all).unwrap();
         assert_eq!((settings.space.as_str(), settings.url.as_str()), ("given-out", "http://host:8080/"));
         assert_eq!((settings.lifetime.as_secs(), settings.node, settings.small), (43_200, 7001, 5));
+        let settings = read("  store: s3\n  presigned: true\n").unwrap();
+        assert_eq!((settings.is_presigned, settings.lifetime.as_secs()), (true, 604_800));
         for (access, expected) in [
+            ("  store: out\n  presigned: true\n", "line 5: access: presigned: only a store in S3"),
+            ("  store: s3\n  presigned: true\n  lifetime: 8d\n", "line 6: access: lifetime: up to 7d"),
+            ("  store: s3\n  presigned: false\n", "line 4: access: name in url"),
             ("  store: main\n  url: \"http://a\"\n", "line 4: access: store: there is no main below stores"),
             ("  store: out\n", "url"),
             ("  store: out\n  url: \"ftp://a\"\n", "line 5: access: url: the scheme is neither http nor https"),

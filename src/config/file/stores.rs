@@ -113,6 +113,11 @@ impl StoreSettings {
         Ok(Self { stores: checked, catalogue, access: None })
     }
 
+    /// Whether a store is one in S3.
+    pub(super) fn is_bucket(&self, name: &StoreName) -> bool {
+        matches!(self.stores.get(name), Some(Location::S3(_)))
+    }
+
     /// One directory as the store `main`, one as the store `deliveries`, and a catalogue in a file of SQLite: a repository
     /// on one machine.
     ///

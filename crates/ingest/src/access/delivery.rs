@@ -30,6 +30,8 @@ pub struct AccessSettings {
     pub node: u32,
     /// The URL of the server that answers links, which ends with a slash.
     pub url: String,
+    /// Whether the store signs links in advance, and answers them itself.
+    pub is_presigned: bool,
     /// How long an archive is kept, and links to it are valid.
     pub lifetime: Duration,
     /// The most bytes of a small request.
@@ -49,6 +51,7 @@ impl AccessSettings {
             space: "access".parse().expect("it is the name of a space"),
             node: 1,
             url: "http://127.0.0.1:12181/".to_owned(),
+            is_presigned: false,
             lifetime: Duration::from_hours(7 * 24),
             small: 1 << 30,
         }

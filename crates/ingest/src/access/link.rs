@@ -1,11 +1,12 @@
 //! Links to archives, which expire.
 //!
-//! A link is a signature over the name of an archive and an instant. The key of the signatures lies beside the archives:
+//! Where the store is to answer them, they are its own, signed in advance. Else a link is a signature over the name of an archive and an instant. The key of the signatures lies beside the archives:
 //! every process that has the store can make and check links, and whoever can read the store needs none.
 
 use std::fmt::Write as _;
 use std::io;
 use std::ops::Range;
+use std::time::Duration;
 
 use aws_lc_rs::{hmac, rand};
 use bytes::{Bytes, BytesMut};
@@ -57,11 +58,19 @@ impl std::fmt::Debug for OpenedDelivery {
 }
 
 impl Deliveries {
-    /// A link to an archive that is valid until an instant.
+    /// A link to an archive, with its name for people, that is valid from `now` until an instant.
     ///
     /// # Errors
-    /// When the key of the signatures cannot be read.
-    pub async fn link(&self, name: &str, expires: Timestamp) -> Result<String, Error> {
+    /// When the key of the signatures cannot be read, or the store signs no links.
+    pub async fn link(&self, name: &str, shown: &str, now: Timestamp, expires: Timestamp) -> Result<String, Error> {
+        if self.settings.is_presigned {
+            let lifetime = Duration::try_from(expires.duration_since(now)).unwrap_or_default();
+            let (item, disposition) = (self.item(name), format!("attachment; filename=\"{shown}\""));
+            let signed = self.store.presign(&item, &disposition, lifetime);
+            return signed
+                .await?
+                .ok_or_else(|| self.refused("the store signs no links; set access.presigned to false"));
+        }
         let seconds = expires.as_second();
         let signature = hmac::sign(self.key().await?, &signed(seconds, name));
         Ok(format!("{}{LINKS}/{seconds}/{}/{name}", self.settings.url, hex(signature.as_ref())))
@@ -185,7 +194,6 @@ fn bytes_of(hex: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::time::Duration;
 
     use jiff::SignedDuration;
     use queuekeeper_store::DirectoryStore;
@@ -202,6 +210,7 @@ mod tests {
             space: "access".parse().unwrap(),
             node: 1,
             url: "https://host/q/".to_owned(),
+            is_presigned: false,
             lifetime: Duration::from_hours(2),
             small: 1 << 30,
         };
@@ -229,10 +238,10 @@ mod tests {
             first.put(name, "other", chunks("other"), &fence).await.unwrap();
         }
         let expires = first.expires(first.find(&names[0], now).await.unwrap().unwrap().modified);
-        let link = first.link(&names[0], expires).await.unwrap();
+        let link = first.link(&names[0], "a.zip", now, expires).await.unwrap();
         // Another process has the same key.
         let other = deliveries(directory.path()).await;
-        assert_eq!(other.link(&names[0], expires).await.unwrap(), link);
+        assert_eq!(other.link(&names[0], "a.zip", now, expires).await.unwrap(), link);
         let link = parts(&link);
         let read = async |link, range| {
             let opened = other.open(link, range, now).await?;
@@ -272,7 +281,8 @@ mod tests {
         // A key that is too short is refused.
         let place = directory.path().join("access").join(SIGNING_KEY);
         std::fs::write(place, "short").unwrap();
-        let why = deliveries(directory.path()).await.link(&names[0], expires).await.unwrap_err().to_string();
+        let why =
+            deliveries(directory.path()).await.link(&names[0], "a.zip", now, expires).await.unwrap_err().to_string();
         assert!(why.contains("does not have 32 bytes"), "{why}");
     }
 }

@@ -1,5 +1,6 @@
 //! Access requests, from a stored object to an archive that other programs unpack.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -15,8 +16,10 @@ use queuekeeper_queue::id::RequestId;
 use queuekeeper_queue::path::{AccessQueue, Queue};
 use queuekeeper_queue::state::{AccessState, BatchState};
 use queuekeeper_store::error::Operation;
-use queuekeeper_store::{Algorithm, DirectoryStore};
+use queuekeeper_store::s3::{AccessKey, Credentials, S3Config};
+use queuekeeper_store::{Algorithm, DirectoryStore, S3Store, StoreFamilies};
 use queuekeeper_testkit::faulty::{Fault, Faulty, Rule};
+use queuekeeper_testkit::s3::S3Server;
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 use serde_json::{Value, json};
 
@@ -348,5 +351,49 @@ async fn a_small_request_never_waits_for_large_ones_and_what_was_interrupted_is_
         assert_eq!(state, AccessState::Completed, "{message}");
     }
     assert!(faults.faults(Operation::Put) == 3, "{}", faults.faults(Operation::Put));
+    daemons.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_that_the_store_has_signed_is_answered_by_it_for_as_long_as_the_archive_is_kept() {
+    let mut settings = delivering(quick());
+    settings.access.as_mut().unwrap().is_presigned = true;
+    let world = World::with(settings.clone()).await;
+    let server = S3Server::start(queuekeeper_testkit::s3::Settings::default()).await.unwrap();
+    server.create_bucket("deliveries");
+    let mut config = S3Config::new("out".parse().unwrap(), "s3://deliveries/given".parse().unwrap());
+    config.endpoint = Some(server.endpoint());
+    config.credentials = Credentials::Key(AccessKey::new(server.access_key(), server.secret_key()));
+    let metrics = StoreFamilies::default().store(&config.name);
+    let store = S3Store::new(config, metrics).await.unwrap();
+    let mut services = Arc::into_inner(services(world.directory.path(), settings).await).unwrap();
+    services.stores.insert("out".parse().unwrap(), Arc::new(store));
+    let daemons = world.start_with(Arc::new(services), SESSION);
+    let ark = world.object(&[("a.txt", "alpha")]).await;
+    let folder = format!("{}_v1", ark.replace(":/", "_").replace('/', "_"));
+
+    let began = Timestamp::now();
+    let id = world.request(SMALL, &json!({"token": "t", "object": ark, "format": "zip"})).await;
+    let (state, message, token) = world.ended_request(SMALL, id).await;
+    assert_eq!(state, AccessState::Completed, "{message}");
+    let url: url::Url = token["url"].as_str().unwrap().parse().unwrap();
+    let query: BTreeMap<_, _> = url.query_pairs().into_owned().collect();
+    assert_eq!(query["response-content-disposition"], format!("attachment; filename=\"{folder}.zip\""));
+    let seconds: i64 = query["X-Amz-Expires"].parse().unwrap();
+    let expires: Timestamp = token["expiration-time"].as_str().unwrap().parse().unwrap();
+    let lasts = expires.duration_since(began).as_secs();
+    assert!((lasts - 60..=lasts).contains(&seconds) && seconds > 3_000, "{seconds} s, and {lasts} s");
+    let response = reqwest::get(url.clone()).await.unwrap().error_for_status().unwrap();
+    let path = world.directory.path().join("given.zip");
+    std::fs::write(&path, response.bytes().await.unwrap()).unwrap();
+    let output = Command::new("python3").args(["-c", READ]).arg(&path).output().unwrap();
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found, world.expected(&ark, "", &folder).await);
+    // Nothing of it can be changed.
+    for (from, to) in [("X-Amz-Expires=3", "X-Amz-Expires=4"), (".zip?", ".tar?"), ("attachment", "inline")] {
+        let changed = url.as_str().replacen(from, to, 1);
+        assert_eq!(reqwest::get(&changed).await.unwrap().status(), 403, "{changed}");
+    }
+    assert_eq!(reqwest::get(url.as_str().split_once('?').unwrap().0).await.unwrap().status(), 403);
     daemons.stop().await;
 }

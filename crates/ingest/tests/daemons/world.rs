@@ -268,6 +268,7 @@ pub(super) fn delivering(settings: Settings) -> Settings {
         space: "access".parse().unwrap(),
         node: 7001,
         url: "http://host/".to_owned(),
+        is_presigned: false,
         lifetime: Duration::from_hours(1),
         small: 1 << 30,
     };
