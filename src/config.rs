@@ -9,6 +9,7 @@ use crate::mirror::READ_BUDGET_BYTES;
 use queuekeeper_queue::fault::Limits;
 
 mod address;
+mod network;
 
 mod external;
 mod file;
@@ -23,6 +24,7 @@ pub use file::{
     CatalogueUrl, ConfigFile, Presented, Secret, SecretError, StoreSettings, Token, TokenHash, TokenLine,
     TokenLineError, Tokens, expiry,
 };
+pub use network::{Network, NetworkError};
 pub use source::FileError;
 #[cfg(test)]
 pub(crate) use telemetry_path::RESERVED;

@@ -47,6 +47,7 @@ mod reload;
 mod routes;
 mod scrape;
 mod state;
+pub mod working;
 
 impl State {
     /// The state of a server. `registry` is complete: what is registered later is not served.

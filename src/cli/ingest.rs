@@ -11,12 +11,14 @@ use queuekeeper_ingest::cleanup::CleanupSettings;
 use queuekeeper_ingest::daemon::{Daemon, UnknownDaemon};
 use queuekeeper_ingest::settings::Settings;
 use queuekeeper_ingest::space::Rules;
+use url::Url;
 
 use super::mail::MailArgs;
 use super::{LogArgs, UsageError, ZooKeeperArgs, on_signal};
-use crate::config::{ConfigFile, ListenAddress, PrometheusDuration};
+use crate::config::{ConfigFile, ExternalUrl, ListenAddress, Network, PrometheusDuration};
 use crate::server;
-use crate::server::ingest::Ingest;
+use crate::server::ingest::{Ingest, ServedWorking};
+use crate::web::working::PATH;
 
 /// The most workers of a daemon.
 const MOST_WORKERS: usize = 1_000;
@@ -54,10 +56,49 @@ pub(super) struct IngestArgs {
     listen_address: Vec<ListenAddress>,
 
     #[command(flatten)]
+    served: ServedArgs,
+
+    #[command(flatten)]
     zookeeper: ZooKeeperArgs,
 
     #[command(flatten)]
     log: LogArgs,
+}
+
+/// How Java's daemons read the working storage.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Java's daemons")]
+struct ServedArgs {
+    /// Serve the directories of jobs at /ingestqueue/ of this address, without a login: for a private network
+    #[arg(long = "serve-working", value_name = "ADDRESS", requires = "working_url")]
+    serve_working: Option<ListenAddress>,
+
+    /// How other hosts reach that address, or the same of another process: http://host:port; manifests have its URLs
+    #[arg(long = "serve-working.url", value_name = "URL")]
+    working_url: Option<ExternalUrl>,
+
+    /// Serve clients of this network only, as 10.0.0.0/8; may be repeated
+    #[arg(long = "serve-working.allow", value_name = "NETWORK", value_delimiter = ',', requires = "serve_working")]
+    serve_working_allow: Vec<Network>,
+}
+
+impl ServedArgs {
+    /// The URL that manifests begin with.
+    fn url(&self) -> Result<Option<Url>, UsageError> {
+        let Some(url) = &self.working_url else { return Ok(None) };
+        let url = format!("{}{PATH}", url.to_string().trim_end_matches('/'));
+        url.parse().map(Some).map_err(|error| UsageError::flag("--serve-working.url", error))
+    }
+
+    /// Binds the address.
+    async fn bind(&self) -> anyhow::Result<Option<ServedWorking>> {
+        let Some(address) = &self.serve_working else { return Ok(None) };
+        let listener = address
+            .bind()
+            .await
+            .with_context(|| format!("cannot listen on {address}; free it, or name another with --serve-working"))?;
+        Ok(Some(ServedWorking { listener, networks: self.serve_working_allow.clone() }))
+    }
 }
 
 /// How the daemons work.
@@ -224,10 +265,10 @@ impl IngestArgs {
             profiles: self.profiles,
             working: self.working,
             working_limit: None,
-            settings: self.daemons.settings(None)?,
+            settings: Settings { working_url: self.served.url()?, ..self.daemons.settings(None)? },
         };
         let listeners = server::listen(&self.listen_address).await?;
-        let outcome = server::ingest::ingest(ingest, listeners, &shutdown).await;
+        let outcome = server::ingest::ingest(ingest, listeners, self.served.bind().await?, &shutdown).await;
         shutdown.cancel();
         signals.await.context("the task that waits for signals failed")?;
         outcome

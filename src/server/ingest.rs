@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::tasks::Tasks;
-use crate::config::{Deposits, StoreSettings};
+use crate::config::{Deposits, Network, StoreSettings};
 use crate::{metrics, web};
 
 /// What the daemons of a process need.
@@ -35,6 +35,15 @@ pub struct Ingest {
     pub working_limit: Option<SizeLimit>,
     /// What an operator has set.
     pub settings: Settings,
+}
+
+/// How the working storage is served to other programs.
+#[derive(Debug)]
+pub struct ServedWorking {
+    /// Where.
+    pub listener: TcpListener,
+    /// The networks of the clients; of any where there are none.
+    pub networks: Vec<Network>,
 }
 
 impl Ingest {
@@ -109,16 +118,28 @@ fn check_deliveries(services: &Services) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs the daemons until `shutdown`, and their probes on the listeners.
+/// Runs the daemons until `shutdown`, and their probes on the listeners; serves the working storage where it is to be.
 ///
 /// # Errors
 /// When something they need cannot be opened, or they cannot go on.
-pub async fn ingest(ingest: Ingest, listeners: Vec<TcpListener>, shutdown: &CancellationToken) -> anyhow::Result<()> {
+pub async fn ingest(
+    ingest: Ingest,
+    listeners: Vec<TcpListener>,
+    working: Option<ServedWorking>,
+    shutdown: &CancellationToken,
+) -> anyhow::Result<()> {
     let mut registry = metrics::registry();
     let services = ingest.open(&StoreFamilies::register(&mut registry)).await?;
     services.register(&mut registry);
     let mut tasks = Tasks::new(shutdown);
     spawn_daemons(&mut tasks, &ingest, &services);
+    if let Some(ServedWorking { listener, networks }) = working {
+        let storage = services.working.clone();
+        tasks.spawn("the server of the working storage", |shutdown| async move {
+            web::working::run(listener, storage, networks, shutdown).await;
+            Ok(())
+        });
+    }
     let probed = Arc::clone(&services);
     let is_ready = move || {
         let is_connected = probed.is_connected.load(Ordering::Relaxed);

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 
-use queuekeeper_testkit::wait::eventually;
+use queuekeeper_testkit::wait::{eventually, eventually_some};
 use queuekeeper_zookeeper::PrivateServer;
 use queuekeeper_zookeeper::server::Options;
 use rustix::process::{Pid, Signal, kill_process};
@@ -65,4 +65,92 @@ async fn a_process_of_daemons_works_on_a_queue_shows_what_it_does_and_ends_by_a_
     let other = format!("{text}catalogue: {{url: \"sqlite:{}\"}}\n", at("other.db"));
     std::fs::write(&config, other).unwrap();
     run(directory.path(), &ingest).await.is(1, &["two catalogues would become two inventories"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn javas_storing_finds_every_file_of_a_job_where_its_manifest_says() {
+    let server = PrivateServer::start(Options::default()).await.unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    for name in ["working", "objects", "profiles", "object", "object/a b"] {
+        std::fs::create_dir(at(name)).unwrap();
+    }
+    let [config, zookeeper] = [at("config.yml"), server.connect_string()];
+    let text = format!(
+        "stores: {{main: {{url: \"file://{}\"}}}}\ncatalogue: {{url: \"sqlite:{}\"}}\n",
+        at("objects"),
+        at("c.db")
+    );
+    std::fs::write(&config, &text).unwrap();
+    let profile = "name: demo\nowner: ark:/99999/o\nstore: main\nminter: {kind: noid, shoulder: ark:/99999/fk4}\n";
+    std::fs::write(at("profiles/demo.yaml"), profile).unwrap();
+    for (name, content) in [("object/a b/Größe%20.txt", "one"), ("object/.hidden", "two"), ("object/#?&+.txt", "three")]
+    {
+        std::fs::write(at(name), content).unwrap();
+    }
+    let [profiles, working] = ["profiles", "working"].map(at);
+    let own =
+        ["ingest", "--zookeeper", &zookeeper, "--config.file", &config, "--profiles", &profiles, "--working", &working];
+    let with = |more: &[&'static str]| [own.as_slice(), more].concat();
+    run(directory.path(), &with(&["--serve-working", ":0"])).await.is(2, &["--serve-working.url"]);
+    let odd = ["--serve-working", ":0", "--serve-working.url", "http://a", "--serve-working.allow", "10.0.0.0/99"];
+    run(directory.path(), &with(&odd)).await.is(2, &["a network is an address"]);
+
+    let [web, served] = [(); 2].map(|()| format!("127.0.0.1:{}", queuekeeper_zookeeper::child::free_port().unwrap()));
+    let url = format!("http://{served}");
+    let ours = "batch,pending,estimating,provisioning,downloading,processing";
+    let more =
+        ["--web.listen-address", &web, "--daemons", ours, "--serve-working", &served, "--serve-working.url", &url];
+    let mut child = queuekeeper(directory.path(), &[own.as_slice(), &more].concat()).spawn().unwrap();
+    let log = child.stderr.take().unwrap();
+    let log = std::thread::spawn(move || BufReader::new(log).lines().map_while(Result::ok).collect::<Vec<_>>());
+    let object = at("object");
+    let submit = ["submit", &object, "--profile", "demo", "--zookeeper", &zookeeper, "--working", &working];
+    run(directory.path(), &submit).await.is(0, &[]);
+    let client = queuekeeper_zookeeper::Config::new(zookeeper.parse().unwrap()).connect().await.unwrap();
+    let limit = std::time::Duration::from_mins(1);
+    let entry = eventually_some(limit, "the job waits for Java's daemon", async || {
+        client.list_children("/jobs/states/storing").await.ok()?.pop()
+    });
+    let job = entry.await.split_once('-').unwrap().1.to_owned();
+    let (store, _) = client.get_data(&format!("/jobs/{job}/store")).await.unwrap();
+    let store: serde_json::Value = serde_json::from_slice(&store).unwrap();
+    let manifest_url = store["manifest_url"].as_str().unwrap().to_owned();
+    assert!(manifest_url.starts_with(&format!("{url}/ingestqueue/bid-")), "{manifest_url}");
+    let manifest = reqwest::get(&manifest_url).await.unwrap().text().await.unwrap();
+    let mut found = std::collections::BTreeMap::new();
+    for row in manifest.lines().filter(|line| !line.starts_with('#')) {
+        let columns: Vec<_> = row.split('|').map(str::trim).collect();
+        let content = reqwest::get(columns[0]).await.unwrap();
+        assert_eq!(content.status(), 200, "{row}");
+        let content = content.bytes().await.unwrap();
+        assert_eq!((columns[1], columns[3]), ("sha256", content.len().to_string().as_str()), "{row}");
+        let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &content);
+        let hex = digest.as_ref().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+        assert_eq!(columns[2], hex, "{row}");
+        found.insert(columns[5].to_owned(), content);
+    }
+    for (name, content) in
+        [("producer/a b/Größe .txt", "one"), ("producer/.hidden", "two"), ("producer/#?&+.txt", "three")]
+    {
+        assert_eq!(found.get(name).map(|content| &content[..]), Some(content.as_bytes()), "{name}: {found:?}");
+    }
+    assert!(found.contains_key("system/mrt-erc.txt") && found.len() > 7, "{found:?}");
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let ended = child.wait().unwrap();
+    assert!(ended.success(), "{ended}: {:#?}", log.join().unwrap());
+
+    // And ours goes on with what is left.
+    let more = ["--web.listen-address", &web, "--daemons", "storing,recording,notify,report"];
+    let mut child = queuekeeper(directory.path(), &[own.as_slice(), &more].concat()).spawn().unwrap();
+    let log = child.stderr.take().unwrap();
+    let log = std::thread::spawn(move || BufReader::new(log).lines().map_while(Result::ok).collect::<Vec<_>>());
+    eventually(limit, "the job is completed", async || {
+        let status = client.get_data(&format!("/jobs/{job}/status")).await;
+        status.is_ok_and(|(status, _)| String::from_utf8_lossy(&status).contains("Completed"))
+    })
+    .await;
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let ended = child.wait().unwrap();
+    assert!(ended.success(), "{ended}: {:#?}", log.join().unwrap());
 }

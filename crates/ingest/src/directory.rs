@@ -16,6 +16,7 @@ use crate::place::Place;
 use crate::spec::JobSpec;
 
 mod limit;
+mod served;
 
 pub use limit::SizeLimit;
 

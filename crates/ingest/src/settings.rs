@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use url::Url;
+
 use crate::access::AccessSettings;
 use crate::cleanup::CleanupSettings;
 use crate::daemon::Daemon;
@@ -43,6 +45,9 @@ pub struct Settings {
     pub mail: MailSettings,
     /// What is cleaned up, and when.
     pub cleanup: CleanupSettings,
+    /// The URL by which other programs read the working storage, with a slash at the end: manifests of versions have it in
+    /// place of `file:` URLs.
+    pub working_url: Option<Url>,
     /// Where access requests are delivered to; without it they are not taken.
     pub access: Option<AccessSettings>,
 }
@@ -65,6 +70,7 @@ impl Default for Settings {
             java_readers: true,
             mail: MailSettings::default(),
             cleanup: CleanupSettings::default(),
+            working_url: None,
             access: None,
         }
     }

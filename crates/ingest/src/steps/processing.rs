@@ -5,8 +5,11 @@ use std::path::PathBuf;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use queuekeeper_catalogue::identifiers::{Request, Reserved};
+use queuekeeper_queue::path::JobNode;
 use queuekeeper_queue::{JobChange, JobValue};
 use queuekeeper_store::{Algorithm, Digest};
+use serde_json::{Map, Value};
+use url::Url;
 
 use super::downloading::{PRODUCER, blocking};
 use super::system::{self, Description};
@@ -137,7 +140,11 @@ fn write_files(work: &JobAtWork<'_>, description: &Description, ark: &str) -> Re
 /// Writes the manifest of the version: a row for each file of `producer/` and `system/`. Its URL is the answer.
 async fn write_manifest(work: &JobAtWork<'_>) -> Result<String, StepError> {
     let failed = |error: io::Error| StepError::working("write the manifest", &error);
-    let base = work.directory.url().map_err(failed)?;
+    let base = match &work.services.settings.working_url {
+        Some(url) => url.join(&format!("{}/{}/", work.spec.batch, work.spec.job)).map_err(io::Error::other),
+        None => work.directory.url(),
+    };
+    let base = base.map_err(failed)?;
     let system = work.directory.path().join(SYSTEM);
     let path = system.join(MANIFEST);
     let (directory, url) = (work.directory.clone(), base.to_string());
@@ -173,6 +180,19 @@ async fn write_manifest(work: &JobAtWork<'_>) -> Result<String, StepError> {
         return Err(StepError::permanent(why));
     }
     Ok(format!("{url}{SYSTEM}/{MANIFEST}"))
+}
+
+/// The URL of the job's directory as its manifest has it: that of another host, or of another program, is as good as ours,
+/// since files are read beneath the directory.
+pub(super) fn base(work: &JobAtWork<'_>) -> io::Result<Url> {
+    let store: Map<String, Value> =
+        serde_json::from_slice(work.job.job.data(JobNode::Store).unwrap_or_default()).unwrap_or_default();
+    let url = store.get("manifest_url").and_then(Value::as_str).unwrap_or_default();
+    let directory = url.strip_suffix(MANIFEST).and_then(|url| url.strip_suffix('/')?.strip_suffix(SYSTEM));
+    match directory.and_then(|url| Url::parse(url).ok()) {
+        Some(url) => Ok(url),
+        None => work.directory.url(),
+    }
 }
 
 fn sha256(digests: &queuekeeper_store::Digests) -> io::Result<Digest> {

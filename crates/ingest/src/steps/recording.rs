@@ -8,7 +8,7 @@ use queuekeeper_catalogue::inventory::{File, NewVersion};
 use queuekeeper_queue::JobChange;
 
 use super::downloading::blocking;
-use super::processing::{MANIFEST, SYSTEM};
+use super::processing::{self, MANIFEST, SYSTEM};
 use super::storing;
 use super::system::Description;
 use crate::manifest::{Limits, Reader};
@@ -100,7 +100,7 @@ async fn facts(
         }
     }
     let failed = |error: std::io::Error| StepError::working("read the manifest", &error);
-    let base = work.directory.url().map_err(failed)?;
+    let base = processing::base(work).map_err(failed)?;
     let path = work.directory.path().join(SYSTEM).join(MANIFEST);
     let rows = blocking(move || {
         let source = match std::fs::File::open(path) {

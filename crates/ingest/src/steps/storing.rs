@@ -82,7 +82,7 @@ async fn write(work: &JobAtWork<'_>, ark: &str) -> Result<u32, StepError> {
         Begun::Writer(writer) => writer,
     };
     let failed = |error: io::Error| StepError::working("read the manifest", &error);
-    let base = work.directory.url().map_err(failed)?;
+    let base = processing::base(work).map_err(failed)?;
     let path = work.directory.path().join(SYSTEM).join(MANIFEST);
     let place = work.directory.place(".").map_err(|error| StepError::working("open the job's directory", &error))?;
     let source = File::open(&path).map_err(|error| match error.kind() {

@@ -13,7 +13,7 @@ use queuekeeper_testkit::origin::OriginFault;
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 use serde_json::json;
 
-use super::world::{PATIENCE, World, quick};
+use super::world::{PATIENCE, World, only, quick, zip};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_becomes_an_object_with_an_identifier_an_inventory_row_and_a_report() {
@@ -150,5 +150,33 @@ async fn a_deposit_takes_no_more_requests_where_more_batches_are_kept() {
     assert!(counts[3] * 4 < counts[1] * 5, "{counts:?}");
     // Half a hundred each; the rest is the deposit itself, and waiting for its end.
     assert!(counts[1] < 600, "{counts:?}");
+    daemons.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn storing_reads_from_the_disk_whatever_urls_its_manifest_has_for_others() {
+    let working_url = Some("http://nowhere.invalid/ingestqueue/".parse().unwrap());
+    let world = World::with(Settings { working_url, ..quick() }).await;
+    world.origin.serve("/a.zip", zip(&[("a b/Größe%20.txt", "one"), (".hidden", "two"), ("#?&+.txt", "three")]));
+    // Another process has no such URL.
+    let before = [Daemon::Batch, Daemon::Pending, Daemon::Estimating, Daemon::Provisioning, Daemon::Downloading];
+    let before = [&before[..], &[Daemon::Processing]].concat();
+    let settings = only(&before, world.services.settings.clone());
+    let daemons = world.start_anew(settings, Duration::from_secs(10)).await;
+    let url = world.origin.url("/a.zip");
+    let (batch, _) = world.deposit(json!({"type": "container", "filename": "a.zip", "payload_url": url})).await;
+    let job = eventually_some(PATIENCE, "the job waits for Storing", async || {
+        world.children("/jobs/states/storing").await.pop()
+    });
+    let job = job.await.split_once('-').unwrap().1.to_owned();
+    daemons.stop().await;
+    let (store, _) = world.queue.client().get_data(&format!("/jobs/{job}/store")).await.unwrap();
+    assert!(String::from_utf8(store).unwrap().contains("http://nowhere.invalid/ingestqueue/bid-"));
+    let daemons = world.start_anew(quick(), Duration::from_secs(10)).await;
+    let (state, report) = world.ended(batch).await;
+    assert_eq!(state, BatchState::Completed, "{:?}", world.jobs(batch).await);
+    let ark = world.ark(report.completed[0]).await;
+    world.check_object(&ark, 1).await;
+    assert_eq!(world.producer(&ark, 1).await, ["#?&+.txt", ".hidden", "a b/Größe%20.txt"]);
     daemons.stop().await;
 }
