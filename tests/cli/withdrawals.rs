@@ -141,6 +141,25 @@ fn says(answer: &(u16, Value), status: u16, text: &str) {
     assert!(answer.0 == status && detail.to_lowercase().contains(&text.to_lowercase()), "{answer:?}");
 }
 
+/// The command withdraws a deposit of its caller, and none of another.
+async fn by_command(home: &Path, lab: &Caller<'_>, other: &Caller<'_>) {
+    let server = lab.server;
+    let id = lab.deposit().await;
+    server.expand(1).await;
+    let file = |name: &str, token: &str| {
+        std::fs::write(home.join(name), token).unwrap();
+        home.join(name).display().to_string()
+    };
+    let (mine, foreign) = (file("lab", &lab.token), file("other", &other.token));
+    let submit = ["submit", "--withdraw", &id, "--server", &server.address, "--token-file"];
+    run(home, &[&submit[..], &[&foreign]].concat()).await.is(4, &["no deposit"]);
+    let done = run(home, &[&submit[..], &[&mine, "--reason", "late", "-o", "json"]].concat()).await.json();
+    assert_eq!((&done["id"], &done["state"]), (&id.clone().into(), &"withdrawn".into()));
+    run(home, &[&submit[..], &[&mine]].concat()).await.is(0, &[&format!("({id}) is withdrawn")]);
+    let (queued, jobs) = (lab.view(&id).await["batch"].as_str().unwrap().to_owned(), "batch-deleted");
+    assert!(server.world.exists(&format!("/batches/{queued}/states/{jobs}")).await);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deposit_is_withdrawn_by_its_depositor_or_an_operator_until_a_job_of_it_leaves_pending() {
     let directory = tempfile::tempdir().unwrap();
@@ -231,21 +250,7 @@ async fn a_deposit_is_withdrawn_by_its_depositor_or_an_operator_until_a_job_of_i
     let is_shown = async || lab.view(&id).await["withdrawn_because"] == "court order";
     eventually(LONGEST, "its depositor sees why", is_shown).await;
 
-    // By the command line.
-    let id = lab.deposit().await;
-    server.expand(1).await;
-    let file = |name: &str, token: &str| {
-        std::fs::write(home.join(name), token).unwrap();
-        home.join(name).display().to_string()
-    };
-    let (mine, foreign) = (file("lab", &lab.token), file("other", &other.token));
-    let submit = ["submit", "--withdraw", &id, "--server", &server.address, "--token-file"];
-    run(home, &[&submit[..], &[&foreign]].concat()).await.is(4, &["no deposit"]);
-    let done = run(home, &[&submit[..], &[&mine, "--reason", "late", "-o", "json"]].concat()).await.json();
-    assert_eq!((&done["id"], &done["state"]), (&id.clone().into(), &"withdrawn".into()));
-    run(home, &[&submit[..], &[&mine]].concat()).await.is(0, &[&format!("({id}) is withdrawn")]);
-    let (queued, jobs) = (lab.view(&id).await["batch"].as_str().unwrap().to_owned(), "batch-deleted");
-    assert!(server.world.exists(&format!("/batches/{queued}/states/{jobs}")).await);
+    by_command(home, &lab, &other).await;
 
     // What was withdrawn counts as deposited on that day.
     let begin = lab.request(Method::POST, "/api/v1/deposits").header("content-type", "application/json");
