@@ -25,7 +25,7 @@ impl Room {
     /// taken: too little room is taken for free, and never too much.
     ///
     /// # Errors
-    /// When there is none, or the volume cannot be measured.
+    /// When there is none, or never will be, or the volume cannot be measured.
     pub(super) async fn take(&self, store: &Arc<dyn Store>, rules: Rules, bytes: u64) -> Result<Taken, Trouble> {
         let of = Arc::clone(store);
         let measured = tokio::task::spawn_blocking(move || of.directory().map(directory::space_of).transpose());
@@ -35,7 +35,15 @@ impl Room {
         })?;
         let mut taken = self.0.lock();
         if let Some((total, free)) = measured {
-            let left = rules.capacity(total).saturating_sub(total.saturating_sub(free)).saturating_sub(*taken);
+            let capacity = rules.capacity(total);
+            if bytes > capacity {
+                let why = format!(
+                    "an archive of {bytes} bytes never fits: the volume of store {} has {capacity} bytes up to the threshold",
+                    store.name()
+                );
+                return Err(Trouble::Permanent(507, why));
+            }
+            let left = capacity.saturating_sub(total.saturating_sub(free)).saturating_sub(*taken);
             if bytes > left {
                 return Err(Trouble::Waits(format!(
                     "store {} has no room for an archive of {bytes} bytes: its volume takes {left} more up to the threshold",
@@ -52,5 +60,26 @@ impl Room {
 impl Drop for Taken {
     fn drop(&mut self) {
         *self.room.0.lock() -= self.bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use queuekeeper_store::DirectoryStore;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_archive_waits_for_room_and_fails_where_there_never_will_be_any() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = DirectoryStore::open("out".parse().unwrap(), directory.path().to_owned()).await.unwrap();
+        let (store, room): (Arc<dyn Store>, _) = (Arc::new(store), Room::default());
+        let all = Rules { threshold: 1.0, ..Rules::default() };
+        let (total, free) = directory::space_of(directory.path()).unwrap();
+        let taken = room.take(&store, all, free / 2 + 1).await.unwrap();
+        assert!(matches!(room.take(&store, all, free / 2 + 1).await, Err(Trouble::Waits(_))));
+        assert!(matches!(room.take(&store, all, total + 1).await, Err(Trouble::Permanent(507, _))));
+        drop(taken);
+        assert!(room.take(&store, all, free / 2 + 1).await.is_ok());
     }
 }

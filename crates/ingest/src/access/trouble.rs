@@ -10,6 +10,7 @@ use crate::contents::ContentError;
 use crate::step::StepError;
 
 /// Why a request was not completed.
+#[derive(Debug)]
 pub(super) enum Trouble {
     /// It may succeed later.
     Temporary(String),

@@ -274,7 +274,7 @@ async fn a_job_that_leaves_pending_meanwhile_takes_all_of_them_back_to_where_the
                 assert_eq!(withdraw(&world.queue, batch, transactions).await, WithdrawalOutcome::Interrupted);
                 // Another tool releases one that is held, and a daemon takes it; or it is one that was still Pending.
                 let found = states(&world, batch).await;
-                let (id, state) = found.into_iter().filter(|(id, _)| id.number() > 1).next_back().unwrap();
+                let (id, state) = found.into_iter().rfind(|(id, _)| id.number() > 1).unwrap();
                 let client = world.another().await;
                 if state == JobState::Held {
                     let path = format!("/queuekeeper/withdrawals/{batch}");
