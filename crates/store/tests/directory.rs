@@ -128,9 +128,48 @@ async fn no_link_leads_out_of_a_space() {
     assert_eq!(fs::read(outside.path().join("secret")).unwrap(), b"secret");
     let listed = store.list(&space, b"", None).try_collect::<Vec<_>>().await.unwrap_err();
     assert!(listed.to_string().contains("rename or remove it"), "{listed}");
+    let listed = store.list(&space, b"out/s", None).try_collect::<Vec<_>>().await.unwrap_err();
+    assert!(listed.to_string().contains("symbolic link"), "{listed}");
     symlink(outside.path(), top.path().join("linked")).unwrap();
     let linked: SpaceName = "linked".parse().unwrap();
     assert!(store.head(&item(&linked, "secret")).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listing_by_prefix_looks_at_nothing_beside_it() {
+    let top = tempfile::tempdir().unwrap();
+    let (store, space) = with_space(top.path()).await;
+    let long = format!("{}/x", "l".repeat(400));
+    let keys = ["a/b/c", "a/b", "a/b//d", "a/bc", "a/b/%2E", "//e", "/", long.as_str()];
+    for key in keys {
+        put(&store, &item(&space, key), b"x", Put::default()).await.unwrap();
+    }
+    // It ends a listing that comes upon it.
+    symlink("/dev/null", top.path().join("objects/a/odd")).unwrap();
+    symlink("/dev/null", top.path().join("objects/odd")).unwrap();
+    let listed = async |prefix: &str| {
+        let found = store.list(&space, prefix.as_bytes(), None).map_ok(|item| item.key.to_string());
+        found.try_collect::<Vec<_>>().await
+    };
+    let long_folder = format!("{}/", "l".repeat(400));
+    for (prefix, expected) in [
+        ("a/b/", &["a/b/%2E", "a/b//d", "a/b/c"][..]),
+        ("a/b/c", &["a/b/c"]),
+        ("a/b//", &["a/b//d"]),
+        ("//", &["//e"]),
+        ("a/b/c/", &[]),
+        ("gone/", &[]),
+        (&long_folder, &[&long]),
+    ] {
+        let mut expected = expected.to_vec();
+        expected.sort_unstable();
+        assert_eq!(listed(prefix).await.unwrap(), expected, "{prefix}");
+    }
+    for prefix in ["a/", "a/b", "", "l"] {
+        assert!(listed(prefix).await.unwrap_err().to_string().contains("odd"), "{prefix}");
+    }
+    let gone = store.list(&"gone".parse().unwrap(), b"a/", None).try_collect::<Vec<_>>().await.unwrap_err();
+    assert!(matches!(gone.kind, ErrorKind::NoSpace), "{gone}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -49,13 +49,8 @@ pub(super) fn read(
     is_wanted: &dyn Fn(&Name) -> bool,
 ) -> Result<Option<Names>, ErrorKind> {
     let mut sorter = Sorter::new(temporary);
-    let mut push = |name: Name| {
-        if is_wanted(&name) {
-            sorter.push(&name.part, &name.path)?;
-        }
-        Ok(())
-    };
-    let is_there = each(directory, &Pieces::default(), &mut push)?;
+    let mut push = |name: Name| Ok(sorter.push(&name.part, &name.path)?);
+    let is_there = each(directory, &Pieces::default(), is_wanted, &mut push)?;
     Ok(is_there.then(|| Names(sorter.merged())))
 }
 
@@ -67,10 +62,11 @@ struct Pieces {
     count: usize,
 }
 
-/// Calls with each name in a directory, those that continue others whole. The answer is whether there is a directory.
+/// Calls with each wanted name in a directory, those that continue others whole. The answer is whether there is a directory.
 fn each(
     directory: &Path,
     before: &Pieces,
+    is_wanted: &dyn Fn(&Name) -> bool,
     push: &mut dyn FnMut(Name) -> Result<(), ErrorKind>,
 ) -> Result<bool, ErrorKind> {
     let here = directory.join(&before.path);
@@ -94,19 +90,28 @@ fn each(
                 return Err(foreign(&entry));
             }
             let pieces = Pieces { name: [&before.name, piece].concat(), path, count: before.count + 1 };
-            each(directory, &pieces, push)?;
+            each(directory, &pieces, is_wanted, push)?;
             continue;
         }
         let part = decode(&[&before.name, file_name.as_bytes()].concat()).ok_or_else(|| foreign(&entry))?;
         let on_disk = path.as_os_str().as_bytes().to_vec();
         if kind.is_file() {
-            push(Name { part, path: on_disk })?;
+            let name = Name { part, path: on_disk };
+            if is_wanted(&name) {
+                push(name)?;
+            }
         } else if kind.is_dir() {
             let own = path.join(OsStr::from_bytes(SELF));
-            if directory.join(&own).symlink_metadata().is_ok_and(|facts| facts.is_file()) {
-                push(Name { part: part.clone(), path: own.into_os_string().into_encoded_bytes() })?;
+            let is_content = || directory.join(&own).symlink_metadata().is_ok_and(|facts| facts.is_file());
+            let name = Name { part: part.clone(), path: own.as_os_str().as_bytes().to_vec() };
+            // A directory with many others is asked for those only that are wanted.
+            if is_wanted(&name) && is_content() {
+                push(name)?;
             }
-            push(Name { part: [part, b"/".to_vec()].concat(), path: on_disk })?;
+            let name = Name { part: [part, b"/".to_vec()].concat(), path: on_disk };
+            if is_wanted(&name) {
+                push(name)?;
+            }
         } else {
             return Err(foreign(&entry));
         }

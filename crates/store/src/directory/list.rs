@@ -1,6 +1,7 @@
 //! A walk through a space in the byte order of keys.
 
 use std::collections::VecDeque;
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use rustix::io::Errno;
 
 use super::core::{Core, etag_of};
 use super::folder::{self, Names};
+use super::names::names_of_folder;
 use super::tree::os;
 use crate::error::{Error, ErrorKind, Operation};
 use crate::key::Key;
@@ -91,9 +93,10 @@ impl Walk {
             if path.symlink_metadata().is_ok_and(|facts| facts.is_symlink()) {
                 return Err(Errno::LOOP.into());
             }
-            if !self.enter(Vec::new(), path)? {
+            if !path.is_dir() {
                 return Err(ErrorKind::NoSpace);
             }
+            self.begin(path)?;
         }
         while let Some(frame) = self.stack.last_mut() {
             let Some(name) = frame.names.next().transpose()? else {
@@ -119,6 +122,26 @@ impl Walk {
             return Ok(Some(Listed { key, size: facts.size(), modified, etag }));
         }
         Ok(None)
+    }
+
+    /// Begins with the directory that all keys of the prefix have in common, whatever lies beside it.
+    fn begin(&mut self, space: PathBuf) -> Result<(), ErrorKind> {
+        let end = self.prefix.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
+        let folder = self.prefix[..end].to_vec();
+        let mut path = space;
+        for name in if folder.is_empty() { Vec::new() } else { names_of_folder(&folder) } {
+            path.push(os(&name));
+            match path.symlink_metadata() {
+                Ok(facts) if facts.is_symlink() => return Err(Errno::LOOP.into()),
+                Ok(facts) if facts.is_dir() => {}
+                Ok(_) => return Ok(()),
+                Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidFilename) => {
+                    return Ok(());
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.enter(folder, path).map(drop)
     }
 
     /// Begins a directory; the answer is whether there is one.

@@ -37,6 +37,12 @@ pub(super) fn names(key: &Key) -> Vec<Vec<u8>> {
     key.as_bytes().split(|byte| *byte == b'/').flat_map(part_names).collect()
 }
 
+/// The names of the directories that lead to the one in which all keys are that begin so; `prefix` ends with a slash.
+pub(super) fn names_of_folder(prefix: &[u8]) -> Vec<Vec<u8>> {
+    let parts = prefix.strip_suffix(b"/").unwrap_or(prefix);
+    parts.split(|byte| *byte == b'/').flat_map(part_names).collect()
+}
+
 /// The names that stand for one part of a key.
 fn part_names(part: &[u8]) -> Vec<Vec<u8>> {
     let name = encode(part);
