@@ -4,7 +4,7 @@ use super::actor::Role;
 use super::audit::NotWritten;
 use super::metrics::{CONFLICT, IN_PART, UNKNOWN};
 use queuekeeper_queue::Error;
-use queuekeeper_queue::path::Path;
+use queuekeeper_queue::path::{BatchNode, Path};
 
 /// Why an action was not executed, or is not known to have been.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -92,6 +92,21 @@ impl Refusal {
     /// A conflict with the target's state.
     pub(super) fn conflict(why: impl Into<String>) -> Self {
         Self::Conflict { why: why.into(), state: None, version: None }
+    }
+}
+
+impl Refusal {
+    /// Why a batch cannot be withdrawn.
+    pub(super) fn of_withdrawal(error: Error) -> Self {
+        match error {
+            Error::Conflict(conflict) if matches!(conflict.path, Path::BatchNode(_, BatchNode::Lock)) => {
+                Self::conflict(
+                    "it is locked: its jobs are being created, its report is made, or it is being withdrawn already; try again \
+                 in a moment",
+                )
+            }
+            error => error.into(),
+        }
     }
 }
 

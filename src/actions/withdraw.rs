@@ -7,9 +7,8 @@ use super::execute::{ActionContext, OUTCOME_POLL_INTERVAL, OUTCOME_TIMEOUTS, Sto
 use super::prepare::batch_target;
 use super::refusal::Refusal;
 use super::shared::Shared;
-use queuekeeper_queue::path::{BatchNode, Path};
 use queuekeeper_queue::record::WithdrawnNote;
-use queuekeeper_queue::{Error, WithdrawalOutcome, WithdrawalPlan, WithdrawalProgress};
+use queuekeeper_queue::{WithdrawalOutcome, WithdrawalPlan, WithdrawalProgress};
 
 impl Shared {
     /// Withdraws a batch as it was planned. Gives how many jobs it has.
@@ -41,7 +40,7 @@ impl Shared {
                 Ok(WithdrawalOutcome::InPart(why)) => return Err(StopReason::Refused(Refusal::InPart(why))),
                 Ok(WithdrawalOutcome::Interrupted) => return Err(StopReason::Refused(left())),
                 Err(error) if error.is_connection() => error,
-                Err(error) => return Err(StopReason::Refused(refused(error))),
+                Err(error) => return Err(StopReason::Refused(Refusal::of_withdrawal(error))),
             };
             // The lock stays ours as long as the session: only here it is gone on with before that is over.
             let limit = OUTCOME_TIMEOUTS * queue.time_limit();
@@ -55,15 +54,4 @@ impl Shared {
 
 fn left() -> Refusal {
     Refusal::InPart("it was interrupted; the batch daemon goes on with it, or the same request".to_owned())
-}
-
-/// Why a withdrawal was refused.
-pub(super) fn refused(error: Error) -> Refusal {
-    match error {
-        Error::Conflict(conflict) if matches!(conflict.path, Path::BatchNode(_, BatchNode::Lock)) => {
-            let why = "it is locked: a daemon is creating its jobs or making its report; try again in a moment";
-            Refusal::conflict(why)
-        }
-        error => error.into(),
-    }
 }

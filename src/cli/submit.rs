@@ -82,7 +82,13 @@ pub(super) struct SubmitArgs {
     withdraw: Option<String>,
 
     /// Why the deposit is withdrawn; needed for one that is another's
-    #[arg(long = "reason", value_name = "TEXT", requires = "withdraw", hide_short_help = true)]
+    #[arg(
+        long = "reason",
+        value_name = "TEXT",
+        requires = "withdraw",
+        conflicts_with = "payload",
+        hide_short_help = true
+    )]
     reason: Option<String>,
 
     /// The directory of a standalone repository

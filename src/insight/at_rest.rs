@@ -27,7 +27,7 @@ pub(super) fn done(job: &JobSituation, now: Timestamp) -> Cause {
 
 /// Its deposit is being withdrawn.
 pub(super) fn being_withdrawn(note: &WithdrawalNote, batch: BatchId, is_locked: bool, now: Timestamp) -> Cause {
-    let sentence = format!("It is being withdrawn by {}, since {} ago.", quoted(&note.who), ago(note.since, now));
+    let sentence = format!("{} began to withdraw it {} ago.", quoted(&note.who), ago(note.since, now));
     let how = match (note.phase, &note.hindrance) {
         (WithdrawalPhase::Holding, _) => "Its jobs are being set Held; none is deleted before all are.".to_owned(),
         (WithdrawalPhase::Deleting, _) => "All its jobs were Held, and are being deleted.".to_owned(),

@@ -48,11 +48,14 @@ pub(crate) async fn expand(session: Arc<Session>) {
             acquired.clear();
             looked_at_all = Some(Instant::now());
         }
-        if is_time
-            && session.may_take(Daemon::Batch)
-            && let Err(error) = withdrawal::take_up(&session).await
-        {
-            warn!(%error, "cannot take up withdrawals");
+        if is_time && session.may_take(Daemon::Batch) {
+            // One of many jobs takes a while, and other batches do not wait for it; its lock keeps it from being begun twice.
+            let of_task = Arc::clone(&session);
+            session.spawn(async move {
+                if let Err(error) = withdrawal::take_up(&of_task).await {
+                    warn!(%error, "cannot take up withdrawals");
+                }
+            });
         }
         // One that was begun is left by a daemon that was stopped, or given back by one of ours.
         let begun = (is_time || !delayed.lock().is_empty()).then_some(Due::RestOfJobs);

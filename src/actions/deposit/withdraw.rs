@@ -12,7 +12,7 @@ use crate::actions::table::BatchAction;
 use crate::actions::{Actor, Reason, Refusal, Role};
 
 /// The reason of a depositor who gives none.
-const BY_ITS_DEPOSITOR: &str = "by its depositor";
+const BY_ITS_DEPOSITOR: &str = "no reason given";
 
 impl Intake {
     /// Withdraws a deposit: its batch is deleted with all its jobs, or nothing is changed. A depositor does that for
@@ -22,12 +22,16 @@ impl Intake {
     /// When it is not the caller's, or a job of it has left Pending; then nothing is changed.
     pub async fn withdraw(&self, uuid: Uuid, actor: &Actor, reason: Option<&str>) -> Result<bool, Refusal> {
         let missing = || Refusal::Missing(format!("there is no deposit {} of yours in the queue", id_of(uuid)));
-        // Operators may also do it for a batch that another program has made.
-        let original = self.deposit(uuid, actor).await?;
-        if original.is_none() && actor.role <= Role::Depositor {
-            return Err(missing());
-        }
-        let is_owners = original.as_ref().is_some_and(|original| original.deposit.depositor == actor.name);
+        let original = self.deposit(uuid, actor).await?.ok_or_else(|| {
+            if actor.role <= Role::Depositor {
+                return missing();
+            }
+            let id = id_of(uuid);
+            Refusal::Missing(format!(
+                "the catalogue has no deposit {id}; withdraw its batch, if there is one: /batches/{id}"
+            ))
+        })?;
+        let is_owners = original.deposit.depositor == actor.name;
         let reason = match reason.map(str::trim).filter(|reason| !reason.is_empty()) {
             None if is_owners => BY_ITS_DEPOSITOR,
             reason => reason.unwrap_or_default(),

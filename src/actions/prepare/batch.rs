@@ -8,7 +8,6 @@ use crate::actions::actor::Role;
 use crate::actions::refusal::Refusal;
 use crate::actions::table::BatchAction;
 use crate::actions::target::Target;
-use crate::actions::withdraw;
 use crate::mirror::Store;
 use crate::mirror::find::JobQuery;
 use queuekeeper_queue::id::BatchId;
@@ -70,7 +69,7 @@ impl ActionPlanner<'_> {
         };
         let (steps, after) = match steps {
             Ok(steps) => steps,
-            Err(error) if requested == BatchAction::Withdraw => return Err(withdraw::refused(error)),
+            Err(error) if requested == BatchAction::Withdraw => return Err(Refusal::of_withdrawal(error)),
             Err(error) => return Err(self.explain_batch(id, error).await),
         };
         let prepared = Prepared::new(action, needs, steps).between(before, after).with_state(before, batch.version());

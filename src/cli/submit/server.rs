@@ -253,7 +253,10 @@ impl Server {
     /// That the server was asked for long enough.
     fn given_up(&self, why: &str) -> CommandError {
         let key = &self.key;
-        CommandError::new(UNKNOWN, format!("{why}; run the same command with --key '{key}' to go on with this deposit"))
+        CommandError::new(
+            UNKNOWN,
+            format!("{why}; run the same command again to go on, a new deposit with --key '{key}'"),
+        )
     }
 
     /// The answer of a request, or what is wrong.

@@ -171,11 +171,11 @@ fn a_batch_tells_that_it_is_being_withdrawn_or_was() {
         holds: vec![held],
         ..batch(BatchState::Reporting, counts)
     };
-    let sentence = "being_withdrawn: It is being withdrawn by “alice”, since 1.5 h ago.";
+    let sentence = "being_withdrawn: “alice” began to withdraw it 1.5 h ago.";
     let how = "Its jobs are being set Held; none is deleted before all are.";
     assert_eq!(
         of(&withdrawing),
-        ["moving: It is being withdrawn by “alice”, since 1.5 h ago.".to_owned(), format!("{sentence} | {how}")]
+        ["moving: “alice” began to withdraw it 1.5 h ago.".to_owned(), format!("{sentence} | {how}")]
     );
     withdrawing.lock = None;
     let left = "No process goes on with it now; the next batch daemon that looks does.";

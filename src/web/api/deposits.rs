@@ -197,7 +197,7 @@ pub(super) struct WithdrawalRequest {
 /// changed.
 ///
 /// It is possible until the first job leaves Pending. There is no report; what was uploaded is removed by cleanup, and
-/// counts as deposited on that day. Withdrawn again, it is withdrawn. A depositor withdraws their own, and needs no body;
+/// counts in the quota for 24 hours after it was deposited. Withdrawn again, it is withdrawn. A depositor withdraws their own, and needs no body;
 /// an operator any, with a reason.
 #[utoipa::path(
     post, path = "/deposits/{id}/withdraw",
@@ -222,7 +222,9 @@ pub(super) async fn withdraw(
     let request: WithdrawalRequest = if body.is_empty() {
         WithdrawalRequest::default()
     } else {
-        serde_json::from_slice(&body).map_err(|error| Problem::bad(format!("The body is not valid: {error}.")))?
+        let request: Option<WithdrawalRequest> =
+            serde_json::from_slice(&body).map_err(|error| Problem::bad(format!("The body is not valid: {error}.")))?;
+        request.unwrap_or_default()
     };
     let is_done = intake.withdraw(uuid, &actor, request.reason.as_deref()).await?;
     let mut view = state.find_deposit(&id, &identity, Source::Api).await?;
