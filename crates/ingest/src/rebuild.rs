@@ -112,12 +112,14 @@ impl Unreadable {
     /// # Errors
     /// Where it is one of too many in a row.
     fn add(&mut self, what: &str, error: OcflError) -> Result<Option<Note>, RebuildError> {
+        // One that was tried before says nothing of the store now.
+        if !self.known.insert(what.to_owned()) {
+            return Ok(None);
+        }
         self.in_a_row += 1;
-        let is_new = self.known.insert(what.to_owned());
-        let note = Note::Unreadable { what: what.to_owned(), why: error.to_string() };
         match self.in_a_row {
             MOST_UNREADABLE.. => Err(RebuildError::Away(error)),
-            _ => Ok(is_new.then_some(note)),
+            _ => Ok(Some(Note::Unreadable { what: what.to_owned(), why: error.to_string() })),
         }
     }
 
@@ -306,13 +308,13 @@ mod tests {
         let error = || OcflError::Missing { id: "ark:/1/2".to_owned(), what: "bytes".to_owned() };
         for row in 0..3 {
             for number in 1..MOST_UNREADABLE {
-                let note = unreadable.add(&number.to_string(), error()).unwrap();
-                assert_eq!(note.is_some(), row == 0);
+                assert!(unreadable.add(&format!("{row}-{number}"), error()).unwrap().is_some());
             }
             unreadable.end_row();
         }
         for number in 1..MOST_UNREADABLE {
-            unreadable.add(&number.to_string(), error()).unwrap();
+            assert!(unreadable.add(&number.to_string(), error()).unwrap().is_some());
+            assert!(unreadable.add(&number.to_string(), error()).unwrap().is_none());
         }
         assert!(matches!(unreadable.add("last", error()), Err(RebuildError::Away(_))));
     }

@@ -57,6 +57,9 @@ impl std::fmt::Debug for OpenedDelivery {
     }
 }
 
+/// For how long a store signs a link at most (S3).
+const MOST_PRESIGNED: Duration = Duration::from_hours(7 * 24);
+
 impl Deliveries {
     /// A link to an archive, with its name for people, that is valid from `now` until an instant.
     ///
@@ -65,6 +68,8 @@ impl Deliveries {
     pub async fn link(&self, name: &str, shown: &str, now: Timestamp, expires: Timestamp) -> Result<String, Error> {
         if self.settings.is_presigned {
             let lifetime = Duration::try_from(expires.duration_since(now)).unwrap_or_default();
+            // By the clock of the store, an archive may have been written later than now.
+            let lifetime = lifetime.min(MOST_PRESIGNED);
             let (item, disposition) = (self.item(name), format!("attachment; filename=\"{shown}\""));
             let signed = self.store.presign(&item, &disposition, lifetime);
             return signed
