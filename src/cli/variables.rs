@@ -39,7 +39,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// What there is in the environments of installations: none of these may change by accident.
-    const VARIABLES: [&str; 73] = [
+    const VARIABLES: [&str; 77] = [
         "QUEUEKEEPER_ACCESS_LIFETIME",
         "QUEUEKEEPER_AUDIT_FILE",
         "QUEUEKEEPER_AUDIT_FILES",
@@ -78,6 +78,7 @@ mod tests {
         "QUEUEKEEPER_MAIL_CREDENTIALS_FILE",
         "QUEUEKEEPER_MAIL_DIRECTORY",
         "QUEUEKEEPER_MAIL_FROM",
+        "QUEUEKEEPER_MAIL_REPLY_TO",
         "QUEUEKEEPER_MAIL_SERVER",
         "QUEUEKEEPER_MAIL_TLS",
         "QUEUEKEEPER_METRICS_COLLECTIONS",
@@ -93,6 +94,9 @@ mod tests {
         "QUEUEKEEPER_PROMETHEUS_URL",
         "QUEUEKEEPER_RETRY_WITHIN",
         "QUEUEKEEPER_ROLE",
+        "QUEUEKEEPER_SERVE_WORKING",
+        "QUEUEKEEPER_SERVE_WORKING_ALLOW",
+        "QUEUEKEEPER_SERVE_WORKING_URL",
         "QUEUEKEEPER_SHUTDOWN_TIMEOUT",
         "QUEUEKEEPER_SPACE_UNKNOWN",
         "QUEUEKEEPER_STORAGE_PATH",

@@ -203,7 +203,7 @@ mod tests {
         let item = super::stores(&held).next().unwrap();
         assert_eq!(item.title, "The store main is held");
         assert!(
-            item.text.starts_with("By “anna”, because of “its disks are replaced”. No more objects"),
+            item.text.starts_with("By “anna”, because of “its disks are replaced”. Nothing more is written"),
             "{}",
             item.text
         );
