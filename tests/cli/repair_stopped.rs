@@ -78,9 +78,9 @@ async fn a_repair_that_is_interrupted_or_loses_its_session_begins_no_other_write
     for number in 1..FILES {
         std::fs::write(folder.join(format!("{number}.txt")), "x").unwrap();
     }
-    let repair = |zookeeper: &str| {
+    let repair = |zookeeper: &str, session: &str| {
         let more = ["--yes", "--abandoned-after", "0", "--config.file", &config, "--profiles", &profiles];
-        let session = ["--zookeeper.session-timeout", "1s", "--zookeeper", zookeeper];
+        let session = ["--zookeeper.session-timeout", session, "--zookeeper", zookeeper];
         [["object", "repair", ARK].as_slice(), &more, &session].concat().into_iter().map(str::to_owned).collect()
     };
     let start = |arguments: &Vec<String>| {
@@ -88,7 +88,7 @@ async fn a_repair_that_is_interrupted_or_loses_its_session_begins_no_other_write
         queuekeeper(directory.path(), &arguments).spawn().unwrap()
     };
 
-    let direct: Vec<String> = repair(&server.connect_string());
+    let direct: Vec<String> = repair(&server.connect_string(), "20s");
     let child = start(&direct);
     let before = begun(folder).await;
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
@@ -103,7 +103,7 @@ async fn a_repair_that_is_interrupted_or_loses_its_session_begins_no_other_write
 
     let port = server.connect_string().rsplit_once(':').unwrap().1.parse().unwrap();
     let wire = Wire::start(port).await;
-    let child = start(&repair(&wire.connect_string()));
+    let child = start(&repair(&wire.connect_string(), "1s"));
     let before = begun(folder).await;
     wire.arm(Some((Point::Unsent(1), Cut::Long)));
     ends(child, 6, &["the session with ZooKeeper is lost", "it was begun", "Left to be done:"]).await;

@@ -237,7 +237,7 @@ async fn a_deposit_is_withdrawn_by_its_depositor_or_an_operator_until_a_job_of_i
     let id = lab.deposit().await;
     let (locked, _) = queue.acquire_batch(Due::Jobs, Timestamp::now()).await.unwrap();
     let locked = locked.unwrap();
-    says(&lab.withdraw(&id, None).await, 409, "it is locked: a daemon is creating its jobs");
+    says(&lab.withdraw(&id, None).await, 409, "it is locked: its jobs are being created");
     queue.unlock_batch(&locked).await.unwrap();
     let action = json!({"action": "withdraw", "on": locked.batch.id.to_string(), "reason": "court order"}).to_string();
     let act = |caller: &Caller<'_>| {
