@@ -90,6 +90,7 @@ async fn run_daemons(
         let queue = Queue::new(client.clone()).with_acl(zookeeper.acl.clone());
         let session = Session::new(Arc::clone(services), queue, Fence::new(timeout), stopping.clone());
         let session = Arc::new(session);
+        let _running = Running(Arc::clone(&session));
         let acls = if zookeeper.acl.is_empty() { Acls::anyone_all() } else { Acls::new(&zookeeper.acl) };
         presence::check_catalogue(&client, services, &acls).await?;
         let note = presence::announce(&client, services, &acls).await;
@@ -110,6 +111,15 @@ async fn run_daemons(
         while let Some(_ended) = next_ended(&session).await {}
     }
     Ok(())
+}
+
+/// The work of a session: it has the session, and would go on with it where the engine is dropped.
+struct Running(Arc<Session>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.lock().abort_all();
+    }
 }
 
 async fn next_ended(session: &Session) -> Option<()> {
