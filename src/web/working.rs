@@ -1,6 +1,6 @@
 //! The directories of jobs, for Java's daemons: `/ingestqueue/BATCH/JOB/{producer,system}/..`, on a listener of its own.
 //!
-//! There is no login: whoever reaches the listener from an allowed network reads the files of all jobs. Nothing is listed,
+//! There is no login: every client of an allowed network reads the files of all jobs. Nothing is listed,
 //! nothing is written, and only what a manifest may name is opened, beneath the working storage and through no link.
 
 use std::convert::Infallible;

@@ -335,7 +335,7 @@ impl Lane {
             self.unlock(request).await;
         }
         if delay.is_for_hold && !self.is_held() {
-            // Whoever was woken by the release has found it locked.
+            // A look that the release caused has found it locked.
             self.session.wake(Daemon::Access).notify_one();
         }
         Ended::Delayed

@@ -3,8 +3,8 @@
 //! It is possible until the first job leaves Pending. What fits into one transaction is one. Otherwise every Pending job
 //! becomes Held first, which can be taken back: should one have left Pending meanwhile, those that this withdrawal holds
 //! return to Pending. Only when all are Held they become Deleted, the batch with the last of them. How far that is
-//! stands in `/queuekeeper/withdrawals/BID`, made with the first transaction and removed with the last one; whoever is
-//! stopped in between, the next one goes on.
+//! stands in `/queuekeeper/withdrawals/BID`, made with the first transaction and removed with the last one; after a stop
+//! in between, the next client goes on.
 //!
 //! The batch is locked meanwhile, as by a daemon: no other client creates its jobs or reports it.
 

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
@@ -85,6 +86,10 @@ impl Store for Guarded {
         if_match: Option<&EntityTag>,
     ) -> Result<Content, Error> {
         self.store.get(item, range, if_match).await
+    }
+
+    async fn presign(&self, item: &Item, disposition: &str, lifetime: Duration) -> Result<Option<String>, Error> {
+        self.store.presign(item, disposition, lifetime).await
     }
 
     async fn put(&self, item: &Item, content: Chunks, put: Put) -> Result<Written, Error> {

@@ -140,19 +140,19 @@ impl RepairArgs {
     ) -> anyhow::Result<Repaired> {
         // Asked before a write is announced to the audit log, and again when it is about to be made.
         let [announced, made] = [(); 2].map(|()| held.guard(interrupts.token()));
-        let store: Arc<dyn Store> = Arc::new(Guarded::new(Arc::clone(&located.store), made));
+        let store: Arc<dyn Store> = Arc::new(Guarded::new(Arc::clone(&located.store), made.clone()));
         let opened = store::audited(store, &repository.catalogue, interrupts);
         let audited = interrupts.unless(Box::pin(opened)).await??;
-        let guarded = Arc::new(Guarded::new(audited, announced.clone()));
+        let guarded = Arc::new(Guarded::new(audited, announced));
         let root = Root::open(guarded, located.space.clone()).await.map_err(failed)?;
         let object = root.object(located.object.id()).map_err(failed)?;
-        let before = announced.begun();
+        let before = made.begun();
         let spinner = Spinner::start("repairing the object");
         let repaired = object.repair(&self.abandoned()).await;
         drop(spinner);
         match repaired {
             Err(OcflError::Store(Error { kind: ErrorKind::Stopped(why), .. })) => {
-                Err(self.stopped(located, &why, announced.begun() > before).await.into())
+                Err(self.stopped(located, &why, made.begun() > before).await.into())
             }
             repaired => Ok(repaired.map_err(failed)?),
         }

@@ -21,13 +21,14 @@ pub(super) struct Taken {
 }
 
 impl Room {
-    /// Takes room for an archive of about so many bytes. What is written of other archives counts twice, as used and as
-    /// taken: too little room is taken for free, and never too much.
+    /// Takes room for an archive whose files have so many bytes; what its form adds is not counted, nor what other processes
+    /// are writing. What is written of other archives here counts twice, as used and as taken.
     ///
     /// # Errors
     /// When there is none, or never will be, or the volume cannot be measured.
     pub(super) async fn take(&self, store: &Arc<dyn Store>, rules: Rules, bytes: u64) -> Result<Taken, Trouble> {
-        let of = Arc::clone(store);
+        // An archive that ends while the volume is measured counts still.
+        let (of, before) = (Arc::clone(store), *self.0.lock());
         let measured = tokio::task::spawn_blocking(move || of.directory().map(directory::space_of).transpose());
         let measured = measured.await.map_err(std::io::Error::other).and_then(|measured| measured);
         let measured = measured.map_err(|error| {
@@ -43,7 +44,7 @@ impl Room {
                 );
                 return Err(Trouble::Permanent(507, why));
             }
-            let left = capacity.saturating_sub(total.saturating_sub(free)).saturating_sub(*taken);
+            let left = capacity.saturating_sub(total.saturating_sub(free)).saturating_sub(before.max(*taken));
             if bytes > left {
                 return Err(Trouble::Waits(format!(
                     "store {} has no room for an archive of {bytes} bytes: its volume takes {left} more up to the threshold",

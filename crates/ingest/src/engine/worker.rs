@@ -103,8 +103,8 @@ async fn one_step(session: &Session, job: &mut LockedJob) -> StepOutcome {
     };
     match error {
         StepError::Permanent(why) => fail(session, job, &why).await,
-        // Estimating never fails a job, for however short a time others are tried.
-        StepError::Away { why, after } if job.state == JobState::Estimating => {
+        // Estimating fails no job for what may pass, for however short a time others are tried.
+        StepError::Temporary { why, after } | StepError::Away { why, after } if job.state == JobState::Estimating => {
             postpone(session, job, &why, after).await
         }
         StepError::Temporary { why, after } | StepError::Away { why, after } => delay(session, job, &why, after).await,
