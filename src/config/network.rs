@@ -4,13 +4,11 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use ipnet::IpNet;
+
 /// A network, `10.0.0.0/8` or `fd00::/8`, or one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
-    address: IpAddr,
-    /// How many of its first bits all addresses of the network have.
-    bits: u8,
-}
+pub struct Network(IpNet);
 
 /// A text that is not a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -21,21 +19,14 @@ impl FromStr for Network {
     type Err = NetworkError;
 
     fn from_str(text: &str) -> Result<Self, NetworkError> {
-        let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
-        let address: IpAddr = address.parse().map_err(|_| NetworkError)?;
-        let most = width(address);
-        let bits = match bits {
-            None => most,
-            Some(bits) if bits.bytes().all(|byte| byte.is_ascii_digit()) => bits.parse().map_err(|_| NetworkError)?,
-            Some(_) => return Err(NetworkError),
-        };
-        if bits > most { Err(NetworkError) } else { Ok(Self { address, bits }) }
+        let network = text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+        network.map(Self).map_err(|_| NetworkError)
     }
 }
 
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.address, self.bits)
+        self.0.fmt(f)
     }
 }
 
@@ -43,25 +34,7 @@ impl Network {
     /// Whether an address is one of the network.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
-        let width = width(self.address);
-        if width != self::width(address) {
-            return false;
-        }
-        let rest = u32::from(width - self.bits);
-        // A shift by all bits is none.
-        let first = |address| number(address).checked_shr(rest).unwrap_or(0);
-        first(self.address) == first(address)
-    }
-}
-
-fn width(address: IpAddr) -> u8 {
-    if address.is_ipv4() { 32 } else { 128 }
-}
-
-fn number(address: IpAddr) -> u128 {
-    match address {
-        IpAddr::V4(address) => u128::from(u32::from(address)),
-        IpAddr::V6(address) => u128::from(address),
+        self.0.contains(&address)
     }
 }
 

@@ -135,7 +135,7 @@ impl Queue {
         let noted = found.filter_map(|(batch, found)| {
             let mut note = ExpansionNote::decode(&found.data()?.0)?;
             if is_redacted {
-                // Whoever has a manifest could recognize it.
+                // A reader who has the manifest could recognize it.
                 note.digest.clear();
             }
             Some((batch, note))
