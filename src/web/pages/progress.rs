@@ -5,6 +5,7 @@ use crate::mirror::{AGE_LABELS, ByAge};
 use crate::views::batches::BatchItem;
 use crate::views::parameter::AgeBand;
 use crate::views::show::{Count, counted, percent};
+use queuekeeper_queue::state::{BatchState, State as _};
 
 /// The jobs of a batch by outcome.
 #[derive(Debug)]
@@ -47,6 +48,7 @@ impl Progress {
             .map(|(_, name, count)| format!("{} {name}", Count(*count)))
             .collect();
         let text = match jobs.total {
+            0 if is_over(batch) => "no jobs".to_owned(),
             0 if batch.acquired => "no jobs yet".to_owned(),
             0 => "not acquired yet".to_owned(),
             total => format!("{}: {}", counted(total, "job", "jobs"), each.join(", ")),
@@ -61,6 +63,11 @@ impl Progress {
         };
         Self { text, ended, parts }
     }
+}
+
+/// Whether no more jobs of a batch are to come.
+fn is_over(batch: &BatchItem) -> bool {
+    [BatchState::Completed, BatchState::Failed, BatchState::Deleted].iter().any(|state| state.label() == batch.state)
 }
 
 /// Ages, drawn.

@@ -101,7 +101,7 @@ fn collections(summary: &Summary, holds: &Holds) -> Option<Attention> {
 pub(super) fn stores(held: &[(Arc<str>, Pause)]) -> impl Iterator<Item = Attention> {
     held.iter().take(NAMED).map(|(store, pause)| {
         let pause = Pause { why: brief(&pause.why, REASON_CHARS).into(), ..pause.clone() };
-        let effect = "Nothing more is written into it: jobs whose objects go there wait in Storing, and requests for archives wait.";
+        let effect = "Nothing more is written into it: jobs whose objects go there wait in Storing, and archives that go there are not made.";
         Attention {
             since: pause.since,
             remedy: "Release the store once the reason for the hold is resolved.".to_owned(),
