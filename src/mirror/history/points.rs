@@ -53,7 +53,7 @@ impl Record {
         let steps = steps.clamp(1, STEPS);
         let most = i64::try_from(most).unwrap_or(STEPS).clamp(1, STEPS);
         let width = steps.div_euclid(most) + i64::from(steps.rem_euclid(most) > 0);
-        let last = number(now).div_euclid(width);
+        let last = self.end(now).div_euclid(width);
         let first = last - steps.div_euclid(width) + 1;
         let mut points = vec![None; usize::try_from(last - first + 1).unwrap_or(0)];
         let mut piece: Vec<&Step> = Vec::new();
@@ -71,6 +71,14 @@ impl Record {
         }
         let step = Duration::from_millis(u64::try_from(width * STEP_MS).unwrap_or(0));
         History { from: Some(begin(first * width)), since: self.since, step, points }
+    }
+
+    /// The step that a curve ends with. One that has just begun has no sample for some seconds: to show that as a gap
+    /// would say that nothing is known of now.
+    fn end(&self, now: Timestamp) -> i64 {
+        let now = number(now);
+        let before = self.steps.iter().rev().find(|step| step.figures.is_some()).map(|step| step.number);
+        before.filter(|before| *before == now - 1).unwrap_or(now)
     }
 
     /// The figures of some steps together; `None` where no sample was taken at their ends.

@@ -186,6 +186,22 @@ fn a_gap_is_a_gap_and_what_happened_in_it_is_spread_over_it() {
 }
 
 #[test]
+fn a_step_without_a_sample_is_a_gap_at_the_end_only_once_it_is_over() {
+    let mut record = Record::default();
+    let known = |record: &Record, now| {
+        let points = record.points(at(now), Duration::from_secs(30), 3).points;
+        points.iter().map(Option::is_some).collect::<Vec<_>>()
+    };
+    record.sample(sample(7), at(8));
+    assert_eq!(known(&record, 9), [false, false, true]);
+    record.note([DONE], at(11));
+    assert_eq!(known(&record, 19), [false, false, true], "a sample is on its way");
+    assert_eq!(known(&record, 20), [true, false, false], "none has come");
+    record.sample(sample(9), at(21));
+    assert_eq!(known(&record, 21), [true, false, true]);
+}
+
+#[test]
 fn it_keeps_six_hours_and_no_more_whatever_the_clock_does() {
     let mut record = Record::default();
     for second in (0..8 * HOUR).step_by(10) {
