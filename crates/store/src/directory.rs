@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::future::join_all;
 use jiff::Timestamp;
 use tokio::task::spawn_blocking;
 
@@ -128,10 +127,10 @@ impl Store for DirectoryStore {
         range: Option<Range<u64>>,
         if_match: Option<&EntityTag>,
     ) -> Result<Content, Error> {
-        let wanted = item.clone();
-        let found =
-            self.block(Operation::Get, item, move |core| core.find(&wanted)?.ok_or(ErrorKind::NotFound)).await?;
-        read::content(found, range, if_match).map_err(|kind| self.core.failed(Operation::Get, item, kind))
+        let (wanted, if_match) = (item.clone(), if_match.cloned());
+        let open =
+            move |core: &Core| read::content(core.find(&wanted)?.ok_or(ErrorKind::NotFound)?, range, if_match.as_ref());
+        self.block(Operation::Get, item, open).await
     }
 
     async fn put(&self, item: &Item, content: Chunks, put: Put) -> Result<Written, Error> {
@@ -140,26 +139,11 @@ impl Store for DirectoryStore {
         // Who waits no longer gives it up.
         let abort = put.abort.child_token();
         let given_up = abort.clone().drop_guard();
-        // What is refused in the end is better refused before the content is sent.
-        let (wanted, condition) = (item.clone(), put.condition.clone());
-        self.block(Operation::Put, item, move |core| core.check(&wanted, &condition)).await?;
-        let pending = write::receive(&self.core, &item.key, content, &put).await.map_err(failed)?;
+        let pending = write::receive(&self.core, item, content, &put).await.map_err(failed)?;
         let written = Written { size: pending.size, etag: pending.etag.clone(), digests: pending.digests.clone() };
         let (wanted, condition) = (item.clone(), put.condition);
         let place = move |core: &Core| core.place(&wanted, &pending, &condition, &abort);
-        let mut placed = self.block(Operation::Put, item, place).await?;
-        let directories = std::mem::take(&mut placed.directories);
-        let syncing = directories.into_iter().map(|directory| {
-            let core = Arc::clone(&self.core);
-            spawn_blocking(move || core.syncs.sync(directory))
-        });
-        for synced in join_all(syncing).await {
-            // It is there, and may be gone again after a loss of power.
-            let synced = synced.map_err(|error| ErrorKind::Unknown(error.to_string()));
-            synced.and_then(|synced| synced.map_err(|error| ErrorKind::Unknown(error.to_string()))).map_err(failed)?;
-        }
-        let wanted = item.clone();
-        self.block(Operation::Put, item, move |_| Ok(placed.finish(&wanted)?)).await?;
+        self.block(Operation::Put, item, place).await?;
         given_up.disarm();
         Ok(written)
     }

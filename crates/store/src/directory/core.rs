@@ -33,7 +33,7 @@ pub(super) struct Core {
     pub(super) name: StoreName,
     top: PathBuf,
     temporary: Arc<Path>,
-    pub(super) syncs: Syncs,
+    syncs: Syncs,
 }
 
 /// An open file with what is known of it.
@@ -49,22 +49,15 @@ pub(super) struct Pending {
     pub(super) etag: EntityTag,
     pub(super) size: u64,
     pub(super) digests: Digests,
-    /// Its record, where it has one.
-    pub(super) record: Option<NamedTempFile>,
+    /// What a user says of it.
+    pub(super) user: UserProperties,
 }
 
 /// Content that has appeared, in directories that have to be synced before that counts.
-pub(super) struct Placed {
-    pub(super) directories: Vec<OwnedFd>,
+struct Placed {
+    directories: Vec<OwnedFd>,
     /// The record of the content before.
     outdated: Option<(Records, EntityTag)>,
-}
-
-impl Placed {
-    /// Ends what belongs to the content before, once the new one counts.
-    pub(super) fn finish(self, item: &Item) -> io::Result<()> {
-        self.outdated.map_or(Ok(()), |(records, etag)| records.remove(&item.key, &etag))
-    }
 }
 
 impl Core {
@@ -169,19 +162,23 @@ impl Core {
         check(condition, Self::etag(&tree, &names(&item.key))?.as_ref())
     }
 
-    /// Lets content appear, if the condition holds and it has not been given up.
+    /// Lets content appear for good, if the condition holds and it has not been given up.
     pub(super) fn place(
         &self,
         item: &Item,
         pending: &Pending,
         condition: &Condition,
         abort: &CancellationToken,
-    ) -> Result<Placed, ErrorKind> {
+    ) -> Result<(), ErrorKind> {
         let placed = self.try_to_place(item, pending, condition, abort);
-        if placed.is_err() {
+        let Ok(Placed { directories, outdated }) = placed else {
             self.records(&item.space).remove(&item.key, &pending.etag)?;
-        }
-        placed
+            return placed.map(drop);
+        };
+        // It is there, and may be gone again after a loss of power.
+        let unknown = |error: io::Error| ErrorKind::Unknown(error.to_string());
+        directories.into_iter().try_for_each(|directory| self.syncs.sync(directory)).map_err(unknown)?;
+        Ok(outdated.map_or(Ok(()), |(records, etag)| records.remove(&item.key, &etag))?)
     }
 
     fn try_to_place(
@@ -214,8 +211,10 @@ impl Core {
             if abort.is_cancelled() {
                 return Err(ErrorKind::Stopped(INTERRUPTED.to_owned()));
             }
-            if let Some(record) = pending.record.as_ref().filter(|record| record.path().exists()) {
-                directories.push(records.place(&item.key, &pending.etag, record.path())?.into());
+            let record = Record::new(&item.key, pending.digests.clone(), pending.user.clone());
+            if !record.is_empty() {
+                let directory = records.write(&item.key, &pending.etag, &record, &self.temporary)?;
+                directories.extend(directory.map(OwnedFd::from));
             }
             match place.take(pending.file.path()) {
                 Ok(directory) => {
@@ -274,9 +273,11 @@ impl Core {
             return Err(ErrorKind::Precondition);
         }
         let records = self.records(&item.space);
-        match Record::new(&item.key, properties.checksums.clone(), user.clone()).write(&self.temporary)? {
-            Some(record) => sync(records.place(&item.key, &properties.etag, record.path())?)?,
-            None => records.remove(&item.key, &properties.etag)?,
+        let record = Record::new(&item.key, properties.checksums.clone(), user.clone());
+        if record.is_empty() {
+            records.remove(&item.key, &properties.etag)?;
+        } else {
+            sync(records.replace(&item.key, &properties.etag, &record, &self.temporary)?)?;
         }
         Ok(Properties { user: user.clone(), ..properties })
     }

@@ -1,4 +1,5 @@
-//! Content on its way out of a file.
+//! Content on its way out of a file. What is small is read where it is opened: each hand-over to another thread takes
+//! longer than that.
 
 use std::fs::File;
 use std::io;
@@ -7,6 +8,7 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use futures::future;
 use futures::stream::{self, StreamExt as _};
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -17,7 +19,10 @@ use crate::store::{Chunks, Content, EntityTag};
 /// How much is read at a time, in bytes; so much is read ahead.
 const BATCH: usize = 256 << 10;
 
-/// The content of an open file, or a range of it.
+/// Bytes that were read, and the range that they are the beginning of.
+type Reading = (Arc<File>, Range<u64>, io::Result<Bytes>);
+
+/// The content of an open file, or a range of it. Blocks while its first piece is read.
 pub(super) fn content(
     opened: Opened,
     range: Option<Range<u64>>,
@@ -33,36 +38,40 @@ pub(super) fn content(
         Some(range) if range.start > size || range.start == size && size > 0 => return Err(ErrorKind::Range { size }),
         Some(range) => range.start..range.end.min(size),
     };
-    Ok(Content { properties, chunks: chunks(Arc::new(file), range) })
+    Ok(Content { properties, chunks: chunks(file, range) })
 }
 
-fn chunks(file: Arc<File>, range: Range<u64>) -> Chunks {
+fn chunks(file: File, range: Range<u64>) -> Chunks {
     if range.is_empty() {
         return stream::empty().boxed();
     }
     let first = read(&file, &range);
-    stream::unfold(Some((file, range, first)), async |state| {
-        let (file, range, reading) = state?;
-        let bytes = reading.await.map_err(io::Error::other).and_then(|read| read);
+    let rest = first.as_ref().ok().map(|bytes| range.start + bytes.len() as u64..range.end);
+    let reading = rest.filter(|rest| !rest.is_empty()).map(|rest| begin(Arc::new(file), rest));
+    let following = stream::unfold(reading, async |reading| {
+        let (file, range, bytes) = match reading?.await {
+            Ok(read) => read,
+            Err(error) => return Some((Err(io::Error::other(error)), None)),
+        };
         let Ok(bytes) = bytes else { return Some((bytes, None)) };
         let rest = range.start + bytes.len() as u64..range.end;
-        let following = (!rest.is_empty()).then(|| {
-            let reading = read(&file, &rest);
-            (file, rest, reading)
-        });
-        Some((Ok(bytes), following))
-    })
-    .boxed()
+        Some((Ok(bytes), (!rest.is_empty()).then(|| begin(file, rest))))
+    });
+    stream::once(future::ready(first)).chain(following).boxed()
+}
+
+/// The next bytes of a range.
+fn read(file: &File, range: &Range<u64>) -> io::Result<Bytes> {
+    let most = usize::try_from(range.end - range.start).unwrap_or(usize::MAX).min(BATCH);
+    let mut bytes = BytesMut::zeroed(most);
+    file.read_exact_at(&mut bytes, range.start)?;
+    Ok(bytes.freeze())
 }
 
 /// Begins to read the next bytes of a range.
-fn read(file: &Arc<File>, range: &Range<u64>) -> JoinHandle<io::Result<Bytes>> {
-    let file = Arc::clone(file);
-    let Range { start, end } = *range;
+fn begin(file: Arc<File>, range: Range<u64>) -> JoinHandle<Reading> {
     spawn_blocking(move || {
-        let most = usize::try_from(end - start).unwrap_or(usize::MAX).min(BATCH);
-        let mut bytes = BytesMut::zeroed(most);
-        file.read_exact_at(&mut bytes, start)?;
-        Ok(bytes.freeze())
+        let bytes = read(&file, &range);
+        (file, range, bytes)
     })
 }

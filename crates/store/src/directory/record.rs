@@ -3,13 +3,13 @@
 //!
 //! A record belongs to one state of an item, and is named by its key and entity tag: it is written before the content
 //! appears and removed after it is gone, so that at every instant what is there has its own record, or none.
+//!
+//! What a user says is made durable. Digests are not, since the content has them: after a loss of power the record of an
+//! item that was just written may be gone, and who wants its digests reads it. A sync of each would double those of a put.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-
-use serde::{Deserialize, Serialize};
-use tempfile::NamedTempFile;
 
 use super::core::temporary_file;
 use super::tree::sync;
@@ -17,6 +17,7 @@ use crate::digest::{Algorithm, Digests, Hashers};
 use crate::error::ErrorKind;
 use crate::key::Key;
 use crate::store::{EntityTag, UserProperties};
+use serde::{Deserialize, Serialize};
 
 /// The largest record that is read, in bytes: user properties have 8 KiB at most.
 const MOST_BYTES: u64 = 64 << 10;
@@ -58,16 +59,14 @@ impl Record {
         Self { key: text.unwrap_or_else(|| RecordKey::Bytes(key.as_bytes().to_vec())), digests, user }
     }
 
-    /// Writes the record to a temporary file, durably; `None` for one that says nothing, which is not kept.
-    pub(super) fn write(&self, temporary: &Path) -> io::Result<Option<NamedTempFile>> {
-        if self.digests.is_empty() && self.user == UserProperties::default() {
-            return Ok(None);
-        }
-        // Whoever may read the content may read its record.
-        let mut file = temporary_file(temporary)?;
-        file.write_all(&serde_json::to_vec(self)?)?;
-        file.as_file().sync_all()?;
-        Ok(Some(file))
+    /// Whether it says nothing: such a record is not kept.
+    pub(super) fn is_empty(&self) -> bool {
+        self.digests.is_empty() && !self.has_user()
+    }
+
+    /// Whether it has what only a user could say again.
+    fn has_user(&self) -> bool {
+        self.user != UserProperties::default()
     }
 
     /// The key, if it is one.
@@ -115,17 +114,46 @@ impl Records {
         Ok(record.unwrap_or_default())
     }
 
-    /// Lets the record of an item in this state take its place; the answer is the directory that has to be synced.
-    pub(super) fn place(&self, key: &Key, etag: &EntityTag, record: &Path) -> io::Result<File> {
-        let path = self.path(key, etag);
-        let directory = path.parent().unwrap_or(&self.top);
-        // A space of our own records may be new, and so may the directory be.
-        if fs::rename(record, &path).is_err() {
-            fs::create_dir_all(directory)?;
-            sync(File::open(&self.top)?)?;
-            fs::rename(record, &path)?;
+    /// Writes the record of an item in a state that no reader sees yet; the answer is the directory that has to be synced,
+    /// where the record has to be durable.
+    pub(super) fn write(
+        &self,
+        key: &Key,
+        etag: &EntityTag,
+        record: &Record,
+        temporary: &Path,
+    ) -> io::Result<Option<File>> {
+        if record.has_user() {
+            return self.replace(key, etag, record, temporary).map(Some);
         }
-        File::open(directory)
+        let (path, text) = (self.path(key, etag), serde_json::to_vec(record)?);
+        self.in_directory_of(&path, || fs::write(&path, &text))?;
+        Ok(None)
+    }
+
+    /// Lets a record take the place of the one of an item in this state, which may be read meanwhile; the answer is the
+    /// directory that has to be synced.
+    pub(super) fn replace(&self, key: &Key, etag: &EntityTag, record: &Record, temporary: &Path) -> io::Result<File> {
+        let path = self.path(key, etag);
+        // Whoever may read the content may read its record.
+        let mut file = temporary_file(temporary)?;
+        file.write_all(&serde_json::to_vec(record)?)?;
+        file.as_file().sync_all()?;
+        if self.in_directory_of(&path, || fs::rename(file.path(), &path))? {
+            sync(File::open(&self.top)?)?;
+        }
+        File::open(path.parent().unwrap_or(&self.top))
+    }
+
+    /// Does something in the directory of a record, which is made where it is missing; the answer is whether it was.
+    fn in_directory_of(&self, path: &Path, run: impl Fn() -> io::Result<()>) -> io::Result<bool> {
+        match run() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                fs::create_dir_all(path.parent().unwrap_or(&self.top))?;
+                run().map(|()| true)
+            }
+            done => done.map(|()| false),
+        }
     }
 
     /// Removes the record of an item in this state.

@@ -9,11 +9,9 @@ use tempfile::NamedTempFile;
 use tokio::task::{JoinError, spawn_blocking};
 
 use super::core::{Core, Pending, stamp, temporary_file};
-use super::record::Record;
 use crate::digest::{Digests, Hashers};
 use crate::error::ErrorKind;
-use crate::key::Key;
-use crate::store::{Chunks, INTERRUPTED, Put};
+use crate::store::{Chunks, INTERRUPTED, Item, Put, UserProperties};
 
 /// How much is written at a time, in bytes; so much is digested at the same time, and so much read ahead.
 const BATCH: usize = 1 << 20;
@@ -26,24 +24,34 @@ struct Batch {
     is_last: bool,
 }
 
-/// Writes content to a file that no reader sees yet.
-pub(super) async fn receive(core: &Arc<Core>, key: &Key, mut content: Chunks, put: &Put) -> Result<Pending, ErrorKind> {
+/// Writes content durably to a file that no reader sees yet.
+pub(super) async fn receive(
+    core: &Arc<Core>,
+    item: &Item,
+    mut content: Chunks,
+    put: &Put,
+) -> Result<Pending, ErrorKind> {
     let algorithms = put.expected.iter().map(crate::digest::Digest::algorithm).chain(put.compute.iter().copied());
     let mut hashers = Hashers::new(algorithms);
     let mut batch = next(&mut content, put, 0).await?;
-    let directory = core.temporary().to_owned();
-    let mut file = spawn_blocking(move || temporary_file(&directory)).await.map_err(panicked)??;
+    let begin = {
+        let (core, item, condition) = (Arc::clone(core), item.clone(), put.condition.clone());
+        move || {
+            // What is refused in the end is better refused before all of the content is sent.
+            core.check(&item, &condition)?;
+            Ok::<_, ErrorKind>(temporary_file(core.temporary())?)
+        }
+    };
+    let wanted = Wanted::of(put);
+    if batch.is_last {
+        let written = spawn_blocking(move || wanted.end(begin()?, hashers, &batch));
+        return pass(written.await.map_err(panicked)??, put).await;
+    }
+    let mut file = spawn_blocking(begin).await.map_err(panicked)??;
     loop {
         if batch.is_last {
-            let written = spawn_blocking(move || {
-                digest(&mut hashers, &batch);
-                write(&mut file, &batch)?;
-                let etag = stamp(file.as_file())?;
-                Ok::<_, ErrorKind>((file, etag, hashers.bytes(), hashers.finish()))
-            });
-            let (file, etag, size, digests) = written.await.map_err(panicked)??;
-            compare(put, size, &digests)?;
-            return sync(core, key, put, Pending { file, etag, size, digests, record: None }).await;
+            let written = spawn_blocking(move || wanted.end(file, hashers, &batch));
+            return pass(written.await.map_err(panicked)??, put).await;
         }
         let so_far = hashers.bytes() + batch.bytes as u64;
         let digested = batch.clone();
@@ -60,24 +68,48 @@ pub(super) async fn receive(core: &Arc<Core>, key: &Key, mut content: Chunks, pu
     }
 }
 
-/// Makes content and its record durable, each of which takes as long as the disk does, while the gate is called.
-async fn sync(core: &Arc<Core>, key: &Key, put: &Put, pending: Pending) -> Result<Pending, ErrorKind> {
-    let record = Record::new(key, pending.digests.clone(), put.user.clone());
-    let directory = core.temporary().to_owned();
-    let record = spawn_blocking(move || record.write(&directory));
+/// What the end of some content is held against.
+struct Wanted {
+    size: Option<u64>,
+    expected: Digests,
+    user: UserProperties,
+    has_gate: bool,
+}
+
+impl Wanted {
+    fn of(put: &Put) -> Self {
+        let Put { size, expected, user, gate, .. } = put;
+        Self { size: *size, expected: expected.clone(), user: user.clone(), has_gate: gate.is_some() }
+    }
+
+    /// Writes the last bytes, and makes the content durable, unless that is done while the gate is called.
+    fn end(self, mut file: NamedTempFile, mut hashers: Hashers, batch: &Batch) -> Result<Pending, ErrorKind> {
+        digest(&mut hashers, batch);
+        write(&mut file, batch)?;
+        let etag = stamp(file.as_file())?;
+        let (size, digests) = (hashers.bytes(), hashers.finish());
+        if let Some(expected) = self.size.filter(|expected| *expected != size) {
+            return Err(ErrorKind::Size { expected, found: size });
+        }
+        if let Some((expected, found)) = self.expected.difference(&digests) {
+            return Err(ErrorKind::Digest { expected: expected.clone(), found: found.clone() });
+        }
+        if !self.has_gate {
+            file.as_file().sync_all()?;
+        }
+        Ok(Pending { file, etag, size, digests, user: self.user })
+    }
+}
+
+/// Makes content durable, which takes as long as the disk does, while the gate is called.
+async fn pass(pending: Pending, put: &Put) -> Result<Pending, ErrorKind> {
+    let Some(gate) = &put.gate else { return Ok(pending) };
     let content = pending.file.as_file().try_clone()?;
     let content = spawn_blocking(move || content.sync_all());
-    let gate = async {
-        match &put.gate {
-            Some(gate) => gate.pass(pending.size, &pending.digests).await.map_err(ErrorKind::Stopped),
-            None => Ok(()),
-        }
-    };
-    let (record, content, gate) = tokio::join!(record, content, gate);
+    let (content, passed) = tokio::join!(content, gate.pass(pending.size, &pending.digests));
     content.map_err(panicked)??;
-    let record = record.map_err(panicked)??;
-    gate?;
-    Ok(Pending { record, ..pending })
+    passed.map_err(ErrorKind::Stopped)?;
+    Ok(pending)
 }
 
 /// The next bytes of the content, unless they are more than announced or it is given up.
@@ -101,17 +133,6 @@ async fn next(content: &mut Chunks, put: &Put, so_far: u64) -> Result<Batch, Err
     match put.size {
         Some(expected) if found > expected => Err(ErrorKind::Size { expected, found }),
         _ => Ok(batch),
-    }
-}
-
-/// Compares what came with what was announced.
-fn compare(put: &Put, found: u64, digests: &Digests) -> Result<(), ErrorKind> {
-    if let Some(expected) = put.size.filter(|size| *size != found) {
-        return Err(ErrorKind::Size { expected, found });
-    }
-    match put.expected.difference(digests) {
-        Some((expected, found)) => Err(ErrorKind::Digest { expected: expected.clone(), found: found.clone() }),
-        None => Ok(()),
     }
 }
 
