@@ -10,7 +10,6 @@ use crate::ocfl::clean::Unnamed;
 use crate::ocfl::error::OcflError;
 use crate::ocfl::feed;
 use crate::ocfl::finish::is_race;
-use crate::ocfl::inventory::measure;
 use crate::ocfl::object::{Current, INVENTORY, Object};
 use crate::ocfl::path;
 use crate::ocfl::writer::Writer;
@@ -44,8 +43,8 @@ impl Writer {
         };
 
         let inventory = Arc::new(inventory);
-        let measured = Arc::clone(&inventory);
-        let (digest, size) = object.blocking(move || measure(&measured)).await?;
+        let of = Arc::clone(&inventory);
+        let (digest, size, chunks) = object.blocking(move || feed::written(of)).await?;
         let put = Put {
             size: Some(size),
             expected: Digests::from_iter([digest.clone()]),
@@ -53,7 +52,7 @@ impl Writer {
             ..Put::default()
         };
         let item = object.item(&format!("v{version}/{INVENTORY}"));
-        if let Err(error) = object.store.put(&item, feed::inventory_chunks(Arc::clone(&inventory)), put).await {
+        if let Err(error) = object.store.put(&item, chunks, put).await {
             if !is_race(&error) {
                 return Err(error.into());
             }

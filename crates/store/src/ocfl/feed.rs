@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::task;
 
 use crate::digest::{Algorithm, Digest, Hashers};
-use crate::ocfl::inventory::{Failure, Inventory, Loaded, decode, encode};
+use crate::ocfl::inventory::{Failure, Inventory, Loaded, decode, encode, measure};
 use crate::store::Chunks;
 
 /// The largest inventory, in bytes.
@@ -41,6 +41,17 @@ pub(super) async fn read_inventory(mut chunks: Chunks, directory: &Arc<Path>) ->
     }
     drop((sender, chunks));
     decoding.await.unwrap_or_else(|error| Err(Failure::Read(io::Error::other(error))))
+}
+
+/// The SHA-512 and the size in bytes of what an inventory is written as, and that as a stream. Blocks its thread.
+pub(super) fn written(inventory: Arc<Inventory>) -> io::Result<(Digest, u64, Chunks)> {
+    let (digest, size) = measure(&inventory)?;
+    if size > PIECE_BYTES as u64 {
+        return Ok((digest, size, inventory_chunks(inventory)));
+    }
+    let mut piece = Vec::with_capacity(PIECE_BYTES);
+    encode(&inventory, &mut piece)?;
+    Ok((digest, size, stream::iter([Ok(Bytes::from(piece))]).boxed()))
 }
 
 /// An inventory as a stream, made on a thread that may block.

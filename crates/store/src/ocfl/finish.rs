@@ -35,8 +35,8 @@ impl Object {
             let next = current.as_ref().map_or(1, |current| current.inventory.head() + 1);
             let Some(decided) = self.decided(next).await? else {
                 if let Some(current) = &current {
-                    was_left |= self.align_sidecar(&current.digest, &current.etag).await?;
-                    was_left |= self.declare().await?;
+                    was_left |= self.align_sidecar(&current.digest, &current.etag, false).await?;
+                    was_left |= self.declare(false).await?;
                 }
                 return Ok((current, was_left));
             };
@@ -74,11 +74,12 @@ impl Object {
                 );
             }
         }
+        let is_new = before.is_none();
         let etag = self.advance(version, digest, before).await?;
         if let Some(etag) = etag {
-            self.align_sidecar(digest, &etag).await?;
+            self.align_sidecar(digest, &etag, is_new).await?;
         }
-        self.declare().await?;
+        self.declare(is_new).await?;
         Ok(())
     }
 
@@ -119,13 +120,18 @@ impl Object {
 
     /// Makes the root sidecar name the digest of the root inventory, which has this entity tag; returns whether it did not.
     /// The sidecar is read before the inventory's tag is compared, and written only over what was read, so that none that
-    /// is older replaces one that is newer.
-    pub(super) async fn align_sidecar(&self, digest: &Digest, etag: &EntityTag) -> Result<bool, OcflError> {
+    /// is older replaces one that is newer. A new object has most likely none: then it is only read if it has one.
+    pub(super) async fn align_sidecar(
+        &self,
+        digest: &Digest,
+        etag: &EntityTag,
+        is_new: bool,
+    ) -> Result<bool, OcflError> {
         let (mut digest, mut etag) = (digest.clone(), etag.clone());
         let mut attempt = 0;
         loop {
             attempt += 1;
-            let sidecar = self.sidecar(SIDECAR).await?;
+            let sidecar = if is_new && attempt == 1 { None } else { self.sidecar(SIDECAR).await? };
             if sidecar.as_ref().is_some_and(|(named, _)| named.as_ref() == Ok(&digest)) {
                 return Ok(attempt > 1);
             }
@@ -155,13 +161,13 @@ impl Object {
         Ok(self.store.head(&self.item(DECLARATION_KEY)).await?.is_some())
     }
 
-    /// Writes the declaration of the object where it is missing; returns whether it was.
-    async fn declare(&self) -> Result<bool, OcflError> {
-        if self.is_declared().await? {
+    /// Writes the declaration of the object where it is missing; returns whether it was. A new object has most likely none.
+    async fn declare(&self, is_new: bool) -> Result<bool, OcflError> {
+        if !is_new && self.is_declared().await? {
             return Ok(false);
         }
-        self.put_text(DECLARATION_KEY, DECLARATION.to_owned(), Condition::IfAbsent).await?;
-        Ok(true)
+        let is_written = self.put_text(DECLARATION_KEY, DECLARATION.to_owned(), Condition::IfAbsent).await?;
+        Ok(is_written || !is_new)
     }
 
     /// Writes a small file; `false` where the condition does not hold.
