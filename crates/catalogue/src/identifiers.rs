@@ -18,6 +18,8 @@ pub struct Request {
     pub local_ids: Vec<String>,
     /// The ARK that the job takes where none of its local ids has one, `ark:/NAAN/NAME` in normal form.
     pub candidate: String,
+    /// Whether the candidate counts as registered from the beginning, since it is registered nowhere else.
+    pub is_registered: bool,
 }
 
 /// What a job got.
@@ -85,7 +87,9 @@ async fn reserve_in(session: &mut Session, request: &Request) -> Result<Option<R
             let is_registered = session.row(sql, values![&ark]).await?.is_none();
             Reserved::Ark { ark, is_registered }
         }
-        None if take(session, request).await? => Reserved::Ark { ark: request.candidate.clone(), is_registered: false },
+        None if take(session, request).await? => {
+            Reserved::Ark { ark: request.candidate.clone(), is_registered: request.is_registered }
+        }
         None => return Ok(Some(Reserved::Collision)),
     };
     if let Reserved::Ark { ark, .. } = &reserved {
@@ -103,9 +107,11 @@ async fn reserve_in(session: &mut Session, request: &Request) -> Result<Option<R
 
 /// Takes the candidate; the answer is whether it was free.
 async fn take(session: &mut Session, request: &Request) -> Result<bool, Error> {
-    let sql = "INSERT INTO identifiers (ark, job, owner, reserved)
-        SELECT $1, $2, $3, {now} WHERE NOT EXISTS (SELECT 1 FROM objects WHERE ark = $1) ON CONFLICT DO NOTHING";
-    Ok(session.run(sql, values![&request.candidate, request.job, &request.owner]).await? > 0)
+    let sql = "INSERT INTO identifiers (ark, job, owner, reserved, registered)
+        SELECT $1, $2, $3, {now}, CASE WHEN $4 THEN {now} END
+        WHERE NOT EXISTS (SELECT 1 FROM objects WHERE ark = $1) ON CONFLICT DO NOTHING";
+    let values = values![&request.candidate, request.job, &request.owner, request.is_registered];
+    Ok(session.run(sql, values).await? > 0)
 }
 
 /// The ARK of a local id, if it has one.

@@ -13,6 +13,7 @@ fn request(candidate: &str, local_ids: &[&str]) -> Request {
         owner: "owner".to_owned(),
         local_ids: local_ids.iter().map(ToString::to_string).collect(),
         candidate: candidate.to_owned(),
+        is_registered: false,
     }
 }
 
@@ -32,6 +33,10 @@ on_both! {
         assert_eq!(catalogue.reserve(&second).await.unwrap(), ark("ark:/99999/a", true));
         let other_owner = Request { owner: "other".to_owned(), ..request("ark:/99999/c", &["id-1"]) };
         assert_eq!(catalogue.reserve(&other_owner).await.unwrap(), ark("ark:/99999/c", false));
+        let unlisted = Request { is_registered: true, ..request("ark:/99999/d", &[]) };
+        for _again in 0..2 {
+            assert_eq!(catalogue.reserve(&unlisted).await.unwrap(), ark("ark:/99999/d", true));
+        }
         assert_eq!(catalogue.local_ids("owner", "ark:/99999/a", "id-1", 9).await.unwrap(), ["id-2", "id-3"]);
     }
 

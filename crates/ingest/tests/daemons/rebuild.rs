@@ -113,6 +113,7 @@ async fn an_inventory_that_is_lost_or_damaged_is_made_again_from_the_stores() {
                 owner: OWNER.to_owned(),
                 local_ids,
                 candidate: "ark:/99999/fk4no".to_owned(),
+                is_registered: false,
             };
             let is = Reserved::Ark { ark: object.ark.clone(), is_registered: true };
             let first_job = versions.last().unwrap().0.job;
