@@ -213,18 +213,17 @@ impl JobDirectory {
         absent_is_fine(fs::remove_dir_all(self.path.join(TEMPORARY)))
     }
 
-    /// Writes a file in it, which appears whole or not at all.
+    /// Writes a file in it, which appears whole or not at all. Its name is durable after [`sync_folder_of`].
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn write(&self, path: &Path, content: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
         // A name of its own: an attempt whose session was lost may still be writing.
         let mut temporary = path.as_os_str().to_owned();
         temporary.push(format!(".new-{}", Uuid::new_v4()));
         let temporary = PathBuf::from(temporary);
         write_synced(&temporary, content)?;
-        fs::rename(&temporary, path)?;
-        sync_folder_of(path)
+        fs::rename(&temporary, path)
     }
 
     /// The URL of the directory, with a slash at the end.

@@ -164,7 +164,8 @@ impl Fetcher {
     }
 
     /// Fetches a file to a name in a place. A file that is there and has the expected size and digests is kept; what an
-    /// attempt before left is gone on with, where digests are expected that prove it right in the end.
+    /// attempt before left is gone on with, where digests are expected that prove it right in the end. Its content is
+    /// durable then, its name after [`Place::sync_folders`].
     ///
     /// `written` counts the bytes that are on the disk.
     ///

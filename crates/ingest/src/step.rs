@@ -7,13 +7,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use prometheus_client::registry::Registry;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_queue::state::JobState;
 use queuekeeper_queue::{self as queue, JobChange, LockedJob, Queue};
-use queuekeeper_store::ocfl::OcflError;
-use queuekeeper_store::{Store, StoreName};
+use queuekeeper_store::ocfl::{OcflError, Root};
+use queuekeeper_store::{SpaceName, Store, StoreName};
 use tokio::sync::Notify;
 
 use crate::directory::{JobDirectory, WorkingStorage};
@@ -36,6 +36,8 @@ pub struct Services {
     pub catalogue: Catalogue,
     /// The stores, by their names.
     pub stores: BTreeMap<StoreName, Arc<dyn Store>>,
+    /// The storage roots that were found to be some.
+    pub roots: Mutex<BTreeMap<(StoreName, SpaceName), Root>>,
     /// The profiles, as they are now.
     pub profiles: RwLock<Profiles>,
     /// The fetchers of the profiles, made again when one has changed.
@@ -239,6 +241,7 @@ impl Services {
         Self {
             catalogue,
             stores,
+            roots: Mutex::default(),
             profiles,
             fetchers,
             hosts,

@@ -177,15 +177,11 @@ impl Sink {
         }
     }
 
-    /// Lets the file appear under its name.
+    /// Lets the file appear under its name, which is durable once the folders of the place are synced.
     pub(super) async fn publish(self, path: &str) -> io::Result<()> {
         let State::Idle(idle) = self.state else { return Err(io::Error::other("the file is still being written")) };
         let (place, path) = (self.place, path.to_owned());
-        let publish = move || {
-            place.publish(&idle.partial, &path)?;
-            place.sync_folders([path.as_str()])
-        };
-        spawn_blocking(publish).await.map_err(io::Error::other)?
+        spawn_blocking(move || place.publish(&idle.partial, &path)).await.map_err(io::Error::other)?
     }
 
     /// Removes what cannot become right.

@@ -14,6 +14,7 @@ use url::Url;
 use super::downloading::{PRODUCER, blocking};
 use super::system::{self, Description};
 use crate::ark::Ark;
+use crate::directory::{JobDirectory, sync_folder_of};
 use crate::files;
 use crate::manifest::AddWriter;
 use crate::place;
@@ -43,8 +44,7 @@ pub async fn process(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
     let ark = identify(work).await?;
     check_owner(work, ark.as_str()).await?;
     let description = Description::of(work.spec);
-    write_files(work, &description, ark.as_str())?;
-    let url = write_manifest(work).await?;
+    let url = write_files(work, &description, ark.as_str()).await?;
     let cut = |text: &str| text.chars().take(MOST_METADATA_CHARS).collect::<String>();
     let metadata = JobValue::Metadata {
         who: cut(&description.who),
@@ -74,6 +74,7 @@ async fn identify(work: &JobAtWork<'_>) -> Result<Ark, StepError> {
             owner: profile.owner.to_string(),
             local_ids: spec.local_ids.clone(),
             candidate: candidate.to_string(),
+            is_registered: matches!(profile.minter, Minter::Noid(_)),
         };
         work.fence.pass().await;
         match work.services.catalogue.reserve(&request).await? {
@@ -84,8 +85,9 @@ async fn identify(work: &JobAtWork<'_>) -> Result<Ark, StepError> {
                     let why = format_args!("the local ids {ids:?} belong to {found}, and the deposit names {named}");
                     return Err(StepError::permanent(why));
                 }
-                if !is_registered {
-                    register(work, &found).await?;
+                if let (false, Minter::Ezid { url, .. }) = (is_registered, &profile.minter) {
+                    crate::ezid::register(work, url, &found).await?;
+                    work.services.catalogue.registered(found.as_str()).await?;
                 }
                 return Ok(found);
             }
@@ -111,47 +113,36 @@ pub(super) async fn check_owner(work: &JobAtWork<'_>, ark: &str) -> Result<(), S
     }
 }
 
-/// Registers an ARK where identifiers are looked up.
-async fn register(work: &JobAtWork<'_>, ark: &Ark) -> Result<(), StepError> {
-    match &work.profile.minter {
-        Minter::Noid(_) => {}
-        Minter::Ezid { url, .. } => crate::ezid::register(work, url, ark).await?,
-    }
-    work.services.catalogue.registered(ark.as_str()).await?;
-    Ok(())
-}
-
-fn write_files(work: &JobAtWork<'_>, description: &Description, ark: &str) -> Result<(), StepError> {
-    let folder = work.directory.path().join(SYSTEM);
-    let failed = |error: io::Error| StepError::working("write the files of ingest", &error);
-    std::fs::create_dir_all(&folder).map_err(failed)?;
+/// The files that describe the object.
+fn texts(work: &JobAtWork<'_>, description: &Description, ark: &str) -> [(&'static str, String); 6] {
     let (spec, profile, agent) = (work.spec, &work.profile, &work.services.settings.agent);
-    let texts = [
+    [
         ("mrt-erc.txt", description.erc(ark)),
         ("mrt-dc.xml", description.dublin_core(ark)),
         ("mrt-ingest.txt", system::ingest(spec, profile, agent, ark)),
         ("mrt-owner.txt", system::owner(profile)),
         ("mrt-membership.txt", system::membership(profile)),
         ("mrt-mom.txt", system::mom(spec, ark)),
-    ];
-    texts.iter().try_for_each(|(name, text)| work.directory.write(&folder.join(name), text.as_bytes())).map_err(failed)
+    ]
 }
 
-/// Writes the manifest of the version: a row for each file of `producer/` and `system/`. Its URL is the answer.
-async fn write_manifest(work: &JobAtWork<'_>) -> Result<String, StepError> {
-    let failed = |error: io::Error| StepError::working("write the manifest", &error);
+/// Writes the files that describe the object, and the manifest of the version: a row for each file of `producer/` and
+/// `system/`. Its URL is the answer.
+async fn write_files(work: &JobAtWork<'_>, description: &Description, ark: &str) -> Result<String, StepError> {
+    let failed = |error: io::Error| StepError::working("write the files of ingest", &error);
     let base = match &work.services.settings.working_url {
         Some(url) => url.join(&format!("{}/{}/", work.spec.batch, work.spec.job)).map_err(io::Error::other),
         None => work.directory.url(),
     };
     let base = base.map_err(failed)?;
     let system = work.directory.path().join(SYSTEM);
-    let path = system.join(MANIFEST);
     let (directory, url) = (work.directory.clone(), base.to_string());
     let temporary = work.directory.helper(&format!("manifest-{}", uuid::Uuid::new_v4()));
-    let target = path.clone();
+    let (target, texts) = (system.join(MANIFEST), texts(work, description, ark));
     let written = blocking(move || -> io::Result<bool> {
         let Some(files) = files::read(&directory)? else { return Ok(false) };
+        std::fs::create_dir_all(&system)?;
+        texts.iter().try_for_each(|(name, text)| JobDirectory::write(&system.join(name), text.as_bytes()))?;
         let file = std::fs::File::create(&temporary)?;
         let mut manifest = AddWriter::new(io::BufWriter::new(file), base)?;
         for file in files {
@@ -170,7 +161,8 @@ async fn write_manifest(work: &JobAtWork<'_>) -> Result<String, StepError> {
         }
         manifest.finish()?.into_inner()?.sync_all()?;
         std::fs::rename(&temporary, &target)?;
-        crate::directory::sync_folder_of(&target)?;
+        // It is where the texts are: one sync for all.
+        sync_folder_of(&target)?;
         Ok(true)
     });
     // A job whose version is recorded has nothing left to store, and its files were removed.

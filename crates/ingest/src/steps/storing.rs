@@ -2,14 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::sync::Arc;
 
-use futures::{StreamExt as _, TryStreamExt as _, stream};
+use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _, future, stream};
 use queuekeeper_queue::path::LockFolder;
 use queuekeeper_queue::{Error, JobChange, JobValue};
-use queuekeeper_store::Digests;
 use queuekeeper_store::ocfl::{Begun, NewFile, NewVersion, Root, Start, User};
+use queuekeeper_store::{Digests, SpaceName, StoreName};
+use tokio_util::io::ReaderStream;
 
 use super::downloading::PRODUCER;
 use super::processing::{self, MANIFEST, SYSTEM};
@@ -47,6 +49,9 @@ pub async fn store(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
     let stored = stored.await;
     // A session that is lost has released it.
     let released = work.queue.unlock(&lock).await;
+    if stored.is_err() {
+        work.services.roots.lock().remove(&place_of(work));
+    }
     let version = stored?;
     released?;
     let manifest_url = format!("ocfl:{}/{ark}/v{version}", work.profile.store);
@@ -61,10 +66,19 @@ pub(super) fn ark(work: &JobAtWork<'_>) -> Result<String, StepError> {
     Some(ark).filter(|ark| !ark.is_empty()).ok_or_else(missing)
 }
 
-/// The storage root of the profile.
+/// The storage root of the profile. It is looked at once: a job that fails there has it looked at again.
 pub(super) async fn root(work: &JobAtWork<'_>) -> Result<Root, StepError> {
-    let store = work.services.store(&work.profile)?;
-    Ok(Root::open(store, work.profile.space.clone()).await?)
+    let (store, place) = (work.services.store(&work.profile)?, place_of(work));
+    if let Some(root) = work.services.roots.lock().get(&place) {
+        return Ok(root.clone());
+    }
+    let root = Root::open(store, place.1.clone()).await?;
+    work.services.roots.lock().insert(place, root.clone());
+    Ok(root)
+}
+
+fn place_of(work: &JobAtWork<'_>) -> (StoreName, SpaceName) {
+    (work.profile.store.clone(), work.profile.space.clone())
 }
 
 async fn write(work: &JobAtWork<'_>, ark: &str) -> Result<u32, StepError> {
@@ -152,11 +166,19 @@ fn new_file(place: &Arc<Place>, row: Row) -> NewFile {
     let (place, name) = (Arc::clone(place), row.name);
     let open = move || {
         let (place, name) = (Arc::clone(&place), name.clone());
+        // A small file takes one hand-over to another thread; each piece of a large one takes one more.
+        let read = move || -> io::Result<(File, Vec<u8>)> {
+            let gone = || io::Error::new(io::ErrorKind::NotFound, "the file is gone");
+            let (file, mut first) = (place.file(&name)?.ok_or_else(gone)?, Vec::new());
+            (&file).take(PIECE as u64).read_to_end(&mut first)?;
+            Ok((file, first))
+        };
         let opened = async move {
-            let file = tokio::task::spawn_blocking(move || place.file(&name)).await.map_err(io::Error::other)??;
-            let file = file.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the file is gone"))?;
-            let stream = tokio_util::io::ReaderStream::with_capacity(tokio::fs::File::from_std(file), PIECE);
-            Ok::<_, io::Error>(stream)
+            let (file, first) = tokio::task::spawn_blocking(read).await.map_err(io::Error::other)??;
+            let rest =
+                (first.len() == PIECE).then(|| ReaderStream::with_capacity(tokio::fs::File::from_std(file), PIECE));
+            let first = stream::once(future::ready(Ok(Bytes::from(first))));
+            Ok::<_, io::Error>(first.chain(stream::iter(rest).flatten()))
         };
         stream::once(opened).try_flatten().boxed()
     };
