@@ -3,8 +3,8 @@
 //! One session holds the locks of all workers, another one the watches. When the first ends its workers are cancelled,
 //! and a new session begins with new polls; what they had done is found by their jobs' UUIDs.
 
+mod arrivals;
 pub mod fence;
-mod folder;
 mod holds;
 mod lane;
 mod presence;
@@ -171,23 +171,17 @@ async fn follow_changes(session: &Arc<Session>, watches: &mut Sessions) {
 }
 
 async fn watch_all(session: &Arc<Session>, client: &Client) {
-    let running = Daemon::ALL.into_iter().filter(|daemon| session.services.settings.runs(*daemon));
-    let folders = running.flat_map(|daemon| {
-        let folders = match (daemon, daemon.spec().state) {
-            (_, Some(state)) => vec![Path::StateFolder(state.into())],
-            (Daemon::Batch, None) => vec![Path::Batches],
-            (Daemon::Access, None) => AccessQueue::ALL.iter().copied().map(Path::AccessQueue).collect(),
-            (_, None) => Vec::new(),
-        };
-        let of_state = daemon.spec().state.map(|_| &**session);
-        folders.into_iter().map(move |folder| (folder.to_string(), session.wake(daemon), of_state))
+    let access = AccessQueue::ALL.iter().copied().map(Path::AccessQueue);
+    let folders = access.map(|folder| (folder, Daemon::Access)).chain([(Path::Batches, Daemon::Batch)]);
+    let folders = folders.filter(|(_, daemon)| session.services.settings.runs(*daemon));
+    let watches = folders.map(|(folder, daemon)| async move {
+        arrivals::watch_children(session, client, &folder.to_string(), daemon).await;
     });
-    let watches =
-        folders.map(|(folder, wake, session)| async move { folder::watch(client, &folder, &wake, session).await });
     let pause = Path::QueueLock(path::Queue::Ingest).to_string();
     tokio::join!(
+        arrivals::watch_jobs(session, client),
         futures::future::join_all(watches),
-        folder::watch_existence(client, &pause, &session.paused, || session.wake_all()),
+        arrivals::watch_existence(client, &pause, &session.paused, || session.wake_all()),
         futures::future::join_all(AccessQueue::ALL.iter().map(|access| watch_access_pause(session, client, *access))),
         session.watch_holds(client)
     );
@@ -199,7 +193,7 @@ async fn watch_access_pause(session: &Session, client: &Client, access: AccessQu
         return;
     }
     let (pause, wake) = (Path::QueueLock(access.pausable()).to_string(), session.wake(Daemon::Access));
-    folder::watch_existence(client, &pause, &watch::Sender::new(false), || wake.notify_one()).await;
+    arrivals::watch_existence(client, &pause, &watch::Sender::new(false), || wake.notify_one()).await;
 }
 
 /// Reads the profiles again when their files change.

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use zookeeper_client::Client;
 
-use super::folder;
+use super::arrivals;
 use super::session::Session;
 use crate::daemon::Daemon;
 use crate::spec::JobSpec;
@@ -113,7 +113,7 @@ impl Session {
         let watches = self.holds.held.iter().filter_map(|(store, held)| {
             let path = Path::store_hold(store.as_str())?.to_string();
             Some(async move {
-                folder::watch_existence(client, &path, held, || self.holds_changed()).await;
+                arrivals::watch_existence(client, &path, held, || self.holds_changed()).await;
             })
         });
         futures::future::join_all(watches).await;

@@ -70,6 +70,9 @@ async fn list(session: &Session, state: JobState) -> Result<JobPoll, Error> {
         session.look_at_holds().await?;
     }
     let mut poll = session.queue.poll_jobs(state).await?;
+    if let Some(daemon) = Daemon::of_state(state) {
+        session.has_listed(daemon, poll.jobs().count());
+    }
     poll.retain(|job| !(session.carries(job) || is_storing && session.is_passed(job)));
     Ok(poll)
 }

@@ -38,6 +38,8 @@ pub(crate) struct Session {
     pub(crate) stopping: watch::Receiver<bool>,
     /// The jobs that are at work here: what happens in the folders of their states is their own doing.
     carried: Mutex<BTreeSet<JobId>>,
+    /// How many jobs each daemon listed last.
+    listed: Mutex<BTreeMap<Daemon, u32>>,
     /// Whether jobs waited for room when those in Provisioning were looked at last.
     pub(super) is_room_wanted: AtomicBool,
     /// Whether the grants of ended jobs are removed soon.
@@ -71,6 +73,7 @@ impl Session {
             holds,
             stopping,
             carried: Mutex::default(),
+            listed: Mutex::default(),
             is_room_wanted: AtomicBool::new(true),
             is_removal_due: AtomicBool::new(false),
             ended_batches: Mutex::default(),
@@ -129,9 +132,14 @@ impl Session {
         self.carried.lock().contains(&job)
     }
 
-    /// Whether any job is at work here.
-    pub(super) fn carries_any(&self) -> bool {
-        !self.carried.lock().is_empty()
+    /// A daemon has listed so many jobs.
+    pub(super) fn has_listed(&self, daemon: Daemon, jobs: usize) {
+        self.listed.lock().insert(daemon, u32::try_from(jobs).unwrap_or(u32::MAX));
+    }
+
+    /// How many jobs a daemon listed last.
+    pub(super) fn listed(&self, daemon: Daemon) -> u32 {
+        self.listed.lock().get(&daemon).copied().unwrap_or_default()
     }
 
     /// A grant has ended. Where jobs wait, they get what is free at once; else it is removed soon.

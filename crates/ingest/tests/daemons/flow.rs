@@ -148,8 +148,8 @@ async fn a_deposit_takes_no_more_requests_where_more_batches_are_kept() {
         counts.push(received() - before);
     }
     assert!(counts[3] * 4 < counts[1] * 5, "{counts:?}");
-    // Half a hundred each; the rest is the deposit itself, and waiting for its end.
-    assert!(counts[1] < 600, "{counts:?}");
+    // Some forty each with the deposit itself, and waiting for its end.
+    assert!(counts[1] < 450, "{counts:?}");
     daemons.stop().await;
 }
 
