@@ -120,26 +120,23 @@ impl Queue {
     }
 
     /// Reads many znodes, in order: in one request what has at most 32 values and 128 reads, as what belongs together
-    /// is read at one moment; else in several, which have at most 16 values in flight.
+    /// is read at one moment; else in several of at most 16 values, one after the other. (With so few values in flight,
+    /// more and smaller requests at a time would only be more requests.)
     pub(super) async fn read(&self, reads: &[Read]) -> Result<Vec<Found>, Error> {
         let mut found = Vec::with_capacity(reads.len());
         let is_one = reads.len() <= READS_A_REQUEST && values(reads) <= VALUES_TOGETHER;
-        let most = if is_one { VALUES_TOGETHER } else { VALUES_IN_FLIGHT / REQUESTS_IN_FLIGHT };
-        let (mut rest, mut in_flight) = (reads, VecDeque::new());
-        loop {
-            // Making the future sends the request, so those that wait here are in flight together.
-            while in_flight.len() < REQUESTS_IN_FLIGHT && !rest.is_empty() {
-                let (chunk, later) = rest.split_at(request_of(rest, most));
-                in_flight.push_back((chunk, self.send(chunk.iter())));
-                rest = later;
-            }
-            let Some((chunk, request)) = in_flight.pop_front() else { return Ok(found) };
+        let most = if is_one { VALUES_TOGETHER } else { VALUES_IN_FLIGHT };
+        let mut rest = reads;
+        while !rest.is_empty() {
+            let (chunk, later) = rest.split_at(request_of(rest, most));
             let failed = |cause| Error::Read { path: chunk[0].path().clone(), cause };
-            let answers = self.within(request).await.map_err(failed)?;
+            let answers = self.within(self.send(chunk.iter())).await.map_err(failed)?;
             for (read, answer) in chunk.iter().zip(answers) {
                 found.push(Found::from_answer(read, answer)?);
             }
+            rest = later;
         }
+        Ok(found)
     }
 
     /// Reads many znodes that each stand for themselves, in random order, and hands each on with the position of its
