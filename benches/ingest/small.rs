@@ -10,7 +10,7 @@ use queuekeeper_ingest::url::ContentUrl;
 use queuekeeper_queue::state::BatchState;
 
 use crate::quantile;
-use crate::world::{Program, World};
+use crate::world::{Program, World, cpu_ms};
 
 /// How large each file is, in bytes.
 const SIZE: usize = 1_000;
@@ -30,7 +30,11 @@ pub(crate) async fn run(files: usize) -> anyhow::Result<()> {
         idle.push(scrape(&sidecar).await?);
     }
     let manifest = manifest(&world, files)?;
-    let began = Instant::now();
+    let cpu = || -> anyhow::Result<[f64; 3]> {
+        let server = world.server.pid().map_or(Ok(0.0), cpu_ms)?;
+        Ok([world.daemons.cpu_ms()?, server, sidecar.cpu_ms()?])
+    };
+    let (began, before) = (Instant::now(), cpu()?);
     let batch = world.deposit(manifest).await?;
     let (mut busy, mut end) = (Vec::new(), Box::pin(world.wait_for(batch, BatchState::Completed)));
     loop {
@@ -39,7 +43,8 @@ pub(crate) async fn run(files: usize) -> anyhow::Result<()> {
             () = tokio::time::sleep(Duration::from_millis(200)) => busy.push(scrape(&sidecar).await?),
         }
     }
-    let took = began.elapsed();
+    let (took, after) = (began.elapsed(), cpu()?);
+    let [daemons, server, beside] = std::array::from_fn(|at| (after[at] - before[at]) / files as f64);
     let rate = files as f64 / took.as_secs_f64();
     let objects = objects(&world.objects())?;
     anyhow::ensure!(objects.len() == files, "{} objects of {files} files", objects.len());
@@ -48,6 +53,11 @@ pub(crate) async fn run(files: usize) -> anyhow::Result<()> {
         "  {took:.1?}, {rate:.1} objects a second, {:.2} of a bare loop that writes and syncs the same files ({bare:.1} \
          a second); goal 0.5",
         rate / bare
+    );
+    println!(
+        "  processor time of an object: daemons {daemons:.1} ms, ZooKeeper {server:.1} ms, sidecar {beside:.1} ms, of \
+         {:.1} ms that two cores have",
+        2_000.0 / rate
     );
     println!(
         "  memory: daemons at most {} MB, sidecar {} MB; its scrape at rest p50 {:.1?}, meanwhile {:.1?}: {:.1} times, of 2",

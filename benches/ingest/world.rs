@@ -33,7 +33,9 @@ pub(crate) struct Program {
 impl Program {
     async fn start(arguments: &[&str]) -> anyhow::Result<Self> {
         let address = format!("127.0.0.1:{}", TcpListener::bind("127.0.0.1:0")?.local_addr()?.port());
-        let child = Command::new(env!("CARGO_BIN_EXE_queuekeeper"))
+        // In a session of its own, as a service manager starts it: the processors are shared out among these first.
+        let child = Command::new("setsid")
+            .arg(env!("CARGO_BIN_EXE_queuekeeper"))
             .args(arguments)
             .args(["--web.listen-address", &address, "--log.level", "warn"])
             .stdin(Stdio::null())
@@ -61,6 +63,11 @@ impl Program {
         Ok(value.trim().parse()?)
     }
 
+    /// The processor time that it has taken so far, in milliseconds.
+    pub(crate) fn cpu_ms(&self) -> anyhow::Result<f64> {
+        cpu_ms(self.child.id())
+    }
+
     /// The most memory that it had so far, in MB.
     pub(crate) fn peak_mb(&self) -> anyhow::Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
@@ -68,6 +75,18 @@ impl Program {
         let kib: u64 = peak.trim().trim_end_matches(" kB").parse()?;
         Ok(kib * 1024 / 1_000_000)
     }
+}
+
+/// The processor time that a process has taken so far, in milliseconds.
+pub(crate) fn cpu_ms(process: u32) -> anyhow::Result<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // The name, in parentheses, may have spaces.
+    let fields = stat.rsplit_once(") ").context("no name")?.1;
+    let ticks = |field: usize| -> anyhow::Result<f64> {
+        Ok(fields.split_ascii_whitespace().nth(field).context("too short")?.parse()?)
+    };
+    // The user's and the system's, which are the 14th and 15th of all fields.
+    Ok((ticks(11)? + ticks(12)?) * 1_000.0 / rustix::param::clock_ticks_per_second() as f64)
 }
 
 impl Drop for Program {
