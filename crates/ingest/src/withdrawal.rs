@@ -1,4 +1,5 @@
-//! Withdrawn deposits: the end of withdrawals that were left, and what the catalogue says of them.
+//! Withdrawn deposits: the end of withdrawals that were left, what the catalogue says of them, and the withdrawal of those
+//! that are in the queue again because it was restored.
 
 use std::ops::ControlFlow;
 
@@ -6,6 +7,10 @@ use queuekeeper_catalogue::{Catalogue, Error as CatalogueError};
 use queuekeeper_queue::record::WithdrawnNote;
 use queuekeeper_queue::{Batch, Due, Error, LockedBatch, WithdrawalOutcome};
 use tracing::{info, warn};
+
+mod restored;
+
+pub(crate) use restored::{Restored, is_withdrawn_before};
 
 use crate::daemon::Daemon;
 use crate::engine::session::Session;
