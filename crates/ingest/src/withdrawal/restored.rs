@@ -109,7 +109,11 @@ async fn withdraw(session: &Session, batch: BatchId, at: Timestamp) -> Standing 
             }
             // The batch daemon goes on with it.
             Ok(WithdrawalOutcome::Interrupted) | Err(Error::Missing(_)) => return Standing::Withdrawing,
-            Ok(WithdrawalOutcome::NotWithdrawn(why) | WithdrawalOutcome::InPart(why)) => hindrance = why,
+            Ok(
+                WithdrawalOutcome::NotWithdrawn(why)
+                | WithdrawalOutcome::TakenBack(why)
+                | WithdrawalOutcome::InPart(why),
+            ) => hindrance = why,
             Err(error) => hindrance = error.to_string(),
         }
         tokio::time::sleep(PAUSE).await;

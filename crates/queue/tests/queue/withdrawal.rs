@@ -290,7 +290,7 @@ async fn a_job_that_leaves_pending_meanwhile_takes_all_of_them_back_to_where_the
                 }
                 let outcome = take_up(&world, 0).await.unwrap();
                 let why = format!("its job {id} is in Estimating; it can no longer be withdrawn");
-                assert_eq!(outcome, WithdrawalOutcome::NotWithdrawn(why), "after {transactions}");
+                assert_eq!(outcome, WithdrawalOutcome::TakenBack(why), "after {transactions}");
                 // All is as it was but for that job.
                 let is_of_job = |path: &String| path.contains(&id.to_string());
                 let [mut before, mut after] = [before, shape(&world).await];
@@ -306,7 +306,7 @@ async fn a_job_that_leaves_pending_meanwhile_takes_all_of_them_back_to_where_the
     let (world, batch) = world(Stage::Expanding, 6, PER_TRANSACTION).await;
     assert_eq!(withdraw(&world.queue, batch, 2).await, WithdrawalOutcome::Interrupted);
     world.another().await.change_job(JobId::new(5), &JobChange::failure("no"), now()).await.unwrap();
-    assert!(matches!(take_up(&world, 0).await, Some(WithdrawalOutcome::NotWithdrawn(_))));
+    assert!(matches!(take_up(&world, 0).await, Some(WithdrawalOutcome::TakenBack(_))));
     let (locked, _) = world.queue.acquire_batch(Due::RestOfJobs, now()).await.unwrap();
     let locked = locked.unwrap();
     let expansion = world.queue.expansion(&locked).await.unwrap().unwrap();
@@ -425,7 +425,7 @@ async fn of_a_daemon_and_a_withdrawal_at_one_batch_one_has_all_of_it() {
                 check_withdrawn(&world, batch, JOBS).await;
                 outcomes.insert("withdrawn");
             }
-            WithdrawalOutcome::NotWithdrawn(_) => {
+            WithdrawalOutcome::NotWithdrawn(_) | WithdrawalOutcome::TakenBack(_) => {
                 let found = states(&world, batch).await;
                 let is_back = |state: &JobState| matches!(state, JobState::Pending | JobState::Estimating);
                 assert!(taken > 0 && found.len() == JOBS && found.values().all(is_back), "{taken}: {found:?}");
