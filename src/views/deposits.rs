@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use queuekeeper_catalogue::deposits::Deposit;
-use queuekeeper_ingest::again::{Resubmission, ended_without_jobs, uuids_of_failed};
+use queuekeeper_ingest::again::{Resubmission, made_nothing, uuids_of_failed};
 use queuekeeper_ingest::deposit::id_of;
 use queuekeeper_ingest::withdrawal::{WITHDRAWN, taken_back};
 use serde::Serialize;
@@ -178,7 +178,7 @@ impl Source<'_> {
         match self.resubmission(id) {
             Some(Resubmission::Made(uuid, _)) => view.resubmitted_as = Some(id_of(uuid)),
             Some(Resubmission::Open(next)) => view.may_resubmit = next.is_some(),
-            None => {}
+            Some(Resubmission::Gone(..)) | None => {}
         }
         if let Some(note) = WithdrawnNote::of_batch(found.batch.state, &found.batch.message) {
             WITHDRAWN.clone_into(&mut view.state);
@@ -227,9 +227,7 @@ impl Source<'_> {
     pub(crate) fn resubmission(&self, id: BatchId) -> Option<Resubmission> {
         let found = self.store.batch(id)?.batch;
         let of = |outcome: Outcome| found.references[outcome as usize];
-        let jobs = Outcome::ALL.iter().filter_map(|outcome| of(*outcome)).fold(0, u32::saturating_add);
-        // One job may be one object, which has no rows.
-        let has_failed = jobs > 1 && of(Outcome::Failed) > Some(0) && of(Outcome::Processing) == Some(0);
+        let has_failed = found.has_rows && of(Outcome::Failed) > Some(0) && of(Outcome::Processing) == Some(0);
         let is_over = found.state == Some(BatchState::Failed) && has_failed;
         for uuid in uuids_of_failed(uuid_of(&found.uuid)?) {
             let Some(next) = self.store.batch_of_uuid(&id_of(uuid)) else {
@@ -237,7 +235,7 @@ impl Source<'_> {
             };
             let made = self.store.batch(next).map(|made| made.batch);
             let has_jobs = |made: &Batch| made.references.iter().any(|jobs| *jobs > Some(0));
-            if !made.is_some_and(|made| ended_without_jobs(made.state, has_jobs(&made))) {
+            if !made.is_some_and(|made| made_nothing(made.state, &made.message, has_jobs(&made))) {
                 return Some(Resubmission::Made(uuid, next));
             }
         }

@@ -160,8 +160,8 @@ async fn answer(
 /// `POST /api/v1/deposits/{id}/failed`: submits the failed rows of a batch again, as a batch of their own.
 ///
 /// The batch must have been reported as Failed. What is submitted is a manifest of the rows whose jobs failed. However
-/// often it is requested, it is one batch, unless that failed before it had jobs. While it is in the queue, the jobs of
-/// the first one cannot be resumed: each row would be made twice. The request needs no body.
+/// often it is requested, it is one batch, unless that failed before it had jobs, or was withdrawn. From then on the jobs
+/// of the first one cannot be resumed: each row would be made twice. The request needs no body.
 #[utoipa::path(
     post, path = "/deposits/{id}/failed",
     params(("id" = String, Path, description = "The id of the deposit", example = "bid-9c1a0b5e-0000-4000-8000-000000000001")),
