@@ -14,6 +14,7 @@ use url::Url;
 use super::downloading::{PRODUCER, blocking};
 use super::system::{self, Description};
 use crate::ark::Ark;
+use crate::ezid::Ezid;
 use crate::files;
 use crate::manifest::AddWriter;
 use crate::place;
@@ -68,7 +69,18 @@ async fn identify(work: &JobAtWork<'_>) -> Result<Ark, StepError> {
     let (spec, profile) = (work.spec, &work.profile);
     let named = spec.primary_id.as_deref().map(str::parse::<Ark>).transpose().map_err(StepError::permanent)?;
     for derivation in 0..DERIVATIONS {
-        let candidate = named.clone().unwrap_or_else(|| profile.minter.shoulder().derive(spec.uuid, derivation));
+        let candidate = match (&named, &profile.minter) {
+            (Some(named), _) => named.clone(),
+            (None, Minter::Ezid { shoulder, url, options }) if options.mints => {
+                // One that it has, by itself or by a local id, is not made again.
+                let owner = profile.owner.as_str();
+                match work.services.catalogue.reserved(spec.uuid, owner, &spec.local_ids).await? {
+                    Some(ark) => ark.parse().map_err(StepError::permanent)?,
+                    None => Ezid { url, options }.mint(work, shoulder).await?,
+                }
+            }
+            (None, minter) => minter.shoulder().derive(spec.uuid, derivation),
+        };
         let request = Request {
             job: spec.uuid,
             owner: profile.owner.to_string(),
@@ -115,7 +127,7 @@ pub(super) async fn check_owner(work: &JobAtWork<'_>, ark: &str) -> Result<(), S
 async fn register(work: &JobAtWork<'_>, ark: &Ark) -> Result<(), StepError> {
     match &work.profile.minter {
         Minter::Noid(_) => {}
-        Minter::Ezid { url, .. } => crate::ezid::register(work, url, ark).await?,
+        Minter::Ezid { url, options, .. } => Ezid { url, options }.register(work, ark).await?,
     }
     work.services.catalogue.registered(ark.as_str()).await?;
     Ok(())
