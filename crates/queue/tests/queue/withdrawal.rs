@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use queuekeeper_queue::id::{BatchId, JobId};
-use queuekeeper_queue::record::{WithdrawalNote, WithdrawalPhase, WithdrawnNote};
+use queuekeeper_queue::record::{ExpansionNote, WithdrawalNote, WithdrawalPhase, WithdrawnNote};
 use queuekeeper_queue::state::{BatchState, JobState, Outcome, State};
 use queuekeeper_queue::{
     Due, Error, ItemChange, JobChange, NewJob, NextRows, Queue, WithdrawalOutcome, WithdrawalProgress,
@@ -259,6 +259,30 @@ async fn a_large_deposit_that_is_interrupted_after_any_transaction_is_withdrawn_
         }
         assert!(transactions > 6, "{transactions} transactions are too few to be interrupted in each phase");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_job_of_the_last_row_is_held_with_the_transaction_that_ends_the_creation_of_the_others() {
+    let (world, batch) = world(Stage::Expanding, 6, PER_TRANSACTION).await;
+    // It has the lowest number as it is created; here it has the highest one, so that it is not the first by chance.
+    let (first, last) = (JobId::new(0), JobId::new(5));
+    let note = format!("/queuekeeper/expansions/{batch}");
+    let noted = ExpansionNote { next: 5, digest: "d".to_owned(), last: Some(last) };
+    world.raw.set_data(&note, &noted.encode(), None).await.unwrap();
+    let entry = |id: JobId| format!("/jobs/states/pending/05-{id}");
+    world.raw.create(&entry(first), b"", &queuekeeper_testkit::queue::PERSISTENT).await.unwrap();
+    world.raw.delete(&entry(last), None).await.unwrap();
+
+    assert_eq!(withdraw(&world.queue, batch, 1).await, WithdrawalOutcome::Interrupted);
+    assert!(!world.exists(&note).await);
+    // Each that is left in Pending has its entry: without the expansion one that has none is a fault.
+    let found = states(&world, batch).await;
+    assert_eq!((found[&last], found.values().filter(|state| **state == JobState::Held).count()), (JobState::Held, 2));
+    for (id, state) in &found {
+        assert_eq!(world.exists(&entry(*id)).await, *state == JobState::Pending, "{id}");
+    }
+    assert_eq!(take_up(&world, 0).await, Some(WithdrawalOutcome::Withdrawn { jobs: 6 }));
+    check_withdrawn(&world, batch, 6).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
