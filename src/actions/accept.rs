@@ -1,10 +1,11 @@
 //! Accepting actions: limits, idempotency keys, and how long a caller waits for the outcome.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use queuekeeper_catalogue::Catalogue;
 use tokio_util::task::TaskTracker;
 
 use super::action::Action;
@@ -63,7 +64,15 @@ impl Actions {
         metrics: Metrics,
     ) -> Self {
         let (executions, lists, tasks) = (Executions::default(), Lists::default(), TaskTracker::new());
-        Self { shared: Arc::new(Shared { connected, store, clock, limits, audit, metrics, executions, lists, tasks }) }
+        let catalogue = OnceLock::new();
+        let shared = Shared { connected, store, catalogue, clock, limits, audit, metrics, executions, lists, tasks };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// From now on actions go by what a catalogue has of deposits, too.
+    pub fn know(&self, catalogue: &Catalogue) {
+        // There is one of a server, and it is the same for as long as that runs.
+        let _ = self.shared.catalogue.set(catalogue.clone());
     }
 
     /// The audit trail.

@@ -41,6 +41,8 @@ pub struct Allowance {
 pub enum Taken {
     /// The batch exists.
     Made(Receipt),
+    /// The deposit of this key, by its id, was withdrawn: it is not made again.
+    Withdrawn(String),
     /// Content is to be uploaded, from an offset on.
     Uploading(Uploading),
     /// It would have been taken.

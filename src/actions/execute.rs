@@ -43,8 +43,16 @@ impl Shared {
         // Before anything is read, so that a caller without the role learns nothing.
         Self::require_role(actor, action.role())?;
         let queue = self.connected.queue()?;
-        let (store, limits) = (self.store.as_ref(), &self.limits);
-        let planner = ActionPlanner { queue: &queue, store, clock: &self.clock, who: &actor.name, reason, limits, now };
+        let planner = ActionPlanner {
+            queue: &queue,
+            store: self.store.as_ref(),
+            catalogue: self.catalogue.get(),
+            clock: &self.clock,
+            who: &actor.name,
+            reason,
+            limits: &self.limits,
+            now,
+        };
         let prepared = planner.prepare(action).await?;
         Self::require_role(actor, prepared.needs)?;
         Ok(prepared)

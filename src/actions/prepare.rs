@@ -3,6 +3,7 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use jiff::Timestamp;
+use queuekeeper_catalogue::Catalogue;
 
 use super::action::{Action, Requested};
 use super::actor::Role;
@@ -82,6 +83,8 @@ pub(super) struct ActionPlanner<'a> {
     pub(super) queue: &'a Queue,
     /// The mirror, whose known paths save round trips; `None` for the command line.
     pub(super) store: Option<&'a Store>,
+    /// What it has of deposits; `None` for the command line, and where there is none.
+    pub(super) catalogue: Option<&'a Catalogue>,
     pub(super) clock: &'a Clock,
     pub(super) who: &'a str,
     pub(super) reason: &'a str,

@@ -3,6 +3,7 @@
 use super::actor::Role;
 use super::audit::NotWritten;
 use super::metrics::{CONFLICT, IN_PART, UNKNOWN};
+use queuekeeper_ingest::again::AgainError;
 use queuekeeper_queue::Error;
 use queuekeeper_queue::path::{BatchNode, Path};
 
@@ -106,6 +107,27 @@ impl Refusal {
                 )
             }
             error => error.into(),
+        }
+    }
+}
+
+impl Refusal {
+    /// Why nothing was done that needs the catalogue.
+    pub(super) fn of_catalogue(error: &queuekeeper_catalogue::Error) -> Self {
+        if error.is_temporary() {
+            Self::Unavailable(format!("the catalogue: {error}; nothing was done, try again"))
+        } else {
+            Self::conflict(error.to_string())
+        }
+    }
+}
+
+impl From<AgainError> for Refusal {
+    fn from(error: AgainError) -> Self {
+        match error {
+            AgainError::Refused(why) => Self::conflict(why),
+            AgainError::Queue(error) => error.into(),
+            AgainError::Catalogue(error) => Self::of_catalogue(&error),
         }
     }
 }

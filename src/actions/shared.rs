@@ -1,5 +1,8 @@
 //! What all parts of the actions share.
 
+use std::sync::OnceLock;
+
+use queuekeeper_catalogue::Catalogue;
 use tokio_util::task::TaskTracker;
 
 use super::audit::Audit;
@@ -15,6 +18,8 @@ use queuekeeper_queue::fault::Limits;
 pub(super) struct Shared {
     pub(super) connected: Connected,
     pub(super) store: Option<Store>,
+    /// What the catalogue has of deposits, where there is one.
+    pub(super) catalogue: OnceLock<Catalogue>,
     pub(super) clock: Clock,
     pub(super) limits: Limits,
     pub(super) audit: Audit,

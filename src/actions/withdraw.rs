@@ -7,8 +7,10 @@ use super::execute::{ActionContext, OUTCOME_POLL_INTERVAL, OUTCOME_TIMEOUTS, Sto
 use super::prepare::batch_target;
 use super::refusal::Refusal;
 use super::shared::Shared;
+use queuekeeper_ingest::withdrawal;
+use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::record::WithdrawnNote;
-use queuekeeper_queue::{WithdrawalOutcome, WithdrawalPlan, WithdrawalProgress};
+use queuekeeper_queue::{Queue, WithdrawalOutcome, WithdrawalPlan, WithdrawalProgress};
 
 impl Shared {
     /// Withdraws a batch as it was planned. Gives how many jobs it has.
@@ -37,6 +39,10 @@ impl Shared {
             let error = match queue.withdraw(target.clone(), by, context.now, report).await {
                 Ok(WithdrawalOutcome::Withdrawn { jobs }) => return Ok(jobs),
                 Ok(WithdrawalOutcome::NotWithdrawn(why)) => return Err(StopReason::Refused(Refusal::conflict(why))),
+                Ok(WithdrawalOutcome::TakenBack(why)) => {
+                    Box::pin(self.taken_back(&queue, plan.batch, &why)).await;
+                    return Err(StopReason::Refused(Refusal::conflict(why)));
+                }
                 Ok(WithdrawalOutcome::InPart(why)) => return Err(StopReason::Refused(Refusal::InPart(why))),
                 Ok(WithdrawalOutcome::Interrupted) => return Err(StopReason::Refused(left())),
                 Err(error) if error.is_connection() => error,
@@ -48,6 +54,21 @@ impl Shared {
                 return Err(StopReason::Queue(error));
             }
             tokio::time::sleep(Duration::max(OUTCOME_POLL_INTERVAL, queue.time_limit() / 100)).await;
+        }
+    }
+}
+
+impl Shared {
+    /// Has it in the log and in the catalogue why a withdrawal was taken back, whose caller may not have waited for it.
+    async fn taken_back(&self, queue: &Queue, batch: BatchId, why: &str) {
+        tracing::info!(%batch, %why, "a withdrawal was taken back");
+        let Some(catalogue) = self.catalogue.get() else { return };
+        let recorded = match queue.load_batch(batch).await {
+            Ok(found) => withdrawal::record_taken_back(catalogue, &found.submitted().value.uuid, why).await,
+            Err(error) => return tracing::warn!(%batch, %error, "cannot read whose withdrawal was taken back"),
+        };
+        if let Err(error) = recorded {
+            tracing::warn!(%batch, %error, "why a withdrawal was taken back is not in the catalogue");
         }
     }
 }

@@ -62,6 +62,9 @@ impl Repository {
             (None, Some(url)) => Some(Catalogue::open(url.expose()).await?),
             (None, None) => None,
         };
+        if let Some(catalogue) = &catalogue {
+            actions.know(catalogue);
+        }
         // Where an object lies follows from the profile of its collection.
         let open: OpenStore = Arc::new(move |name| {
             let stores = stores.clone();

@@ -2,9 +2,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 use queuekeeper_catalogue::deposits::Deposit;
-use queuekeeper_ingest::again::{Resubmission, ended_without_jobs, uuids_of_failed};
+use queuekeeper_ingest::again::{Resubmission, made_nothing, uuids_of_failed};
 use queuekeeper_ingest::deposit::id_of;
-use queuekeeper_ingest::withdrawal::WITHDRAWN;
+use queuekeeper_ingest::withdrawal::{WITHDRAWN, taken_back};
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -81,6 +81,10 @@ pub(crate) struct DepositView {
     pub(crate) withdrawn: Option<Timestamp>,
     /// Since when it is being withdrawn; null where it is not.
     pub(crate) withdrawing_since: Option<Timestamp>,
+    /// Why its withdrawal, which was begun, was taken back: it goes on. Null where that has not happened, and once its batch
+    /// has ended.
+    #[schema(example = "its job jid0000000042 is in Estimating; it can no longer be withdrawn")]
+    pub(crate) withdrawal_refused: Option<String>,
     /// Of a dry run: how many URLs of the manifest were not requested, because its time was over or there are more than
     /// 10,000. Null otherwise.
     pub(crate) urls_not_requested: Option<u64>,
@@ -132,6 +136,8 @@ impl Source<'_> {
     pub(crate) fn deposit(&self, deposit: &Deposit, now: Timestamp) -> DepositView {
         let id = id_of(deposit.deposit.batch);
         let outcome = deposit.outcome.as_ref().map(|(outcome, _)| outcome.clone());
+        let withdrawal_refused = outcome.as_deref().and_then(taken_back).map(str::to_owned);
+        let outcome = outcome.filter(|_| withdrawal_refused.is_none());
         let is_refused = outcome.as_deref().is_some_and(is_refused);
         let is_withdrawn = outcome.as_deref() == Some(WITHDRAWN);
         let view = DepositView {
@@ -150,6 +156,7 @@ impl Source<'_> {
             received: Some(deposit.received),
             size_bytes: Some(deposit.deposit.bytes).filter(|bytes| *bytes > 0),
             outcome,
+            withdrawal_refused,
             id: id.clone(),
             ..DepositView::default()
         };
@@ -171,7 +178,7 @@ impl Source<'_> {
         match self.resubmission(id) {
             Some(Resubmission::Made(uuid, _)) => view.resubmitted_as = Some(id_of(uuid)),
             Some(Resubmission::Open(next)) => view.may_resubmit = next.is_some(),
-            None => {}
+            Some(Resubmission::Gone(..)) | None => {}
         }
         if let Some(note) = WithdrawnNote::of_batch(found.batch.state, &found.batch.message) {
             WITHDRAWN.clone_into(&mut view.state);
@@ -220,9 +227,7 @@ impl Source<'_> {
     pub(crate) fn resubmission(&self, id: BatchId) -> Option<Resubmission> {
         let found = self.store.batch(id)?.batch;
         let of = |outcome: Outcome| found.references[outcome as usize];
-        let jobs = Outcome::ALL.iter().filter_map(|outcome| of(*outcome)).fold(0, u32::saturating_add);
-        // One job may be one object, which has no rows.
-        let has_failed = jobs > 1 && of(Outcome::Failed) > Some(0) && of(Outcome::Processing) == Some(0);
+        let has_failed = found.has_rows && of(Outcome::Failed) > Some(0) && of(Outcome::Processing) == Some(0);
         let is_over = found.state == Some(BatchState::Failed) && has_failed;
         for uuid in uuids_of_failed(uuid_of(&found.uuid)?) {
             let Some(next) = self.store.batch_of_uuid(&id_of(uuid)) else {
@@ -230,7 +235,7 @@ impl Source<'_> {
             };
             let made = self.store.batch(next).map(|made| made.batch);
             let has_jobs = |made: &Batch| made.references.iter().any(|jobs| *jobs > Some(0));
-            if !made.is_some_and(|made| ended_without_jobs(made.state, has_jobs(&made))) {
+            if !made.is_some_and(|made| made_nothing(made.state, &made.message, has_jobs(&made))) {
                 return Some(Resubmission::Made(uuid, next));
             }
         }

@@ -148,7 +148,10 @@ impl State {
         }
         match intake.begin(request, actor, allowance, key, false).await? {
             Taken::Made(receipt) => Ok(receipt),
-            Taken::Uploading(_) | Taken::WouldBeTaken { .. } => Err(Problem::bad("Choose a file, or give a URL.")),
+            // A form has no key, by which alone a deposit may be one that was withdrawn.
+            Taken::Uploading(_) | Taken::WouldBeTaken { .. } | Taken::Withdrawn(_) => {
+                Err(Problem::bad("Choose a file, or give a URL."))
+            }
         }
     }
 }

@@ -196,3 +196,112 @@ async fn the_receipt_of_a_server_has_the_arks_of_all_objects() {
     let arks: BTreeSet<_> = receipt["arks"].as_array().unwrap().iter().map(ToString::to_string).collect();
     assert_eq!((&receipt["completed"], arks.len()), (&120.into(), 120), "{receipt}");
 }
+
+/// Deposits of one row each, which has failed and can be had by now.
+struct OfOneRow<'a> {
+    repository: &'a Repository,
+    client: Client,
+}
+
+impl OfOneRow<'_> {
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let request = self.client.request(method, format!("{}{path}", self.repository.address));
+        request.header("content-type", "application/json")
+    }
+
+    async fn view(&self, id: &str) -> Value {
+        answer(self.request(Method::GET, &format!("/api/v1/deposits/{id}"))).await.1
+    }
+
+    async fn act(&self, action: Value) -> (u16, Value) {
+        answer(self.request(Method::POST, "/api/v1/actions").body(action.to_string())).await
+    }
+
+    async fn again(&self, id: &str) -> (u16, Value) {
+        answer(self.request(Method::POST, &format!("/api/v1/deposits/{id}/failed"))).await
+    }
+
+    async fn reported(&self, id: &str, state: &str) {
+        let is_over = async || self.view(id).await["state"] == state;
+        eventually(LONGEST, &format!("{id} is {state}"), is_over).await;
+    }
+
+    /// Deposits a row that fails, and serves it from then on; the answer is the deposit, and its job.
+    async fn failed(&self, origin: &Origin, name: &str) -> (String, Value) {
+        let row = format!("{} | | | 7 | | {name}.txt | | {name} | A creator | {name}", origin.url(&format!("/{name}")));
+        origin.serve(&format!("/{name}.checkm"), manifest(&[row]));
+        let url = origin.url(&format!("/{name}.checkm"));
+        let body =
+            json!({"profile": "internal", "url": url, "filename": "one.checkm", "type": "single-file-batch-manifest"});
+        let begun = async || {
+            let (status, begun) = answer(self.request(Method::POST, "/api/v1/deposits").body(body.to_string())).await;
+            (status == 201).then_some(begun)
+        };
+        let begun = eventually_some(LONGEST, "the new profile is known", begun).await;
+        let id = text(&begun["id"]).to_owned();
+        self.reported(&id, "failed").await;
+        origin.serve(&format!("/{name}"), "content");
+        let job = self.view(&id).await["jobs"][0].clone();
+        (id, job)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_a_batch_that_was_withdrawn_can_be_made_again_and_of_one_that_ended_and_is_gone_they_cannot() {
+    let directory = tempfile::tempdir().unwrap();
+    let repository = Repository::start_beside_origins(&directory.path().join("data"));
+    let (origin, client) = (Origin::start().await, Client::new());
+    let of = OfOneRow { repository: &repository, client };
+
+    // One row is as many as any: there is a button for it.
+    let (id, job) = of.failed(&origin, "first").await;
+    let page = async |path: String| answer(of.request(Method::GET, &path)).await.1.as_str().unwrap().to_owned();
+    let form = format!("/submit/{id}/failed\"");
+    let has_button = async || page(format!("/submit/{id}")).await.contains(&form);
+    eventually(LONGEST, "its page has a button", has_button).await;
+
+    // While nothing is taken, its row is submitted again, and that is withdrawn.
+    let (status, paused) = of.act(json!({"action": "pause", "on": "queue:ingest", "reason": "a test"})).await;
+    assert_eq!(status, 200, "{paused}");
+    let mut attempts = BTreeSet::new();
+    for _ in 0..2 {
+        let (status, made) = of.again(&id).await;
+        assert_eq!(status, 201, "{made}");
+        let new = text(&made["id"]).to_owned();
+        is_refused(
+            of.request(Method::POST, "/api/v1/actions").body(resume_of(&job)),
+            409,
+            &format!("submitted again as {}", text(&made["batch"])),
+        )
+        .await;
+        let (status, withdrawn) =
+            answer(of.request(Method::POST, &format!("/api/v1/deposits/{new}/withdraw")).body("")).await;
+        assert_eq!((status, &withdrawn["state"]), (200, &"withdrawn".into()), "{withdrawn}");
+        assert!(attempts.insert(new));
+    }
+    // Both ways are open again, and one of them is gone.
+    eventually(LONGEST, "the button is there again", has_button).await;
+    let (status, resumed) = of.act(serde_json::from_str(&resume_of(&job)).unwrap()).await;
+    assert_eq!(status, 200, "{resumed}");
+    let (status, resumed) = of.act(json!({"action": "unpause", "on": "queue:ingest", "reason": "a test"})).await;
+    assert_eq!(status, 200, "{resumed}");
+    let is_made = async || of.view(&id).await["completed"] == 1;
+    eventually(LONGEST, "the old job is completed", is_made).await;
+
+    // Another row is made by the new batch, which is purged: the old job is not resumed, whatever the queue has.
+    let (id, job) = of.failed(&origin, "second").await;
+    let (status, made) = of.again(&id).await;
+    assert_eq!(status, 201, "{made}");
+    let (new, batch) = (text(&made["id"]).to_owned(), text(&made["batch"]).to_owned());
+    of.reported(&new, "completed").await;
+    let (status, purged) = of.act(json!({"action": "purge", "on": batch, "reason": "it is done"})).await;
+    assert_eq!(status, 200, "{purged}");
+    let why =
+        format!("submitted again as {new}, which has ended (1 completed, 0 failed) and is not in the queue any more");
+    is_refused(of.request(Method::POST, "/api/v1/actions").body(resume_of(&job)), 409, &why).await;
+    is_refused(of.request(Method::POST, &format!("/api/v1/deposits/{id}/failed")), 409, &why).await;
+    let objects = answer(of.request(Method::GET, "/api/v1/objects?collection=internal")).await.1;
+    let titles: Vec<_> = objects["items"].as_array().unwrap().iter().map(|item| text(&item["title"])).collect();
+    assert_eq!(titles.iter().collect::<BTreeSet<_>>().len(), 2, "{titles:?}");
+    assert_eq!(titles.len(), 2, "{titles:?}");
+}

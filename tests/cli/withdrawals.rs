@@ -1,10 +1,13 @@
 //! Deposits that are withdrawn, by their depositor and by an operator.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use queuekeeper_catalogue::Catalogue;
+use queuekeeper_ingest::withdrawal::record_taken_back;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::{BatchState, JobState};
 use queuekeeper_queue::{Due, ItemChange, JobChange, NewJob};
@@ -263,4 +266,61 @@ async fn a_deposit_is_withdrawn_by_its_depositor_or_an_operator_until_a_job_of_i
         withdrawals.iter().filter(|line| line.contains(&actor)).count()
     };
     assert!(by("lab", "depositor") >= 3 && by("ops", "operator") >= 1, "{withdrawals:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_withdrawn_deposit_is_never_made_again_by_its_key_and_one_that_goes_on_says_why() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = directory.path();
+    let other = run(home, &["token", "other", "--role", "depositor"]).await;
+    let made = run(home, &["token", "lab", "--role", "depositor"]).await;
+    let tokens = [&made, &other].map(|made| made.err.lines().last().unwrap().to_owned()).join("\n");
+    let audit = home.join("audit.jsonl").display().to_string();
+    let server = Server::start(home, &tokens, &audit).await;
+    let lab = Caller { server: &server, token: made.out.trim().to_owned() };
+    let queue = &server.world.queue;
+
+    let body = json!({"profile": "demo", "filename": "a.txt", "size": 4});
+    let url = json!({"profile": "demo", "filename": "a.txt", "url": "https://www.example.org/a.txt", "type": "file"});
+    let send = async |body: &Value, query: &str| {
+        let begin = lab.request(Method::POST, &format!("/api/v1/deposits{query}"));
+        let begin = begin.header("content-type", "application/json").header("idempotency-key", "of-today");
+        lab.answer(begin.body(body.to_string())).await
+    };
+    let (status, begun) = send(&body, "").await;
+    assert_eq!(status, 202, "{begun}");
+    let id = begun["id"].as_str().unwrap().to_owned();
+    let part = lab.request(Method::PATCH, &format!("/api/v1/deposits/{id}"));
+    let part = part.header("content-type", "application/octet-stream").header("upload-offset", 0);
+    assert_eq!(lab.answer(part.body("good")).await.0, 201);
+    assert_eq!(send(&body, "").await.0, 201, "sent twice, it is one");
+    assert_eq!(lab.withdraw(&id, None).await.0, 200);
+    let is_withdrawn = async || {
+        for (body, query) in [(&body, ""), (&url, ""), (&body, "?dry_run=true")] {
+            let (status, view) = send(body, query).await;
+            assert_eq!((status, &view["id"]), (200, &Value::from(&*id)), "{view}");
+            assert_eq!([&view["state"], &view["outcome"]], [&Value::from("withdrawn"); 2], "{view}");
+        }
+    };
+    is_withdrawn().await;
+    // Its batch is removed, as by cleanup.
+    let batch = queue.find_batch(&id).await.unwrap().unwrap();
+    let plan = queue.plan_purge(batch).await.unwrap();
+    queue.execute(&plan, 0, |_| ControlFlow::Continue(())).await.unwrap();
+    is_withdrawn().await;
+    assert_eq!(queue.find_batch(&id).await.unwrap(), None);
+
+    // A withdrawal that was begun, and taken back after its caller had its answer.
+    let id = lab.deposit().await;
+    let why = "its job jid0000000042 is in Estimating; it can no longer be withdrawn";
+    let catalogue = Catalogue::open(&format!("sqlite:{}", home.join("catalogue.db").display())).await.unwrap();
+    record_taken_back(&catalogue, &id, why).await.unwrap();
+    let view = lab.view(&id).await;
+    assert_eq!((&view["state"], &view["outcome"]), (&"pending".into(), &Value::Null), "{view}");
+    assert_eq!(view["withdrawal_refused"], why);
+    let page = lab.get(&format!("/submit/{id}")).await;
+    assert!(page.as_str().unwrap().contains(&format!("was taken back: {why}")), "{page}");
+    assert_eq!(lab.withdraw(&id, None).await.0, 200, "it can be tried again");
+    assert_eq!(lab.view(&id).await["withdrawal_refused"], Value::Null);
+    catalogue.close().await;
 }

@@ -65,6 +65,7 @@ fn batch(number: u32, references: [u32; 4], jobs: &[(JobState, u32)]) -> BatchDe
         submitter: "<i>uc3user".into(),
         filename: "robbins.checkm".into(),
         title: Arc::default(),
+        has_rows: true,
         is_acquired: true,
         references: references.map(Some),
     };

@@ -36,6 +36,9 @@ pub enum Reserved {
     Collision,
 }
 
+/// What a job has.
+const OWN: &str = "SELECT ark, registered FROM identifiers WHERE job = $1";
+
 /// How often a job that loses a race for a local id looks again; it can lose each id once.
 const ATTEMPTS: u32 = 16;
 
@@ -58,6 +61,23 @@ impl Catalogue {
         Err(self.database.error(ErrorKind::Conflict("other jobs reserve the same local ids".to_owned())))
     }
 
+    /// The ARK that a job has, by itself or by its owner's local ids, and that [`Self::reserve`] would give it; `None` where
+    /// it has none yet.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`] when the local ids belong to different objects. Others when the database cannot be read.
+    pub async fn reserved(&self, job: Uuid, owner: &str, local_ids: &[String]) -> Result<Option<String>, Error> {
+        let mut session = self.database.begin().await?;
+        let found = async {
+            match session.row(OWN, values![job]).await? {
+                Some(row) => session.decode(row.get(0)).map(Some),
+                None => known_ark(&mut session, owner, local_ids).await,
+            }
+        };
+        let found = found.await;
+        session.end(found).await
+    }
+
     /// Writes down that an ARK is registered; the answer is whether it is reserved at all.
     ///
     /// # Errors
@@ -72,8 +92,7 @@ impl Catalogue {
 
 /// `None` where another job was faster.
 async fn reserve_in(session: &mut Session, request: &Request) -> Result<Option<Reserved>, Error> {
-    let own = "SELECT ark, registered FROM identifiers WHERE job = $1";
-    if let Some(row) = session.row(own, values![request.job]).await? {
+    if let Some(row) = session.row(OWN, values![request.job]).await? {
         let (ark, registered) = (session.decode(row.get(0))?, session.decode(row.get::<Option<i64>>(1))?);
         return Ok(Some(Reserved::Ark { ark, is_registered: registered.is_some() }));
     }

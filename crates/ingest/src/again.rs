@@ -1,21 +1,25 @@
 //! The failed rows of a batch, submitted again as a batch of their own.
 //!
 //! Its UUID and the name of its manifest follow from the batch: it is made once, and each of the two leads to the other.
-//! One that failed before it had jobs has made nothing of any row: the next attempt has another UUID.
+//! One that failed before it had jobs, or was withdrawn, has made nothing of any row: the next attempt has another UUID.
+//! Of one that is not in the queue any more, the catalogue has how it ended.
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
+use queuekeeper_catalogue::{Catalogue, Error as CatalogueError};
 use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::record::WithdrawnNote;
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_queue::{Error, Job, Queue};
 use uuid::Uuid;
 
 use crate::batches::submission::BatchSpec;
-use crate::deposit::{NewDeposit, id_of};
+use crate::deposit::{NewDeposit, REFUSED, id_of};
 use crate::directory::WorkingStorage;
 use crate::manifest::{Row, Writer};
 use crate::name::shown;
 use crate::spec::{JobSpec, uuid_of};
 use crate::url::ContentUrl;
+use crate::withdrawal::{WITHDRAWN, taken_back};
 
 /// The namespace of the UUIDs of these batches.
 const AGAIN: Uuid = Uuid::from_u128(0x5b1e_93c7_02ad_4f6b_9d48_e7a1_3c60_b28f);
@@ -47,48 +51,74 @@ pub enum AgainError {
     /// The queue cannot be read.
     #[error(transparent)]
     Queue(#[from] Error),
+    /// The catalogue cannot be read.
+    #[error("the catalogue: {0}")]
+    Catalogue(#[from] CatalogueError),
 }
 
 /// What has become of the failed rows of a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resubmission {
     /// They are in this batch, which has this UUID.
     Made(Uuid, BatchId),
+    /// They were in the batch of this UUID, which has ended so, and is not in the queue any more.
+    Gone(Uuid, String),
     /// They are in no other batch; the next one takes this UUID, and there is none after too many attempts.
     Open(Option<Uuid>),
 }
 
-/// Whether a batch in this state has ended, and without jobs.
+/// Whether a batch of this state and message has ended, and has made nothing of any row: without jobs, or since it was
+/// withdrawn.
 #[must_use]
-pub fn ended_without_jobs(state: Option<BatchState>, has_jobs: bool) -> bool {
-    !has_jobs && matches!(state, Some(BatchState::Failed | BatchState::Deleted))
+pub fn made_nothing(state: Option<BatchState>, message: &str, has_jobs: bool) -> bool {
+    let has_ended = matches!(state, Some(BatchState::Failed | BatchState::Deleted));
+    has_ended && !has_jobs || WithdrawnNote::of_batch(state, message).is_some()
 }
 
-/// What has become of the failed rows of a batch, as the queue has it.
+/// What has become of the failed rows of a batch, as the queue has it, and the catalogue, where there is one.
 ///
 /// # Errors
-/// When the queue cannot be read.
-pub async fn resubmission(queue: &Queue, batch: Uuid) -> Result<Resubmission, Error> {
+/// When queue or catalogue cannot be read.
+pub async fn resubmission(
+    queue: &Queue,
+    catalogue: Option<&Catalogue>,
+    batch: Uuid,
+) -> Result<Resubmission, AgainError> {
     for uuid in uuids_of_failed(batch) {
-        let Some(id) = queue.find_batch(&id_of(uuid)).await? else { return Ok(Resubmission::Open(Some(uuid))) };
-        let state = queue.load_batch(id).await?.check_loadable().ok();
-        if !ended_without_jobs(state, false) || !queue.batch_report(id).await?.is_empty() {
+        if let Some(id) = queue.find_batch(&id_of(uuid)).await? {
+            let found = queue.load_batch(id).await?;
+            let has_jobs = !queue.batch_report(id).await?.is_empty();
+            if made_nothing(found.check_loadable().ok(), &found.message(), has_jobs) {
+                continue;
+            }
             return Ok(Resubmission::Made(uuid, id));
+        }
+        let deposit = match catalogue {
+            Some(catalogue) => catalogue.deposit(uuid).await?,
+            None => None,
+        };
+        match deposit.and_then(|deposit| deposit.outcome) {
+            Some((outcome, _)) if outcome == WITHDRAWN => {}
+            Some((outcome, _)) if !outcome.starts_with(REFUSED) && taken_back(&outcome).is_none() => {
+                return Ok(Resubmission::Gone(uuid, outcome));
+            }
+            Some(_) | None => return Ok(Resubmission::Open(Some(uuid))),
         }
     }
     Ok(Resubmission::Open(None))
 }
 
-/// The batch in which the failed rows of a batch are now; `None` where they are in none but that.
+/// The same of a batch in the queue.
 ///
 /// # Errors
-/// When the queue cannot be read.
-pub async fn resubmitted_as(queue: &Queue, batch: BatchId) -> Result<Option<BatchId>, Error> {
+/// As [`resubmission`].
+pub async fn resubmission_of(
+    queue: &Queue,
+    catalogue: Option<&Catalogue>,
+    batch: BatchId,
+) -> Result<Resubmission, AgainError> {
     let batch = queue.load_batch(batch).await?;
-    Ok(match resubmission(queue, uuid_of(&batch.submitted().value.uuid, "bid-")).await? {
-        Resubmission::Made(_, id) => Some(id),
-        Resubmission::Open(_) => None,
-    })
+    resubmission(queue, catalogue, uuid_of(&batch.submitted().value.uuid, "bid-")).await
 }
 
 /// The UUIDs of the batch of the failed rows of another one, one for each attempt.

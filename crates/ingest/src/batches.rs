@@ -79,6 +79,7 @@ async fn poll(
 ) -> Result<(), Error> {
     let Some(workers) = session.workers(Daemon::Batch) else { return Ok(()) };
     let mut poll = session.queue.poll_batches(due).await?.expanded();
+    poll.retain(|batch| !session.restored.is_withdrawing(batch));
     poll.retain(|batch| delayed.lock().get(&batch).is_none_or(|(_, _, not_before)| *not_before <= now()));
     if due == Due::Jobs {
         poll.retain(|batch| !acquired.contains(&batch));
@@ -100,14 +101,18 @@ async fn poll(
     }
 }
 
-async fn work(session: &Session, batch: LockedBatch, delayed: &Delayed) {
+async fn work(session: &Arc<Session>, batch: LockedBatch, delayed: &Delayed) {
     let (began, id) = (Instant::now(), batch.batch.id);
     let busy = session.services.metrics.begin(Daemon::Batch);
     let outcome = match create_jobs(session, &batch).await {
-        Ok(jobs) => {
+        Ok(Some(jobs)) => {
             delayed.lock().remove(&id);
             info!(batch = %id, jobs, "the jobs of a batch were created");
             Ended::Done
+        }
+        // It is withdrawn again, which needs the lock.
+        Ok(None) => {
+            session.queue.unlock_batch(&batch).await.map_or_else(|error| lost(&batch, &error), |_| Ended::Delayed)
         }
         Err(error) => after_failure(session, &batch, error, delayed).await,
     };
@@ -115,23 +120,30 @@ async fn work(session: &Session, batch: LockedBatch, delayed: &Delayed) {
     session.services.metrics.end(Daemon::Batch, outcome, began.elapsed());
 }
 
-/// Creates the jobs that are missing, and sets the batch Reporting as today's daemons do.
-async fn create_jobs(session: &Session, batch: &LockedBatch) -> Result<u64, StepError> {
+/// Creates the jobs that are missing, and sets the batch Reporting as today's daemons do. Gives how many it has; `None`
+/// where its deposit was withdrawn before the queue was restored.
+async fn create_jobs(session: &Arc<Session>, batch: &LockedBatch) -> Result<Option<u64>, StepError> {
     let (services, queue) = (&session.services, &session.queue);
     let spec = BatchSpec::of(batch.batch.submission.as_deref().unwrap_or_default()).map_err(StepError::Permanent)?;
+    if withdrawal::is_withdrawn_before(session, batch.batch.id, spec.uuid).await? {
+        return Ok(None);
+    }
     let profile = services.profile(&spec.profile)?;
     let mut total = 0;
     // Without an expansion all its jobs exist.
-    let expansion = match batch.new_expansion() {
-        None => queue.expansion(batch).await?,
-        new => new,
-    };
+    let new = batch.new_expansion();
+    let is_new = new.is_some();
+    let expansion = if is_new { new } else { queue.expansion(batch).await? };
     if let Some(mut expansion) = expansion {
         session.fence.pass().await;
         let mut rows = rows::Rows::open(services, &profile, &spec).await?;
         total = rows.total();
         // Before its jobs, or none would be mailed after a crash behind the last of them.
         Correspondence::new(services, &session.fence, &batch.batch).queued(total).await?;
+        if !is_new {
+            let found = rows.existing(expansion.note.next, &queue.configurations(batch.batch.id).await?);
+            expansion = queue.behind_existing(expansion, found.next, found.last).await?;
+        }
         let last = rows.last_job()?;
         rows.skip(expansion.note.next).await;
         loop {
@@ -148,7 +160,7 @@ async fn create_jobs(session: &Session, batch: &LockedBatch) -> Result<u64, Step
     queue.finish_batch(batch, &ItemChange::to(BatchState::Reporting), now()).await?;
     // Its jobs may have ended while it was locked, when no report could be made.
     session.may_be_due(batch.batch.id);
-    Ok(total)
+    Ok(Some(total))
 }
 
 /// Waits while a folder has as many children as others can list.

@@ -23,6 +23,9 @@ mod upload;
 pub use check::{Finding, Findings};
 pub use upload::{Upload, abandoned};
 
+/// What the outcome of a deposit begins with that never was a batch.
+pub const REFUSED: &str = "refused: ";
+
 /// How much of an upload is copied at once, in bytes.
 const PIECE: usize = 256 * 1024;
 

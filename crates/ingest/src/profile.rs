@@ -91,7 +91,21 @@ pub enum Minter {
         shoulder: Shoulder,
         /// The service, without `/id/` and `/shoulder/`.
         url: ContentUrl,
+        /// What else is said of identifiers there, and how they are made.
+        options: Box<EzidOptions>,
     },
+}
+
+/// What a profile says of identifiers at EZID, besides where that is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EzidOptions {
+    /// What their target begins with, which ends with the ARK: where objects are seen. EZID has a page of its own for those
+    /// without one.
+    pub target: Option<ContentUrl>,
+    /// The user of EZID who owns them; the one who registers them where none is named.
+    pub owner: Option<String>,
+    /// Whether EZID makes the names: the shoulder allows nothing else.
+    pub mints: bool,
 }
 
 impl Minter {

@@ -1,4 +1,5 @@
-//! Withdrawn deposits: the end of withdrawals that were left, and what the catalogue says of them.
+//! Withdrawn deposits: the end of withdrawals that were left, what the catalogue says of them, and the withdrawal of those
+//! that are in the queue again because it was restored.
 
 use std::ops::ControlFlow;
 
@@ -7,6 +8,10 @@ use queuekeeper_queue::record::WithdrawnNote;
 use queuekeeper_queue::{Batch, Due, Error, LockedBatch, WithdrawalOutcome};
 use tracing::{info, warn};
 
+mod restored;
+
+pub(crate) use restored::{Restored, is_withdrawn_before};
+
 use crate::daemon::Daemon;
 use crate::engine::session::Session;
 use crate::spec::uuid_of;
@@ -14,6 +19,23 @@ use crate::step::now;
 
 /// The outcome of a deposit that was withdrawn.
 pub const WITHDRAWN: &str = "withdrawn";
+
+/// What the outcome of a deposit begins with whose withdrawal was begun and taken back, until its batch has ended.
+const TAKEN_BACK: &str = "not withdrawn: ";
+
+/// Why the withdrawal of a deposit was taken back, by its outcome; `None` for any other outcome.
+#[must_use]
+pub fn taken_back(outcome: &str) -> Option<&str> {
+    outcome.strip_prefix(TAKEN_BACK)
+}
+
+/// Writes down in the catalogue why the withdrawal of a deposit was taken back, by the id that its depositor knows it by.
+///
+/// # Errors
+/// When the catalogue cannot be written.
+pub async fn record_taken_back(catalogue: &Catalogue, id: &str, why: &str) -> Result<(), CatalogueError> {
+    catalogue.deposit_ended(uuid_of(id, "bid-"), &format!("{TAKEN_BACK}{why}")).await
+}
 
 /// Writes down in the catalogue that a deposit was withdrawn, by the id that its depositor knows it by.
 ///
@@ -55,8 +77,12 @@ async fn finish(session: &Session, batch: &LockedBatch) -> Result<(), Error> {
                 warn!(batch = %id, %error, "a withdrawn deposit is still open in the catalogue");
             }
         }
-        WithdrawalOutcome::NotWithdrawn(why) => {
+        WithdrawalOutcome::NotWithdrawn(why) | WithdrawalOutcome::TakenBack(why) => {
             info!(batch = %id, %why, "a withdrawal that was left was taken back");
+            let (catalogue, submitted) = (&session.services.catalogue, batch.batch.submitted());
+            if let Err(error) = record_taken_back(catalogue, &submitted.value.uuid, &why).await {
+                warn!(batch = %id, %error, "why a withdrawal was taken back is not in the catalogue");
+            }
             // The creation of its jobs may go on.
             session.wake(Daemon::Batch).notify_one();
             session.wake(Daemon::Pending).notify_one();

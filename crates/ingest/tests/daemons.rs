@@ -23,6 +23,7 @@ mod daemons {
     mod mail_away;
     mod pauses;
     mod rebuild;
+    mod remote;
     mod restored;
     mod space;
     mod trouble;

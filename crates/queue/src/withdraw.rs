@@ -56,6 +56,8 @@ pub enum WithdrawalOutcome {
     },
     /// It was not possible, for this reason, one sentence. Everything is as it was.
     NotWithdrawn(String),
+    /// Likewise, after some of its jobs had been held: these are back in Pending.
+    TakenBack(String),
     /// Another tool released a job when others were deleted already: that one goes on, and all others are deleted. Which,
     /// in one sentence.
     InPart(String),
@@ -213,11 +215,8 @@ impl Queue {
             (None, None) => WithdrawalOutcome::Interrupted,
         };
         // With the end of a withdrawal its lock ends, in the same transaction.
-        match &outcome {
-            WithdrawalOutcome::Interrupted | WithdrawalOutcome::NotWithdrawn(_) => {
-                self.unlock_batch(locked).await?;
-            }
-            WithdrawalOutcome::Withdrawn { .. } | WithdrawalOutcome::InPart(_) => {}
+        if !matches!(outcome, WithdrawalOutcome::Withdrawn { .. } | WithdrawalOutcome::InPart(_)) {
+            self.unlock_batch(locked).await?;
         }
         Ok(outcome)
     }

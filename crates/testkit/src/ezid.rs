@@ -28,6 +28,8 @@ pub type Metadata = BTreeMap<String, String>;
 /// What happens to one request that changes something.
 #[derive(Clone, Debug)]
 pub enum EzidFault {
+    /// Nothing: it is done and answered, and the next fault meets the next request.
+    None,
     /// The answer is an error with this status, and nothing is done.
     Status(u16),
     /// It is done, and there is never an answer.
@@ -53,6 +55,10 @@ struct State {
     identifiers: BTreeMap<String, Metadata>,
     faults: VecDeque<EzidFault>,
     requests: Vec<EzidRequest>,
+    /// How many names it has made.
+    minted: u64,
+    /// Whether it takes no names of others.
+    mints_only: bool,
 }
 
 /// A running service; it ends when dropped, with all its connections.
@@ -69,7 +75,7 @@ impl Ezid {
         let address = listener.local_addr().unwrap();
         let login = format!("Basic {}", STANDARD.encode(format!("{username}:{password}")));
         let (identifiers, faults, requests) = (BTreeMap::new(), VecDeque::new(), Vec::new());
-        let state = Arc::new(Mutex::new(State { login, identifiers, faults, requests }));
+        let state = Arc::new(Mutex::new(State { login, identifiers, faults, requests, minted: 0, mints_only: false }));
         let task = tokio::spawn(accept(listener, Arc::clone(&state)));
         Self { address, state, _task: AbortOnDropHandle::new(task) }
     }
@@ -89,6 +95,11 @@ impl Ezid {
     /// Lets faults meet the next requests that change something, one each.
     pub fn fail(&self, faults: impl IntoIterator<Item = EzidFault>) {
         self.state.lock().faults.extend(faults);
+    }
+
+    /// From now on it makes names itself, and takes none of others.
+    pub fn mint_only(&self) {
+        self.state.lock().mints_only = true;
     }
 
     /// The requests so far, which are forgotten.
@@ -163,29 +174,37 @@ fn done(state: &mut State, method: &Method, path: &str, content: &[u8]) -> (u16,
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let metadata = if *method == Method::GET { Some(Metadata::new()) } else { parse(content) };
     let Some(metadata) = metadata else { return bad("ANVL parse error") };
+    if let Some(why) = wrong(&metadata) {
+        return bad(why);
+    }
     if let Some(shoulder) = path.strip_prefix("/shoulder/") {
         if *method != Method::POST {
             return (405, "error: method not allowed".to_owned());
         }
-        let ark = format!("{shoulder}{}", state.identifiers.len());
+        if !is_ark(shoulder) {
+            return bad("invalid shoulder");
+        }
+        state.minted += 1;
+        let ark = format!("{shoulder}{}", state.minted);
         state.identifiers.insert(ark.clone(), metadata);
         return (201, format!("success: {ark}"));
     }
     let Some(ark) = path.strip_prefix("/id/") else { return (404, "error: not found".to_owned()) };
-    let is_ark = ark.strip_prefix("ark:/").is_some_and(|rest| {
-        rest.split_once('/')
-            .is_some_and(|(naan, name)| naan.bytes().all(|byte| byte.is_ascii_digit()) && !name.is_empty())
-    });
-    if !is_ark || ark.contains(['%', '-']) {
+    if !is_ark(ark) {
         return bad("invalid identifier");
     }
     let is_there = state.identifiers.contains_key(ark);
     match *method {
         Method::PUT if is_there && query != "update_if_exists=yes" => bad("identifier already exists"),
+        // What is public stays so.
+        Method::PUT | Method::POST if is_there && is_reserved(&metadata) && !is_reserved(&state.identifiers[ark]) => {
+            bad("invalid identifier status change")
+        }
         Method::PUT | Method::POST if is_there => {
             state.identifiers.entry(ark.to_owned()).or_default().extend(metadata);
             (200, format!("success: {ark}"))
         }
+        Method::PUT if state.mints_only => (403, "error: forbidden".to_owned()),
         Method::PUT => {
             state.identifiers.insert(ark.to_owned(), metadata);
             (201, format!("success: {ark}"))
@@ -199,6 +218,31 @@ fn done(state: &mut State, method: &Method, path: &str, content: &[u8]) -> (u16,
         }
         _ => (405, "error: method not allowed".to_owned()),
     }
+}
+
+/// What is wrong with the elements that EZID itself reads, those that begin with a low line; nothing of most.
+fn wrong(metadata: &Metadata) -> Option<&'static str> {
+    metadata.iter().find_map(|(name, value)| match name.as_str() {
+        "_target" => {
+            let is_url = value.parse::<http::Uri>().is_ok_and(|url| url.scheme().is_some() && url.host().is_some());
+            (!is_url).then_some("invalid target URL")
+        }
+        "_owner" => (value.is_empty() || value.contains(char::is_whitespace)).then_some("no such user"),
+        "_status" => (!["public", "reserved"].contains(&value.as_str())).then_some("invalid identifier status"),
+        "_profile" => (value != "erc").then_some("no such profile"),
+        other => other.starts_with('_').then_some("element is not known, or cannot be set"),
+    })
+}
+
+fn is_reserved(metadata: &Metadata) -> bool {
+    metadata.get("_status").is_some_and(|status| status == "reserved")
+}
+
+/// `ark:/NAAN/NAME` in normal form, or the beginning of one.
+fn is_ark(text: &str) -> bool {
+    let has_parts = text.strip_prefix("ark:/").and_then(|rest| rest.split_once('/'));
+    has_parts.is_some_and(|(naan, name)| naan.bytes().all(|byte| byte.is_ascii_digit()) && !name.is_empty())
+        && !text.contains(['%', '-'])
 }
 
 /// Reads ANVL as EZID does, and nothing that it would have to guess at.

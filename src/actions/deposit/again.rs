@@ -1,17 +1,17 @@
 //! The failed rows of a batch, deposited again.
 
-use queuekeeper_ingest::again::{AgainError, Resubmission, failed_rows, resubmission};
+use queuekeeper_ingest::again::{Resubmission, failed_rows, resubmission};
 use queuekeeper_ingest::deposit::{Receipt, id_of};
 use queuekeeper_ingest::kind::DepositType;
 use uuid::Uuid;
 
 use super::Allowance;
-use super::shared::{Intake, Payload, Sender, disk, is_refused, unavailable};
+use super::shared::{Intake, Payload, Sender, disk};
 use crate::actions::{Actor, Refusal, Role};
 
 impl Intake {
     /// Submits the failed rows of a deposit's batch again, as a batch of their own; the same one each time, unless it
-    /// failed before it had jobs.
+    /// failed before it had jobs, or was withdrawn.
     ///
     /// # Errors
     /// When it is not the caller's, or has no failed rows that can be submitted again; then nothing is made.
@@ -27,28 +27,23 @@ impl Intake {
         let queue = self.shared.actions.shared.connected.queue_at_hand()?;
         let batch = queue.find_batch(&id_of(uuid)).await?.ok_or_else(missing)?;
         let services = &self.shared.services;
-        let rows = failed_rows(&queue, &services.working, batch).await.map_err(|error| match error {
-            AgainError::Refused(why) => Refusal::conflict(why),
-            AgainError::Queue(error) => error.into(),
-        });
-        let again = match resubmission(&queue, uuid).await? {
+        let rows = failed_rows(&queue, &services.working, batch).await;
+        let again = match resubmission(&queue, Some(&services.catalogue), uuid).await? {
             // What has become of its rows since does not matter.
             Resubmission::Made(again, batch) => {
                 let kind = rows.ok().and_then(|rows| rows.deposit.kind).unwrap_or(DepositType::BatchManifest);
                 return Ok(Receipt { batch, id: id_of(again), kind });
             }
+            Resubmission::Gone(again, outcome) => {
+                let why = format!("they were submitted again as {}, which has ended ({outcome})", id_of(again));
+                return Err(Refusal::conflict(format!("{why} and is not in the queue any more")));
+            }
             Resubmission::Open(again) => {
-                let why = "they were submitted too often, each time as a batch that failed before it had jobs";
+                let why = "they were submitted too often, each time as a batch that made nothing of them";
                 again.ok_or_else(|| Refusal::conflict(why))?
             }
         };
         let rows = rows?;
-        // Its batch may be gone from the queue.
-        let made = services.catalogue.deposit(again).await.map_err(|error| unavailable(&error))?;
-        if let Some((outcome, _)) = made.and_then(|made| made.outcome).filter(|(outcome, _)| !is_refused(outcome)) {
-            let why = format!("they were submitted again as {}, which has ended ({outcome})", id_of(again));
-            return Err(Refusal::conflict(format!("{why} and is not in the queue any more")));
-        }
         let profile = &rows.deposit.profile;
         if allowance.profiles.as_ref().is_some_and(|profiles| !profiles.contains(profile)) {
             return Err(Refusal::Invalid(format!("profile: you may not deposit for {profile:?} any more")));

@@ -7,6 +7,8 @@ use jiff::Timestamp;
 use queuekeeper_catalogue::deposits::{Deposit, NewDeposit as Recorded};
 use queuekeeper_ingest::deposit::{DepositError, NewDeposit, Receipt, Upload, id_of};
 use queuekeeper_ingest::profile::Profile;
+use queuekeeper_ingest::withdrawal::WITHDRAWN;
+use queuekeeper_queue::record::WithdrawnNote;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
@@ -61,12 +63,15 @@ impl Intake {
         is_dry_run: bool,
     ) -> Result<Taken, Refusal> {
         let (checked, profile) = self.check(&request, actor, allowance)?;
+        let uuid = uuid_for(&actor.name, key);
+        if key.is_some() && self.is_withdrawn(uuid, actor).await? {
+            return Ok(Taken::Withdrawn(id_of(uuid)));
+        }
         self.check_quota(actor, allowance, request.size.unwrap_or(0)).await?;
         if is_dry_run {
             let unrequested = self.look(&profile, &checked, request.size).await?;
             return Ok(Taken::WouldBeTaken { unrequested });
         }
-        let uuid = uuid_for(&actor.name, key);
         let sender = Sender::of(actor, allowance, key);
         if let Some(url) = checked.url {
             return self.make(uuid, &checked.new, Payload::At(url), sender).await.map(Taken::Made);
@@ -121,6 +126,19 @@ impl Intake {
     pub async fn deposit(&self, uuid: Uuid, actor: &Actor) -> Result<Option<Deposit>, Refusal> {
         let found = self.shared.services.catalogue.deposit(uuid).await.map_err(|error| unavailable(&error))?;
         Ok(found.filter(|found| is_theirs(&found.deposit.depositor, actor)))
+    }
+
+    /// Whether a deposit was made and withdrawn.
+    async fn is_withdrawn(&self, uuid: Uuid, actor: &Actor) -> Result<bool, Refusal> {
+        let Some(known) = self.deposit(uuid, actor).await? else { return Ok(false) };
+        if let Some((outcome, _)) = known.outcome {
+            return Ok(outcome == WITHDRAWN);
+        }
+        // Whoever withdrew it may not have written that down yet.
+        let queue = self.shared.actions.shared.connected.queue_at_hand()?;
+        let Some(batch) = queue.find_batch(&id_of(uuid)).await? else { return Ok(false) };
+        let batch = queue.load_batch(batch).await?;
+        Ok(WithdrawnNote::of_batch(batch.state(), &batch.message()).is_some())
     }
 
     /// The deposits of the caller, the newest first, at most `limit`.
@@ -202,6 +220,12 @@ impl Intake {
         let Sender { actor, depositor, allowance, key, reason } = sender;
         let bytes = if let Payload::Uploaded(upload) = &payload { upload.offset() } else { 0 };
         let known = self.deposit(uuid, actor).await?;
+        if known.as_ref().and_then(|known| known.outcome.as_ref()).is_some_and(|(outcome, _)| outcome == WITHDRAWN) {
+            return Err(Refusal::conflict(format!(
+                "{} was withdrawn; deposit it anew, with another key or without one",
+                id_of(uuid)
+            )));
+        }
         if known.is_none() {
             self.check_quota(actor, allowance, bytes).await?;
         }

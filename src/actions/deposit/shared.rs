@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::Mutex;
-use queuekeeper_ingest::deposit::Upload;
+use queuekeeper_ingest::deposit::{REFUSED, Upload};
 use queuekeeper_ingest::step::Services;
 use queuekeeper_ingest::url::ContentUrl;
 use tokio::sync::Semaphore;
@@ -74,9 +74,6 @@ pub(super) fn is_theirs(depositor: &str, actor: &Actor) -> bool {
     depositor == actor.name || actor.role > Role::Depositor
 }
 
-/// What the outcome of a deposit begins with that never was a batch.
-const REFUSED: &str = "refused: ";
-
 /// The outcome of a deposit that was refused.
 pub(super) fn refused(refusal: &Refusal) -> String {
     format!("{REFUSED}{refusal}")
@@ -88,11 +85,7 @@ pub(crate) fn is_refused(outcome: &str) -> bool {
 }
 
 pub(super) fn unavailable(error: &queuekeeper_catalogue::Error) -> Refusal {
-    if error.is_temporary() {
-        Refusal::Unavailable(format!("the catalogue: {error}; nothing was done, try again"))
-    } else {
-        Refusal::conflict(error.to_string())
-    }
+    Refusal::of_catalogue(error)
 }
 
 /// Works on the disk, in a thread that may wait for it.

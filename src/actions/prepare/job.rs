@@ -5,7 +5,8 @@ use crate::actions::action::Action;
 use crate::actions::actor::Role;
 use crate::actions::refusal::Refusal;
 use crate::actions::table::JobAction;
-use queuekeeper_ingest::again::resubmitted_as;
+use queuekeeper_ingest::again::{Resubmission, resubmission_of};
+use queuekeeper_ingest::deposit::id_of;
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::state::{BatchState, JobState, State as _};
@@ -75,16 +76,20 @@ impl ActionPlanner<'_> {
         if (plan.from, plan.batch_state) != (JobState::Failed, Some(BatchState::Failed)) {
             return Ok(());
         }
-        let Some(batch) = resubmitted_as(self.queue, plan.batch).await? else { return Ok(()) };
         let (job, of) = (plan.job, plan.batch);
-        Err(Refusal::Conflict {
-            why: format!(
+        let why = match Box::pin(resubmission_of(self.queue, self.catalogue, of)).await? {
+            Resubmission::Open(_) => return Ok(()),
+            Resubmission::Made(_, batch) => format!(
                 "the failed rows of {of} were submitted again as {batch}: resuming {job} would make its object twice; \
                  resume its job in {batch} instead. Nothing was done"
             ),
-            state: Some(plan.from.label()),
-            version: Some(plan.version),
-        })
+            Resubmission::Gone(uuid, outcome) => format!(
+                "the failed rows of {of} were submitted again as {}, which has ended ({outcome}) and is not in the queue any \
+                 more: resuming {job} would make its object twice; nothing was done",
+                id_of(uuid)
+            ),
+        };
+        Err(Refusal::Conflict { why, state: Some(plan.from.label()), version: Some(plan.version) })
     }
 
     /// The expected path of the job, and the precondition.

@@ -16,6 +16,9 @@ use queuekeeper_queue::path::BatchNode;
 use queuekeeper_queue::record::{Decoded, Submission, object_form, refused};
 use queuekeeper_queue::state::{BatchState, Outcome};
 
+/// How the types of submissions end whose rows are objects.
+const OF_ROWS: &str = "batch-manifest";
+
 /// One batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Entry {
@@ -25,6 +28,7 @@ pub(super) struct Entry {
     pub(super) submitter: Arc<str>,
     pub(super) filename: Arc<str>,
     pub(super) title: Arc<str>,
+    pub(super) has_rows: bool,
     /// These texts but the collection, folded for a search, one a line.
     pub(super) folded: Arc<str>,
     /// Which folders of outcomes are there.
@@ -73,6 +77,7 @@ impl Entry {
                 self.submitter = cut(&value.submitter).into();
                 self.filename = cut(&value.filename).into();
                 self.title = cut(&value.title).into();
+                self.has_rows = value.kind.ends_with(OF_ROWS);
                 let texts = [&self.uuid, &self.filename, &self.title, &self.submitter];
                 let texts = texts.into_iter().filter(|text| !text.is_empty()).map(|text| text.to_lowercase());
                 self.folded = texts.collect::<Vec<_>>().join("\n").into();

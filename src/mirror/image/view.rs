@@ -102,6 +102,8 @@ pub struct Batch {
     pub filename: Arc<str>,
     /// Its title.
     pub title: Arc<str>,
+    /// Whether it is a manifest whose rows are objects.
+    pub has_rows: bool,
     /// Whether a daemon has acquired it, which is to say whether it has `states`.
     pub is_acquired: bool,
     /// How many jobs are referenced in each folder, in the order of [`Outcome::ALL`]; `None` for a folder that is not
@@ -262,6 +264,7 @@ impl Image {
             submitter: entry.submitter.clone(),
             filename: entry.filename.clone(),
             title: entry.title.clone(),
+            has_rows: entry.has_rows,
             is_acquired: self.is_acquired(id),
             references: std::array::from_fn(|outcome| entry.folders[outcome].then_some(entry.references[outcome])),
         }

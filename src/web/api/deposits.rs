@@ -50,7 +50,8 @@ pub(super) struct JobsQuery {
 ///
 /// With `url`, the deposit is made at once, and the daemons fetch the content. Without it, the response has the id to
 /// which the content is uploaded with `PATCH`, in one or more parts. With the header `Idempotency-Key`, the same deposit
-/// sent twice is one, and its upload goes on where it was.
+/// sent twice is one, and its upload goes on where it was. One that was withdrawn stays withdrawn for ever: sent again with
+/// its key, nothing is made, and the response has the deposit with its outcome `withdrawn`. To make it anew, use another key.
 #[utoipa::path(
     post, path = "/deposits",
     params(
@@ -59,7 +60,7 @@ pub(super) struct JobsQuery {
     ),
     request_body = DepositRequest,
     responses(
-        (status = 200, body = DepositView, description = "It would be taken (dry run), as far as `urls_not_requested` is 0"),
+        (status = 200, body = DepositView, description = "It would be taken (dry run), as far as `urls_not_requested` is 0; or the deposit of this `Idempotency-Key` was withdrawn, and is not made again"),
         (status = 201, body = DepositView, description = "The deposit was made"),
         (status = 202, body = DepositView, description = "The content is to be uploaded, from `offset` on"),
         (status = 400, description = "The request is not valid"),
@@ -139,6 +140,13 @@ async fn answer(
                 ..DepositView::default()
             },
         ),
+        Taken::Withdrawn(id) => {
+            let mut view = state.find_deposit(&id, identity, Source::Api).await?;
+            // The mirror may not have seen it yet, and the catalogue not have been told.
+            WITHDRAWN.clone_into(&mut view.state);
+            view.outcome.get_or_insert_with(|| WITHDRAWN.to_owned());
+            (StatusCode::OK, view)
+        }
         Taken::Uploading(upload) => (StatusCode::ACCEPTED, DepositView::uploading(&upload, request, &identity.name)),
         Taken::Made(receipt) => {
             let mut view = state.find_deposit(&receipt.id, identity, Source::Api).await?;
@@ -160,8 +168,8 @@ async fn answer(
 /// `POST /api/v1/deposits/{id}/failed`: submits the failed rows of a batch again, as a batch of their own.
 ///
 /// The batch must have been reported as Failed. What is submitted is a manifest of the rows whose jobs failed. However
-/// often it is requested, it is one batch, unless that failed before it had jobs. While it is in the queue, the jobs of
-/// the first one cannot be resumed: each row would be made twice. The request needs no body.
+/// often it is requested, it is one batch, unless that failed before it had jobs, or was withdrawn. From then on the jobs
+/// of the first one cannot be resumed: each row would be made twice. The request needs no body.
 #[utoipa::path(
     post, path = "/deposits/{id}/failed",
     params(("id" = String, Path, description = "The id of the deposit", example = "bid-9c1a0b5e-0000-4000-8000-000000000001")),

@@ -147,7 +147,7 @@ impl BatchPage {
         let (resubmit, resubmitted) = match resubmission {
             Some(Resubmission::Open(Some(_))) => (uuid.filter(|_| may_deposit), None),
             Some(Resubmission::Made(_, made)) => (None, Some((made.to_string(), format!("{root}batches/{made}")))),
-            Some(Resubmission::Open(None)) | None => (None, None),
+            Some(Resubmission::Open(None) | Resubmission::Gone(..)) | None => (None, None),
         };
         let found = batch.id.parse().ok().and_then(|id| state.shared_store().batch(id));
         let path = format!("/batches/{}", batch.id);

@@ -62,8 +62,12 @@ impl Session {
         store.is_some_and(|profile| self.holds.is_held(&profile.store))
     }
 
-    /// Whether a job of a list is to be taken; one that waits for its store is remembered.
+    /// Whether a job of a list is to be taken: not one whose deposit is being withdrawn, and not one that waits for its
+    /// store, which is remembered.
     pub(super) fn is_wanted(&self, state: JobState, job: &Job) -> bool {
+        if state == JobState::Pending {
+            return !job.batch().is_ok_and(|batch| self.restored.is_withdrawing(batch));
+        }
         if state != JobState::Storing {
             return true;
         }

@@ -17,6 +17,7 @@ use super::holds::StoreHolds;
 use super::workers::Workers;
 use crate::daemon::Daemon;
 use crate::step::Services;
+use crate::withdrawal::Restored;
 
 /// How soon the grants of ended jobs are removed where none waits for the room: those of many jobs go in one write.
 const REMOVAL: Duration = Duration::from_secs(1);
@@ -44,6 +45,8 @@ pub(crate) struct Session {
     pub(super) is_room_wanted: AtomicBool,
     /// Whether the grants of ended jobs are removed soon.
     is_removal_due: AtomicBool,
+    /// Which batches are withdrawn again.
+    pub(crate) restored: Restored,
     /// The batches whose jobs of ours have ended, to be looked at for their reports.
     ended_batches: Mutex<BTreeSet<BatchId>>,
     /// The workers at work.
@@ -76,6 +79,7 @@ impl Session {
             listed: Mutex::default(),
             is_room_wanted: AtomicBool::new(true),
             is_removal_due: AtomicBool::new(false),
+            restored: Restored::default(),
             ended_batches: Mutex::default(),
             running: Mutex::default(),
             timers: Mutex::default(),

@@ -18,6 +18,7 @@ use crate::metrics::Ended;
 use crate::spec::JobSpec;
 use crate::step::{self, JobAtWork, StepError, now};
 use crate::steps::{notify, provisioning};
+use crate::withdrawal;
 
 /// How often a grant is decided again because another process was faster.
 const GRANT_ATTEMPTS: usize = 20;
@@ -78,7 +79,19 @@ pub(super) async fn carry(session: Arc<Session>, mut job: LockedJob, mut permit:
     }
 }
 
-async fn one_step(session: &Session, job: &mut LockedJob) -> StepOutcome {
+async fn one_step(session: &Arc<Session>, job: &mut LockedJob) -> StepOutcome {
+    if job.state == JobState::Pending {
+        match is_withdrawn(session, job).await {
+            Ok(false) => {}
+            Ok(true) => {
+                return match session.queue.unlock_job(job).await {
+                    Ok(_) => StepOutcome::Released(Ended::Delayed),
+                    Err(error) => give_up(session, job, &error).await,
+                };
+            }
+            Err(error) => return delay(session, job, &error.sentence(), None).await,
+        }
+    }
     // Its store may have been held since it was taken.
     if job.state == JobState::Storing && session.waits_for_store(&job.job) {
         return match session.queue.unlock_job(job).await {
@@ -119,6 +132,13 @@ async fn one_step(session: &Session, job: &mut LockedJob) -> StepOutcome {
         },
         StepError::Queue(error) => give_up(session, job, &error).await,
     }
+}
+
+/// Whether the deposit of a job was withdrawn before the queue was restored.
+async fn is_withdrawn(session: &Arc<Session>, job: &LockedJob) -> Result<bool, StepError> {
+    // What is wrong with its configuration is for its step to say.
+    let (Ok(batch), Ok(spec)) = (job.job.batch(), JobSpec::of(&job.job)) else { return Ok(false) };
+    withdrawal::is_withdrawn_before(session, batch, spec.batch_uuid).await
 }
 
 /// What a step leads to.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_saphyr::Spanned;
 
-use super::{Credentials, LAST_PRIORITY, Minter, Profile, ProfileError};
+use super::{Credentials, EzidOptions, LAST_PRIORITY, Minter, Profile, ProfileError};
 use crate::mail::address;
 use crate::name::{is_visible, shown};
 use crate::url::ContentUrl;
@@ -43,6 +43,10 @@ struct MinterKeys {
     kind: Spanned<String>,
     shoulder: Spanned<String>,
     url: Option<Spanned<String>>,
+    target: Option<Spanned<String>>,
+    owner: Option<Spanned<String>>,
+    #[serde(default)]
+    mints: bool,
 }
 
 #[derive(Default, Deserialize)]
@@ -177,10 +181,26 @@ impl Profile {
 fn minter(path: &Path, keys: &MinterKeys) -> Result<Minter, ProfileError> {
     let shoulder = value(path, "minter: shoulder", &keys.shoulder)?;
     let refuse = |why: &str| Err(ProfileError::new(path, keys.kind.referenced.line(), format!("minter: {why}")));
+    let is_plain = keys.target.is_none() && keys.owner.is_none() && !keys.mints;
     match (keys.kind.value.as_str(), &keys.url) {
-        ("noid", None) => Ok(Minter::Noid(shoulder)),
-        ("noid", Some(_)) => refuse("noid has no url"),
-        ("ezid", Some(url)) => Ok(Minter::Ezid { shoulder, url: service(path, "minter: url", url)? }),
+        ("noid", None) if is_plain => Ok(Minter::Noid(shoulder)),
+        ("noid", _) => refuse("noid has no url, target, owner and mints"),
+        ("ezid", Some(url)) => {
+            let wrong = |owner: &Spanned<String>| {
+                let why = "minter: owner is empty, or has a character that is not visible";
+                ProfileError::new(path, owner.referenced.line(), why)
+            };
+            let is_name = |owner: &Spanned<String>| !owner.value.is_empty() && is_visible(&owner.value);
+            if let Some(owner) = keys.owner.as_ref().filter(|owner| !is_name(owner)) {
+                return Err(wrong(owner));
+            }
+            let options = EzidOptions {
+                target: keys.target.as_ref().map(|url| service(path, "minter: target", url)).transpose()?,
+                owner: keys.owner.as_ref().map(|owner| owner.value.clone()),
+                mints: keys.mints,
+            };
+            Ok(Minter::Ezid { shoulder, url: service(path, "minter: url", url)?, options: options.into() })
+        }
         ("ezid", None) => refuse("ezid needs the url of the service"),
         _ => refuse("kind is neither noid nor ezid"),
     }

@@ -55,6 +55,18 @@ fn a_profile_has_the_keys_of_the_design_and_defaults_for_most() {
     assert_eq!((short.account.as_str(), short.space.as_str(), short.node), ("short", "short", 1));
     assert_eq!((short.is_report_mailed, short.hosts.is_none()), (true, true));
     assert!(matches!(short.minter, Minter::Noid(_)));
+    let options = |more: &str| match parse(&FULL.replace("example.edu\"}", &format!("example.edu\", {more}}}"))) {
+        Ok(Profile { minter: Minter::Ezid { options, .. }, .. }) => options,
+        other => panic!("{other:?}"),
+    };
+    let all = options("target: 'https://repository.example/o/', owner: library, mints: true");
+    assert_eq!((all.owner.as_deref(), all.mints), (Some("library"), true));
+    assert_eq!(all.target.unwrap().to_string(), "https://repository.example/o/");
+    assert_eq!(*options("mints: false"), EzidOptions::default());
+    for more in ["owner: ''", "target: 'file:///a'", "mints: perhaps"] {
+        assert!(parse(&FULL.replace("example.edu\"}", &format!("example.edu\", {more}}}"))).is_err(), "{more}");
+    }
+    assert!(parse(&SHORT.replace("fk5'}", "fk5', mints: true}")).is_err());
     assert_eq!(full.priority(1_000_000), 7);
     let by_number = [0, 1, 2, 3, 100, 12_000, 13_000, u64::MAX].map(|jobs| short.priority(jobs));
     assert_eq!(by_number, [5, 5, 11, 15, 51, 98, 99, 99]);

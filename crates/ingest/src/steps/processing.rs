@@ -15,6 +15,7 @@ use super::downloading::{PRODUCER, blocking};
 use super::system::{self, Description};
 use crate::ark::Ark;
 use crate::directory::{JobDirectory, sync_folder_of};
+use crate::ezid::Ezid;
 use crate::files;
 use crate::manifest::AddWriter;
 use crate::place;
@@ -68,7 +69,18 @@ async fn identify(work: &JobAtWork<'_>) -> Result<Ark, StepError> {
     let (spec, profile) = (work.spec, &work.profile);
     let named = spec.primary_id.as_deref().map(str::parse::<Ark>).transpose().map_err(StepError::permanent)?;
     for derivation in 0..DERIVATIONS {
-        let candidate = named.clone().unwrap_or_else(|| profile.minter.shoulder().derive(spec.uuid, derivation));
+        let candidate = match (&named, &profile.minter) {
+            (Some(named), _) => named.clone(),
+            (None, Minter::Ezid { shoulder, url, options }) if options.mints => {
+                // One that it has, by itself or by a local id, is not made again.
+                let owner = profile.owner.as_str();
+                match work.services.catalogue.reserved(spec.uuid, owner, &spec.local_ids).await? {
+                    Some(ark) => ark.parse().map_err(StepError::permanent)?,
+                    None => Ezid { url, options }.mint(work, shoulder).await?,
+                }
+            }
+            (None, minter) => minter.shoulder().derive(spec.uuid, derivation),
+        };
         let request = Request {
             job: spec.uuid,
             owner: profile.owner.to_string(),
@@ -85,8 +97,8 @@ async fn identify(work: &JobAtWork<'_>) -> Result<Ark, StepError> {
                     let why = format_args!("the local ids {ids:?} belong to {found}, and the deposit names {named}");
                     return Err(StepError::permanent(why));
                 }
-                if let (false, Minter::Ezid { url, .. }) = (is_registered, &profile.minter) {
-                    crate::ezid::register(work, url, &found).await?;
+                if let (false, Minter::Ezid { url, options, .. }) = (is_registered, &profile.minter) {
+                    Ezid { url, options }.register(work, &found).await?;
                     work.services.catalogue.registered(found.as_str()).await?;
                 }
                 return Ok(found);

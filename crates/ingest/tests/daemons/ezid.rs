@@ -19,6 +19,11 @@ const SECRET: &str = "very-secret";
 
 /// A world with a profile whose identifiers a service registers.
 async fn world(password: &str) -> (World, Ezid) {
+    world_with(password, "").await
+}
+
+/// The same with more keys of its minter.
+async fn world_with(password: &str, more: &str) -> (World, Ezid) {
     let (world, ezid) = (World::with(quick()).await, Ezid::start("merritt", SECRET).await);
     let address = ezid.address();
     let at = |name: &str| world.directory.path().join("profiles").join(name);
@@ -26,7 +31,7 @@ async fn world(password: &str) -> (World, Ezid) {
     std::fs::write(at("registered.credentials"), credentials).unwrap();
     let profile = format!(
         "name: registered\nowner: ark:/99999/owner\nstore: main\nspace: demo\n\
-         minter: {{kind: ezid, shoulder: ark:/99999/fk4, url: \"http://{address}\"}}\n\
+         minter: {{kind: ezid, shoulder: ark:/99999/fk4, url: \"http://{address}\"{more}}}\n\
          internal_hosts: [\"{}\", \"{address}\"]\ncredentials_file: registered.credentials\n",
         world.origin.address()
     );
@@ -127,5 +132,76 @@ async fn what_others_have_registered_is_theirs_and_a_refusal_is_one_sentence() {
     assert!(!message.contains("secret") && !message.contains("merritt:"), "{message}");
     assert_eq!(came(&ezid), ["PUT 401"], "it is not tried again");
     assert!(ezid.identifiers().is_empty());
+    daemons.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_identifier_leads_to_where_its_object_is_seen_and_belongs_to_whom_the_profile_names() {
+    let more = ", target: \"https://repository.example/objects/\", owner: library";
+    let (world, ezid) = world_with(SECRET, more).await;
+    let daemons = world.start_anew(quick(), SESSION).await;
+    let (batch, _) = world.deposit(deposit(&world)).await;
+    let (state, report) = world.ended(batch).await;
+    assert_eq!(state, BatchState::Completed, "{:?}", world.jobs(batch).await);
+    let ark = world.ark(report.completed[0]).await;
+    let registered = &ezid.identifiers()[&ark];
+    assert_eq!(registered["_target"], format!("https://repository.example/objects/{ark}"));
+    assert_eq!((&*registered["_owner"], registered.get("_status")), ("library", None));
+    assert_eq!(came(&ezid), ["PUT 201"]);
+    daemons.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_only_the_service_makes_names_each_object_has_one_and_it_is_public_once_it_is_reserved_here() {
+    let (world, ezid) = world_with(SECRET, ", mints: true, target: \"https://repository.example/objects/\"").await;
+    ezid.mint_only();
+    let daemons = world.start_anew(quick(), SESSION).await;
+    let mut said = deposit(&world);
+    said["localID"] = "obj-1".into();
+    // It is away at first.
+    ezid.fail([EzidFault::Status(503)]);
+    let (batch, _) = world.deposit(said.clone()).await;
+    let (state, report) = world.ended(batch).await;
+    assert_eq!(state, BatchState::Completed, "{:?}", world.jobs(batch).await);
+    assert_eq!(came(&ezid), ["POST 503", "POST 201", "GET 200", "POST 200"]);
+    let ark = world.ark(report.completed[0]).await;
+    let registered = &ezid.identifiers()[&ark];
+    assert_eq!((&*registered["_status"], &*registered["_profile"]), ("public", "erc"));
+    assert_eq!(registered["_target"], format!("https://repository.example/objects/{ark}"));
+    assert!(registered["erc"].contains(&ark), "{registered:?}");
+
+    // The next version of the object keeps it.
+    said["update"] = true.into();
+    let (batch, _) = world.deposit(said.clone()).await;
+    let (_, report) = world.ended(batch).await;
+    assert_eq!(world.ark(report.completed[0]).await, ark);
+    assert_eq!((came(&ezid).len(), ezid.identifiers().len()), (0, 1));
+
+    // What was made for a job that ended before it was known here: only the mark says whose it is.
+    daemons.stop().await;
+    let process = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let services = services(world.directory.path(), quick()).await;
+    let daemons = {
+        let _here = process.enter();
+        world.start_with(services, Duration::from_secs(4))
+    };
+    said["localID"] = "obj-2".into();
+    // It is made public, and the process is killed before it knows.
+    ezid.fail([EzidFault::None, EzidFault::NoAnswer]);
+    let (batch, _) = world.deposit(said).await;
+    let is_public = async || {
+        let all = ezid.identifiers();
+        (all.len() == 2 && all.values().all(|found| found["_status"] == "public")).then_some(())
+    };
+    eventually_some(LIMIT, "it is public", is_public).await;
+    process.shutdown_background();
+    drop(daemons);
+    let daemons = world.start_anew(quick(), SESSION).await;
+    let (state, report) = world.ended(batch).await;
+    assert_eq!(state, BatchState::Completed, "{:?}", world.jobs(batch).await);
+    let second = world.ark(report.completed[0]).await;
+    assert!(ezid.identifiers().len() == 2 && second != ark && ezid.identifiers().contains_key(&second));
+    world.check_object(&ark, 2).await;
+    world.check_object(&second, 1).await;
     daemons.stop().await;
 }

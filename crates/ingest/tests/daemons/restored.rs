@@ -1,19 +1,26 @@
 //! A tree that is restored as it was before, while catalogue and stores go on as they are.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use jiff::Timestamp;
+use queuekeeper_catalogue::deposits::NewDeposit;
 use queuekeeper_ingest::daemon::Daemon;
 use queuekeeper_ingest::mail::settings::Route;
+use queuekeeper_ingest::manifest::ManifestProfile;
+use queuekeeper_queue::WithdrawalOutcome;
 use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::record::WithdrawnNote;
 use queuekeeper_queue::state::{BatchState, JobState, State as _};
 use queuekeeper_testkit::wait::eventually;
 use serde_json::json;
+use uuid::Uuid;
 
 use super::mail::mailing;
-use super::world::{World, only};
+use super::world::{World, manifest, only};
 
 const LIMIT: Duration = Duration::from_mins(1);
 
@@ -54,6 +61,24 @@ impl World {
         let ark = self.ark(report.completed[0]).await;
         self.check_object(&ark, 1).await;
         ark
+    }
+
+    /// Deposits the rows of a manifest, as the catalogue has it.
+    async fn deposit_rows_of(&self, path: &str) -> (BatchId, String) {
+        self.origin.serve("/content", "content");
+        let batch = Uuid::new_v4();
+        let deposit = NewDeposit {
+            batch,
+            depositor: "alice".to_owned(),
+            idempotency_key: None,
+            profile: "mailed".to_owned(),
+            objects: 1,
+            bytes: 0,
+        };
+        self.services.catalogue.record_deposit(&deposit).await.unwrap();
+        let (url, id) = (self.origin.url(path), format!("bid-{batch}"));
+        let say = json!({"type": "single-file-batch-manifest", "profile": "mailed", "filename": "rows.checkm", "payload_url": url});
+        (self.deposit_as(&id, say).await, id)
     }
 
     async fn objects_of(&self, batches: &[BatchId]) -> BTreeSet<String> {
@@ -120,4 +145,63 @@ async fn a_tree_restored_from_yesterday_repeats_nothing_and_its_numbers_begin_ag
     assert_eq!(reports, batches.len() + later.len() + others.len());
     let ids = [objects, later_objects, other_objects].iter().map(BTreeSet::len).sum::<usize>();
     assert_eq!(world.sql("SELECT COUNT(*), COUNT(DISTINCT ark) FROM identifiers"), [json!([ids, ids])]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deposit_that_was_withdrawn_since_the_tree_was_saved_is_withdrawn_again() {
+    let mut world = World::new().await;
+    world.add_profile("mailed", "notification: {addresses: [staff@library.example]}\n");
+    let mails = world.directory.path().join("mails");
+    let settings = || mailing(Route::Directory(mails.clone()));
+    let rows = ["a", "b", "c"].map(|name| format!("{} | | | 7 | | {name}.txt", world.origin.url("/content")));
+    world.origin.serve("/rows.checkm", manifest(ManifestProfile::SingleFileBatch, rows));
+
+    // Yesterday: one has its jobs, one has none, and two more go on. All that they say of themselves is alike.
+    let mut batches = Vec::new();
+    for has_jobs in [true, true, false, false] {
+        let batch = world.deposit_rows_of("/rows.checkm").await;
+        if has_jobs {
+            let daemons = world.start_anew(only(&[Daemon::Batch], settings()), SESSION).await;
+            let is_made = async || world.queue.batch_report(batch.0).await.unwrap().processing.len() == 3;
+            eventually(LIMIT, "its jobs are made", is_made).await;
+            daemons.stop().await;
+        }
+        batches.push(batch);
+    }
+    let copied = world.directory.path().join("yesterday");
+    world.change_data(|data| copy(&data.join("data"), &copied)).await;
+
+    // Today two are withdrawn, one of each, and the catalogue has it.
+    let by = WithdrawnNote { who: "alice", why: "the wrong files" };
+    let withdrawn = [&batches[0], &batches[2]];
+    for (batch, id) in withdrawn {
+        let outcome = world.queue.withdraw(*batch, by, Timestamp::now(), |_| ControlFlow::Continue(())).await.unwrap();
+        assert!(matches!(outcome, WithdrawalOutcome::Withdrawn { .. }), "{outcome:?}");
+        queuekeeper_ingest::withdrawal::record(&world.services.catalogue, id).await.unwrap();
+    }
+    world.change_data(|data| copy(&copied, &data.join("data"))).await;
+
+    let daemons = world.start_anew(settings(), SESSION).await;
+    for (batch, _) in [&batches[1], &batches[3]] {
+        let (state, report) = world.ended(*batch).await;
+        assert_eq!((state, report.completed.len()), (BatchState::Completed, 3), "{:?}", world.jobs(*batch).await);
+    }
+    for ((batch, _), jobs) in withdrawn.into_iter().zip([3, 0]) {
+        let is_withdrawn = async || world.queue.load_batch(*batch).await.unwrap().state() == Some(BatchState::Deleted);
+        eventually(LIMIT, "it is withdrawn again", is_withdrawn).await;
+        let message = world.queue.load_batch(*batch).await.unwrap().message();
+        assert!(
+            message.starts_with("Withdrawn by ingest") && message.ends_with("before the queue was restored"),
+            "{message}"
+        );
+        let report = world.queue.batch_report(*batch).await.unwrap();
+        assert_eq!((report.deleted.len(), report.len()), (jobs, jobs));
+    }
+    // What was uploaded of them is cleanup's.
+    for folder in ["expansions", "retry", "held", "withdrawals"] {
+        assert_eq!(world.children(&format!("/queuekeeper/{folder}")).await, [""; 0], "{folder}");
+    }
+    daemons.stop().await;
+    assert_eq!(world.sql("SELECT COUNT(*) FROM versions"), [json!([6])]);
+    assert_eq!(world.sql("SELECT COUNT(*) FROM deposits WHERE outcome = 'withdrawn'"), [json!([2])]);
 }

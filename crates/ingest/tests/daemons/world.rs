@@ -21,8 +21,9 @@ use queuekeeper_queue::state::BatchState;
 use queuekeeper_queue::{BatchReport, Job, Queue};
 use queuekeeper_store::ocfl::{Root, Snapshot};
 use queuekeeper_store::retry::RetryPolicy;
-use queuekeeper_store::{Algorithm, DirectoryStore, Hashers, Store};
+use queuekeeper_store::{Algorithm, DirectoryStore, Hashers, Store, StoreName};
 use queuekeeper_testkit::origin::Origin;
+use queuekeeper_testkit::server::config;
 use queuekeeper_zookeeper::server::Options;
 use queuekeeper_zookeeper::{Config, PrivateServer};
 use serde_json::{Value, json};
@@ -30,6 +31,8 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
+
+use super::remote::{Remote, Servers};
 
 /// How long anything may take before the test gives up.
 pub(super) const PATIENCE: Duration = Duration::from_mins(5);
@@ -40,6 +43,8 @@ pub(super) struct World {
     pub(super) origin: Origin,
     pub(super) directory: TempDir,
     pub(super) services: Arc<Services>,
+    /// Where its catalogue and its objects are, if not in its directory.
+    pub(super) remote: Option<Remote>,
     zookeeper: Config,
 }
 
@@ -61,7 +66,17 @@ impl World {
 
     /// One that shares a server with others: its queue lies below a chroot, which exists, or nothing.
     pub(super) async fn on(server: Arc<PrivateServer>, chroot: &str, settings: Settings) -> Self {
-        let zookeeper = Config::new(format!("{}{chroot}", server.connect_string()).parse().unwrap());
+        Self::build(server, chroot, settings, |_| None).await
+    }
+
+    /// The same with catalogue and objects where `remote` puts them.
+    pub(super) async fn build(
+        server: Arc<PrivateServer>,
+        chroot: &str,
+        settings: Settings,
+        remote: impl FnOnce(&Path) -> Option<Remote>,
+    ) -> Self {
+        let zookeeper = config(&format!("{}{chroot}", server.connect_string()));
         let queue = Queue::new(zookeeper.connect().await.unwrap());
         let (origin, directory) = (Origin::start().await, tempfile::tempdir_in(memory()).unwrap());
         for folder in ["working", "objects", "profiles", "deliveries"] {
@@ -75,8 +90,9 @@ impl World {
             );
             std::fs::write(directory.path().join(format!("profiles/{name}.yaml")), profile).unwrap();
         }
+        let remote = remote(directory.path());
         let services = services(directory.path(), settings).await;
-        Self { server, queue, origin, directory, services, zookeeper }
+        Self { server, queue, origin, directory, services, remote, zookeeper }
     }
 
     /// Adds a collection, whose objects lie with the others, with more keys; for daemons that are started anew.
@@ -97,6 +113,9 @@ with sqlite3.connect(sys.argv[1], timeout=60) as database:
     for row in database.execute(sys.argv[2]):
         print(json.dumps([value.hex() if isinstance(value, bytes) else value for value in row]))
 ";
+        if let Some(remote) = &self.remote {
+            return remote.sql(sql);
+        }
         let database = self.directory.path().join("catalogue.db");
         let output = std::process::Command::new("python3").args(["-c", RUN]).arg(database).arg(sql).output().unwrap();
         assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
@@ -314,15 +333,22 @@ pub(super) fn sha256(content: &str) -> String {
     hasher.finish().get(Algorithm::Sha256).unwrap().hex()
 }
 
+/// The store of this name of the world that lies in a directory: a folder of it, where it is none of a server.
+pub(super) async fn store(directory: &Path, name: StoreName, folder: &str) -> Arc<dyn Store> {
+    match Servers::of(directory) {
+        Some(servers) => Box::pin(servers.store(name)).await,
+        None => Arc::new(DirectoryStore::open(name, directory.join(folder)).await.unwrap()),
+    }
+}
+
 pub(super) async fn services(directory: &Path, settings: Settings) -> Arc<Services> {
-    let catalogue = format!("sqlite:{}", directory.join("catalogue.db").display());
+    let of_files = || format!("sqlite:{}", directory.join("catalogue.db").display());
+    let catalogue = Servers::of(directory).map_or_else(of_files, |servers| servers.catalogue);
     let catalogue = Catalogue::open(&catalogue).await.unwrap();
-    let store = DirectoryStore::open("main".parse().unwrap(), directory.join("objects")).await.unwrap();
-    let store: Arc<dyn Store> = Arc::new(store);
-    let mut stores = BTreeMap::from([("main".parse().unwrap(), store)]);
+    let main: StoreName = "main".parse().unwrap();
+    let mut stores = BTreeMap::from([(main.clone(), store(directory, main, "objects").await)]);
     if let Some(access) = &settings.access {
-        let store = DirectoryStore::open(access.store.clone(), directory.join("deliveries")).await.unwrap();
-        stores.insert(access.store.clone(), Arc::new(store));
+        stores.insert(access.store.clone(), store(directory, access.store.clone(), "deliveries").await);
     }
     // Where a test has made a directory for it.
     if directory.join("spare").exists() {

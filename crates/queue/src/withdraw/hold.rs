@@ -159,7 +159,7 @@ impl Withdrawal<'_> {
             self.count(&mut attempts)?;
         }
         let why = note.hindrance.clone().unwrap_or_else(|| "it was given up".to_owned());
-        Ok(WithdrawalOutcome::NotWithdrawn(why))
+        Ok(WithdrawalOutcome::TakenBack(why))
     }
 
     /// Has the creation of jobs go on where it was, and ends the withdrawal.

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use queuekeeper_queue::id::{BatchId, JobId};
-use queuekeeper_queue::record::{WithdrawalNote, WithdrawalPhase, WithdrawnNote};
+use queuekeeper_queue::record::{ExpansionNote, WithdrawalNote, WithdrawalPhase, WithdrawnNote};
 use queuekeeper_queue::state::{BatchState, JobState, Outcome, State};
 use queuekeeper_queue::{
     Due, Error, ItemChange, JobChange, NewJob, NextRows, Queue, WithdrawalOutcome, WithdrawalProgress,
@@ -262,6 +262,30 @@ async fn a_large_deposit_that_is_interrupted_after_any_transaction_is_withdrawn_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_job_of_the_last_row_is_held_with_the_transaction_that_ends_the_creation_of_the_others() {
+    let (world, batch) = world(Stage::Expanding, 6, PER_TRANSACTION).await;
+    // It has the lowest number as it is created; here it has the highest one, so that it is not the first by chance.
+    let (first, last) = (JobId::new(0), JobId::new(5));
+    let note = format!("/queuekeeper/expansions/{batch}");
+    let noted = ExpansionNote { next: 5, digest: "d".to_owned(), last: Some(last) };
+    world.raw.set_data(&note, &noted.encode(), None).await.unwrap();
+    let entry = |id: JobId| format!("/jobs/states/pending/05-{id}");
+    world.raw.create(&entry(first), b"", &queuekeeper_testkit::queue::PERSISTENT).await.unwrap();
+    world.raw.delete(&entry(last), None).await.unwrap();
+
+    assert_eq!(withdraw(&world.queue, batch, 1).await, WithdrawalOutcome::Interrupted);
+    assert!(!world.exists(&note).await);
+    // Each that is left in Pending has its entry: without the expansion one that has none is a fault.
+    let found = states(&world, batch).await;
+    assert_eq!((found[&last], found.values().filter(|state| **state == JobState::Held).count()), (JobState::Held, 2));
+    for (id, state) in &found {
+        assert_eq!(world.exists(&entry(*id)).await, *state == JobState::Pending, "{id}");
+    }
+    assert_eq!(take_up(&world, 0).await, Some(WithdrawalOutcome::Withdrawn { jobs: 6 }));
+    check_withdrawn(&world, batch, 6).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_leaves_pending_meanwhile_takes_all_of_them_back_to_where_they_were() {
     for (stage, jobs) in [(Stage::Expanded, 7), (Stage::Expanding, 6)] {
         for transactions in 1..=3 {
@@ -290,7 +314,7 @@ async fn a_job_that_leaves_pending_meanwhile_takes_all_of_them_back_to_where_the
                 }
                 let outcome = take_up(&world, 0).await.unwrap();
                 let why = format!("its job {id} is in Estimating; it can no longer be withdrawn");
-                assert_eq!(outcome, WithdrawalOutcome::NotWithdrawn(why), "after {transactions}");
+                assert_eq!(outcome, WithdrawalOutcome::TakenBack(why), "after {transactions}");
                 // All is as it was but for that job.
                 let is_of_job = |path: &String| path.contains(&id.to_string());
                 let [mut before, mut after] = [before, shape(&world).await];
@@ -306,7 +330,7 @@ async fn a_job_that_leaves_pending_meanwhile_takes_all_of_them_back_to_where_the
     let (world, batch) = world(Stage::Expanding, 6, PER_TRANSACTION).await;
     assert_eq!(withdraw(&world.queue, batch, 2).await, WithdrawalOutcome::Interrupted);
     world.another().await.change_job(JobId::new(5), &JobChange::failure("no"), now()).await.unwrap();
-    assert!(matches!(take_up(&world, 0).await, Some(WithdrawalOutcome::NotWithdrawn(_))));
+    assert!(matches!(take_up(&world, 0).await, Some(WithdrawalOutcome::TakenBack(_))));
     let (locked, _) = world.queue.acquire_batch(Due::RestOfJobs, now()).await.unwrap();
     let locked = locked.unwrap();
     let expansion = world.queue.expansion(&locked).await.unwrap().unwrap();
@@ -425,7 +449,7 @@ async fn of_a_daemon_and_a_withdrawal_at_one_batch_one_has_all_of_it() {
                 check_withdrawn(&world, batch, JOBS).await;
                 outcomes.insert("withdrawn");
             }
-            WithdrawalOutcome::NotWithdrawn(_) => {
+            WithdrawalOutcome::NotWithdrawn(_) | WithdrawalOutcome::TakenBack(_) => {
                 let found = states(&world, batch).await;
                 let is_back = |state: &JobState| matches!(state, JobState::Pending | JobState::Estimating);
                 assert!(taken > 0 && found.len() == JOBS && found.values().all(is_back), "{taken}: {found:?}");

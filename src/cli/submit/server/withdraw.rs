@@ -65,7 +65,9 @@ impl Server {
             match (state(&view), view["withdrawing_since"].is_string()) {
                 ("withdrawn", _) => return Ok(view),
                 (state, false) if began.elapsed() > LOOK * 4 => {
-                    return Err(CommandError::new(FAILED, format!("{id} was not withdrawn: it is {state}")));
+                    let why =
+                        view["withdrawal_refused"].as_str().map_or_else(|| format!("it is {state}"), str::to_owned);
+                    return Err(CommandError::new(FAILED, format!("{id} was not withdrawn: {why}")));
                 }
                 _ if began.elapsed() > PATIENCE => {
                     return Err(CommandError::new(UNKNOWN, format!("{id} is still being withdrawn")));

@@ -44,7 +44,7 @@ fn a_profile_of_merritt_becomes_one_of_ours() {
     assert_eq!(profile.addresses, ["test.email@test.edu"]);
     assert_eq!((profile.is_report_mailed, profile.is_success_suppressed), (true, true));
     assert_eq!(profile.callback.unwrap().reveal().as_str(), "https://depositor.test.edu/callback");
-    let crate::profile::Minter::Ezid { shoulder, url } = profile.minter else { panic!("{yaml}") };
+    let crate::profile::Minter::Ezid { shoulder, url, .. } = profile.minter else { panic!("{yaml}") };
     assert_eq!((shoulder.to_string().as_str(), url.reveal().as_str()), ("ark:/99999/fk4", "https://ezid.test.edu/"));
     for expected in [
         "p/test: lines 11, 12: HandlerQueue has no correspondence",

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use queuekeeper_store::store::PROBE_SPACE;
-use queuekeeper_store::{DirectoryStore, Store as _};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::super::world::World;
+use super::super::remote::Remote;
+use super::super::world::{World, store};
 
 /// What is compared of the catalogue.
 const TABLES: [&str; 7] = [
@@ -33,10 +33,9 @@ impl End {
         let mut lines = BTreeSet::new();
         let directory = world.directory.path();
         // As the daemons do from time to time.
-        let store = DirectoryStore::open("main".parse().unwrap(), directory.join("objects")).await.unwrap();
-        store.sweep(Timestamp::now()).await.unwrap();
-        let deliveries = DirectoryStore::open("out".parse().unwrap(), directory.join("deliveries")).await.unwrap();
-        deliveries.sweep(Timestamp::now()).await.unwrap();
+        for (name, folder) in [("main", "objects"), ("out", "deliveries")] {
+            store(directory, name.parse().unwrap(), folder).await.sweep(Timestamp::now()).await.unwrap();
+        }
         let place = [(directory.display().to_string(), "HERE"), (world.origin.address().to_string(), "ORIGIN")];
         let hide = |text: &str| {
             let text = place.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to));
@@ -45,6 +44,9 @@ impl End {
         znodes(world, &hide, &mut lines).await;
         for folder in ["objects", "deliveries", "working", "mails"] {
             files(directory, &directory.join(folder), &hide, &mut lines);
+        }
+        for key in world.remote.iter().flat_map(Remote::keys) {
+            lines.extend(lasting(&key).map(|name| hide(&name)));
         }
         for table in TABLES {
             lines.extend(world.sql(table).iter().map(|row| hide(&row.to_string())));
@@ -94,23 +96,24 @@ async fn znodes(world: &World, hide: &impl Fn(&str) -> String, lines: &mut BTree
 fn files(top: &Path, folder: &Path, hide: &impl Fn(&str) -> String, lines: &mut BTreeSet<String>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten() {
         let path = entry.unwrap().path();
-        let mut name = path.strip_prefix(top).unwrap().display().to_string();
-        // Files that are there to be locked stay, and probes until cleanup removes them with all that is as old.
-        if name.contains(".queuekeeper/locks/") || name.contains(PROBE_SPACE) {
-            continue;
-        }
-        // A record is named by its time.
-        if name.contains(".queuekeeper/records/")
-            && path.is_file()
-            && let Some((record, _time)) = name.rsplit_once('.')
-        {
-            name = format!("{record}.TIME");
-        }
+        let name = path.strip_prefix(top).unwrap().display().to_string();
+        let Some(name) = lasting(&name) else { continue };
         lines.insert(hide(&name));
         if path.is_dir() {
             files(top, &path, hide, lines);
         }
     }
+}
+
+/// The name of a file or key as it is compared; `None` for one that may be there or not.
+fn lasting(name: &str) -> Option<String> {
+    // Files that are there to be locked stay, and probes until cleanup removes them with all that is as old.
+    if name.contains(".queuekeeper/locks/") || name.contains(PROBE_SPACE) {
+        return None;
+    }
+    // A record is named by its time, and its folder is not.
+    let record = name.rsplit_once('.').filter(|(record, _)| record.contains(".queuekeeper/records/"));
+    Some(record.map_or_else(|| name.to_owned(), |(record, _time)| format!("{record}.TIME")))
 }
 
 /// JSON without times.

@@ -43,7 +43,7 @@ pub(in super::super) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::File,
         Self::Container,
         Self::Manifest,
@@ -103,6 +103,9 @@ pub(super) async fn set_up(world: &mut World, kind: Kind) {
         Kind::File => {
             world.deposit_as(&id(BATCH), file()).await;
             world.services.catalogue.close().await;
+            if let Some(remote) = &world.remote {
+                remote.forget_catalogue();
+            }
             let directory = world.directory.path();
             for entry in
                 std::fs::read_dir(directory).unwrap().chain(std::fs::read_dir(directory.join("working")).unwrap())
@@ -153,7 +156,9 @@ pub(super) async fn set_up(world: &mut World, kind: Kind) {
             store.create_space(&probe.space).await.unwrap();
             let content = futures::stream::iter([Ok("probe".into())]);
             store.put(&probe, Box::pin(content), Put::default()).await.unwrap();
-            std::fs::write(world.directory.path().join(TEMPORARY).join("some"), "of nobody").unwrap();
+            if world.remote.is_none() {
+                std::fs::write(world.directory.path().join(TEMPORARY).join("some"), "of nobody").unwrap();
+            }
         }
     }
 }
@@ -172,6 +177,16 @@ async fn before(world: &World, say: Value) {
     daemons.stop().await;
 }
 
+/// Whether nothing is in the store that writers left.
+fn is_swept(world: &World) -> bool {
+    if let Some(remote) = &world.remote {
+        return !remote.keys().iter().any(|key| key.contains(PROBE_SPACE));
+    }
+    let directory = world.directory.path();
+    !directory.join("objects").join(PROBE_SPACE).exists()
+        && std::fs::read_dir(directory.join(TEMPORARY)).unwrap().count() == 0
+}
+
 /// Whether all is done that is to be done.
 pub(super) async fn is_done(world: &World, kind: Kind) -> bool {
     if kind == Kind::Cleanup {
@@ -179,8 +194,7 @@ pub(super) async fn is_done(world: &World, kind: Kind) -> bool {
         return !has(world.children("/batches").await, "bid")
             && !has(world.children("/jobs").await, "jid")
             && world.left().is_empty()
-            && !world.directory.path().join("objects").join(PROBE_SPACE).exists()
-            && std::fs::read_dir(world.directory.path().join(TEMPORARY)).unwrap().count() == 0
+            && is_swept(world)
             && world.sql("SELECT 1 FROM outbox").is_empty();
     }
     if kind == Kind::Access {
