@@ -54,6 +54,9 @@ async fn poll(session: &Arc<Session>, daemon: Daemon, state: JobState) -> Result
         let Some(job) = poll.next_if(now(), |job| session.is_wanted(state, job)).await? else { break };
         session.spawn(worker::carry(Arc::clone(session), job, permit));
     }
+    if state == JobState::Storing {
+        session.count_passed();
+    }
     // Those of another process, or from before this one began, have no timer here.
     let next = poll.delayed.values().map(|retry| retry.not_before).min();
     if let Some(next) = next {
