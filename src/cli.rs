@@ -252,6 +252,22 @@ pub(crate) fn on_signal_and_hangups() -> std::io::Result<(CancellationToken, tok
     Ok((shutdown, waiting, hangups))
 }
 
+/// Completes at the second SIGTERM or SIGINT from now on: what is under way is not waited for then.
+///
+/// # Errors
+/// When the signals cannot be listened to.
+pub(crate) fn second_signal() -> std::io::Result<impl Future<Output = ()>> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        for _ in 0..2 {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        }
+    })
+}
+
 fn on_signals(hangup: Option<Signal>) -> std::io::Result<(CancellationToken, tokio::task::JoinHandle<()>)> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let shutdown = CancellationToken::new();

@@ -18,6 +18,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
+use self::http::connection::ServeOptions;
 use self::http::{auth, connection, csrf, layers, prefix};
 use self::routes::{HEALTHY, READY, Route};
 use crate::actions::Actions;
@@ -160,7 +161,7 @@ pub async fn run(listeners: Vec<TcpListener>, state: State, shutdown: Cancellati
     };
     let served = async {
         let router = with_layers(state.clone(), Arc::clone(&hub));
-        let served = connection::serve(listeners, router, Arc::clone(state.http())).await;
+        let served = connection::serve(listeners, router, ServeOptions::of_pages(Arc::clone(state.http()))).await;
         stopping.cancel();
         served
     };

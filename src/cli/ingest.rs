@@ -14,7 +14,7 @@ use queuekeeper_ingest::space::Rules;
 use url::Url;
 
 use super::mail::MailArgs;
-use super::{LogArgs, UsageError, ZooKeeperArgs, on_signal};
+use super::{LogArgs, UsageError, ZooKeeperArgs, on_signal, second_signal};
 use crate::config::{ConfigFile, ExternalUrl, ListenAddress, Network, PrometheusDuration};
 use crate::server;
 use crate::server::ingest::{Ingest, ServedWorking};
@@ -155,6 +155,23 @@ pub(super) struct DaemonArgs {
     mail: MailArgs,
 }
 
+/// Runs daemons, until a second signal ends them at once: nothing they did is lost or done twice by that.
+///
+/// # Errors
+/// Those of the daemons; and when they were ended at once.
+pub(super) async fn unless_ended_at_once(
+    second_signal: impl Future<Output = ()>,
+    running: impl Future<Output = anyhow::Result<()>>,
+) -> anyhow::Result<()> {
+    tokio::select! {
+        biased;
+        outcome = running => outcome,
+        () = second_signal => {
+            anyhow::bail!("ended at once by a second signal; what was under way is free again when its session expires")
+        }
+    }
+}
+
 /// One daemon, or all.
 #[derive(Clone, Copy, Debug)]
 enum Chosen {
@@ -247,13 +264,14 @@ impl DaemonArgs {
 }
 
 impl IngestArgs {
-    /// Runs the daemons until SIGTERM or SIGINT.
+    /// Runs the daemons until SIGTERM or SIGINT; a second one ends them at once.
     ///
     /// # Errors
-    /// When a flag is wrong ([`UsageError`]), something cannot be opened, or the daemons cannot go on.
+    /// When a flag is wrong ([`UsageError`]), something cannot be opened, or the daemons cannot go on or were ended at once.
     pub(super) async fn run(self) -> anyhow::Result<()> {
         self.log.begin();
         let (shutdown, signals) = on_signal().context("cannot listen to signals")?;
+        let second = second_signal().context("cannot listen to signals")?;
         let file = ConfigFile::read(&self.config_file).map_err(|error| UsageError::flag("--config.file", error))?;
         if file.stores().access().is_none() && self.daemons.names(Daemon::Access) {
             let why = "access needs to know where to deliver to; the file of --config.file has no key access";
@@ -268,7 +286,8 @@ impl IngestArgs {
             settings: Settings { working_url: self.served.url()?, ..self.daemons.settings(None)? },
         };
         let listeners = server::listen(&self.listen_address).await?;
-        let outcome = server::ingest::ingest(ingest, listeners, self.served.bind().await?, &shutdown).await;
+        let running = server::ingest::ingest(ingest, listeners, self.served.bind().await?, &shutdown);
+        let outcome = Box::pin(unless_ended_at_once(second, running)).await;
         shutdown.cancel();
         signals.await.context("the task that waits for signals failed")?;
         outcome

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 
-use super::ingest::DaemonArgs;
-use super::{LogArgs, UsageError, on_signal};
+use super::ingest::{DaemonArgs, unless_ended_at_once};
+use super::{LogArgs, UsageError, on_signal, second_signal};
 use crate::config::{ListenAddress, PrometheusDuration};
 use crate::server;
 use crate::server::standalone::DataDirectory;
@@ -46,13 +46,15 @@ pub(super) struct StandaloneArgs {
 }
 
 impl StandaloneArgs {
-    /// Runs it until SIGTERM or SIGINT.
+    /// Runs it until SIGTERM or SIGINT; a second one ends it at once.
     ///
     /// # Errors
-    /// When ZooKeeper is not installed ([`UsageError`]), an address cannot be bound, or a part fails.
+    /// When ZooKeeper is not installed ([`UsageError`]), an address cannot be bound, a part fails, or it was
+    /// ended at once.
     pub(super) async fn run(self) -> anyhow::Result<()> {
         self.log.begin();
         let (shutdown, signals) = on_signal().context("cannot listen to signals")?;
+        let second = second_signal().context("cannot listen to signals")?;
         let data = DataDirectory::new(std::path::absolute(&self.data)?);
         let mut settings = self.daemons.settings(Some(data.reports()))?;
         let lifetime = self.access_lifetime.get();
@@ -60,7 +62,7 @@ impl StandaloneArgs {
         let listeners = server::listen(&self.listen_address).await?;
         let names = self.listen_address.iter().filter_map(ListenAddress::host).map(str::to_owned).collect();
         let running = server::standalone::standalone(&data, settings, names, listeners, &shutdown);
-        let outcome = Box::pin(running).await;
+        let outcome = Box::pin(unless_ended_at_once(second, running)).await;
         shutdown.cancel();
         signals.await.context("the task that waits for signals failed")?;
         outcome.map_err(|error| match error.downcast::<ServerError>() {

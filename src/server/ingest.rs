@@ -134,10 +134,9 @@ pub async fn ingest(
     let mut tasks = Tasks::new(shutdown);
     spawn_daemons(&mut tasks, &ingest, &services);
     if let Some(ServedWorking { listener, networks }) = working {
-        let storage = services.working.clone();
-        tasks.spawn("the server of the working storage", |shutdown| async move {
-            web::working::run(listener, storage, networks, shutdown).await;
-            Ok(())
+        let (storage, grace) = (services.working.clone(), ingest.settings.shutdown);
+        tasks.spawn("the server of the working storage", move |shutdown| async move {
+            Ok(web::working::run(listener, storage, networks, grace, shutdown).await?)
         });
     }
     let probed = Arc::clone(&services);

@@ -3,132 +3,70 @@
 //! There is no login: every client of an allowed network reads the files of all jobs. Nothing is listed,
 //! nothing is written, and only what a manifest may name is opened, beneath the working storage and through no link.
 
-use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom};
-use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
+use axum::extract::{Request, State as FromState};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware;
 use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, stream};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use percent_encoding::percent_decode_str;
 use queuekeeper_ingest::directory::WorkingStorage;
 use tokio::io::AsyncReadExt as _;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tower_http::catch_panic::CatchPanicLayer;
 
 use super::http::attachment::{MEDIA_TYPE, POLICY};
-use super::http::connection::write_timeout::WriteTimeout;
+use super::http::connection::{self, MAX_CONNECTIONS, ServeOptions};
+use super::http::layers;
 use crate::config::Network;
 
 /// The path of the working storage, as Merritt's programs know it.
 pub const PATH: &str = "/ingestqueue/";
 
-/// How many connections are open at once; more wait in the kernel's accept queue.
-const MAX_CONNECTIONS: usize = 64;
-
-/// How long a connection may take to send a complete request head, the first one or the next.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// The largest request head, in bytes.
-const HEAD_BYTES: usize = 32 * 1024;
-
-/// How long requests in flight may take after shutdown was requested.
-const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
-
-/// How long a listener waits after it could not accept a connection.
-const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
-
 /// How much of a file is read at once, in bytes.
 const PIECE: usize = 64 * 1024;
 
 /// Serves the files of jobs on a listener until `shutdown`, to clients of these networks; of any where there are none.
-pub async fn run(listener: TcpListener, working: WorkingStorage, networks: Vec<Network>, shutdown: CancellationToken) {
-    let (working, slots) = (Arc::new(working), Arc::new(Semaphore::new(MAX_CONNECTIONS)));
-    let is_allowed = |peer: IpAddr| networks.is_empty() || networks.iter().any(|network| network.contains(peer));
-    let mut connections = JoinSet::new();
-    loop {
-        while connections.try_join_next().is_some() {}
-        let accepted = async {
-            let slot = Arc::clone(&slots).acquire_owned().await.map_err(io::Error::other)?;
-            Ok::<_, io::Error>((listener.accept().await?, slot))
-        };
-        let accepted = tokio::select! {
-            () = shutdown.cancelled() => break,
-            accepted = accepted => accepted,
-        };
-        match accepted {
-            Ok(((stream, peer), slot)) if is_allowed(peer.ip().to_canonical()) => {
-                let (working, shutdown) = (Arc::clone(&working), shutdown.clone());
-                connections.spawn(async move {
-                    if let Err(error) = serve(stream, working, shutdown).await {
-                        // Clients that disconnect or send invalid data are not errors of this server.
-                        tracing::debug!(%error, %peer, "a connection to the working storage failed");
-                    }
-                    drop(slot);
-                });
-            }
-            Ok(((_, peer), _)) => {
-                tracing::warn!(%peer, "refused to serve the working storage to a network that is not allowed");
-            }
-            Err(error) => {
-                tracing::warn!(%error, "failed to accept a connection");
-                tokio::time::sleep(ACCEPT_BACKOFF).await;
-            }
-        }
-    }
-    drop(listener);
-    let finished = async { while connections.join_next().await.is_some() {} };
-    // Those that are left are closed with the set.
-    let _ = tokio::time::timeout(SHUTDOWN_GRACE, finished).await;
+/// Transfers in flight have `grace` to end then.
+///
+/// # Errors
+/// When the task of the listener panicked.
+pub async fn run(
+    listener: TcpListener,
+    working: WorkingStorage,
+    networks: Vec<Network>,
+    grace: Duration,
+    shutdown: CancellationToken,
+) -> io::Result<()> {
+    let options = ServeOptions { tls: None, networks, max_connections: MAX_CONNECTIONS, grace, shutdown };
+    connection::serve(vec![listener], router(working), options).await
 }
 
-async fn serve(
-    stream: TcpStream,
-    working: Arc<WorkingStorage>,
-    shutdown: CancellationToken,
-) -> Result<(), hyper::Error> {
-    let service = service_fn(move |request: Request<Incoming>| {
-        let working = Arc::clone(&working);
-        async move { Ok::<_, Infallible>(answer(&working, &request).await) }
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
-        .max_buf_size(HEAD_BYTES)
-        .serve_connection(TokioIo::new(WriteTimeout::new(stream)), service);
-    let mut connection = std::pin::pin!(connection);
-    tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = shutdown.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    }
+fn router(working: WorkingStorage) -> Router {
+    Router::new()
+        .route(&format!("{PATH}{{*file}}"), get(answer))
+        .layer(middleware::from_fn(layers::limit_head))
+        .layer(CatchPanicLayer::custom(layers::on_panic))
+        .with_state(Arc::new(working))
 }
 
 /// `GET` and `HEAD /ingestqueue/BATCH/JOB/{producer,system}/..`
-async fn answer(working: &Arc<WorkingStorage>, request: &Request<Incoming>) -> Response {
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        return (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "GET, HEAD")]).into_response();
-    }
+async fn answer(FromState(working): FromState<Arc<WorkingStorage>>, request: Request) -> Response {
     let path = request.uri().path().strip_prefix(PATH).filter(|_| request.uri().query().is_none());
     let path = path.and_then(|path| percent_decode_str(path).decode_utf8().ok());
     let Some(path) = path.map(std::borrow::Cow::into_owned) else { return StatusCode::NOT_FOUND.into_response() };
-    let storage = Arc::clone(working);
-    let opened = tokio::task::spawn_blocking(move || storage.served_file(&path)).await.map_err(io::Error::other);
-    let sent = opened.flatten().and_then(|opened| opened.map(|file| send(file, request)).transpose());
+    let opened = tokio::task::spawn_blocking(move || working.served_file(&path)).await.map_err(io::Error::other);
+    let sent = opened.flatten().and_then(|opened| opened.map(|file| send(file, &request)).transpose());
     match sent {
         Ok(Some(response)) => response,
         Ok(None) => StatusCode::NOT_FOUND.into_response(),
@@ -140,7 +78,7 @@ async fn answer(working: &Arc<WorkingStorage>, request: &Request<Incoming>) -> R
 }
 
 /// A file, or a range of it.
-fn send(mut file: File, request: &Request<Incoming>) -> io::Result<Response> {
+fn send(mut file: File, request: &Request) -> io::Result<Response> {
     let facts = file.metadata()?;
     let size = facts.len();
     // A file appears whole, and another one in its place has another number or time.

@@ -154,3 +154,41 @@ async fn javas_storing_finds_every_file_of_a_job_where_its_manifest_says() {
     let ended = child.wait().unwrap();
     assert!(ended.success(), "{ended}: {:#?}", log.join().unwrap());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_lets_transfers_of_working_files_end_and_a_second_one_does_not() {
+    const LARGE: u64 = 64 << 20;
+    let server = PrivateServer::start(Options::default()).await.unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    for name in ["objects", "profiles", "working/bid-1/jid-1/producer"] {
+        std::fs::create_dir_all(at(name)).unwrap();
+    }
+    std::fs::File::create(at("working/bid-1/jid-1/producer/large")).unwrap().set_len(LARGE).unwrap();
+    let [config, zookeeper] = [at("config.yml"), server.connect_string()];
+    let [objects, catalogue, profiles, working] = ["objects", "c.db", "profiles", "working"].map(at);
+    let text = format!("stores: {{main: {{url: \"file://{objects}\"}}}}\ncatalogue: {{url: \"sqlite:{catalogue}\"}}\n");
+    std::fs::write(&config, &text).unwrap();
+    let [web, served] = [(); 2].map(|()| format!("127.0.0.1:{}", queuekeeper_zookeeper::child::free_port().unwrap()));
+    let url = format!("http://{served}");
+    let own = ["ingest", "--zookeeper", &zookeeper, "--config.file", &config, "--profiles", &profiles];
+    let more = ["--working", &working, "--web.listen-address", &web, "--shutdown-timeout", "5m"];
+    let served_at = ["--serve-working", &served, "--serve-working.url", &url, "--daemons", "batch"];
+    let mut child = queuekeeper(directory.path(), &[&own[..], &more, &served_at].concat()).spawn().unwrap();
+    let log = child.stderr.take().unwrap();
+    let log = std::thread::spawn(move || BufReader::new(log).lines().map_while(Result::ok).collect::<Vec<_>>());
+    let limit = std::time::Duration::from_mins(1);
+    let begin = async || reqwest::get(format!("{url}/ingestqueue/bid-1/jid-1/producer/large")).await.ok();
+    let read = eventually_some(limit, "it serves the file", begin).await;
+    let _left = begin().await.unwrap();
+
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    eventually(limit, "it takes no more", async || tokio::net::TcpStream::connect(&served).await.is_err()).await;
+    assert_eq!(read.bytes().await.unwrap().len() as u64, LARGE);
+    assert!(child.try_wait().unwrap().is_none(), "one transfer is in flight");
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let ended = eventually_some(limit, "it ends", async || child.try_wait().unwrap()).await;
+    let log = log.join().unwrap();
+    assert_eq!(ended.code(), Some(1), "{log:#?}");
+    assert!(log.iter().any(|line| line.contains("by a second signal")), "{log:#?}");
+}

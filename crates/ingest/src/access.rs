@@ -4,8 +4,8 @@
 //! large one. A request that a killed process has left in Processing is begun again; an archive that was complete is found
 //! by its name.
 //!
-//! No archive is begun while the delivery store is held, or where it would fill the volume above the threshold: the request
-//! is given back, with a note of why.
+//! No archive is begun while the delivery store is held, or where it would fill the volume above the threshold ([`room`]): the
+//! request is given back, with a note of why.
 
 mod archive;
 mod delay;
@@ -45,7 +45,7 @@ use crate::engine::through;
 use crate::metrics::Ended;
 use crate::name;
 use crate::step::{self, Services, now};
-use archive::Files;
+use archive::{Bound, Files};
 use delay::{Delay, Delays};
 use request::Found;
 use room::Room;
@@ -213,12 +213,13 @@ impl Lane {
 
     /// Writes the archive of a version, and says when that was.
     async fn write(&self, found: &Found, wanted: &Wanted, (name, shown): (&str, &str)) -> Result<Timestamp, Trouble> {
-        let Found { object, version, bytes } = found;
-        let _room = self.room.take(&self.deliveries.store, self.services().settings.space, *bytes).await?;
+        let Found { object, version, .. } = found;
         let folder = wanted.folder(version.number);
+        let most = self.bound(found, wanted, &folder).await?;
+        let room = self.room.take(&self.deliveries.store, self.services().settings.space, most).await?;
         let (files, chunks) = archive::begin(wanted.format, version.ingested);
         let filling = self.fill(object, version, (&folder, wanted.extent), files);
-        let writing = self.deliveries.put(name, shown, chunks, &self.session.fence);
+        let writing = self.deliveries.put(name, shown, room.around(chunks), &self.session.fence);
         let (filled, written) = tokio::join!(filling, writing);
         // Why the files could not be read says more than that the archive was given up.
         match filled {
@@ -227,6 +228,23 @@ impl Lane {
         }
         let found = self.deliveries.find(name, now()).await?;
         Ok(found.ok_or_else(|| Trouble::Temporary("the archive was removed at once".to_owned()))?.modified)
+    }
+
+    /// How many bytes the archive takes at most; where that is of no use, how many its files have.
+    async fn bound(&self, found: &Found, wanted: &Wanted, folder: &str) -> Result<u64, Trouble> {
+        if self.deliveries.store.directory().is_none() {
+            return Ok(found.bytes);
+        }
+        let (mut bound, mut after) = (Bound::of(wanted.format), wanted.extent.prefix().to_owned());
+        loop {
+            let (catalogue, number) = (&self.services().catalogue, found.version.number);
+            let page = request::page(catalogue, &found.object, number, wanted.extent, &after).await?;
+            let Some(last) = page.last() else { return Ok(bound.bytes()) };
+            after.clone_from(&last.path);
+            for file in &page {
+                bound.add(&format!("{folder}/{}", file.path), file.size);
+            }
+        }
     }
 
     /// Puts the files of a version into an archive, each below a folder.

@@ -282,6 +282,20 @@ pub(crate) fn space_of(directory: &Path) -> io::Result<(u64, u64)> {
     Ok((facts.f_blocks.saturating_mul(facts.f_frsize), facts.f_bfree.saturating_mul(facts.f_frsize)))
 }
 
+/// Allocates so many bytes of the volume to a file, whose length stays. A file system that cannot do that has none of them used
+/// before they are written.
+pub(crate) fn allocate(file: &fs::File, bytes: u64) -> io::Result<()> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    let allocated =
+        rustix::fs::fallocate(file, rustix::fs::FallocateFlags::KEEP_SIZE, 0, bytes).map_err(io::Error::from);
+    match allocated {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(()),
+        allocated => allocated,
+    }
+}
+
 /// Writes a file that is not there. Of two processes that do so at once one creates it: a hard link appears with its content.
 fn write_once(path: &Path, content: &[u8]) -> io::Result<()> {
     if !path.try_exists()? {

@@ -18,6 +18,7 @@ use queuekeeper_queue::{Queue, Transaction};
 use uuid::Uuid;
 
 use crate::directory::WorkingStorage;
+use crate::progress;
 use crate::space::{self, Grant, Round, Rules, Volume, Waiting};
 use crate::step::StepError;
 
@@ -25,6 +26,8 @@ use crate::step::StepError;
 #[derive(Debug, Default)]
 struct Known {
     granted: GrantsNote,
+    /// How many bytes the jobs have written that are being downloaded, by all processes.
+    downloads: HashMap<JobId, u64>,
     /// The version of the znode; `None` where there is none.
     version: Option<i32>,
     is_read: bool,
@@ -59,6 +62,8 @@ pub struct Grants {
     ended: Mutex<BTreeSet<JobId>>,
     /// How many bytes the jobs of ours have written.
     written: Mutex<HashMap<JobId, Arc<AtomicU64>>>,
+    /// How many bytes the jobs have that were downloaded, by any process.
+    downloaded: Mutex<HashMap<JobId, u64>>,
     reserved: Mutex<Option<Reservation>>,
     path: Path,
     rules: Rules,
@@ -93,8 +98,8 @@ impl Grants {
     #[must_use]
     pub fn new(volume: Uuid, rules: Rules) -> Self {
         let path = Path::space(&volume.to_string()).expect("a UUID is the name of a znode");
-        let (known, ended, written) = Default::default();
-        Self { known, ended, written, reserved: Mutex::default(), path, rules }
+        let (known, ended, written, downloaded) = Default::default();
+        Self { known, ended, written, downloaded, reserved: Mutex::default(), path, rules }
     }
 
     /// Takes them for a change, as they are in ZooKeeper.
@@ -120,6 +125,11 @@ impl Grants {
         Arc::clone(self.written.lock().entry(job).or_default())
     }
 
+    /// These jobs were downloaded, by any process: so many bytes each.
+    pub fn set_downloaded(&self, jobs: HashMap<JobId, u64>) {
+        *self.downloaded.lock() = jobs;
+    }
+
     /// A job has ended: its grant goes with the next write.
     pub fn ended(&self, job: JobId) {
         self.written.lock().remove(&job);
@@ -140,6 +150,10 @@ impl Known {
             Err(zookeeper_client::Error::NoNode) => (GrantsNote::default(), None),
             Err(error) => return Err(StepError::temporary(format_args!("cannot read {path}: {error}"))),
         };
+        let downloads = tokio::time::timeout(queue.time_limit(), progress::written(queue.client())).await;
+        let downloads = downloads.map_err(|_| StepError::temporary("ZooKeeper does not answer"))?;
+        let wrong = |error| StepError::temporary(format_args!("cannot read how far the downloads are: {error}"));
+        self.downloads = downloads.map_err(wrong)?;
         self.is_read = true;
         Ok(())
     }
@@ -186,14 +200,18 @@ impl LockedGrants<'_> {
         now: Timestamp,
     ) -> Result<Round<JobId>, StepError> {
         let (total, free) = storage.space().map_err(|error| StepError::working("look at it", &error))?;
-        let (ended, written) = (self.of.ended.lock().clone(), self.of.written.lock());
+        let (ended, written, downloaded) =
+            (self.of.ended.lock().clone(), self.of.written.lock(), self.of.downloaded.lock());
         let grants = granted.grants.iter().filter_map(|(job, grant)| {
             let job: JobId = job.parse().ok().filter(|job| !ended.contains(job))?;
-            let written = written.get(&job).map_or(0, |bytes| bytes.load(Ordering::Relaxed));
+            // What this process knows is the newest, but it may have taken up the job where another left it.
+            let ours = written.get(&job).map(|bytes| bytes.load(Ordering::Relaxed));
+            let others = [self.known.downloads.get(&job), downloaded.get(&job)].map(Option::<&u64>::copied);
+            let written = others.into_iter().chain([ours]).flatten().max().unwrap_or(0);
             let age = Duration::from_millis(u64::try_from(now.as_millisecond() - grant.since).unwrap_or(0));
             Some(Grant { job, bytes: grant.bytes, written, age, extension: grant.extension })
         });
-        let volume = Volume { total, free, uploads: 0, grants: grants.collect() };
+        let volume = Volume { total, free, grants: grants.collect() };
         let waiting: Vec<_> = waiting
             .iter()
             .map(|one| Waiting { job: one.job, bytes: one.bytes, priority: one.priority, age: one.age })
@@ -319,42 +337,4 @@ impl LockedGrants<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::directory::SizeLimit;
-
-    #[tokio::test]
-    async fn what_is_reserved_for_one_keeps_none_back_that_comes_before_it() {
-        let here = tempfile::tempdir().unwrap();
-        let storage = WorkingStorage::open(here.path()).unwrap().limited(SizeLimit::new(100 << 20));
-        let rules = Rules { patience: Duration::from_mins(1), ..Rules::default() };
-        let grants = Grants::new(Uuid::nil(), rules);
-        let mut locked = LockedGrants { of: &grants, known: grants.known.lock().await, next: None };
-        let wanted = |number, age| Wanted {
-            job: JobId::new(number),
-            bytes: Some(30 << 20),
-            priority: 5,
-            age: Duration::from_secs(age),
-        };
-        // All have waited for too long, and there is room for the first two.
-        let waiting = [wanted(1, 90), wanted(2, 80), wanted(3, 70), wanted(4, 65)];
-        let now = Timestamp::now();
-        let round = locked.decide(&storage, &waiting, now).unwrap();
-        assert_eq!(round.passed.iter().map(|(job, _)| job.number()).collect::<Vec<_>>(), [1, 2]);
-        let mut is_granted = |wanted: &Wanted| {
-            let granted = locked.grant(&storage, wanted, now).unwrap().is_some();
-            if granted {
-                locked.committed();
-            }
-            granted
-        };
-        assert!(is_granted(&waiting[0]) && is_granted(&waiting[1]));
-        assert!(!is_granted(&waiting[2]), "there is no room");
-        let small = Wanted { bytes: Some(1), ..wanted(5, 0) };
-        assert!(!is_granted(&small), "what is free is reserved");
-        grants.ended(JobId::new(1));
-        assert!(!is_granted(&waiting[3]), "so is what becomes free");
-        assert!(is_granted(&waiting[2]));
-        assert!(is_granted(&small), "nothing is reserved any more");
-    }
-}
+mod tests;

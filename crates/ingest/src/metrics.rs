@@ -122,6 +122,7 @@ pub struct DaemonMetrics {
     archived: Counter,
     granted: Gauge,
     waiting: Gauge,
+    store_waiting: Gauge,
     messages: Family<OfKind, Gauge>,
     message_age: Family<OfKind, Gauge<f64, AtomicU64>>,
     deliveries: Family<OfDelivery, Counter>,
@@ -143,6 +144,7 @@ impl Default for DaemonMetrics {
             archived: Counter::default(),
             granted: Gauge::default(),
             waiting: Gauge::default(),
+            store_waiting: Gauge::default(),
             messages: Family::default(),
             message_age: Family::default(),
             deliveries: Family::default(),
@@ -199,6 +201,8 @@ impl DaemonMetrics {
         let help = "Working storage that is granted to jobs";
         registry.register_with_unit("granted", help, Unit::Bytes, self.granted.clone());
         registry.register("space_waiting", "Jobs that wait for working storage", self.waiting.clone());
+        let help = "Jobs in Storing that this process leaves there because their store is held";
+        registry.register("store_waiting", help, self.store_waiting.clone());
         let help = "Mails and callbacks that were not delivered yet, by any process";
         registry.register("messages_waiting", help, self.messages.clone());
         let help = "Age of the oldest mail or callback that was not delivered yet";
@@ -274,6 +278,11 @@ impl DaemonMetrics {
     pub fn space(&self, granted: u64, waiting: usize) {
         self.granted.set(i64::try_from(granted).unwrap_or(i64::MAX));
         self.waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
+    }
+
+    /// So many jobs in Storing wait for held stores.
+    pub fn store_waiting(&self, jobs: usize) {
+        self.store_waiting.set(i64::try_from(jobs).unwrap_or(i64::MAX));
     }
 }
 

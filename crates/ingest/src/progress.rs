@@ -1,6 +1,6 @@
 //! What this process is downloading, and how far it is: `/queuekeeper/progress/SESSION`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -132,6 +132,31 @@ pub(crate) async fn publish(client: &Client, services: &Services, acls: &Acls<'_
             Err(_) => {}
         }
     }
+}
+
+/// How many bytes of the volumes each job has by now that any process is downloading, as these processes say.
+///
+/// # Errors
+/// When the notes cannot be read.
+pub(crate) async fn written(client: &Client) -> Result<HashMap<JobId, u64>, Error> {
+    let folder = Path::progresses().to_string();
+    let sessions = match client.list_children(&folder).await {
+        Err(Error::NoNode) => Vec::new(),
+        listed => listed?,
+    };
+    let mut written = HashMap::new();
+    for session in sessions {
+        let note = match client.get_data(&format!("{folder}/{session}")).await {
+            // It has ended since.
+            Err(Error::NoNode) => continue,
+            read => ProgressNote::decode(&read?.0).unwrap_or_default(),
+        };
+        for (job, progress) in note.jobs {
+            let fetching = progress.fetching.iter().map(|file| file.bytes);
+            written.insert(job, fetching.fold(progress.bytes, u64::saturating_add));
+        }
+    }
+    Ok(written)
 }
 
 async fn write(client: &Client, path: &str, data: &[u8], acls: &Acls<'_>) -> Result<(), Error> {

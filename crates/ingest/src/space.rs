@@ -3,7 +3,8 @@
 //! [`decide`] is the whole rule, without a clock, a disk or ZooKeeper: what it decides is written by version, and decided
 //! again where another process was faster.
 //!
-//! - What jobs were granted and have not written yet is as good as used, and so is what uploads will still bring.
+//! - What jobs were granted and have not written yet is as good as used. What uploads will still bring is used: it is allocated
+//!   to them on the volume when they say how much that is ([`Upload::announce`](crate::deposit::Upload::announce)).
 //! - Jobs that wait for longer than [`Rules::patience`] come first, the oldest before the others; the first of them that
 //!   does not fit reserves all that becomes free. The others come by priority, then by age, and may pass one that does
 //!   not fit.
@@ -41,8 +42,6 @@ pub struct Volume<Id> {
     pub total: u64,
     /// How many bytes are free (`f_bfree`).
     pub free: u64,
-    /// How many bytes uploads hold that are not written yet.
-    pub uploads: u64,
     /// The grants.
     pub grants: Vec<Grant<Id>>,
 }
@@ -169,11 +168,11 @@ impl Rules {
         (total as f64 * self.threshold.clamp(0.0, 1.0)) as u64
     }
 
-    /// How many bytes may still be granted: up to the threshold, less what is used, granted or uploaded.
+    /// How many bytes may still be granted: up to the threshold, less what is used or granted.
     #[must_use]
     pub fn room<Id>(&self, volume: &Volume<Id>) -> u64 {
         let granted = volume.grants.iter().map(|grant| grant.bytes.saturating_sub(grant.written));
-        let held = granted.fold(volume.uploads, u64::saturating_add);
+        let held = granted.fold(0, u64::saturating_add);
         let used = volume.total.saturating_sub(volume.free);
         self.capacity(volume.total).saturating_sub(used).saturating_sub(held)
     }

@@ -91,7 +91,11 @@ impl Intake {
         let offset = upload.offset();
         // It holds texts and numbers.
         let text = serde_json::to_vec(&note).unwrap_or_default();
-        disk("keep the deposit", move || upload.set_note(&text)).await?;
+        disk("keep the deposit", move || {
+            upload.announce(size.unwrap_or(0))?;
+            upload.set_note(&text)
+        })
+        .await?;
         Ok(Taken::Uploading(Uploading { id: id_of(uuid), offset, size }))
     }
 

@@ -5,9 +5,10 @@
 //!
 //! - a time limit for each request head, `HEAD_TIMEOUT`, and for each TLS handshake; and a size limit, `HEAD_BYTES`;
 //! - a minimum rate at which a client must read a response ([`write_timeout`]);
-//! - a limit for the number of connections, at which idle ones are evicted ([`limiter`]).
+//! - a limit for the number of connections, at which idle ones are evicted, and for those of one address ([`limiter`]).
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,39 +32,76 @@ use super::address::ConnectionAddresses;
 use super::context::HttpContext;
 use super::layers::HEAD_BYTES;
 use super::tls;
+use crate::config::Network;
 
 mod limiter;
-pub(in crate::web) mod write_timeout;
+pub(super) mod write_timeout;
 
-/// How many connections are open at once, on all listeners; more wait in the kernel's accept queue.
-const MAX_CONNECTIONS: usize = 512;
+/// How many connections a server has open at once, on all listeners; more wait in the kernel's accept queue.
+pub(in crate::web) const MAX_CONNECTIONS: usize = 512;
 
 /// How long a connection may take to send a complete request head, the first one or the next.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long requests in flight may take after shutdown was requested.
+/// How long the requests of pages in flight may take after shutdown was requested.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
 
 /// How long a listener waits after it could not accept a connection, as when the process has no file descriptor left.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 
+/// How the connections of a server are served.
+#[derive(Clone, Debug)]
+pub(in crate::web) struct ServeOptions {
+    /// Where TLS is configured; `None` for a server without it.
+    pub(in crate::web) tls: Option<Arc<HttpContext>>,
+    /// The networks of the clients; of any where there are none.
+    pub(in crate::web) networks: Vec<Network>,
+    /// How many are open at once; one address has three quarters of them at most.
+    pub(in crate::web) max_connections: usize,
+    /// How long requests in flight may take after shutdown was requested.
+    pub(in crate::web) grace: Duration,
+    /// Cancelled when the server shuts down.
+    pub(in crate::web) shutdown: CancellationToken,
+}
+
 /// What every connection is served with.
 #[derive(Clone)]
 struct Server {
     router: Router,
-    context: Arc<HttpContext>,
     limiter: Arc<ConnectionLimiter>,
-    shutdown: CancellationToken,
+    options: Arc<ServeOptions>,
 }
 
-/// Serves on every listener until the context's shutdown token is cancelled.
+impl ServeOptions {
+    /// Those of the status page and the API.
+    pub(in crate::web) fn of_pages(context: Arc<HttpContext>) -> Self {
+        let shutdown = context.shutdown().clone();
+        Self {
+            tls: Some(context),
+            networks: Vec::new(),
+            max_connections: MAX_CONNECTIONS,
+            grace: SHUTDOWN_GRACE,
+            shutdown,
+        }
+    }
+
+    /// Whether an address is in one of the networks.
+    fn allows(&self, peer: IpAddr) -> bool {
+        self.networks.is_empty() || self.networks.iter().any(|network| network.contains(peer))
+    }
+}
+
+/// Serves on every listener until shutdown.
+///
+/// # Errors
+/// When the task of a listener panicked.
 pub(in crate::web) async fn serve(
     listeners: Vec<TcpListener>,
     router: Router,
-    context: Arc<HttpContext>,
+    options: ServeOptions,
 ) -> io::Result<()> {
-    let shutdown = context.shutdown().clone();
-    let server = Server { router, context, limiter: ConnectionLimiter::new(MAX_CONNECTIONS), shutdown };
+    let limiter = ConnectionLimiter::new(options.max_connections);
+    let server = Server { router, limiter, options: Arc::new(options) };
     let mut accepting = JoinSet::new();
     for listener in listeners {
         accepting.spawn(server.clone().accept(listener));
@@ -81,7 +119,7 @@ impl Server {
         loop {
             while connections.try_join_next().is_some() {}
             let accepted = tokio::select! {
-                () = self.shutdown.cancelled() => break,
+                () = self.options.shutdown.cancelled() => break,
                 accepted = self.accept_next(&listener) => accepted,
             };
             match accepted {
@@ -97,7 +135,7 @@ impl Server {
         // New connections are refused while the requests in flight complete.
         drop(listener);
         let finished = async { while connections.join_next().await.is_some() {} };
-        if tokio::time::timeout(SHUTDOWN_GRACE, finished).await.is_err() {
+        if tokio::time::timeout(self.options.grace, finished).await.is_err() {
             tracing::debug!(connections = connections.len(), "closed connections with requests in flight");
         }
         connections.shutdown().await;
@@ -114,6 +152,10 @@ impl Server {
             // where the client has disconnected already.
             let Ok(local) = stream.set_nodelay(true).and_then(|()| stream.local_addr()) else { continue };
             let addresses = ConnectionAddresses { local, peer: peer.ip().to_canonical() };
+            if !self.options.allows(addresses.peer) {
+                tracing::warn!(peer = %addresses.peer, %local, "refused a connection: its network is not allowed");
+                continue;
+            }
             if let Some(slot) = self.limiter.acquire(addresses.peer).await {
                 return Ok((stream, addresses, slot));
             }
@@ -127,10 +169,11 @@ impl Server {
         let evicted = slot.evicted.clone();
         let stream = WriteTimeout::new(stream);
         let served = async {
-            match self.context.web_file().and_then(|file| file.tls().cloned()) {
+            let file = self.options.tls.as_ref().and_then(|context| context.web_file());
+            match file.and_then(|file| file.tls().cloned()) {
                 None => self.serve_requests(stream, addresses, slot).await,
                 Some(config) => {
-                    let stream = self.shutdown.run_until_cancelled(tls::accept(stream, config)).await;
+                    let stream = self.options.shutdown.run_until_cancelled(tls::accept(stream, config)).await;
                     let Some(stream) = stream.transpose()? else { return Ok(()) };
                     self.serve_requests(stream, addresses, slot).await
                 }
@@ -175,7 +218,7 @@ impl Server {
         let mut connection = std::pin::pin!(connection);
         tokio::select! {
             ended = connection.as_mut() => ended?,
-            () = self.shutdown.cancelled() => {
+            () = self.options.shutdown.cancelled() => {
                 connection.as_mut().graceful_shutdown();
                 connection.await?;
             }

@@ -1,16 +1,34 @@
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::symlink;
 
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinHandle;
 
 use super::*;
 
 const JOB: &str = "bid-0b9f/jid-1c2d";
 
+/// A file of a job that no socket's buffers hold, in bytes.
+const LARGE: u64 = 64 << 20;
+
+/// How long transfers in flight may take after a shutdown.
+const GRACE: Duration = Duration::from_secs(20);
+
 /// A working storage with a job, served to some networks.
 async fn served(networks: &[&str]) -> (TempDir, SocketAddr, CancellationToken) {
+    let (directory, address, shutdown, _) = served_with(networks, MAX_CONNECTIONS, GRACE).await;
+    (directory, address, shutdown)
+}
+
+/// The same with these limits, and the server.
+async fn served_with(
+    networks: &[&str],
+    max_connections: usize,
+    grace: Duration,
+) -> (TempDir, SocketAddr, CancellationToken, JoinHandle<io::Result<()>>) {
     let directory = tempfile::tempdir().unwrap();
     let at = |path: &str| directory.path().join(path);
     for folder in ["producer/a b", "system", ".package"] {
@@ -28,6 +46,7 @@ async fn served(networks: &[&str]) -> (TempDir, SocketAddr, CancellationToken) {
     ] {
         fs::write(at(JOB).join(path), content).unwrap();
     }
+    File::create(at(JOB).join("producer/large")).unwrap().set_len(LARGE).unwrap();
     fs::write(at("secret"), "SECRET").unwrap();
     fs::write(at("bid-0b9f/payload.zip"), "SECRET").unwrap();
     symlink(at("secret"), at(JOB).join("producer/link")).unwrap();
@@ -45,8 +64,9 @@ async fn served(networks: &[&str]) -> (TempDir, SocketAddr, CancellationToken) {
     let (address, shutdown) = (listener.local_addr().unwrap(), CancellationToken::new());
     let working = WorkingStorage::open(directory.path()).unwrap();
     let networks = networks.iter().map(|network| network.parse().unwrap()).collect();
-    tokio::spawn(run(listener, working, networks, shutdown.clone()));
-    (directory, address, shutdown)
+    let options = ServeOptions { tls: None, networks, max_connections, grace, shutdown: shutdown.clone() };
+    let serving = tokio::spawn(connection::serve(vec![listener], router(working), options));
+    (directory, address, shutdown, serving)
 }
 
 /// Sends a request as it is, and gives the status, the head and the body of the answer.
@@ -165,27 +185,68 @@ async fn nothing_else_can_be_read_by_whatever_name() {
             format!("{method} /ingestqueue/{JOB}/producer/empty HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
         let (status, head, _) = sent(address, &request).await;
         assert_eq!(status, 405, "{method}");
-        assert!(head.contains("allow: get, head"), "{head}");
+        assert!(head.contains("allow: get,head"), "{head}");
     }
     assert_eq!(sent(address, "GET / HTTP/9\r\n\r\n").await.0, 400);
     shutdown.cancel();
 }
 
 #[tokio::test]
-async fn a_network_that_is_not_allowed_gets_no_answer_and_more_connections_than_there_may_be_wait() {
-    let path = format!("/ingestqueue/{JOB}/producer/a%20b/Gr%C3%B6%C3%9Fe.txt");
+async fn a_network_that_is_not_allowed_gets_no_answer() {
+    let path = format!("/ingestqueue/{JOB}/producer/empty");
     let (_directory, address, shutdown) = served(&["10.0.0.0/8", "::1", "127.0.0.2/32"]).await;
     assert_eq!(get(address, &path, "").await, (0, String::new(), String::new()));
     shutdown.cancel();
+}
 
-    let (_directory, address, shutdown) = served(&[]).await;
-    let mut open = Vec::new();
-    for _ in 0..MAX_CONNECTIONS {
-        open.push(TcpStream::connect(address).await.unwrap());
+/// Begins to read the large file from an address of the loopback interface, and reads its head only.
+async fn begun(address: SocketAddr, from: Ipv4Addr) -> io::Result<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind((from, 0).into())?;
+    let mut stream = socket.connect(address).await?;
+    let request = format!("GET /ingestqueue/{JOB}/producer/large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await?);
     }
-    let mut waiting = std::pin::pin!(get(address, &path, ""));
-    assert!(tokio::time::timeout(Duration::from_millis(300), waiting.as_mut()).await.is_err());
-    drop(open.pop());
-    assert_eq!(waiting.await.0, 200);
+    Ok(stream)
+}
+
+#[tokio::test]
+async fn a_peer_that_reads_slowly_on_every_connection_it_gets_leaves_some_to_others() {
+    let (_directory, address, shutdown, _) = served_with(&[], 8, GRACE).await;
+    let (slow, other) = (Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3));
+    let mut open = Vec::new();
+    while let Ok(stream) = begun(address, slow).await {
+        open.push(stream);
+    }
+    assert_eq!(open.len(), 6);
+    for _ in 0..2 {
+        open.push(begun(address, other).await.unwrap());
+    }
     shutdown.cancel();
+}
+
+#[tokio::test]
+async fn a_transfer_in_flight_at_the_end_has_its_time_and_no_more() {
+    let (_directory, address, shutdown, serving) = served_with(&[], 8, GRACE).await;
+    let mut reading = begun(address, Ipv4Addr::LOCALHOST).await.unwrap();
+    shutdown.cancel();
+    // Longer than pages have.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    assert!(!serving.is_finished());
+    assert!(TcpStream::connect(address).await.is_err(), "no more begin");
+    let mut content = Vec::new();
+    reading.read_to_end(&mut content).await.unwrap();
+    assert_eq!(content.len() as u64, LARGE);
+    serving.await.unwrap().unwrap();
+
+    let (_directory, address, shutdown, serving) = served_with(&[], 8, Duration::from_millis(50)).await;
+    let mut reading = begun(address, Ipv4Addr::LOCALHOST).await.unwrap();
+    shutdown.cancel();
+    serving.await.unwrap().unwrap();
+    content.clear();
+    let _ = reading.read_to_end(&mut content).await;
+    assert!((content.len() as u64) < LARGE);
 }

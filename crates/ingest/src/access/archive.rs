@@ -23,8 +23,55 @@ const PIECE: usize = 256 << 10;
 /// A file of this size has the fields of zip64: compressed, it may take a little more than it has.
 const LARGE: u64 = 0xf000_0000;
 
+/// What a tar consists of, in bytes.
+const BLOCK: u64 = 512;
+
 /// How hard a zip compresses: most of what is deposited is compressed already.
 const LEVEL: i64 = 1;
+
+/// The most bytes that an archive takes, by its files.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bound {
+    format: Format,
+    bytes: u64,
+}
+
+impl Bound {
+    /// That of an archive without files.
+    pub(super) fn of(format: Format) -> Self {
+        let bytes = match format {
+            // Both ends of the central directory, and the locator of the one of zip64.
+            Format::Zip => 22 + 56 + 20,
+            Format::Tar => 2 * BLOCK,
+        };
+        Self { format, bytes }
+    }
+
+    /// Adds a file of so many bytes.
+    pub(super) fn add(&mut self, path: &str, bytes: u64) {
+        let name = path.len() as u64;
+        let more = match self.format {
+            Format::Zip => {
+                // What deflate adds at most, as zlib bounds it; and its local header, data descriptor and central header, each
+                // with the fields of zip64.
+                let deflated = bytes.saturating_add(bytes >> 3).saturating_add((bytes >> 6) + 16);
+                deflated.saturating_add((30 + name + 20) + 24 + (46 + name + 32))
+            }
+            Format::Tar => {
+                let padded = |bytes: u64| bytes.div_ceil(BLOCK).saturating_mul(BLOCK);
+                // A name that has no room in the header is content of another one.
+                let long = if name < 100 { 0 } else { BLOCK + padded(name + 1) };
+                padded(bytes).saturating_add(BLOCK + long)
+            }
+        };
+        self.bytes = self.bytes.saturating_add(more);
+    }
+
+    /// It in bytes.
+    pub(super) fn bytes(self) -> u64 {
+        self.bytes
+    }
+}
 
 /// What goes into an archive.
 enum Part {
@@ -217,14 +264,18 @@ mod tests {
 
     use super::*;
 
-    async fn written(format: Format, files: &[(&str, &[&str])], is_ended: bool) -> Result<Vec<u8>, String> {
+    async fn written<P: AsRef<[u8]>>(
+        format: Format,
+        files: &[(&str, &[P])],
+        is_ended: bool,
+    ) -> Result<Vec<u8>, String> {
         let (writer, chunks) = begin(format, "2026-03-02T18:17:05Z".parse().unwrap());
         let fill = async move {
             for (path, pieces) in files {
-                let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
+                let bytes = pieces.iter().map(|piece| piece.as_ref().len() as u64).sum();
                 writer.file((*path).to_owned(), bytes).await.unwrap();
                 for piece in *pieces {
-                    writer.data(Bytes::copy_from_slice(piece.as_bytes())).await.unwrap();
+                    writer.data(Bytes::copy_from_slice(piece.as_ref())).await.unwrap();
                 }
             }
             if is_ended {
@@ -253,5 +304,31 @@ mod tests {
         let mut content = String::new();
         archive.by_name("a/ä.txt").unwrap().read_to_string(&mut content).unwrap();
         assert_eq!((content.as_str(), archive.len()), ("one two", 3));
+    }
+
+    #[tokio::test]
+    async fn no_archive_is_larger_than_its_bound_which_is_exact_for_a_tar_and_near_for_a_zip() {
+        // None of these bytes is seldom or has a short code of its own: they become more by being compressed.
+        let mut state = 1_u64;
+        let mut noise = |bytes: usize| -> Vec<u8> {
+            let next = |_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                144 + ((state >> 33) % 112) as u8
+            };
+            (0..bytes).map(next).collect()
+        };
+        let (large, small, long) = ([noise(3 << 20)], [noise(700)], "ä/".repeat(120) + "name");
+        let few = vec![("a/large", &large[..]), (&*long, &small[..]), ("empty", &[])];
+        let names: Vec<_> = (0..300).map(|number| format!("folder/{number}")).collect();
+        let many: Vec<_> = names.iter().map(|name| (name.as_str(), &small[..])).collect();
+        for (format, files) in [(Format::Zip, &few), (Format::Zip, &many), (Format::Tar, &few), (Format::Tar, &many)] {
+            let mut bound = Bound::of(format);
+            for (path, pieces) in files {
+                bound.add(path, pieces.iter().map(|piece| piece.len() as u64).sum());
+            }
+            let (archive, bound) = (written(format, files, true).await.unwrap().len() as u64, bound.bytes());
+            let most = if format == Format::Tar { archive } else { archive + archive / 2 };
+            assert!((archive..=most).contains(&bound), "{format}: {archive} {bound}");
+        }
     }
 }

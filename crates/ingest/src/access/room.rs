@@ -1,66 +1,166 @@
 //! Room for archives, where the delivery store is a directory: its volume is not filled above the threshold.
+//!
+//! What an archive will take is allocated on the volume before it is begun, by a file without a name that shrinks as the
+//! archive grows. So all processes see it as used, and it is free again when its process ends, however that is. Where the file
+//! system cannot do that, as NFS before 4.2, each process knows of its own archives only.
 
+use std::fs::File;
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _};
 use parking_lot::Mutex;
 use queuekeeper_store::Store;
+use queuekeeper_store::store::Chunks;
+use rustix::fs::{FallocateFlags, Mode, OFlags};
 
 use super::trouble::Trouble;
 use crate::directory;
 use crate::space::Rules;
 
-/// How many bytes the archives have that are being written.
+/// After how many bytes of an archive its allocation shrinks.
+const STEP: u64 = 16 << 20;
+
+/// How many bytes the archives of this process will still take that could not be allocated.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Room(Arc<Mutex<u64>>);
 
 /// Room for an archive, as long as it is being written.
 #[derive(Debug)]
 pub(super) struct Taken {
-    room: Room,
-    bytes: u64,
+    by: By,
+    /// How many bytes the archive will still take.
+    left: u64,
+    /// How many of it came since the allocation shrank.
+    fresh: u64,
+}
+
+/// What holds the room.
+#[derive(Debug)]
+enum By {
+    /// Nothing: the store is no directory.
+    None,
+    /// The allocation of a file without a name.
+    File(File),
+    /// So many bytes of the count.
+    Count(Room, u64),
+}
+
+/// Why there is no room.
+enum NoRoom {
+    /// The volume has so many bytes at most.
+    Never(u64),
+    /// It has so many now.
+    Now(u64),
 }
 
 impl Room {
-    /// Takes room for an archive whose files have so many bytes; what its form adds is not counted, nor what other processes
-    /// are writing. What is written of other archives here counts twice, as used and as taken.
+    /// Takes room for an archive of at most so many bytes.
     ///
     /// # Errors
     /// When there is none, or never will be, or the volume cannot be measured.
     pub(super) async fn take(&self, store: &Arc<dyn Store>, rules: Rules, bytes: u64) -> Result<Taken, Trouble> {
-        // An archive that ends while the volume is measured counts still.
-        let (of, before) = (Arc::clone(store), *self.0.lock());
-        let measured = tokio::task::spawn_blocking(move || of.directory().map(directory::space_of).transpose());
-        let measured = measured.await.map_err(std::io::Error::other).and_then(|measured| measured);
-        let measured = measured.map_err(|error| {
-            Trouble::Temporary(format!("cannot find out how full the volume of store {} is: {error}", store.name()))
-        })?;
-        let mut taken = self.0.lock();
-        if let Some((total, free)) = measured {
-            let capacity = rules.capacity(total);
-            if bytes > capacity {
+        let Some(directory) = store.directory().map(Path::to_owned) else {
+            return Ok(Taken { by: By::None, left: bytes, fresh: 0 });
+        };
+        let room = self.clone();
+        let taken = tokio::task::spawn_blocking(move || room.take_on(&directory, rules, bytes));
+        match taken.await.map_err(io::Error::other).flatten() {
+            Ok(Ok(taken)) => Ok(taken),
+            Ok(Err(NoRoom::Never(capacity))) => {
                 let why = format!(
                     "an archive of {bytes} bytes never fits: the volume of store {} has {capacity} bytes up to the threshold",
                     store.name()
                 );
-                return Err(Trouble::Permanent(507, why));
+                Err(Trouble::Permanent(507, why))
             }
-            let left = capacity.saturating_sub(total.saturating_sub(free)).saturating_sub(before.max(*taken));
-            if bytes > left {
-                return Err(Trouble::Waits(format!(
-                    "store {} has no room for an archive of {bytes} bytes: its volume takes {left} more up to the threshold",
-                    store.name()
-                )));
+            Ok(Err(NoRoom::Now(left))) => Err(Trouble::Waits(format!(
+                "store {} has no room for an archive of {bytes} bytes: its volume takes {left} more up to the threshold",
+                store.name()
+            ))),
+            Err(error) => Err(Trouble::Temporary(format!(
+                "cannot find out how full the volume of store {} is: {error}",
+                store.name()
+            ))),
+        }
+    }
+
+    fn take_on(&self, directory: &Path, rules: Rules, bytes: u64) -> io::Result<Result<Taken, NoRoom>> {
+        // No other archive of this process comes between.
+        let mut counted = self.0.lock();
+        let (total, free) = directory::space_of(directory)?;
+        let capacity = rules.capacity(total);
+        let left = capacity.saturating_sub(total.saturating_sub(free)).saturating_sub(*counted);
+        if bytes > capacity {
+            return Ok(Err(NoRoom::Never(capacity)));
+        }
+        if bytes > left {
+            return Ok(Err(NoRoom::Now(left)));
+        }
+        let by = match allocated(directory, bytes) {
+            Ok(file) => {
+                // One of another process may have come between: then both see that they are too many.
+                let (total, free) = directory::space_of(directory)?;
+                if total.saturating_sub(free).saturating_add(*counted) > rules.capacity(total) {
+                    return Ok(Err(NoRoom::Now(left)));
+                }
+                By::File(file)
+            }
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => return Ok(Err(NoRoom::Now(left))),
+            Err(error) if is_unsupported(&error) => {
+                *counted += bytes;
+                By::Count(self.clone(), bytes)
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(Ok(Taken { by, left: bytes, fresh: 0 }))
+    }
+}
+
+/// A file without a name, to which so many bytes are allocated.
+fn allocated(directory: &Path, bytes: u64) -> io::Result<File> {
+    let file = rustix::fs::open(directory, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::from(0o600))?;
+    rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes)?;
+    Ok(file.into())
+}
+
+/// Whether the file system knows no files without names, or no allocation.
+fn is_unsupported(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::IsADirectory | io::ErrorKind::InvalidInput)
+}
+
+impl Taken {
+    /// The chunks of the archive: the room shrinks as they come, and is given back with them.
+    pub(super) fn around(mut self, chunks: Chunks) -> Chunks {
+        chunks.inspect_ok(move |chunk: &Bytes| self.came(chunk.len() as u64)).boxed()
+    }
+
+    fn came(&mut self, bytes: u64) {
+        self.left = self.left.saturating_sub(bytes);
+        self.fresh += bytes;
+        if self.fresh < STEP {
+            return;
+        }
+        self.fresh = 0;
+        match &mut self.by {
+            By::None => {}
+            // Otherwise these bytes would be used and allocated until the archive ends, and no more than that.
+            By::File(file) => drop(file.set_len(self.left)),
+            By::Count(room, held) => {
+                *room.0.lock() -= held.saturating_sub(self.left);
+                *held = self.left;
             }
         }
-        *taken += bytes;
-        drop(taken);
-        Ok(Taken { room: self.clone(), bytes })
     }
 }
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        *self.room.0.lock() -= self.bytes;
+        if let By::Count(room, held) = &self.by {
+            *room.0.lock() -= held;
+        }
     }
 }
 
@@ -70,17 +170,46 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
-    async fn an_archive_waits_for_room_and_fails_where_there_never_will_be_any() {
+    const MIB: u64 = 1 << 20;
+
+    /// A store that takes so many bytes more.
+    async fn store(bytes: u64) -> (tempfile::TempDir, Arc<dyn Store>, Rules) {
         let directory = tempfile::tempdir().unwrap();
         let store = DirectoryStore::open("out".parse().unwrap(), directory.path().to_owned()).await.unwrap();
-        let (store, room): (Arc<dyn Store>, _) = (Arc::new(store), Room::default());
-        let all = Rules { threshold: 1.0, ..Rules::default() };
         let (total, free) = directory::space_of(directory.path()).unwrap();
-        let taken = room.take(&store, all, free / 2 + 1).await.unwrap();
-        assert!(matches!(room.take(&store, all, free / 2 + 1).await, Err(Trouble::Waits(_))));
-        assert!(matches!(room.take(&store, all, total + 1).await, Err(Trouble::Permanent(507, _))));
+        let threshold = (total - free + bytes) as f64 / total as f64;
+        (directory, Arc::new(store), Rules { threshold, ..Rules::default() })
+    }
+
+    #[tokio::test]
+    async fn an_archive_waits_for_the_room_of_another_process_and_fails_where_there_never_will_be_any() {
+        let (_directory, store, rules) = store(384 * MIB).await;
+        // What they share is the volume.
+        let [one, other] = [Room::default(), Room::default()];
+        let taken = one.take(&store, rules, 256 * MIB).await.unwrap();
+        assert!(matches!(taken.by, By::File(_)), "{taken:?}");
+        for room in [&one, &other] {
+            assert!(matches!(room.take(&store, rules, 256 * MIB).await, Err(Trouble::Waits(_))));
+        }
+        assert!(matches!(other.take(&store, rules, u64::MAX).await, Err(Trouble::Permanent(507, _))));
+        // What is written is used, and not taken any more.
+        let chunks = futures::stream::iter((0..13).map(|_| Ok(Bytes::from(vec![0; 16 << 20])))).boxed();
+        let mut chunks = taken.around(chunks);
+        while chunks.try_next().await.unwrap().is_some() {}
+        drop(other.take(&store, rules, 256 * MIB).await.unwrap());
+        drop(chunks);
+        assert!(one.take(&store, rules, 256 * MIB).await.is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_allocated_is_counted_until_it_has_come() {
+        let room = Room(Arc::new(Mutex::new(100 * MIB)));
+        let mut taken = Taken { by: By::Count(room.clone(), 100 * MIB), left: 100 * MIB, fresh: 0 };
+        taken.came(10 * MIB);
+        assert_eq!(*room.0.lock(), 100 * MIB);
+        taken.came(30 * MIB);
+        assert_eq!(*room.0.lock(), 60 * MIB);
         drop(taken);
-        assert!(room.take(&store, all, free / 2 + 1).await.is_ok());
+        assert_eq!(*room.0.lock(), 0);
     }
 }

@@ -75,6 +75,14 @@ impl Upload {
         Ok(Self { directory, file, offset })
     }
 
+    /// Takes the room for so many bytes in all, so that no job is granted what is still to come.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::StorageFull`] where there is too little; others when the disk cannot be written.
+    pub fn announce(&self, bytes: u64) -> io::Result<()> {
+        directory::allocate(&self.file, bytes)
+    }
+
     /// How many bytes have come.
     #[must_use]
     pub fn offset(&self) -> u64 {
@@ -178,6 +186,8 @@ impl Upload {
 
     /// Gives what has come its name, durably. [`Self::remove`] follows when the batch exists.
     pub(super) fn keep(&self, file_name: &str) -> io::Result<()> {
+        // More may have been announced before.
+        self.file.set_len(self.offset)?;
         self.file.sync_all()?;
         let path = self.directory.join(file_name);
         fs::rename(self.directory.join(DATA), &path)?;
@@ -211,6 +221,25 @@ fn is_older(path: &Path, than: Duration) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::directory::SizeLimit;
+
+    #[test]
+    fn what_an_upload_will_bring_is_used_from_when_it_is_announced_until_it_is_kept_or_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let storage = WorkingStorage::open(directory.path()).unwrap().limited(SizeLimit::new(64 << 20));
+        let used = || storage.space().map(|(total, free)| (total - free) >> 20).unwrap();
+        let [one, other] = [1, 2].map(|number| Upload::open(&storage, Uuid::from_u128(number)).unwrap());
+        let mut one = one;
+        one.announce(20 << 20).unwrap();
+        other.announce(30 << 20).unwrap();
+        assert_eq!((used(), one.offset()), (50, 0));
+        one.write(&vec![1; 5 << 20]).unwrap();
+        assert_eq!((used(), one.offset()), (50, 5 << 20));
+        other.remove().unwrap();
+        assert_eq!(used(), 20);
+        one.keep("a").unwrap();
+        assert_eq!(used(), 5);
+    }
 
     #[test]
     fn an_upload_that_is_broken_off_goes_on_where_it_was_and_is_abandoned_in_the_end() {

@@ -92,6 +92,11 @@ impl Session {
         passed.contains(&job)
     }
 
+    /// Counts the jobs that wait for their stores, where all of Storing was looked at.
+    pub(super) fn count_passed(&self) {
+        self.services.metrics.store_waiting(self.holds.passed.lock().0.len());
+    }
+
     /// Looks which stores are held. What one daemon finds is news for the others: no watch repeats it.
     pub(crate) async fn look_at_holds(&self) -> Result<(), Error> {
         if self.holds.look(&self.queue).await? {

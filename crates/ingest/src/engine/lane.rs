@@ -1,5 +1,6 @@
 //! Taking the jobs of one state.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -54,6 +55,9 @@ async fn poll(session: &Arc<Session>, daemon: Daemon, state: JobState) -> Result
         let Some(job) = poll.next_if(now(), |job| session.is_wanted(state, job)).await? else { break };
         session.spawn(worker::carry(Arc::clone(session), job, permit));
     }
+    if state == JobState::Storing {
+        session.count_passed();
+    }
     // Those of another process, or from before this one began, have no timer here.
     let next = poll.delayed.values().map(|retry| retry.not_before).min();
     if let Some(next) = next {
@@ -105,14 +109,28 @@ pub(super) async fn provide(session: Arc<Session>) {
     }
 }
 
-/// Ends the grants of jobs that ended elsewhere: in a process that was killed, by an operator, or purged.
+/// Ends the grants of jobs that ended elsewhere: in a process that was killed, by an operator, or purged. Of the others it
+/// finds out how much those have that were downloaded, by whichever process.
 async fn find_ended(session: &Session) -> Result<(), StepError> {
-    let granted: Vec<_> = session.services.grants.lock(&session.queue).await?.jobs().collect();
+    use JobState as S;
+    let (grants, queue) = (&session.services.grants, &session.queue);
+    let granted: Vec<_> = grants.lock(queue).await?.jobs().collect();
+    let mut downloaded = HashMap::new();
     for job in granted {
-        if session.has_ended(job).await? {
-            session.services.grants.ended(job);
+        match queue.load_job(job).await {
+            Err(Error::Missing(_)) => grants.ended(job),
+            Err(error) => return Err(error.into()),
+            Ok(found) => match found.state() {
+                Some(S::Completed | S::Deleted | S::Failed | S::Held) => grants.ended(job),
+                // By then it is corrected to what was downloaded.
+                Some(S::Processing | S::Storing | S::Recording | S::Notify) => {
+                    downloaded.extend(found.space_needed().ok().flatten().map(|bytes| (job, bytes)));
+                }
+                Some(S::Pending | S::Estimating | S::Provisioning | S::Downloading) | None => {}
+            },
         }
     }
+    grants.set_downloaded(downloaded);
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! A store that is held.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -9,9 +10,12 @@ use queuekeeper_queue::state::BatchState;
 use queuekeeper_testkit::wait::eventually;
 use serde_json::json;
 
-use super::world::{World, only};
+use super::world::{World, figure, only, services};
 
 const LIMIT: Duration = Duration::from_mins(5);
+
+/// How many jobs wait for a held store.
+const WAITING: &str = "merritt_daemon_store_waiting";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_stored_in_a_held_store_until_it_is_released_while_the_jobs_of_another_store_go_on() {
@@ -34,12 +38,14 @@ async fn nothing_is_stored_in_a_held_store_until_it_is_released_while_the_jobs_o
     eventually(LIMIT, "a job waits", async || world.children(storing).await.len() == 1).await;
     before.stop().await;
     // They look four times a minute: all that is done sooner, a watch has caused.
-    let daemons = world.start_anew(Settings::default(), Duration::from_secs(10)).await;
+    let services = services(world.directory.path(), Settings::default()).await;
+    let daemons = world.start_with(Arc::clone(&services), Duration::from_secs(10));
     let (second, _) = world.deposit(file("demo")).await;
     eventually(LIMIT, "both wait", async || world.children(storing).await.len() == 2).await;
     let (beside, _) = world.deposit(file("beside")).await;
     let (state, report) = world.ended(beside).await;
     assert_eq!((state, report.completed.len()), (BatchState::Completed, 1), "{:?}", world.jobs(beside).await);
+    eventually(LIMIT, "both are counted", async || figure(&services, WAITING) == 2).await;
 
     // They were given back as they were: no lock, no note, and nothing in the store.
     for entry in world.children(storing).await {
@@ -61,6 +67,7 @@ async fn nothing_is_stored_in_a_held_store_until_it_is_released_while_the_jobs_o
         assert_eq!((state, report.completed.len()), (BatchState::Completed, 1), "{:?}", world.jobs(batch).await);
     }
     assert!(released.elapsed() < Duration::from_secs(10), "{:?}", released.elapsed());
+    eventually(LIMIT, "none is counted", async || figure(&services, WAITING) == 0).await;
     assert!(world.queue.plan_release_store("main", Some(&seen.lock)).await.is_err());
     daemons.stop().await;
 }

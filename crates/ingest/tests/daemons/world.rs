@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_ingest::access::AccessSettings;
 use queuekeeper_ingest::daemon::Daemon;
@@ -269,6 +271,16 @@ with sqlite3.connect(sys.argv[1], timeout=60) as database:
 fn memory() -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
     if memory.is_dir() { memory } else { std::env::temp_dir() }
+}
+
+/// A figure of the daemons that has no labels.
+pub(super) fn figure(services: &Services, name: &str) -> u64 {
+    let mut registry = Registry::default();
+    services.metrics.register(&mut registry);
+    let mut text = String::new();
+    encode(&mut text, &registry).unwrap();
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
 }
 
 /// Settings with short pauses.

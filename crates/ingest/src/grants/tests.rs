@@ -1,0 +1,67 @@
+use super::*;
+use crate::directory::SizeLimit;
+
+#[tokio::test]
+async fn what_is_reserved_for_one_keeps_none_back_that_comes_before_it() {
+    let here = tempfile::tempdir().unwrap();
+    let storage = WorkingStorage::open(here.path()).unwrap().limited(SizeLimit::new(100 << 20));
+    let rules = Rules { patience: Duration::from_mins(1), ..Rules::default() };
+    let grants = Grants::new(Uuid::nil(), rules);
+    let mut locked = LockedGrants { of: &grants, known: grants.known.lock().await, next: None };
+    let wanted = |number, age| Wanted {
+        job: JobId::new(number),
+        bytes: Some(30 << 20),
+        priority: 5,
+        age: Duration::from_secs(age),
+    };
+    // All have waited for too long, and there is room for the first two.
+    let waiting = [wanted(1, 90), wanted(2, 80), wanted(3, 70), wanted(4, 65)];
+    let now = Timestamp::now();
+    let round = locked.decide(&storage, &waiting, now).unwrap();
+    assert_eq!(round.passed.iter().map(|(job, _)| job.number()).collect::<Vec<_>>(), [1, 2]);
+    let mut is_granted = |wanted: &Wanted| {
+        let granted = locked.grant(&storage, wanted, now).unwrap().is_some();
+        if granted {
+            locked.committed();
+        }
+        granted
+    };
+    assert!(is_granted(&waiting[0]) && is_granted(&waiting[1]));
+    assert!(!is_granted(&waiting[2]), "there is no room");
+    let small = Wanted { bytes: Some(1), ..wanted(5, 0) };
+    assert!(!is_granted(&small), "what is free is reserved");
+    grants.ended(JobId::new(1));
+    assert!(!is_granted(&waiting[3]), "so is what becomes free");
+    assert!(is_granted(&waiting[2]));
+    assert!(is_granted(&small), "nothing is reserved any more");
+}
+
+#[tokio::test]
+async fn what_a_job_has_written_is_not_kept_for_it_any_more_whichever_process_wrote_it() {
+    let here = tempfile::tempdir().unwrap();
+    let storage = WorkingStorage::open(here.path()).unwrap().limited(SizeLimit::new(100 << 20));
+    let grants = Grants::new(Uuid::nil(), Rules::default());
+    let mut locked = LockedGrants { of: &grants, known: grants.known.lock().await, next: None };
+    let wanted =
+        |number, mib: u64| Wanted { job: JobId::new(number), bytes: Some(mib << 20), priority: 5, age: Duration::ZERO };
+    let (job, now) = (JobId::new(1), Timestamp::now());
+    assert!(locked.grant(&storage, &wanted(1, 60), now).unwrap().is_some());
+    locked.committed();
+    let file = std::fs::File::create(here.path().join("content")).unwrap();
+    crate::directory::allocate(&file, 50 << 20).unwrap();
+    // Of 80 MiB that may be used 50 are, and of the 60 that were granted 10 are still to come.
+    let fits = |locked: &LockedGrants<'_>, mib| {
+        let round = locked.decide(&storage, &[wanted(2, mib)], now).unwrap();
+        !round.passed.is_empty()
+    };
+    assert!(!fits(&locked, 1), "nothing is known of what was written");
+    let written = HashMap::from([(job, 50 << 20)]);
+    grants.written(job).store(50 << 20, Ordering::Relaxed);
+    assert!(fits(&locked, 19) && !fits(&locked, 21));
+    grants.written.lock().clear();
+    locked.known.downloads.clone_from(&written);
+    assert!(fits(&locked, 19) && !fits(&locked, 21));
+    locked.known.downloads.clear();
+    grants.set_downloaded(written);
+    assert!(fits(&locked, 19) && !fits(&locked, 21));
+}
