@@ -15,6 +15,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Method, StatusCode};
 
 use crate::ark::{Ark, Shoulder};
+use crate::directory::{JobDirectory, sync_folder_of};
 use crate::name::shown;
 use crate::profile::EzidOptions;
 use crate::step::{JobAtWork, StepError};
@@ -91,7 +92,7 @@ impl Ezid<'_> {
         let made = made.and_then(|made| made.split('|').find_map(|ark| ark.trim().parse::<Ark>().ok()));
         let ark = made.ok_or_else(|| refused(&url, &"a new identifier", status, &answer))?;
         std::fs::create_dir_all(work.directory.path()).map_err(failed)?;
-        work.directory.write(&kept, ark.as_str().as_bytes()).map_err(failed)?;
+        JobDirectory::write(&kept, ark.as_str().as_bytes()).and_then(|()| sync_folder_of(&kept)).map_err(failed)?;
         Ok(ark)
     }
 
