@@ -131,16 +131,19 @@ async fn create_jobs(session: &Arc<Session>, batch: &LockedBatch) -> Result<Opti
     let profile = services.profile(&spec.profile)?;
     let mut total = 0;
     // Without an expansion all its jobs exist.
-    let expansion = match batch.new_expansion() {
-        None => queue.expansion(batch).await?,
-        new => new,
-    };
+    let new = batch.new_expansion();
+    let is_new = new.is_some();
+    let expansion = if is_new { new } else { queue.expansion(batch).await? };
     if let Some(mut expansion) = expansion {
         session.fence.pass().await;
         let mut rows = rows::Rows::open(services, &profile, &spec).await?;
         total = rows.total();
         // Before its jobs, or none would be mailed after a crash behind the last of them.
         Correspondence::new(services, &session.fence, &batch.batch).queued(total).await?;
+        if !is_new {
+            let found = rows.existing(expansion.note.next, &queue.configurations(batch.batch.id).await?);
+            expansion = queue.behind_existing(expansion, found.next, found.last).await?;
+        }
         let last = rows.last_job()?;
         rows.skip(expansion.note.next).await;
         loop {

@@ -4,17 +4,22 @@
 //! each transaction that creates jobs, and removed in the last one: whoever is stopped in between, the next one goes on
 //! with the next row. The job of the last row is created first and gets its queue entry last, so that no report daemon
 //! ever finds `batch-processing` empty before all jobs exist.
+//!
+//! In a queue that was loaded from a dump the note may be behind the jobs: it was read before them. Rows whose jobs exist
+//! are left out by [`Queue::behind_existing`].
+
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
 use crate::batch::LockedBatch;
 use crate::create::NewJob;
 use crate::error::Error;
-use crate::handle::{Queue, Read};
+use crate::handle::{Found, Queue, Read};
 use crate::id::{BatchId, JobId};
-use crate::path::Path;
+use crate::path::{JobNode, Path};
 use crate::record::ExpansionNote;
-use crate::state::Outcome;
+use crate::state::{JobState, Outcome};
 use crate::transaction::Transaction;
 
 /// The next rows of a manifest, as jobs.
@@ -37,13 +42,16 @@ pub struct Expansion {
     pub note: ExpansionNote,
     /// Its version.
     pub(crate) version: i32,
+    /// Whether the job of the last row has, or had, its queue entry already.
+    is_last_queued: bool,
 }
 
 impl LockedBatch {
     /// The expansion that was made with the acquisition of the batch, as it was then; `None` where none was made.
     #[must_use]
     pub fn new_expansion(&self) -> Option<Expansion> {
-        self.is_expansion_new.then(|| Expansion { note: ExpansionNote::default(), version: 0 })
+        let note = ExpansionNote::default();
+        self.is_expansion_new.then_some(Expansion { note, version: 0, is_last_queued: false })
     }
 }
 
@@ -58,7 +66,56 @@ impl Queue {
         let Some((data, stat)) = self.read_data(path.clone()).await?.data() else { return Ok(None) };
         let note = ExpansionNote::decode(&data);
         let reason = || Error::Invalid { path, reason: "it does not say how far the jobs are created".to_owned() };
-        Ok(Some(Expansion { note: note.ok_or_else(reason)?, version: stat.version }))
+        Ok(Some(Expansion { note: note.ok_or_else(reason)?, version: stat.version, is_last_queued: false }))
+    }
+
+    /// The configurations of a batch's jobs, by what the jobs themselves say of their batch. It reads of which batch each
+    /// job is.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn configurations(&self, batch: BatchId) -> Result<BTreeMap<JobId, Vec<u8>>, Error> {
+        let ids = self.jobs_by_batch().await?.remove(&batch).unwrap_or_default();
+        let reads: Vec<_> = ids.iter().map(|id| Read::Data(Path::JobNode(*id, JobNode::Configuration))).collect();
+        let mut configurations = BTreeMap::new();
+        let take = |at: usize, found: Found| {
+            configurations.extend(found.data().map(|(data, _)| (ids[at], data)));
+        };
+        self.read_each_alone(&reads, take).await?;
+        Ok(configurations)
+    }
+
+    /// An expansion that is taken up, behind the jobs that were found: those of the rows before `next`, and `last`, that of
+    /// the last row.
+    ///
+    /// # Errors
+    /// When the job of the last row cannot be read.
+    pub async fn behind_existing(
+        &self,
+        expansion: Expansion,
+        next: u64,
+        last: Option<JobId>,
+    ) -> Result<Expansion, Error> {
+        let Expansion { mut note, version, .. } = expansion;
+        note.next = note.next.max(next);
+        note.last = note.last.or(last);
+        let is_last_queued = match note.last {
+            None => false,
+            Some(last) => !self.has_no_entry_yet(last).await?,
+        };
+        Ok(Expansion { note, version, is_last_queued })
+    }
+
+    /// Whether a job is Pending, and without its queue entry.
+    async fn has_no_entry_yet(&self, id: JobId) -> Result<bool, Error> {
+        let job = match self.load_job(id).await {
+            Ok(job) => job,
+            Err(Error::Missing(_)) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let Ok(priority) = job.priority() else { return Ok(false) };
+        let [entry] = self.read_each([Read::Existence(Path::entry(JobState::Pending, priority, id))]).await?;
+        Ok(job.state() == Some(JobState::Pending) && !entry.exists())
     }
 
     /// Creates the jobs of the next rows, as many as fit into one `multi`, and advances the expansion; the answer is
@@ -75,7 +132,8 @@ impl Queue {
         now: Timestamp,
     ) -> Result<Option<Expansion>, Error> {
         let path = Path::expansion(batch.batch.id);
-        let (Expansion { note, version }, NextRows { digest, jobs: rows, last, has_end }) = (expansion, rows);
+        let (Expansion { note, version, is_last_queued }, NextRows { digest, jobs: rows, last, has_end }) =
+            (expansion, rows);
         if !note.digest.is_empty() && note.digest != digest {
             let reason = "the manifest is not the one whose jobs were begun to be created".to_owned();
             return Err(Error::Invalid { path, reason });
@@ -96,7 +154,7 @@ impl Queue {
             let queued = jobs.iter().zip(ids).skip(usize::from(is_first));
             queued.for_each(|(job, id)| job.enqueue(transaction, *id));
             if has_all {
-                if let Some(id) = last_id {
+                if let Some(id) = last_id.filter(|_| !is_last_queued) {
                     last.enqueue(transaction, id);
                 }
                 transaction.delete(path.clone(), Some(*version));
@@ -111,7 +169,7 @@ impl Queue {
         }
         let last = note.last.or(ids.first().copied());
         let note = ExpansionNote { next, digest: digest.to_owned(), last };
-        Ok(Some(Expansion { note, version: version.wrapping_add(1) }))
+        Ok(Some(Expansion { note, version: version.wrapping_add(1), is_last_queued: *is_last_queued }))
     }
 
     /// Adds the end of an expansion whose batch fails: no daemon takes it up again, and the folder of its jobs exists, which

@@ -21,6 +21,7 @@ use super::handle::Queue;
 
 mod check;
 mod counters;
+mod expanding;
 mod limits;
 mod nodes;
 mod split;
@@ -33,9 +34,10 @@ pub use limits::LoadLimits;
 pub use whole::{CheckedDump, check};
 
 use check::ParsedLine;
+use expanding::Expanding;
 use nodes::Chunks;
 use split::LineReader;
-use target::{DumpNode, LoadTarget};
+use target::LoadTarget;
 
 /// How many transactions are in flight: enough to hide the way there and back.
 const IN_FLIGHT: usize = 4;
@@ -170,7 +172,7 @@ impl Queue {
     ) -> Result<(Trailer, u64, Vec<Counter>), LoadError> {
         // What is missing is looked up before it is made, so requests of one transaction might overtake another's.
         let most = if target.is_resumed() { 1 } else { IN_FLIGHT };
-        let mut chunks = Chunks::new(self);
+        let (mut chunks, mut expanding) = (Chunks::new(self), Expanding::default());
         let mut in_flight = FuturesOrdered::new();
         let mut found = 0;
         let mut trailer = None;
@@ -179,11 +181,15 @@ impl Queue {
                 ParsedLine::Nothing => continue,
                 ParsedLine::End(end) => {
                     trailer = Some(end);
-                    chunks.rest()
+                    let last = expanding.rest().and_then(|node| chunks.add(node.path, node.data, node.unit));
+                    last.into_iter().chain(chunks.rest()).collect()
                 }
                 ParsedLine::Node(node) => match target.keep(node) {
                     None => continue,
-                    Some(DumpNode { path, data, unit }) => chunks.add(path, data, unit).into_iter().collect(),
+                    Some(node) => {
+                        let nodes = expanding.take(node).into_iter();
+                        nodes.filter_map(|node| chunks.add(node.path, node.data, node.unit)).collect()
+                    }
                 },
             };
             for chunk in full {
@@ -206,6 +212,7 @@ impl Queue {
             return Err(LoadError::Changed { checked: sha256.to_owned(), read: read.to_owned() });
         }
         let counters = self.advance(reader.next_numbers(), progress).await?;
+        target.complete(&expanding);
         for chunk in target.expansions() {
             let (made, there) = self.make(chunk, target.is_resumed()).await?;
             *loaded += made + there;

@@ -1,21 +1,24 @@
 //! The rows of a batch, as jobs.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, Seek as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::Arc;
 
-use queuekeeper_queue::id::Priority;
+use queuekeeper_queue::id::{JobId, Priority};
 use queuekeeper_queue::{NewJob, NextRows};
 use queuekeeper_store::{Algorithm, Digest, Digests};
 use serde_json::Value;
 use tokio::sync::mpsc;
+use uuid::Uuid;
 
 use super::submission::BatchSpec;
 use crate::fetch::Expected;
 use crate::manifest::{Limits, Reader, Row};
 use crate::place::{self, Place};
 use crate::profile::Profile;
+use crate::spec::{job_uuid, uuid_of};
 use crate::step::{Services, StepError};
 use crate::steps::downloading::blocking;
 use crate::url::ContentUrl;
@@ -31,6 +34,15 @@ const MOST_MANIFEST_BYTES: u64 = 256 << 20;
 
 /// How much of what is wrong with a manifest is said, in bytes: a status holds 1 KiB.
 const PROBLEMS_BYTES: usize = 950;
+
+/// What exists of a submission's jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Existing {
+    /// The first row that has none.
+    pub(super) next: u64,
+    /// That of the last row.
+    pub(super) last: Option<JobId>,
+}
 
 /// The rows of a submission from the first one on, without the last.
 pub(super) struct Rows {
@@ -144,6 +156,29 @@ impl Rows {
         }
         let own = self.spec.payload().chain(self.spec.url.iter().map(|url| ("payload_url", url_value(url))));
         self.finish(0, &self.spec.job(0, own), self.spec.url.as_ref())
+    }
+
+    /// Finds the jobs of the rows from one on among those of the batch, by their ids: they were created in their order. A
+    /// batch whose jobs another program has created has all of them.
+    pub(super) fn existing(&self, next: u64, configurations: &BTreeMap<JobId, Vec<u8>>) -> Existing {
+        let known = configurations.iter().filter_map(|(job, data)| Some((job_uuid(data)?, *job)));
+        let mut known: BTreeMap<Uuid, JobId> = known.collect();
+        let last = self.total.saturating_sub(1);
+        let mut end = None;
+        let mut first_missing = None;
+        for row in 0..=last {
+            let job = known.remove(&uuid_of(&self.spec.job_id(row), "jid-"));
+            if job.is_none() && row >= next {
+                first_missing.get_or_insert(row);
+            }
+            if row == last {
+                end = job;
+            }
+        }
+        match known.pop_first() {
+            Some((_, foreign)) => Existing { next: last, last: Some(foreign) },
+            None => Existing { next: first_missing.unwrap_or(last), last: end },
+        }
     }
 
     /// Leaves out the rows whose jobs exist.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::expanding::Expanding;
 use super::{LoadError, LoadOptions};
 use crate::dump::Header;
 use crate::error::Error;
@@ -118,6 +119,11 @@ impl LoadTarget {
         }
         self.kept.insert(node.path, node.data);
         None
+    }
+
+    /// Adds what the dump shows of the creation of jobs to what its first line says.
+    pub(super) fn complete(&mut self, expanding: &Expanding) {
+        expanding.complete(&mut self.expansions);
     }
 
     /// How far the jobs of batches are created, as transactions.
