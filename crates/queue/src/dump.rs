@@ -7,7 +7,8 @@
 //!
 //! It is not a snapshot. The znodes of a job, batch or request are read at one moment, as are those of a batch's
 //! folder; the queue moves on between them, so an entry or reference may belong to another moment than its job. Pause
-//! the queue first where that matters.
+//! the queue first where that matters. Of a batch whose jobs are being created meanwhile, the loader and the batch daemon
+//! see to it that each row becomes one job.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

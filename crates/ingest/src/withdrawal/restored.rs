@@ -24,11 +24,14 @@ use crate::step::{StepError, now};
 /// Of how many batches it is remembered what the catalogue said.
 const MOST_KNOWN: usize = 10_000;
 
-/// How often a withdrawal is tried: what hinders it may be a job that a worker of ours is just giving back.
+/// How often a withdrawal is tried that something hinders: it may be a job that a worker is just giving back.
 const ATTEMPTS: usize = 25;
 
 /// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(200);
+
+/// The longest pause: where ZooKeeper is away, or another process withdraws it.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// Who withdrew a deposit again, as its jobs have it.
 const WHO: &str = "ingest";
@@ -99,26 +102,37 @@ pub(crate) async fn is_withdrawn_before(session: &Arc<Session>, batch: BatchId, 
 async fn withdraw(session: &Session, batch: BatchId, at: Timestamp) -> Standing {
     let why = format!("it was withdrawn on {}, before the queue was restored", at.strftime("%F %T UTC"));
     let by = WithdrawnNote { who: WHO, why: &why };
-    let mut hindrance = String::new();
-    for _ in 0..ATTEMPTS {
+    let (mut hindered, mut pause, mut stopping) = (0, PAUSE, session.stopping.clone());
+    while !*stopping.borrow() && !session.queue.client().state().is_terminated() {
         let go_on = |_| if *session.stopping.borrow() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
         match session.queue.withdraw(batch, by, now(), go_on).await {
             Ok(WithdrawalOutcome::Withdrawn { jobs }) => {
                 info!(%batch, jobs, "a deposit that was withdrawn before the queue was restored was withdrawn again");
-                return Standing::Withdrawing;
+                break;
             }
-            // The batch daemon goes on with it.
-            Ok(WithdrawalOutcome::Interrupted) | Err(Error::Missing(_)) => return Standing::Withdrawing,
+            // The batch daemon goes on with it, or it is gone.
+            Ok(WithdrawalOutcome::Interrupted) | Err(Error::Missing(_)) => break,
             Ok(
                 WithdrawalOutcome::NotWithdrawn(why)
                 | WithdrawalOutcome::TakenBack(why)
                 | WithdrawalOutcome::InPart(why),
-            ) => hindrance = why,
-            Err(error) => hindrance = error.to_string(),
+            ) => {
+                hindered += 1;
+                if hindered == ATTEMPTS {
+                    // All of its jobs or none.
+                    warn!(%batch, %why, "a deposit that was withdrawn before the queue was restored cannot be withdrawn again, and goes on");
+                    return Standing::Deposited;
+                }
+            }
+            Err(error) => {
+                warn!(%batch, %error, "a deposit that was withdrawn before the queue was restored cannot be withdrawn again yet");
+                pause = LONGEST_PAUSE.min(pause * 2);
+            }
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            _ = stopping.changed() => {}
+        }
     }
-    // All of its jobs or none.
-    warn!(%batch, why = %hindrance, "a deposit that was withdrawn before the queue was restored cannot be withdrawn again, and goes on");
-    Standing::Deposited
+    Standing::Withdrawing
 }
