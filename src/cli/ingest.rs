@@ -20,6 +20,9 @@ use crate::server;
 use crate::server::ingest::{Ingest, ServedWorking};
 use crate::web::working::PATH;
 
+/// The daemons that make mails.
+const MAKE_MAILS: [Daemon; 3] = [Daemon::Batch, Daemon::Report, Daemon::UpdateReport];
+
 /// The most workers of a daemon.
 const MOST_WORKERS: usize = 1_000;
 
@@ -238,6 +241,12 @@ impl DaemonArgs {
                 Some(workers) => *workers = *number,
                 None => return Err(UsageError::flag("--workers", format!("{daemon} is not one of --daemons"))),
             }
+        }
+        // Mails have it from the process that makes them, whichever sends them.
+        if self.mail.has_reply_to() && !MAKE_MAILS.iter().any(|daemon| all.contains_key(daemon)) {
+            let why =
+                "no mails are made here: batch, report and update-report make them, and none of them is in --daemons";
+            return Err(UsageError::flag("--mail.reply-to", why));
         }
         let defaults = Settings::default();
         let space = Rules { threshold: self.threshold, unknown: u64::from(self.unknown) << 30, ..defaults.space };

@@ -22,7 +22,7 @@ pub(super) struct MailArgs {
     #[arg(long = "mail.from", value_name = "ADDRESS", value_parser = from)]
     mail_from: Option<String>,
 
-    /// The address of the person whom answers to mails go to; without it, they go to --mail.from
+    /// The address of the person whom answers go to, to the mails that this process makes; without it, they go to --mail.from
     #[arg(long = "mail.reply-to", value_name = "ADDRESS", value_parser = from)]
     mail_reply_to: Option<String>,
 
@@ -66,6 +66,11 @@ fn from(text: &str) -> Result<String, String> {
 }
 
 impl MailArgs {
+    /// Whether answers are to go to a person.
+    pub(super) fn has_reply_to(&self) -> bool {
+        self.mail_reply_to.is_some()
+    }
+
     /// How mail leaves; by files in `directory` where nothing else is said.
     ///
     /// # Errors

@@ -29,6 +29,8 @@ async fn a_process_of_daemons_works_on_a_queue_shows_what_it_does_and_ends_by_a_
     // What is wrong is one line.
     run(directory.path(), &ingest).await.is(1, &["there is no catalogue in the configuration"]);
     run(directory.path(), &[ingest.as_slice(), &["--daemons", "storing,none"]].concat()).await.is(2, &["\"none\""]);
+    let unsent = [ingest.as_slice(), &["--daemons", "storing,notify", "--mail.reply-to", "a@test.edu"]].concat();
+    run(directory.path(), &unsent).await.is(2, &["--mail.reply-to", "no mails are made here"]);
     std::fs::write(&config, format!("{text}catalogue: {{url: \"sqlite:{catalogue}\"}}\n")).unwrap();
     std::fs::write(at("profiles/wrong.yaml"), "name: wrong\nodd: 1\n").unwrap();
     run(directory.path(), &ingest).await.is(1, &["wrong.yaml, line 2", "odd"]);

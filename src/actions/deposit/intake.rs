@@ -84,10 +84,13 @@ impl Intake {
             let kind = checked.new.kind_of(&[]);
             return Ok(Taken::Made(Receipt { batch, id: id_of(uuid), kind }));
         }
-        self.check_room(request.size.unwrap_or(0)).await?;
+        // One that goes on has its room already.
+        let working = self.shared.services.working.clone();
+        let held = disk("look for the upload", move || Upload::held_by(&working, uuid)).await?;
+        self.check_room(request.size.unwrap_or(0).saturating_sub(held)).await?;
         let note = Note { depositor: actor.name.clone(), key: key.map(str::to_owned), request };
         let size = note.request.size;
-        let upload = self.open(uuid).await?;
+        let mut upload = self.open(uuid).await?;
         let offset = upload.offset();
         // It holds texts and numbers.
         let text = serde_json::to_vec(&note).unwrap_or_default();

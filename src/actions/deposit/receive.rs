@@ -117,6 +117,8 @@ impl Intake {
             return Err(Refusal::Unavailable(why));
         };
         let most = [announced, allowance.bytes_per_day].into_iter().flatten().min();
+        // What was announced has its room already, where the file system could give it.
+        let has_room = announced.is_some_and(|size| upload.held() >= size);
         let (mut upload, mut piece, mut looked_at) = (upload, Vec::with_capacity(PIECE), 0);
         let mut body = std::pin::pin!(body);
         loop {
@@ -136,7 +138,7 @@ impl Intake {
                 return Err(Refusal::Invalid(format!("more than {} came", size(most))));
             }
             if piece.len() >= PIECE || (is_end && !piece.is_empty()) {
-                if come.saturating_sub(looked_at) >= LOOK_AGAIN {
+                if !has_room && come.saturating_sub(looked_at) >= LOOK_AGAIN {
                     self.check_room(0).await?;
                     looked_at = come;
                 }

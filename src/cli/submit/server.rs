@@ -229,6 +229,15 @@ impl Server {
 
     /// Asks again while there is no answer.
     async fn insist(&self, ask: impl AsyncFn() -> Result<Value, Trouble>) -> Result<Value, CommandError> {
+        self.insist_on(ask, |why| self.given_up(why)).await
+    }
+
+    /// The same, with what is said once the server was asked for long enough.
+    async fn insist_on(
+        &self,
+        ask: impl AsyncFn() -> Result<Value, Trouble>,
+        given_up: impl Fn(&str) -> CommandError,
+    ) -> Result<Value, CommandError> {
         let began = tokio::time::Instant::now();
         let mut said = None;
         loop {
@@ -236,7 +245,7 @@ impl Server {
                 Ok(answer) => return Ok(answer),
                 Err(Trouble::Final(error)) => return Err(error),
                 Err(Trouble::Passing(why) | Trouble::Conflict(why)) if began.elapsed() > PATIENCE => {
-                    return Err(self.given_up(&why));
+                    return Err(given_up(&why));
                 }
                 Err(Trouble::Passing(why) | Trouble::Conflict(why)) => why,
             };

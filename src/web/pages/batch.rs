@@ -47,6 +47,8 @@ pub(super) struct BatchPage {
     jobs_href: String,
     failed_href: String,
     has_one_failed: bool,
+    /// Whether it was withdrawn.
+    is_withdrawn: bool,
     /// Where its failed rows are submitted again; empty where that cannot be done.
     resubmit: String,
     /// The batch in which they were, and where that is.
@@ -164,6 +166,7 @@ impl BatchPage {
             resubmit: resubmit.map(|uuid| format!("{root}submit/{}/failed", id_of(uuid))).unwrap_or_default(),
             resubmitted,
             origin: uuid.and_then(|uuid| known(again::origin(&batch.filename, uuid)?)),
+            is_withdrawn: WithdrawnNote::read(&batch.message).is_some(),
             has_one_failed: batch.jobs.failed == Some(1),
             failed_href: if batch.jobs.failed.unwrap_or(0) > 0 { jobs(Some("failed")) } else { String::new() },
             why: standing.diagnosis.as_ref().map(|diagnosis| why(diagnosis, &path, root)),

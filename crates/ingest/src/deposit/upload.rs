@@ -5,6 +5,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -32,6 +33,7 @@ pub struct Upload {
     directory: PathBuf,
     file: File,
     offset: u64,
+    held: u64,
 }
 
 /// What an upload that has come whole is.
@@ -71,16 +73,24 @@ impl Upload {
             TryLockError::Error(error) => error,
             TryLockError::WouldBlock => io::ErrorKind::WouldBlock.into(),
         })?;
-        let offset = file.metadata()?.len();
-        Ok(Self { directory, file, offset })
+        let facts = file.metadata()?;
+        Ok(Self { directory, file, offset: facts.len(), held: held(&facts) })
     }
 
     /// Takes the room for so many bytes in all, so that no job is granted what is still to come.
     ///
     /// # Errors
     /// [`io::ErrorKind::StorageFull`] where there is too little; others when the disk cannot be written.
-    pub fn announce(&self, bytes: u64) -> io::Result<()> {
-        directory::allocate(&self.file, bytes)
+    pub fn announce(&mut self, bytes: u64) -> io::Result<()> {
+        directory::allocate(&self.file, bytes)?;
+        self.held = held(&self.file.metadata()?);
+        Ok(())
+    }
+
+    /// How many bytes of the volume it had when it was taken up, or announced: what has come, and the room for what has not.
+    #[must_use]
+    pub fn held(&self) -> u64 {
+        self.held
     }
 
     /// How many bytes have come.
@@ -145,6 +155,17 @@ impl Upload {
         Ok(Some((offset, note)))
     }
 
+    /// How many bytes of the volume an upload has, without taking it up; 0 where there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn held_by(storage: &WorkingStorage, batch: Uuid) -> io::Result<u64> {
+        match fs::metadata(storage.batch(&id_of(batch)).join(DATA)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+            found => found.map(|facts| held(&facts)),
+        }
+    }
+
     /// Removes it with all that has come. What else lies in the directory belongs to a batch that was made before.
     ///
     /// # Errors
@@ -196,6 +217,10 @@ impl Upload {
     }
 }
 
+fn held(facts: &fs::Metadata) -> u64 {
+    facts.blocks().saturating_mul(directory::STAT_BLOCK)
+}
+
 /// The directories of uploads to which nothing was added for so long, by the ids of their batches.
 ///
 /// # Errors
@@ -228,11 +253,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let storage = WorkingStorage::open(directory.path()).unwrap().limited(SizeLimit::new(64 << 20));
         let used = || storage.space().map(|(total, free)| (total - free) >> 20).unwrap();
-        let [one, other] = [1, 2].map(|number| Upload::open(&storage, Uuid::from_u128(number)).unwrap());
-        let mut one = one;
+        let [mut one, mut other] = [1, 2].map(|number| Upload::open(&storage, Uuid::from_u128(number)).unwrap());
         one.announce(20 << 20).unwrap();
         other.announce(30 << 20).unwrap();
-        assert_eq!((used(), one.offset()), (50, 0));
+        assert_eq!((used(), one.offset(), one.held() >> 20), (50, 0, 20));
+        assert_eq!([1, 2, 3].map(|n| Upload::held_by(&storage, Uuid::from_u128(n)).unwrap() >> 20), [20, 30, 0]);
         one.write(&vec![1; 5 << 20]).unwrap();
         assert_eq!((used(), one.offset()), (50, 5 << 20));
         other.remove().unwrap();

@@ -7,9 +7,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many bytes a block of `st_blocks` has, whatever the file system's own are.
-const BLOCK: u64 = 512;
-
 /// The size of a working storage in bytes, which may be set while it is in use. Clones share it.
 ///
 /// How much is used is found by looking at every file, so this is for a storage of few files that has no volume to
@@ -54,7 +51,7 @@ fn used(directory: &Path) -> io::Result<u64> {
         match entry.metadata() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Ok(facts) if facts.is_dir() => sum = sum.saturating_add(used(&entry.path())?),
-            facts => sum = sum.saturating_add(facts?.blocks().saturating_mul(BLOCK)),
+            facts => sum = sum.saturating_add(facts?.blocks().saturating_mul(super::STAT_BLOCK)),
         }
     }
     Ok(sum)

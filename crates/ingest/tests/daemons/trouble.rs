@@ -13,7 +13,7 @@ use queuekeeper_testkit::origin::OriginFault;
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 use serde_json::json;
 
-use super::world::{World, manifest, only, quick};
+use super::world::{World, manifest, only, quick, services};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -140,5 +140,36 @@ async fn a_size_is_waited_for_once_while_its_host_is_away_and_then_taken_as_unkn
         }
         assert!(world.children("/queuekeeper/retry").await.is_empty());
     }
+    daemons.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_waits_in_estimating_for_a_working_storage_that_cannot_be_read_however_long_that_takes() {
+    let world = World::new().await;
+    let before = world.start_anew(only(&[Daemon::Batch, Daemon::Pending], quick()), Duration::from_secs(10)).await;
+    world.origin.serve("/a", "content");
+    let url = world.origin.url("/a");
+    let (batch, _) = world.deposit(json!({"type": "file", "filename": "a", "payload_url": url, "size": "7"})).await;
+    let estimating = "/jobs/states/estimating";
+    eventually(LIMIT, "it comes to Estimating", async || world.children(estimating).await.len() == 1).await;
+    before.stop().await;
+
+    // No time at all may be left for others to be tried in.
+    let mut settings = only(&[Daemon::Estimating], quick());
+    settings.retry_within = Duration::ZERO;
+    let services = services(world.directory.path(), settings).await;
+    let [working, away] = ["working", "away"].map(|name| world.directory.path().join(name));
+    std::fs::rename(&working, &away).unwrap();
+    std::fs::write(&working, "what a mount has left").unwrap();
+    let daemons = world.start_with(services, Duration::from_secs(10));
+    let retry = eventually_some(LIMIT, "it was tried more than once", async || {
+        let (_, retry) = world.waiting(batch).await;
+        (retry.attempts > 2).then_some(retry)
+    })
+    .await;
+    assert!(retry.why.starts_with("working storage: cannot "), "{retry:?}");
+    std::fs::remove_file(&working).unwrap();
+    std::fs::rename(&away, &working).unwrap();
+    assert_eq!(world.estimated(batch).await.0, Some(7));
     daemons.stop().await;
 }

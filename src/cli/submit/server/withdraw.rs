@@ -37,7 +37,7 @@ impl SubmitArgs {
 impl Server {
     /// Withdraws a deposit. Withdrawn again, it is withdrawn.
     async fn withdraw(&self, id: &str, reason: Option<&str>) -> Result<Value, CommandError> {
-        self.insist(async || {
+        let ask = async || {
             let request = self.request(Method::POST, &format!("/{id}{WITHDRAW}")).timeout(TIMEOUT);
             let request = match reason {
                 Some(reason) => {
@@ -51,8 +51,8 @@ impl Server {
                 Err(Trouble::Conflict(why)) => Err(Trouble::Final(CommandError::new(REFUSED, why))),
                 answered => answered,
             }
-        })
-        .await
+        };
+        self.insist_on(ask, |why| unknown(id, why)).await
     }
 
     /// Waits until a withdrawal that was begun is at its end.
@@ -61,7 +61,7 @@ impl Server {
         let began = tokio::time::Instant::now();
         loop {
             tokio::time::sleep(LOOK).await;
-            let view = self.insist(async || self.find(id).await).await?;
+            let view = self.insist_on(async || self.find(id).await, |why| unknown(id, why)).await?;
             match (state(&view), view["withdrawing_since"].is_string()) {
                 ("withdrawn", _) => return Ok(view),
                 (state, false) if began.elapsed() > LOOK * 4 => {
@@ -70,10 +70,15 @@ impl Server {
                     return Err(CommandError::new(FAILED, format!("{id} was not withdrawn: {why}")));
                 }
                 _ if began.elapsed() > PATIENCE => {
-                    return Err(CommandError::new(UNKNOWN, format!("{id} is still being withdrawn")));
+                    return Err(unknown(id, "it is still being withdrawn"));
                 }
                 _ => {}
             }
         }
     }
+}
+
+/// That it was not seen how a withdrawal ended.
+fn unknown(id: &str, why: &str) -> CommandError {
+    CommandError::new(UNKNOWN, format!("{why}; whether {id} is withdrawn is not known: run the same command again"))
 }
