@@ -93,7 +93,12 @@ async fn poll(lane: &Arc<Lane>, access: AccessQueue, ended: &mut BTreeSet<Reques
     session.look_at_holds().await?;
     let (began, is_held) = (now(), lane.is_held());
     let mut poll = session.queue.poll_requests(access).await?.with_abandoned();
-    poll.retain(|request| !ended.contains(&request) && !lane.delays.is_waiting(access, request, began, is_held));
+    let mut listed = 0;
+    poll.retain(|request| {
+        listed += 1;
+        !ended.contains(&request) && !lane.delays.is_waiting(access, request, began, is_held)
+    });
+    session.has_listed(Daemon::Access, listed);
     loop {
         let next = poll.next().await;
         ended.extend(poll.ended.drain(..));

@@ -79,9 +79,14 @@ async fn poll(
 ) -> Result<(), Error> {
     let Some(workers) = session.workers(Daemon::Batch) else { return Ok(()) };
     let mut poll = session.queue.poll_batches(due).await?.expanded();
-    poll.retain(|batch| !session.restored.is_withdrawing(batch));
+    let mut listed = 0;
+    poll.retain(|batch| {
+        listed += 1;
+        !session.restored.is_withdrawing(batch)
+    });
     poll.retain(|batch| delayed.lock().get(&batch).is_none_or(|(_, _, not_before)| *not_before <= now()));
     if due == Due::Jobs {
+        session.has_listed(Daemon::Batch, listed);
         poll.retain(|batch| !acquired.contains(&batch));
     }
     loop {

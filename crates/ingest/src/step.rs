@@ -15,6 +15,7 @@ use queuekeeper_queue::{self as queue, JobChange, LockedJob, Queue};
 use queuekeeper_store::ocfl::{OcflError, Root};
 use queuekeeper_store::{SpaceName, Store, StoreName};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::directory::{JobDirectory, WorkingStorage};
 use crate::engine::fence::Fence;
@@ -36,8 +37,8 @@ pub struct Services {
     pub catalogue: Catalogue,
     /// The stores, by their names.
     pub stores: BTreeMap<StoreName, Arc<dyn Store>>,
-    /// The storage roots that were found to be some.
-    pub roots: Mutex<BTreeMap<(StoreName, SpaceName), Root>>,
+    /// The storage roots that were opened, and when.
+    pub roots: Mutex<BTreeMap<(StoreName, SpaceName), (Root, Instant)>>,
     /// The profiles, as they are now.
     pub profiles: RwLock<Profiles>,
     /// The fetchers of the profiles, made again when one has changed.

@@ -34,6 +34,7 @@ mod names;
 mod probe;
 mod read;
 mod record;
+mod sweep;
 mod syncs;
 mod tree;
 mod write;

@@ -135,6 +135,7 @@ impl Rows {
             if place.file(&self.spec.file_name).map_err(failed)?.is_none() {
                 let fetcher = services.fetcher(&self.profile)?;
                 fetcher.fetch(url, &expected, &place, &self.spec.file_name, &Arc::default()).await?;
+                place.sync_folders([self.spec.file_name.as_str()]).map_err(failed)?;
             }
         }
         let missing = || {

@@ -1,14 +1,14 @@
 //! Waking daemons when something arrives for them.
 //!
 //! A persistent watch reports each arrival, so that nothing is listed only to watch it further. It does not survive the
-//! loss of the connection: then it is set again, and each daemon looks once.
+//! loss of the connection: then it is set again, and each daemon looks once. No client has a one-shot watch on a path that
+//! has a recursive one, which would end that (ZOOKEEPER-4466).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use queuekeeper_queue::id::JobId;
-use queuekeeper_queue::path::{Path, StateFolder};
+use queuekeeper_queue::path::{EntryName, Path, StateFolder};
 use tokio::time::Instant;
 use tracing::debug;
 use zookeeper_client::{AddWatchMode, Client, Error, EventType, PersistentWatcher, SessionState, WatchedEvent};
@@ -16,10 +16,10 @@ use zookeeper_client::{AddWatchMode, Client, Error, EventType, PersistentWatcher
 use super::session::Session;
 use crate::daemon::Daemon;
 
-/// How often a daemon is woken at most.
+/// The shortest time between two arrivals that wake a daemon.
 const SHORTEST: Duration = Duration::from_millis(50);
 
-/// How much longer for each job of its state: a list of 40,000 is a megabyte.
+/// How much longer for each item that it listed: a list of 40,000 is a megabyte.
 const FOR_EACH: Duration = Duration::from_micros(20);
 
 /// How long a job that arrives has to be taken by a daemon of this process, which needs no waking then.
@@ -56,7 +56,7 @@ pub(super) async fn watch_children(session: &Session, client: &Client, folder: &
         let mut watcher = set(client, folder, AddWatchMode::Persistent).await;
         loop {
             wake(session, daemon);
-            tokio::time::sleep(SHORTEST).await;
+            tokio::time::sleep(SHORTEST + FOR_EACH.saturating_mul(session.listed(daemon))).await;
             if next(&mut watcher).await.is_none() {
                 break;
             }
@@ -84,7 +84,7 @@ pub(super) async fn watch_existence(
     }
 }
 
-/// The jobs that have come into the folders of states, and that nobody was woken for yet.
+/// The jobs that have come into the folders of states, and for which no daemon was woken yet.
 #[derive(Debug, Default)]
 struct Arrived {
     of: BTreeMap<Daemon, Waiting>,
@@ -92,7 +92,7 @@ struct Arrived {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    jobs: BTreeSet<JobId>,
+    entries: BTreeSet<EntryName>,
     /// When they are looked at, where there are any.
     due: Option<Instant>,
     /// Before this the daemon is not woken again.
@@ -107,12 +107,12 @@ impl Arrived {
         let waiting = self.of.entry(daemon).or_default();
         match event.event_type {
             EventType::NodeCreated if !session.carries(entry.job) => {
-                waiting.jobs.insert(entry.job);
+                waiting.entries.insert(entry);
                 let soon = Instant::now() + GRACE;
                 waiting.due.get_or_insert(waiting.not_before.map_or(soon, |not_before| not_before.max(soon)));
             }
             EventType::NodeDeleted => {
-                waiting.jobs.remove(&entry.job);
+                waiting.entries.remove(&entry);
             }
             EventType::NodeCreated
             | EventType::NodeDataChanged
@@ -131,8 +131,8 @@ impl Arrived {
         let now = Instant::now();
         for (daemon, waiting) in self.of.iter_mut().filter(|(_, waiting)| waiting.due.is_some_and(|due| due <= now)) {
             waiting.due = None;
-            let jobs = std::mem::take(&mut waiting.jobs);
-            if jobs.into_iter().any(|job| !session.carries(job)) {
+            let entries = std::mem::take(&mut waiting.entries);
+            if entries.into_iter().any(|entry| !session.carries(entry.job)) {
                 wake(session, *daemon);
                 waiting.not_before = Some(now + SHORTEST + FOR_EACH.saturating_mul(session.listed(*daemon)));
             }

@@ -39,7 +39,7 @@ pub(crate) struct Session {
     pub(crate) stopping: watch::Receiver<bool>,
     /// The jobs that are at work here: what happens in the folders of their states is their own doing.
     carried: Mutex<BTreeSet<JobId>>,
-    /// How many jobs each daemon listed last.
+    /// How many items each daemon listed last.
     listed: Mutex<BTreeMap<Daemon, u32>>,
     /// Whether jobs waited for room when those in Provisioning were looked at last.
     pub(super) is_room_wanted: AtomicBool,
@@ -136,12 +136,12 @@ impl Session {
         self.carried.lock().contains(&job)
     }
 
-    /// A daemon has listed so many jobs.
-    pub(super) fn has_listed(&self, daemon: Daemon, jobs: usize) {
-        self.listed.lock().insert(daemon, u32::try_from(jobs).unwrap_or(u32::MAX));
+    /// A daemon has listed so many items.
+    pub(crate) fn has_listed(&self, daemon: Daemon, items: usize) {
+        self.listed.lock().insert(daemon, u32::try_from(items).unwrap_or(u32::MAX));
     }
 
-    /// How many jobs a daemon listed last.
+    /// How many items a daemon listed last.
     pub(super) fn listed(&self, daemon: Daemon) -> u32 {
         self.listed.lock().get(&daemon).copied().unwrap_or_default()
     }

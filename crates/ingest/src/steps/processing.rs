@@ -151,6 +151,8 @@ async fn write_files(work: &JobAtWork<'_>, description: &Description, ark: &str)
     let (directory, url) = (work.directory.clone(), base.to_string());
     let temporary = work.directory.helper(&format!("manifest-{}", uuid::Uuid::new_v4()));
     let (target, texts) = (system.join(MANIFEST), texts(work, description, ark));
+    // Where the session is lost meanwhile, this goes on beside the next attempt. Both write the same, unless the profile was
+    // changed between them: then the manifest of the one does not fit the files of the other, and storing begins again.
     let written = blocking(move || -> io::Result<bool> {
         let Some(files) = files::read(&directory)? else { return Ok(false) };
         std::fs::create_dir_all(&system)?;

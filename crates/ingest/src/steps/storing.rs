@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, future, stream};
@@ -11,6 +12,7 @@ use queuekeeper_queue::path::LockFolder;
 use queuekeeper_queue::{Error, JobChange, JobValue};
 use queuekeeper_store::ocfl::{Begun, NewFile, NewVersion, Root, Start, User};
 use queuekeeper_store::{Digests, SpaceName, StoreName};
+use tokio::time::Instant;
 use tokio_util::io::ReaderStream;
 
 use super::downloading::PRODUCER;
@@ -21,6 +23,9 @@ use crate::step::{JobAtWork, StepError, now};
 
 /// The file in `producer/` that names files which an update leaves out.
 const DELETE: &str = "mrt-delete.txt";
+
+/// For how long a storage root is taken to be one without another look: a directory may be restored, or emptied.
+const ROOT_FRESH: Duration = Duration::from_mins(1);
 
 /// How many files are written at a time.
 const AT_A_TIME: usize = 4;
@@ -66,14 +71,16 @@ pub(super) fn ark(work: &JobAtWork<'_>) -> Result<String, StepError> {
     Some(ark).filter(|ark| !ark.is_empty()).ok_or_else(missing)
 }
 
-/// The storage root of the profile. It is looked at once: a job that fails there has it looked at again.
+/// The storage root of the profile, as it was found to be a minute ago at most, unless a job has failed in Storing since.
 pub(super) async fn root(work: &JobAtWork<'_>) -> Result<Root, StepError> {
     let (store, place) = (work.services.store(&work.profile)?, place_of(work));
-    if let Some(root) = work.services.roots.lock().get(&place) {
+    if let Some((root, opened)) = work.services.roots.lock().get(&place)
+        && opened.elapsed() < ROOT_FRESH
+    {
         return Ok(root.clone());
     }
-    let root = Root::open(store, place.1.clone()).await?;
-    work.services.roots.lock().insert(place, root.clone());
+    let (opened, root) = (Instant::now(), Root::open(store, place.1.clone()).await?);
+    work.services.roots.lock().insert(place, (root.clone(), opened));
     Ok(root)
 }
 

@@ -144,11 +144,13 @@ with sqlite3.connect(sys.argv[1], timeout=60) as database:
         self.start_with(services(self.directory.path(), settings).await, session)
     }
 
+    /// The same by way of a proxy.
+    pub(super) async fn start_through(&self, proxy: &str, settings: Settings) -> Daemons {
+        start(services(self.directory.path(), settings).await, config(proxy))
+    }
+
     pub(super) fn start_with(&self, services: Arc<Services>, session: Duration) -> Daemons {
-        let (stop, stopping) = watch::channel(false);
-        let zookeeper = Config { session_timeout: session, ..self.zookeeper.clone() };
-        let task = tokio::spawn(async move { engine::run(services, zookeeper, stopping).await.unwrap() });
-        Daemons { stop, task }
+        start(services, Config { session_timeout: session, ..self.zookeeper.clone() })
     }
 
     /// Deposits what `say` adds to a submission.
@@ -290,6 +292,12 @@ pub(super) fn quick() -> Settings {
         Settings { retry_first: short, retry_most: short * 5, look_again: short * 5, ..Settings::default() };
     settings.fetch.retries = RetryPolicy { attempts: 1, within: short, first: short, most: short };
     settings
+}
+
+fn start(services: Arc<Services>, zookeeper: Config) -> Daemons {
+    let (stop, stopping) = watch::channel(false);
+    let task = tokio::spawn(async move { engine::run(services, zookeeper, stopping).await.unwrap() });
+    Daemons { stop, task }
 }
 
 /// The same with a store to deliver to.

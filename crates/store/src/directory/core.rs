@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::locks::Locks;
 use super::names::names;
-use super::record::{self, Record, Records};
+use super::record::{Record, Records};
 use super::syncs::Syncs;
 use super::tree::{Tree, Way, sync};
 use crate::digest::Digests;
@@ -42,7 +42,7 @@ pub(super) struct Opened {
     pub(super) properties: Properties,
 }
 
-/// Content that is synced and has not appeared yet.
+/// Content that is complete and has not appeared yet.
 pub(super) struct Pending {
     pub(super) file: NamedTempFile,
     /// The entity tag that it will have.
@@ -84,15 +84,15 @@ impl Core {
         self.top.join(space.as_str())
     }
 
-    fn records(&self, space: &SpaceName) -> Records {
+    pub(super) fn records(&self, space: &SpaceName) -> Records {
         Records::new(self.top.join(OWN).join("records").join(space.as_str()))
     }
 
-    fn locks(&self, space: &SpaceName) -> Locks {
+    pub(super) fn locks(&self, space: &SpaceName) -> Locks {
         Locks::new(&self.top.join(OWN).join("locks"), space)
     }
 
-    fn tree(&self, space: &SpaceName) -> Result<Tree, ErrorKind> {
+    pub(super) fn tree(&self, space: &SpaceName) -> Result<Tree, ErrorKind> {
         Tree::open(&self.space_path(space))?.ok_or(ErrorKind::NoSpace)
     }
 
@@ -152,7 +152,7 @@ impl Core {
         Err(ErrorKind::Unavailable("it changes all the time; try again".to_owned()))
     }
 
-    fn etag(tree: &Tree, names: &[Vec<u8>]) -> Result<Option<EntityTag>, ErrorKind> {
+    pub(super) fn etag(tree: &Tree, names: &[Vec<u8>]) -> Result<Option<EntityTag>, ErrorKind> {
         Ok(tree.file(names)?.map(|(_, facts)| facts_of(&facts).2))
     }
 
@@ -280,39 +280,6 @@ impl Core {
             sync(records.replace(&item.key, &properties.etag, &record, &self.temporary)?)?;
         }
         Ok(Properties { user: user.clone(), ..properties })
-    }
-
-    /// Removes temporary files, and records of content that is not there, if they were written before an instant.
-    pub(super) fn sweep(&self, before: Timestamp) -> Result<u64, ErrorKind> {
-        let is_old = |facts: &fs::Metadata| {
-            facts.modified().ok().and_then(|at| Timestamp::try_from(at).ok()).is_some_and(|at| at < before)
-        };
-        let mut removed = 0;
-        for entry in fs::read_dir(&self.temporary)? {
-            let entry = entry?;
-            let Ok(facts) = entry.metadata() else { continue };
-            if is_old(&facts) {
-                let gone =
-                    if facts.is_dir() { fs::remove_dir_all(entry.path()) } else { fs::remove_file(entry.path()) };
-                removed += u64::from(gone.is_ok());
-            }
-        }
-        for space in self.spaces()? {
-            let tree = self.tree(&space)?;
-            for record in self.records(&space).all()? {
-                let (path, etag) = record?;
-                let Ok(file) = fs::File::open(&path) else { continue };
-                if !is_old(&file.metadata()?) {
-                    continue;
-                }
-                let Some(key) = record::read(file)?.and_then(|record| record.key()) else { continue };
-                let _held = self.locks(&space).item(&key)?;
-                if Self::etag(&tree, &names(&key))?.as_ref() != Some(&etag) {
-                    removed += u64::from(fs::remove_file(&path).is_ok());
-                }
-            }
-        }
-        Ok(removed)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Content on its way out of a file. What is small is read where it is opened: each hand-over to another thread takes
+//! Content on its way out of a file. Its first piece is read where it is opened: each hand-over to another thread takes
 //! longer than that.
 
 use std::fs::File;

@@ -4,12 +4,15 @@
 //! A record belongs to one state of an item, and is named by its key and entity tag: it is written before the content
 //! appears and removed after it is gone, so that at every instant what is there has its own record, or none.
 //!
-//! What a user says is made durable. Digests are not, since the content has them: after a loss of power the record of an
-//! item that was just written may be gone, and who wants its digests reads it. A sync of each would double those of a put.
+//! What a user says is made durable. Digests are not, since they can be computed from the content: after a loss of
+//! power the record of an item that was just written may be gone or cut short, and its digests are not known without
+//! reading it. To sync each record would double the syncs of a put.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
 
 use super::core::temporary_file;
 use super::tree::sync;
@@ -17,7 +20,6 @@ use crate::digest::{Algorithm, Digests, Hashers};
 use crate::error::ErrorKind;
 use crate::key::Key;
 use crate::store::{EntityTag, UserProperties};
-use serde::{Deserialize, Serialize};
 
 /// The largest record that is read, in bytes: user properties have 8 KiB at most.
 const MOST_BYTES: u64 = 64 << 10;
@@ -106,16 +108,18 @@ impl Records {
             }
             Err(error) => return Err(error.into()),
         };
+        let is_empty = file.metadata()?.len() == 0;
         let record = read(file)?;
-        if record.is_none() {
+        // An empty one was not written to its end before a loss of power.
+        if record.is_none() && !is_empty {
             let path = path.display();
             tracing::warn!(%path, "a record of an item is damaged: its digests and properties are not known");
         }
         Ok(record.unwrap_or_default())
     }
 
-    /// Writes the record of an item in a state that no reader sees yet; the answer is the directory that has to be synced,
-    /// where the record has to be durable.
+    /// Writes the record of an item in a state that no reader sees yet; the answer is the directory that has to be
+    /// synced, where the record has to be durable.
     pub(super) fn write(
         &self,
         key: &Key,
@@ -139,20 +143,22 @@ impl Records {
         let mut file = temporary_file(temporary)?;
         file.write_all(&serde_json::to_vec(record)?)?;
         file.as_file().sync_all()?;
-        if self.in_directory_of(&path, || fs::rename(file.path(), &path))? {
-            sync(File::open(&self.top)?)?;
+        self.in_directory_of(&path, || fs::rename(file.path(), &path))?;
+        // A record that was not synced may have made them.
+        for directory in [Some(self.top.as_path()), self.top.parent()].into_iter().flatten() {
+            sync(File::open(directory)?)?;
         }
         File::open(path.parent().unwrap_or(&self.top))
     }
 
-    /// Does something in the directory of a record, which is made where it is missing; the answer is whether it was.
-    fn in_directory_of(&self, path: &Path, run: impl Fn() -> io::Result<()>) -> io::Result<bool> {
+    /// Does something in the directory of a record, which is made where it is missing.
+    fn in_directory_of(&self, path: &Path, run: impl Fn() -> io::Result<()>) -> io::Result<()> {
         match run() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 fs::create_dir_all(path.parent().unwrap_or(&self.top))?;
-                run().map(|()| true)
+                run()
             }
-            done => done.map(|()| false),
+            done => done,
         }
     }
 

@@ -37,7 +37,7 @@ pub(super) async fn receive(
     let begin = {
         let (core, item, condition) = (Arc::clone(core), item.clone(), put.condition.clone());
         move || {
-            // What is refused in the end is better refused before all of the content is sent.
+            // What is refused in the end is better refused here, behind the first batch: small content is all there by now.
             core.check(&item, &condition)?;
             Ok::<_, ErrorKind>(temporary_file(core.temporary())?)
         }

@@ -118,9 +118,10 @@ impl Object {
         }
     }
 
-    /// Makes the root sidecar name the digest of the root inventory, which has this entity tag; returns whether it did not.
-    /// The sidecar is read before the inventory's tag is compared, and written only over what was read, so that none that
-    /// is older replaces one that is newer. A new object has most likely none: then it is only read if it has one.
+    /// Makes the root sidecar name the digest of the root inventory, which has this entity tag; returns whether it did
+    /// not. The sidecar is read before the inventory's tag is compared, and written only over what was read, so that
+    /// none that is older replaces one that is newer. That of a new object is read only where the write is refused
+    /// because there is one.
     pub(super) async fn align_sidecar(
         &self,
         digest: &Digest,
@@ -161,7 +162,8 @@ impl Object {
         Ok(self.store.head(&self.item(DECLARATION_KEY)).await?.is_some())
     }
 
-    /// Writes the declaration of the object where it is missing; returns whether it was. A new object has most likely none.
+    /// Writes the declaration of the object where it is missing; returns whether it was. For a new object it is
+    /// not looked for before.
     async fn declare(&self, is_new: bool) -> Result<bool, OcflError> {
         if !is_new && self.is_declared().await? {
             return Ok(false);
