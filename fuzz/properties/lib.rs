@@ -18,13 +18,16 @@ pub mod cursor;
 pub mod dump;
 pub mod duration;
 pub mod host;
+pub mod java_profile;
 pub mod manifest;
+pub mod network;
 pub mod own_znodes;
 pub mod pages;
 pub mod path;
 pub mod profile;
 pub mod query;
 pub mod record;
+pub mod served;
 pub mod shown;
 pub mod tree;
 pub mod web_config_file;
@@ -35,7 +38,7 @@ mod znodes;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them, by the names of their folders in `corpus`.
-pub const TARGETS: [Target; 23] = [
+pub const TARGETS: [Target; 26] = [
     ("access_request", access_request::check),
     ("action", action::check),
     ("address", address::check),
@@ -50,12 +53,15 @@ pub const TARGETS: [Target; 23] = [
     ("dump", dump::check),
     ("duration", duration::check),
     ("host", host::check),
+    ("java_profile", java_profile::check),
     ("manifest", manifest::check),
+    ("network", network::check),
     ("own_znodes", own_znodes::check),
     ("path", path::check),
     ("profile", profile::check),
     ("query", query::check),
     ("record", record::check),
+    ("served", served::check),
     ("tree", tree::check),
     ("web_config_file", web_config_file::check),
     ("webhook", webhook::check),

@@ -1,6 +1,6 @@
 //! `queuekeeper profiles`: the files that say what holds for the deposits of collections.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Permissions;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,9 +12,10 @@ use queuekeeper_ingest::ark::Shoulder;
 use queuekeeper_ingest::profile::{ImportSettings, Imported, Profiles, import};
 use queuekeeper_store::StoreName;
 use queuekeeper_zookeeper::files;
+use tempfile::NamedTempFile;
 
 use super::exit::{CommandError, FAILED, REFUSED};
-use super::output;
+use super::{UsageError, output};
 use crate::mirror::words::counted;
 
 /// The largest file, in bytes.
@@ -85,6 +86,11 @@ impl ImportArgs {
             }
         }
         let converted = convert(&self.from, &settings)?;
+        let used: BTreeSet<_> = converted.iter().filter_map(|(_, profile)| profile.service.as_deref()).collect();
+        if let Some((url, name)) = settings.stores.iter().find(|(url, _)| !used.contains(url.as_str())) {
+            let why = format!("{url}={name}: no profile in {} has this StorageService", self.from.display());
+            return Err(UsageError::flag("--store", why).into());
+        }
         let mut planned = Vec::new();
         for (source, profile) in converted {
             let path = self.to.join(format!("{}.yaml", profile.name));
@@ -93,11 +99,18 @@ impl ImportArgs {
                 let why = format!("{} is there and says something else; --force replaces it", path.display());
                 return Err(CommandError::new(REFUSED, why).into());
             }
-            planned.push((source, path, state, profile.yaml));
+            let nothing = || format!("cannot write {}; nothing was written", path.display());
+            let file =
+                if state == State::Same { None } else { Some(prepare(&path, &profile.yaml).with_context(nothing)?) };
+            planned.push((source, path, state, file));
         }
-        for (source, path, state, yaml) in planned {
-            if state != State::Same {
-                write(&path, &yaml, self.force).with_context(|| format!("cannot write {}", path.display()))?;
+        // All of them are on the disk: what is left is to give them their names.
+        for (at, (source, path, state, file)) in planned.into_iter().enumerate() {
+            if let Some(file) = file {
+                let named = if self.force { file.persist(&path) } else { file.persist_noclobber(&path) };
+                let rest =
+                    if at == 0 { "nothing was written" } else { "those above are as they say, no other was written" };
+                named.with_context(|| format!("cannot write {}; {rest}", path.display()))?;
             }
             output::write(&format!("{}: {} {}\n", source.display(), path.display(), state.done()))?;
         }
@@ -188,8 +201,9 @@ fn convert(directory: &Path, settings: &ImportSettings) -> anyhow::Result<Vec<(P
     Ok(converted)
 }
 
-/// Writes a file that appears whole, readable for daemons that run as another user: no secret is in it.
-fn write(path: &Path, yaml: &str, replace: bool) -> std::io::Result<()> {
+/// Writes what becomes a file of that path, readable for daemons that run as another user: no secret is in it. It is removed
+/// again unless it is given its name.
+fn prepare(path: &Path, yaml: &str) -> std::io::Result<NamedTempFile> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let mut new = tempfile::Builder::new()
         .prefix(".import-")
@@ -197,10 +211,5 @@ fn write(path: &Path, yaml: &str, replace: bool) -> std::io::Result<()> {
         .tempfile_in(directory)?;
     new.write_all(yaml.as_bytes())?;
     new.as_file().sync_all()?;
-    if replace {
-        new.persist(path)?
-    } else {
-        new.persist_noclobber(path)?
-    };
-    Ok(())
+    Ok(new)
 }

@@ -52,7 +52,8 @@ pub async fn run(
     connection::serve(vec![listener], router(working), options).await
 }
 
-fn router(working: WorkingStorage) -> Router {
+/// What is served, to whoever may connect.
+pub fn router(working: WorkingStorage) -> Router {
     Router::new()
         .route(&format!("{PATH}{{*file}}"), get(answer))
         .layer(middleware::from_fn(layers::limit_head))

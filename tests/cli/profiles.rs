@@ -36,6 +36,23 @@ async fn profiles_of_merritt_are_converted_and_nothing_is_overwritten() {
     import(&["--store", "main"]).await.is(1, &["one_content is the ProfileID of", "merritt/one_content, too"]);
     fs::write(at("merritt/two_content.txt"), ONE.replace("one_content", "two_content")).unwrap();
     import(&[]).await.is(1, &["line 6: StorageService: say which store takes the place of http://store:35121"]);
+    // A URL that is misspelt is not passed over.
+    let both = ["--store", "main", "--store", "http://stroe:35121=other"];
+    import(&both).await.is(2, &["--store", "http://stroe:35121=other: no profile in"]);
+    // Nor is any file written where another one cannot be.
+    fs::create_dir(at("profiles/two_content.yaml")).unwrap();
+    import(&["--store", "main"]).await.is(1, &["cannot read", "two_content.yaml"]);
+    fs::remove_dir(at("profiles/two_content.yaml")).unwrap();
+    let many: Vec<_> = (2..200).map(|number| format!("Collection.{number}: ark:/99999/m{number}\n")).collect();
+    fs::write(at("merritt/z_content"), ONE.replace("one_content", "z_content") + &many.concat()).unwrap();
+    // As if the disk were full behind the first kilobyte of a file.
+    let limited = "trap '' XFSZ; ulimit -f 1; exec \"$@\"";
+    let program = env!("CARGO_BIN_EXE_queuekeeper");
+    let arguments = ["-c", limited, "sh", program, "profiles", "import", &from, "--profiles", &to, "--store", "main"];
+    let ran = std::process::Command::new("sh").args(arguments).output().unwrap();
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert!(ran.status.code() == Some(1) && said.contains("z_content.yaml; nothing was written"), "{said}");
+    fs::remove_file(at("merritt/z_content")).unwrap();
     assert_eq!(written(), 0);
 
     let ran = import(&["--store", "http://store:35121/=main"]).await;

@@ -21,7 +21,7 @@
 mod credentials;
 mod import;
 mod keys;
-mod properties;
+pub(crate) mod properties;
 mod set;
 
 #[cfg(test)]

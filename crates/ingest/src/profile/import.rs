@@ -10,6 +10,7 @@ use std::str::FromStr;
 
 use queuekeeper_store::{SpaceName, StoreName};
 
+use super::keys::check_service;
 use super::properties::{self, Property};
 use super::{LAST_PRIORITY, Profile, ProfileError};
 use crate::ark::{Ark, Shoulder};
@@ -75,6 +76,8 @@ pub struct Imported {
     pub yaml: String,
     /// What is to be looked at, a line each.
     pub notes: Vec<String>,
+    /// The URL by which its store was found among [`ImportSettings::stores`].
+    pub service: Option<String>,
 }
 
 /// Converts a file. All that is wrong with it is reported.
@@ -85,10 +88,11 @@ pub fn import(path: &Path, bytes: &[u8], settings: &ImportSettings) -> Result<Im
     // As Java reads them, where they are not UTF-8.
     let text = String::from_utf8(bytes.to_vec()).unwrap_or_else(|_| bytes.iter().copied().map(char::from).collect());
     let read = properties::read(&text).map_err(|(line, why)| vec![ProfileError::new(path, line, why)])?;
-    let mut import = Import { path, keys: BTreeMap::new(), errors: Vec::new(), notes: Vec::new() };
+    let (keys, service) = Default::default();
+    let mut import = Import { path, keys, errors: Vec::new(), notes: Vec::new(), service };
     import.sort(read);
     let yaml = import.convert(settings);
-    let Import { mut errors, notes, .. } = import;
+    let Import { mut errors, notes, service, .. } = import;
     errors.sort_by_key(|error| error.line);
     match yaml {
         Some((name, yaml)) if errors.is_empty() => {
@@ -97,7 +101,7 @@ pub fn import(path: &Path, bytes: &[u8], settings: &ImportSettings) -> Result<Im
                 let why = format!("it becomes no valid profile: {}", error.why);
                 vec![ProfileError::new(path, 0, why)]
             })?;
-            Ok(Imported { name, yaml, notes })
+            Ok(Imported { name, yaml, notes, service })
         }
         Some(_) | None => Err(errors),
     }
@@ -109,6 +113,7 @@ struct Import<'a> {
     keys: BTreeMap<(&'static str, u32), Property>,
     errors: Vec<ProfileError>,
     notes: Vec<String>,
+    service: Option<String>,
 }
 
 /// The keys that correspond to one of ours, and whether they have numbers.
@@ -191,6 +196,10 @@ impl Import<'_> {
         let minter = self.minter(settings);
         let addresses = self.addresses();
         let callback: Option<ContentUrl> = self.value("CallbackURL");
+        if let Some(why) = callback.as_ref().and_then(|url| check_service(url).err()) {
+            let line = self.all("CallbackURL").first().map_or(0, |callback| callback.line);
+            self.refuse(line, format!("CallbackURL: {why}"));
+        }
         let priority: Option<u8> = self.value("Priority");
         if let Some(line) = priority.filter(|priority| *priority > LAST_PRIORITY).and(self.all("Priority").first()) {
             let line = line.line;
@@ -254,8 +263,9 @@ impl Import<'_> {
     fn store(&mut self, settings: &ImportSettings) -> Option<StoreName> {
         let service = self.all("StorageService").pop();
         let url = service.as_ref().map_or("", |service| service.value.trim_end_matches('/'));
-        let named = settings.stores.iter().find(|(known, _)| known.trim_end_matches('/') == url).map(|(_, name)| name);
-        let store = named.or(settings.store.as_ref());
+        let named = settings.stores.iter().find(|(known, _)| known.trim_end_matches('/') == url);
+        self.service = named.map(|(known, _)| known.clone());
+        let store = named.map(|(_, name)| name).or(settings.store.as_ref());
         if store.is_none() {
             let why = match &service {
                 Some(service) => {
@@ -275,17 +285,22 @@ impl Import<'_> {
         let ezid = url.as_ref().and_then(|url| url.value.split_once("/shoulder/"));
         let line = url.as_ref().map_or(0, |url| url.line);
         if let Some((service, shoulder)) = ezid {
-            let parsed = service
-                .parse::<ContentUrl>()
-                .map_err(|error| error.to_string())
-                .and_then(|_| shoulder.parse::<Shoulder>().map_err(|error| error.to_string()));
+            let url = service.parse::<ContentUrl>().map_err(|error| error.to_string());
+            let parsed = url.and_then(|url| {
+                check_service(&url)?;
+                let shoulder = shoulder.parse::<Shoulder>().map_err(|error| error.to_string())?;
+                Ok((url, shoulder))
+            });
             return match parsed {
-                Ok(shoulder) => {
+                Ok((url, shoulder)) => {
+                    // Not as it stands in the file, where it may have what a URL's reader passes over.
+                    let url = url.reveal().as_str();
                     self.note(format_args!(
-                        "line {line}: add credentials_file, a file with the login for {service}: {{HOST: {{username: .., \
-                         password: ..}}}}"
+                        "line {line}: add credentials_file, a file with the login for {}: {{HOST: {{username: .., \
+                         password: ..}}}}",
+                        shown(url)
                     ));
-                    let (shoulder, url) = (quoted(&shoulder.to_string()), quoted(service));
+                    let (shoulder, url) = (quoted(&shoulder.to_string()), quoted(url));
                     Some(format!("{{kind: ezid, shoulder: {shoulder}, url: {url}}}"))
                 }
                 Err(why) => {

@@ -112,11 +112,13 @@ fn values<T: FromStr<Err: Display>>(path: &Path, key: &str, all: &[Spanned<Strin
 /// A URL of a service: no query and no local file.
 fn service(path: &Path, key: &str, text: &Spanned<String>) -> Result<ContentUrl, ProfileError> {
     let url: ContentUrl = value(path, key, text)?;
-    if url.is_file() || url.has_query() {
-        let why = format!("{key}: use an https or http URL without a query");
-        return Err(ProfileError::new(path, text.referenced.line(), why));
-    }
+    check_service(&url).map_err(|why| ProfileError::new(path, text.referenced.line(), format!("{key}: {why}")))?;
     Ok(url)
+}
+
+/// Whether a URL may be that of a service.
+pub(super) fn check_service(url: &ContentUrl) -> Result<(), &'static str> {
+    if url.is_file() || url.has_query() { Err("use an https or http URL without a query") } else { Ok(()) }
 }
 
 impl Profile {

@@ -2,18 +2,18 @@
 
 /// A key with its value, and where it begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Property {
+pub(crate) struct Property {
     /// The line, from 1.
-    pub(super) line: u64,
-    pub(super) key: String,
-    pub(super) value: String,
+    pub(crate) line: u64,
+    pub(crate) key: String,
+    pub(crate) value: String,
 }
 
 /// Reads a text: keys in their order, those that are there twice, too.
 ///
 /// # Errors
 /// The line and what is wrong in it.
-pub(super) fn read(text: &str) -> Result<Vec<Property>, (u64, &'static str)> {
+pub(crate) fn read(text: &str) -> Result<Vec<Property>, (u64, &'static str)> {
     let mut all = Vec::new();
     let mut lines = (1..).zip(text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)));
     while let Some((line, first)) = lines.next() {
@@ -75,7 +75,8 @@ fn unescape(text: &str) -> Option<String> {
             Some('r') => '\r',
             Some('f') => '\x0c',
             Some('u') => {
-                let digits = chars.as_str().get(..4)?;
+                let digits =
+                    chars.as_str().get(..4).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
                 chars = chars.as_str()[4..].chars();
                 char::from_u32(u32::from_str_radix(digits, 16).ok()?)?
             }
@@ -106,7 +107,7 @@ mod tests {
             (12, "url", "http://host:1/a=b"),
         ];
         assert_eq!(found, expected.map(|(line, key, value)| (line, key.to_owned(), value.to_owned())));
-        for wrong in ["a: \\u12", "a: \\ud800", "a: \\u00é9"] {
+        for wrong in ["a: \\u12", "a: \\u+041", "a: \\ud800", "a: \\u00é9"] {
             assert_eq!(read(wrong).unwrap_err().0, 1, "{wrong}");
         }
         assert_eq!(read("a: b\\").unwrap()[0].value, "b");

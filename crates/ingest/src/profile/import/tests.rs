@@ -34,7 +34,8 @@ fn imported(text: &str, settings: &ImportSettings) -> Result<Imported, Vec<Strin
 
 #[test]
 fn a_profile_of_merritt_becomes_one_of_ours() {
-    let Imported { name, yaml, notes } = imported(FILE, &settings()).unwrap();
+    let Imported { name, yaml, notes, service } = imported(FILE, &settings()).unwrap();
+    assert_eq!(service.as_deref(), Some("http://storage.test.edu:35121"));
     assert_eq!(name.as_str(), "merritt_test_content");
     let profile = Profile::parse(Path::new("x.yaml"), yaml.as_bytes(), |_| Ok(Vec::new())).unwrap();
     let collections: Vec<_> = profile.collections.iter().map(Ark::as_str).collect();
@@ -79,7 +80,7 @@ fn what_cannot_be_converted_is_named_with_its_line() {
         ("/shoulder/ark:/99999/fk4", "/nd/noidu_b5.", "line 16: ObjectMinterURL names no shoulder of EZID; say how"),
         ("/ark:/99999/fk4", "/ark:/99999/AEIOU", "line 16: ObjectMinterURL: "),
         ("https://depositor", "https://user:secret@depositor", "line 17: CallbackURL: "),
-        ("https://depositor.test.edu/callback", "https://d.test.edu/?key=x", "no valid profile: callback"),
+        ("https://depositor.test.edu/callback", "https://d.test.edu/?key=x", "line 17: CallbackURL: use an https"),
         ("Suppression: true", "Suppression: failed", "line 18: NotificationSuppression: "),
     ] {
         let errors = imported(&FILE.replacen(from, to, 1), &settings()).unwrap_err();
