@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use queuekeeper_catalogue::identifiers::{Request, Reserved};
+use queuekeeper_catalogue::inventory::Object;
 use queuekeeper_queue::path::JobNode;
 use queuekeeper_queue::{JobChange, JobValue};
 use queuekeeper_store::{Algorithm, Digest};
@@ -43,8 +44,8 @@ const DERIVATIONS: u32 = 16;
 /// When a local id belongs to another object, an id is no ARK, or catalogue or disk cannot be written.
 pub async fn process(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
     let ark = identify(work).await?;
-    check_owner(work, ark.as_str()).await?;
-    let description = Description::of(work.spec);
+    let object = check_owner(work, ark.as_str()).await?;
+    let description = Description::known(work.spec, object.as_ref());
     let url = write_files(work, &description, ark.as_str()).await?;
     let cut = |text: &str| text.chars().take(MOST_METADATA_CHARS).collect::<String>();
     let metadata = JobValue::Metadata {
@@ -112,8 +113,8 @@ async fn identify(work: &JobAtWork<'_>) -> Result<Ark, StepError> {
 }
 
 /// An object is changed by deposits of its owner and collection only: the catalogue would refuse what has been stored by
-/// then.
-pub(super) async fn check_owner(work: &JobAtWork<'_>, ark: &str) -> Result<(), StepError> {
+/// then. The answer is the object, where it exists.
+pub(super) async fn check_owner(work: &JobAtWork<'_>, ark: &str) -> Result<Option<Object>, StepError> {
     let (owner, collection) = (work.profile.owner.as_str(), work.profile.name.as_str());
     match work.services.catalogue.object(ark).await? {
         Some(object) if object.owner != owner || object.collection != collection => {
@@ -121,7 +122,7 @@ pub(super) async fn check_owner(work: &JobAtWork<'_>, ark: &str) -> Result<(), S
             let why = format_args!("{ark} belongs to {other} and collection {of}, not to {owner} and {collection}");
             Err(StepError::permanent(why))
         }
-        Some(_) | None => Ok(()),
+        object => Ok(object),
     }
 }
 

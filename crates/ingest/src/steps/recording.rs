@@ -10,7 +10,7 @@ use queuekeeper_queue::JobChange;
 use super::downloading::blocking;
 use super::processing::{self, MANIFEST, SYSTEM};
 use super::storing;
-use super::system::Description;
+use super::system;
 use crate::manifest::{Limits, Reader};
 use crate::step::{JobAtWork, StepError};
 
@@ -29,21 +29,21 @@ pub async fn record(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
     let inventory = snapshot.inventory();
     let number = inventory.version_of(work.spec.uuid).ok_or_else(missing)?;
     let info = inventory.version(number).ok_or_else(missing)?;
-    let description = Description::of(work.spec);
-    let said = |key: &str| Some(work.spec.text(key).trim().to_owned()).filter(|text| !text.is_empty());
+    let before = if work.spec.is_update { work.services.catalogue.object(&ark).await? } else { None };
+    let [title, creator, date] = system::said(work.spec, before.as_ref());
     let new = NewVersion {
         ark: ark.clone(),
         owner: work.profile.owner.to_string(),
         collection: work.profile.name.to_string(),
-        title: said("title"),
-        creator: said("creator"),
-        date: said("date"),
+        title,
+        creator,
+        date,
         number,
         job: work.spec.uuid,
         batch: Some(work.spec.batch_uuid),
         submitter: info.user.map(|user| user.name.clone()).unwrap_or_default(),
         message: info.message.unwrap_or_default().to_owned(),
-        local_ids: description.local_ids,
+        local_ids: work.spec.local_ids.clone(),
     };
     let Some(facts) = facts(work, &ark, number).await? else {
         // The tree was restored as it was before this job was completed.

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use queuekeeper_catalogue::inventory::Object;
+
 use crate::ark::Ark;
 use crate::profile::Profile;
 use crate::spec::JobSpec;
@@ -26,11 +28,14 @@ impl Description {
     /// What the deposit says; values that are missing are `(:unas)`.
     #[must_use]
     pub(crate) fn of(spec: &JobSpec) -> Self {
-        let value = |key: &str| {
-            let text = spec.text(key).trim();
-            if text.is_empty() { UNKNOWN.to_owned() } else { text.to_owned() }
-        };
-        Self { who: value("creator"), what: value("title"), when: value("date"), local_ids: spec.local_ids.clone() }
+        Self::known(spec, None)
+    }
+
+    /// The same of the next version of an object: an update that says nothing of a value leaves it as it was.
+    #[must_use]
+    pub(crate) fn known(spec: &JobSpec, object: Option<&Object>) -> Self {
+        let [title, creator, date] = said(spec, object).map(|value| value.unwrap_or_else(|| UNKNOWN.to_owned()));
+        Self { who: creator, what: title, when: date, local_ids: spec.local_ids.clone() }
     }
 
     /// `mrt-erc.txt`
@@ -62,6 +67,21 @@ impl Description {
         text.push_str("</DublinCore>\n");
         text
     }
+}
+
+/// Title, creator and date, as far as the deposit says them, or, where it is an update, its object.
+#[must_use]
+pub(crate) fn said(spec: &JobSpec, object: Option<&Object>) -> [Option<String>; 3] {
+    let before = object.filter(|_| spec.is_update);
+    let value = |key: &str, before: Option<&Option<String>>| {
+        let text = spec.text(key).trim();
+        if text.is_empty() { before.cloned().flatten() } else { Some(text.to_owned()) }
+    };
+    [
+        value("title", before.map(|object| &object.title)),
+        value("creator", before.map(|object| &object.creator)),
+        value("date", before.map(|object| &object.date)),
+    ]
 }
 
 /// The media type of a file that ingest adds, by its name.
@@ -161,6 +181,31 @@ fn xml(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_update_keeps_what_it_does_not_say_and_another_version_does_not() {
+        let at = jiff::Timestamp::UNIX_EPOCH;
+        let object = Object {
+            ark: "ark:/99999/x".to_owned(),
+            owner: String::new(),
+            collection: String::new(),
+            title: Some("Before".to_owned()),
+            creator: Some("A".to_owned()),
+            date: None,
+            created: at,
+            modified: at,
+            current_version: 1,
+        };
+        for (update, expected) in [(true, ["Before", "B", UNKNOWN]), (false, [UNKNOWN, "B", UNKNOWN])] {
+            let configuration = serde_json::json!({
+                "batchID": "bid-1", "jobID": "jid-2", "profile": "p", "type": "file", "filename": "a",
+                "update": update.to_string(), "creator": "B", "title": " ",
+            });
+            let spec = JobSpec::parse(configuration.to_string().as_bytes()).unwrap();
+            let found = Description::known(&spec, Some(&object));
+            assert_eq!([found.what.as_str(), &found.who, &found.when], expected);
+        }
+    }
 
     #[test]
     fn each_value_is_one_line_or_one_element_whatever_is_in_it() {
