@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use queuekeeper_ingest::ark::Ark;
 use queuekeeper_ingest::deposit::NewDeposit;
 use queuekeeper_ingest::directory::WorkingStorage;
 use queuekeeper_ingest::kind::DepositType;
@@ -125,7 +126,7 @@ pub(super) struct SubmitArgs {
 
     /// The ARK of an object that exists
     #[arg(long = "ark", value_name = "ARK", help_heading = "Deposit")]
-    ark: Option<String>,
+    ark: Option<Ark>,
 
     /// An id by which the owner knows the object; may be repeated
     #[arg(long = "local-id", value_name = "ID", help_heading = "Deposit")]
@@ -273,7 +274,7 @@ impl SubmitArgs {
             title: self.title.clone(),
             creator: self.creator.clone(),
             date: self.date.clone(),
-            primary_id: self.ark.clone(),
+            primary_id: self.ark.as_ref().map(|ark| ark.as_str().to_owned()),
             local_ids: self.local_ids.clone(),
             digest: self.digest.clone(),
             is_update: self.update,

@@ -183,7 +183,7 @@ impl NewDeposit {
         name::check(&self.file_name).map_err(wrong)?;
         // It is a file of the batch's directory, beside those of its jobs, where what begins with a dot is ours.
         if self.file_name.contains('/') || self.file_name.starts_with('.') || self.file_name.len() > 240 {
-            return Err(wrong(NameError::Ambiguous));
+            return Err(wrong(NameError::NotPlain));
         }
         Ok(())
     }

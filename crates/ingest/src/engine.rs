@@ -202,7 +202,8 @@ async fn read_profiles(services: &Services) {
         tokio::time::sleep(PROFILES).await;
         match services.profiles.write().read_again() {
             Ok(changes) if changes.is_empty() => {}
-            Ok(changes) => info!(%changes, "profiles were read again"),
+            Ok(changes) if changes.broken.is_empty() => info!(%changes, "profiles were read again"),
+            Ok(changes) => warn!(%changes, "profiles were read again, and some cannot be used"),
             Err(error) => warn!(%error, "the profiles stay as they were"),
         }
     }

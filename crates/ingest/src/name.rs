@@ -21,6 +21,8 @@ pub enum NameError {
     Parent,
     #[error("the name has an empty part or a part '.'; write each file's name in one way only")]
     Ambiguous,
+    #[error("a deposited file has a name of 240 bytes at most, without a slash and without a dot at its beginning")]
+    NotPlain,
     #[error("the name has a control character")]
     Control,
     #[error("the name is longer than {MOST_BYTES} bytes")]

@@ -21,7 +21,7 @@ const MOST_WARNINGS: usize = 100;
 pub struct Limits {
     /// The longest line, in bytes.
     pub line_bytes: usize,
-    /// The most rows: an object has at most 400,000 files. A batch may have more, which become several batches.
+    /// The most rows: an object has at most 400,000 files. How many a batch may have is for the batch daemon.
     pub rows: u64,
     /// All of it, in bytes.
     pub bytes: u64,
