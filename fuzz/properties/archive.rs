@@ -1,10 +1,10 @@
-//! Containers: zip and tar in their compressions, single compressed files, and `BagIt` bags in them.
+//! Containers: zip and tar in their compressions, single compressed files, and `BagIt` bags and manifests in them.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-use queuekeeper_ingest::archive::{Limits, Progress, Unpacked, bag, unpack};
+use queuekeeper_ingest::archive::{Limits, Progress, Unpacked, bag, manifest, unpack};
 use queuekeeper_ingest::name;
 use queuekeeper_ingest::place::Place;
 use queuekeeper_store::Algorithm;
@@ -55,6 +55,13 @@ pub fn check(data: &[u8]) {
             match bag::validate(&place, &unpacked.files) {
                 Ok(_) => {}
                 Err(error) => shown::error(&error, 16_384),
+            }
+            match manifest::validate(&place, &unpacked.files) {
+                Ok(_) => {}
+                Err(error) => {
+                    shown::error(&error, 16_384);
+                    assert!(error.is_final(), "nothing is wrong here but the manifest: {error}");
+                }
             }
         }
         Err(error) => {

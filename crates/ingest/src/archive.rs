@@ -6,6 +6,7 @@
 
 pub mod bag;
 mod budget;
+pub mod manifest;
 mod output;
 mod tarred;
 mod zipped;
@@ -70,6 +71,22 @@ pub struct Unpacked {
     pub similar: Vec<String>,
     /// The bytes of all files.
     pub bytes: u64,
+}
+
+impl Unpacked {
+    /// What is odd about the archive, and no reason to refuse it: one sentence each.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let similar = self.similar.first().map(|name| {
+            let (count, name) = (self.similar.len(), shown(name));
+            format!("names that differ from another one by Unicode normalization only: {count}, such as {name:?}")
+        });
+        let empty = self.empty_folders.first().map(|name| {
+            let (count, name) = (self.empty_folders.len(), shown(name));
+            format!("empty folders, which are not kept: {count}, such as {name:?}")
+        });
+        similar.into_iter().chain(empty).collect()
+    }
 }
 
 /// A file that was in an archive.

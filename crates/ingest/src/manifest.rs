@@ -33,6 +33,7 @@ pub use contents::{Contents, Difference, FoundFile};
 pub(crate) use lines::{Line, Lines};
 pub(crate) use names::Names;
 pub use names::Warning;
+pub(crate) use problem::in_one_line;
 pub use problem::{MOST_PROBLEMS, ManifestError, Problem, ProblemKind};
 pub use profile::ManifestProfile;
 pub use read::{Limits, Reader, Summary};

@@ -146,6 +146,7 @@ fn every_form_is_unpacked_to_the_same_files_however_often() {
         assert_eq!(files, [("a.txt", 3), ("full/inner.tar.gz", 13)], "{name}");
         assert_eq!(unpacked.files[0].digests.get(Algorithm::Sha256).unwrap().hex(), hex(b"one", Algorithm::Sha256));
         assert_eq!(unpacked.empty_folders, ["empty/deep"], "{name}");
+        assert_eq!(unpacked.warnings(), ["empty folders, which are not kept: 1, such as \"empty/deep\""], "{name}");
         // An attempt that was killed may have left anything in their places.
         std::fs::write(fixture.directory.path().join("producer/a.txt"), "other").unwrap();
         fixture.place.begin("a.txt").unwrap().file().write_all(b"half of it").unwrap();
@@ -249,6 +250,8 @@ fn names_are_utf_8_or_latin_1_and_similar_ones_are_reported() {
     let unpacked = fixture.unpack("x.zip", &zip).unwrap();
     assert_eq!(unpacked.files[0].name, "caf\u{e9}X.txt");
     assert_eq!(unpacked.similar, ["\u{e9}"]);
+    let similar = "names that differ from another one by Unicode normalization only: 1, such as \"\u{e9}\"";
+    assert_eq!(unpacked.warnings(), [similar]);
 }
 
 /// A change of a bag's files, each a name and a content.
@@ -342,4 +345,38 @@ proptest! {
         }
         prop_assert_eq!(fixture.beside(), ["archive", "producer", "temporary"]);
     }
+}
+
+#[test]
+fn a_manifest_that_names_all_the_wrong_files_is_refused_in_one_short_sentence() {
+    let fixture = Fixture::new();
+    let validate = |rows: &str, files: &[(&str, EntryType, &[u8])]| {
+        let text = format!("#%checkm_0.7\n{rows}#%eof\n");
+        let own = [("mrt-manifest.txt", FILE, text.as_bytes())];
+        let unpacked =
+            fixture.unpack_within("x.tar", &tarred(&[&own, files].concat()), &Limits::bytes(1 << 30)).unwrap();
+        manifest::validate(&fixture.place, &unpacked.files)
+    };
+    let refused = |result: Result<_, manifest::ContentsError>| {
+        let error = result.err().unwrap();
+        assert!(error.is_final());
+        let message = error.to_string();
+        assert!(message.len() < 1_000 && !message.contains('\n'), "{message}");
+        message
+    };
+    let rows: Vec<_> = (0..100_000).map(|at| format!("{at}/file\n")).collect();
+    let message = refused(validate(&rows.concat(), &[]));
+    assert!(message.contains("file \"0/file\" of line 2 of") && message.ends_with(" more)"), "{message}");
+    // What is read again is read no more where that much is wrong.
+    let names: Vec<_> = (0..300).map(|at| at.to_string()).collect();
+    let files: Vec<_> = names.iter().map(|name| (name.as_str(), FILE, &b"one"[..])).collect();
+    let wrong: Vec<_> = names.iter().map(|name| format!("{name} | md5 | {}\n", "0".repeat(32))).collect();
+    let wrong = wrong.concat();
+    let message = refused(validate(&wrong, &files));
+    let (_, count) = message.rsplit_once(" (and at least ").unwrap();
+    assert!(count.strip_suffix(" more)").unwrap().parse::<usize>().unwrap() < 100, "{message}");
+    let right = wrong.replace(&"0".repeat(32), &hex(b"one", Algorithm::Md5));
+    assert_eq!(validate(&right, &files).unwrap().unwrap().rows, 300);
+    // Further down it is a file like any other.
+    assert_eq!(validate("x/mrt-manifest.txt\n", &[("x/mrt-manifest.txt", FILE, b"")]).unwrap().unwrap().rows, 1);
 }

@@ -137,22 +137,33 @@ impl ManifestError {
     #[must_use]
     pub fn in_full(&self, most_bytes: usize) -> String {
         let Self::Invalid { problems, has_more } = self else { return self.to_string() };
-        let (mut text, mut shown) = ("invalid manifest".to_owned(), 0);
-        for problem in problems {
-            let more = format!("{} {problem}", if shown == 0 { ":" } else { ";" });
-            if shown > 0 && text.len() + more.len() > most_bytes {
-                break;
-            }
-            text.push_str(&more);
-            shown += 1;
-        }
-        let rest = problems.len() - shown;
-        if rest > 0 || *has_more {
-            let at_least = if *has_more { "at least " } else { "" };
-            let _ = fmt::Write::write_fmt(&mut text, format_args!(" (and {at_least}{rest} more)"));
-        }
-        text
+        in_one_line("invalid manifest", problems, *has_more, most_bytes)
     }
+}
+
+/// What is wrong in one line behind its beginning, as far as so many bytes hold it, and the number of what is left; at
+/// least the first of it.
+pub(crate) fn in_one_line(
+    beginning: &str,
+    problems: &[impl fmt::Display],
+    has_more: bool,
+    most_bytes: usize,
+) -> String {
+    let (mut text, mut shown) = (beginning.to_owned(), 0);
+    for problem in problems {
+        let more = format!("{} {problem}", if shown == 0 { ":" } else { ";" });
+        if shown > 0 && text.len() + more.len() > most_bytes {
+            break;
+        }
+        text.push_str(&more);
+        shown += 1;
+    }
+    let rest = problems.len() - shown;
+    if rest > 0 || has_more {
+        let at_least = if has_more { "at least " } else { "" };
+        let _ = fmt::Write::write_fmt(&mut text, format_args!(" (and {at_least}{rest} more)"));
+    }
+    text
 }
 
 impl fmt::Display for ManifestError {

@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicU64;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use queuekeeper_queue::{Error, JobChange, JobValue};
 use queuekeeper_store::Digests;
+use tracing::warn;
 
 use crate::archive::{self, ArchiveCause, Progress, bag};
 use crate::fetch::{ALGORITHMS, Expected, Fetcher};
@@ -17,7 +18,7 @@ use crate::files::{self, FilesWriter, JobFile};
 use crate::manifest::{self, Limits, ManifestProfile, Reader, Row};
 use crate::place::{self, Place};
 use crate::spec::Package;
-use crate::step::{JobAtWork, StepError, now};
+use crate::step::{JobAtWork, StepError, message, now};
 
 /// The folder of packages that are no content themselves.
 const PACKAGE: &str = ".package";
@@ -36,16 +37,22 @@ pub async fn download(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
     ensure(work, work.job.job.space_needed().ok().flatten().unwrap_or(0)).await?;
     work.fence.pass().await;
     let _begun = work.services.downloads.begin(work.job.id());
-    let bytes = match listed(work)? {
-        Some(bytes) => bytes,
+    let (bytes, warnings) = match listed(work)? {
+        Some(bytes) => (bytes, Vec::new()),
         None => match work.spec.package {
-            Package::File => file(work).await?,
+            Package::File => (file(work).await?, Vec::new()),
             Package::Container => container(work).await?,
-            Package::Manifest => manifest_files(work).await?,
+            Package::Manifest => (manifest_files(work).await?, Vec::new()),
         },
     };
     work.directory.remove_temporary().map_err(|error| StepError::working("remove temporary files", &error))?;
-    Ok(JobChange::success().with_value(JobValue::SpaceNeeded(Some(bytes))))
+    let change = JobChange::success().with_value(JobValue::SpaceNeeded(Some(bytes)));
+    if warnings.is_empty() {
+        return Ok(change);
+    }
+    let warnings = warnings.join("; ");
+    warn!(job = %work.job.id(), %warnings, "container is taken with warnings");
+    Ok(change.with_message(message(&format!("Success, with warnings: {warnings}"))))
 }
 
 /// The bytes of all files, where an earlier attempt fetched them all.
@@ -93,8 +100,8 @@ async fn file(work: &JobAtWork<'_>) -> Result<u64, StepError> {
     finish(work, &place, std::slice::from_ref(&file)).await
 }
 
-/// A package that is an archive.
-async fn container(work: &JobAtWork<'_>) -> Result<u64, StepError> {
+/// A package that is an archive: its bytes, and what is odd about it.
+async fn container(work: &JobAtWork<'_>) -> Result<(u64, Vec<String>), StepError> {
     let packages = open(work, PACKAGE)?;
     let packed = package(work, &packages, work.spec.size).await?;
     let producer = open(work, PRODUCER)?;
@@ -113,17 +120,9 @@ async fn container(work: &JobAtWork<'_>) -> Result<u64, StepError> {
             Err(error) => return Err(StepError::temporary(error)),
         }
     };
-    let checked = Arc::clone(&producer);
-    let (unpacked, bag) = blocking(move || {
-        let bag = bag::validate(&checked, &unpacked.files);
-        (unpacked, bag)
-    })
-    .await?;
-    match bag {
-        Ok(_) => {}
-        Err(error @ bag::BagError::Invalid(_)) => return Err(StepError::permanent(error)),
-        Err(error @ bag::BagError::Read(_)) => return Err(StepError::temporary(error)),
-    }
+    let place = Arc::clone(&producer);
+    let unpacked = blocking(move || validate(&place, &unpacked.files).map(|()| unpacked)).await??;
+    let warnings = unpacked.warnings();
     let files: Vec<JobFile> = unpacked
         .files
         .into_iter()
@@ -132,7 +131,21 @@ async fn container(work: &JobAtWork<'_>) -> Result<u64, StepError> {
     let bytes = finish(work, &producer, &files).await?;
     let folder = work.directory.path().join(PACKAGE);
     std::fs::remove_dir_all(folder).map_err(|error| StepError::working("remove the package", &error))?;
-    Ok(bytes)
+    Ok((bytes, warnings))
+}
+
+/// Compares the files of a container with what it states of them: as a bag, and in its manifest.
+fn validate(place: &Place, files: &[archive::UnpackedFile]) -> Result<(), StepError> {
+    match bag::validate(place, files) {
+        Ok(_) => {}
+        Err(error @ bag::BagError::Invalid(_)) => return Err(StepError::permanent(error)),
+        Err(error @ bag::BagError::Read(_)) => return Err(StepError::temporary(error)),
+    }
+    match archive::manifest::validate(place, files) {
+        Ok(_) => Ok(()),
+        Err(error) if error.is_final() => Err(StepError::permanent(error)),
+        Err(error) => Err(StepError::temporary(error)),
+    }
 }
 
 async fn unpack(

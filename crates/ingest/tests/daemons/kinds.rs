@@ -1,10 +1,14 @@
 //! Packages of each kind, and the versions of objects that exist.
 
+use std::time::Duration;
+
+use queuekeeper_ingest::daemon::Daemon;
 use queuekeeper_ingest::manifest::ManifestProfile;
 use queuekeeper_queue::state::BatchState;
+use queuekeeper_testkit::wait::eventually_some;
 use serde_json::{Value, json};
 
-use super::world::{World, manifest, quick, sha256, tar_gz, zip};
+use super::world::{World, manifest, only, quick, sha256, tar_gz, zip};
 
 /// Deposits what becomes one job; the answer is its object.
 async fn completed(world: &World, say: Value) -> String {
@@ -111,4 +115,82 @@ async fn each_kind_of_package_becomes_an_object_and_later_deposits_its_next_vers
     daemons.stop().await;
     // Of the jobs that failed the files are kept, of the batch that failed its manifest, of all others none.
     assert_eq!(world.left().len(), 3, "{:?}", world.left());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_container_is_what_the_manifest_in_it_says_or_fails_for_good() {
+    let world = World::with(quick()).await;
+    let alpha = format!("a.txt | sha256 | {} | 5 | | text/plain", sha256("alpha"));
+    // Not an algorithm that is computed while unpacking.
+    let gamma = "b/c%20d.txt | md5 | 05b048d7242cb7b8b57cfa3b1d65ecea | 5".to_owned();
+    let of = |rows: &[&String]| manifest(ManifestProfile::Object, rows.iter().map(|row| (*row).clone()));
+    let right = of(&[&alpha, &gamma]);
+    let serve = |name: &str, manifest: &str| {
+        let files = [("mrt-manifest.txt", manifest), ("a.txt", "alpha"), ("b/c d.txt", "gamma")];
+        world.origin.serve(&format!("/{name}"), zip(&files));
+        json!({"type": "container", "filename": name, "payload_url": world.origin.url(&format!("/{name}"))})
+    };
+    let daemons = world.start();
+
+    let ark = completed(&world, serve("right.zip", &right)).await;
+    assert_eq!(world.producer(&ark, 1).await, ["a.txt", "b/c d.txt", "mrt-manifest.txt"]);
+    world.check_object(&ark, 1).await;
+
+    let (first, second) = ("none/1.txt".to_owned(), "none/2.txt".to_owned());
+    let differs = "the container differs from its mrt-manifest.txt: ";
+    let md5 = "05b048d7242cb7b8b57cfa3b1d65ecea";
+    let other = md5.replace("05", "06");
+    for (name, manifest, expected) in [
+        (
+            "missing.zip",
+            of(&[&first, &alpha, &gamma, &second]),
+            format!(
+                "{differs}file \"none/1.txt\" of line 3 of the manifest is not in the container; \
+                 file \"none/2.txt\" of line 6 of the manifest is not in the container"
+            ),
+        ),
+        ("unlisted.zip", of(&[&alpha]), format!("{differs}file \"b/c d.txt\" of the container is not in its manifest")),
+        (
+            "size.zip",
+            right.replacen(" | 5 |", " | 6 |", 1),
+            format!("{differs}file \"a.txt\" has 5 bytes, and 6 by the manifest"),
+        ),
+        (
+            "digest.zip",
+            right.replace(md5, &other),
+            format!("{differs}file \"b/c d.txt\" does not have the md5 digest {other} of the manifest, but {md5}"),
+        ),
+        (
+            "garbage.zip",
+            "\u{0}PK garbage |||".to_owned(),
+            "mrt-manifest.txt of the container: invalid manifest: line 1, column 1: the name has a control character; \
+             line 1, column 1: the manifest does not end with '#%eof': it was cut off; send all of it"
+                .to_owned(),
+        ),
+    ] {
+        assert_eq!(failed(&world, serve(name, &manifest)).await, expected);
+    }
+    daemons.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_container_with_similar_names_is_kept_with_a_warning() {
+    // Processing takes no job, so that the message of downloading stays.
+    let daemons = [Daemon::Batch, Daemon::Pending, Daemon::Estimating, Daemon::Provisioning, Daemon::Downloading];
+    let world = World::with(only(&daemons, quick())).await;
+    world.origin.serve("/twins.zip", zip(&[("e\u{301}.txt", "one"), ("\u{e9}.txt", "two")]));
+    let url = world.origin.url("/twins.zip");
+    let daemons = world.start();
+    let (batch, _) = world.deposit(json!({"type": "container", "filename": "twins.zip", "payload_url": url})).await;
+    let message = eventually_some(Duration::from_mins(2), "the container is unpacked", async || {
+        let report = world.queue.batch_report(batch).await.unwrap();
+        let job = world.job(*report.processing.first()?).await;
+        let status = job.status().value;
+        (status.status.text == "Processing").then(|| status.message.into_owned())
+    })
+    .await;
+    let expected =
+        "Success, with warnings: names that differ from another one by Unicode normalization only: 1, such as";
+    assert_eq!(message, format!("{expected} \"\u{e9}.txt\""));
+    daemons.stop().await;
 }
