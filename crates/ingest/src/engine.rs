@@ -9,6 +9,7 @@ mod holds;
 mod lane;
 mod presence;
 pub(crate) mod session;
+mod volumes;
 mod worker;
 mod workers;
 
@@ -183,7 +184,8 @@ async fn watch_all(session: &Arc<Session>, client: &Client) {
         futures::future::join_all(watches),
         arrivals::watch_existence(client, &pause, &session.paused, || session.wake_all()),
         futures::future::join_all(AccessQueue::ALL.iter().map(|access| watch_access_pause(session, client, *access))),
-        session.watch_holds(client)
+        session.watch_holds(client),
+        session.watch_volumes(client)
     );
 }
 

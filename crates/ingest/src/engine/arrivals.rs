@@ -141,7 +141,7 @@ impl Arrived {
 }
 
 /// Sets a persistent watch, as soon as that can be done.
-async fn set(client: &Client, path: &str, mode: AddWatchMode) -> PersistentWatcher {
+pub(super) async fn set(client: &Client, path: &str, mode: AddWatchMode) -> PersistentWatcher {
     loop {
         match client.watch(path, mode).await {
             Ok(watcher) => return watcher,
@@ -177,7 +177,7 @@ impl Change {
 }
 
 /// Waits for a change; those that have come together count as one. `None` where the watch is dead.
-async fn next(watcher: &mut PersistentWatcher) -> Option<()> {
+pub(super) async fn next(watcher: &mut PersistentWatcher) -> Option<()> {
     let mut event = watcher.changed().await;
     let mut is_change = false;
     loop {

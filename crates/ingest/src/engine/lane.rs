@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use super::session::Session;
+use super::volumes::has_grant;
 use super::worker;
 use crate::daemon::Daemon;
 use crate::grants::Wanted;
@@ -67,7 +68,7 @@ async fn poll(session: &Arc<Session>, daemon: Daemon, state: JobState) -> Result
     Ok(())
 }
 
-/// Lists the jobs of a state, without those that are at work here, or known to wait for their stores.
+/// Lists the jobs of a state, without those that are at work here, known to wait for their stores, or on another volume.
 async fn list(session: &Session, state: JobState) -> Result<JobPoll, Error> {
     let is_storing = state == JobState::Storing;
     if is_storing {
@@ -78,6 +79,11 @@ async fn list(session: &Session, state: JobState) -> Result<JobPoll, Error> {
         session.has_listed(daemon, poll.jobs().count());
     }
     poll.retain(|job| !(session.carries(job) || is_storing && session.is_passed(job)));
+    if has_grant(state) && !poll.is_at_end() {
+        // After the list: the grants of all that are on it are written.
+        let grants = session.grants_everywhere().await?;
+        poll.retain(|job| !grants.is_elsewhere(job));
+    }
     Ok(poll)
 }
 

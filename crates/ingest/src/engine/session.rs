@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 
 use super::fence::Fence;
 use super::holds::StoreHolds;
+use super::volumes::Volumes;
 use super::workers::Workers;
 use crate::daemon::Daemon;
 use crate::step::Services;
@@ -35,6 +36,8 @@ pub(crate) struct Session {
     pub(crate) paused: watch::Sender<bool>,
     /// The stores that are held.
     pub(crate) holds: StoreHolds,
+    /// On which volumes the files of jobs are.
+    pub(super) volumes: Volumes,
     /// Whether no more work is taken.
     pub(crate) stopping: watch::Receiver<bool>,
     /// The jobs that are at work here: what happens in the folders of their states is their own doing.
@@ -65,6 +68,7 @@ impl Session {
         });
         let workers = workers.collect();
         let holds = StoreHolds::of(services.stores.keys());
+        let volumes = Volumes::beside(services.working.volume());
         let wakes = Daemon::ALL.into_iter().map(|daemon| (daemon, Arc::default())).collect();
         Self {
             services,
@@ -74,6 +78,7 @@ impl Session {
             wakes,
             paused: watch::Sender::new(false),
             holds,
+            volumes,
             stopping,
             carried: Mutex::default(),
             listed: Mutex::default(),

@@ -115,7 +115,7 @@ async fn one_step(session: &Arc<Session>, job: &mut LockedJob) -> StepOutcome {
         Err(error) => error,
     };
     match error {
-        StepError::Permanent(why) => fail(session, job, &why).await,
+        StepError::Permanent(why) => fail_here(session, job, &why).await,
         // Estimating fails no job for what may pass, for however short a time others are tried.
         StepError::Temporary { why, after } | StepError::Away { why, after } if job.state == JobState::Estimating => {
             postpone(session, job, &why, after).await
@@ -207,6 +207,21 @@ async fn give_up(session: &Session, job: &LockedJob, error: &Error) -> StepOutco
     session.put_down(job.id());
     session.wake_all();
     StepOutcome::Released(Ended::Lost)
+}
+
+/// Fails a job, unless its files are on another volume: it was taken before that volume was known here.
+async fn fail_here(session: &Session, job: &LockedJob, why: &str) -> StepOutcome {
+    match session.is_elsewhere(job.state, job.id()).await {
+        Ok(false) => return fail(session, job, why).await,
+        Ok(true) => {
+            info!(job = %job.id(), state = %job.state, why, "job is left to those who see the volume with its files")
+        }
+        Err(error) => return give_up(session, job, &error).await,
+    }
+    match session.queue.unlock_job(job).await {
+        Ok(_) => StepOutcome::Released(Ended::Delayed),
+        Err(error) => give_up(session, job, &error).await,
+    }
 }
 
 /// Fails a job.

@@ -1,18 +1,20 @@
 //! Grants of working storage.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use queuekeeper_ingest::daemon::Daemon;
 use queuekeeper_ingest::directory::WorkingStorage;
 use queuekeeper_ingest::manifest::ManifestProfile;
 use queuekeeper_ingest::settings::Settings;
+use queuekeeper_ingest::step::Services;
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_testkit::origin::OriginFault;
 use queuekeeper_testkit::wait::eventually;
 use serde_json::{Value, json};
 
-use super::world::{World, manifest, only, quick};
+use super::world::{Daemons, World, manifest, only, quick, services};
 
 const LIMIT: Duration = Duration::from_mins(5);
 
@@ -98,6 +100,69 @@ async fn of_jobs_that_fit_one_at_a_time_each_passes_when_the_one_before_has_ende
         world.check_object(&world.ark(job).await, 1).await;
     }
     for daemons in daemons {
+        daemons.stop().await;
+    }
+}
+
+/// Starts daemons whose working storage is this folder of the world.
+async fn start_on(world: &World, working: &str, daemons: &[Daemon]) -> Daemons {
+    let of = Arc::into_inner(services(world.directory.path(), only(daemons, quick())).await).unwrap();
+    let working = WorkingStorage::open(&world.directory.path().join(working)).unwrap();
+    let services = Services::new(of.catalogue, of.stores, of.profiles.into_inner(), working, of.settings);
+    world.start_with(Arc::new(services), Duration::from_secs(10))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_is_taken_only_by_those_who_see_the_volume_on_which_it_was_given_room() {
+    let world = World::new().await;
+    std::fs::create_dir(world.directory.path().join("beside")).unwrap();
+    world.origin.serve("/f", "content");
+    let rows = |batch: &str| {
+        let url = world.origin.url("/f");
+        let rows = (0..JOBS).map(|row| format!("{url} | | | 7 | | {batch}{row}.txt"));
+        manifest(ManifestProfile::SingleFileBatch, rows.collect::<Vec<_>>())
+    };
+    let deposit = async |name: &str| {
+        let path = format!("/{name}.checkm");
+        world.origin.serve(&path, rows(name));
+        let url = world.origin.url(&path);
+        let say = json!({"type": "single-file-batch-manifest", "filename": "all.checkm", "payload_url": url});
+        world.deposit(say).await.0
+    };
+    let processing = async || BTreeSet::from_iter(world.children("/jobs/states/processing").await);
+    let (before, after) = Daemon::ALL.split_at(5);
+    assert_eq!(after[0], Daemon::Processing);
+
+    // Their files are on one volume, where no process goes on with them.
+    let downloading = start_on(&world, "working", before).await;
+    let first = deposit("first").await;
+    eventually(LIMIT, "all were downloaded", async || processing().await.len() == JOBS).await;
+    downloading.stop().await;
+    let waiting = processing().await;
+    // Those on the other volume do all the work that comes, and leave these as they are.
+    let others = start_on(&world, "beside", &Daemon::ALL).await;
+    let second = deposit("second").await;
+    let (state, report) = world.ended(second).await;
+    assert_eq!((state, report.completed.len()), (BatchState::Completed, JOBS), "{:?}", world.jobs(second).await);
+    assert_eq!(processing().await, waiting, "{:?}", world.jobs(first).await);
+    for entry in waiting {
+        let job = world.job(entry.split_once('-').unwrap().1.parse().unwrap()).await;
+        assert!(job.lock().is_none() && job.version() == Some(4), "{:?}", job.version());
+    }
+    assert!(world.children("/queuekeeper/retry").await.is_empty());
+
+    // On each volume there are processes for all states, on one of them two that share these.
+    let sharing = [start_on(&world, "working", before).await, start_on(&world, "working", after).await];
+    let third = [deposit("third").await, deposit("fourth").await, deposit("fifth").await];
+    for batch in third.into_iter().chain([first]) {
+        let (state, report) = world.ended(batch).await;
+        assert_eq!((state, report.completed.len()), (BatchState::Completed, JOBS), "{:?}", world.jobs(batch).await);
+        for job in report.completed {
+            world.check_object(&world.ark(job).await, 1).await;
+        }
+    }
+    assert_eq!(world.children("/queuekeeper/space").await.len(), 2, "room was given on both");
+    for daemons in sharing.into_iter().chain([others]) {
         daemons.stop().await;
     }
 }
