@@ -214,7 +214,7 @@ async fn fail_here(session: &Session, job: &LockedJob, why: &str) -> StepOutcome
     match session.is_elsewhere(job.state, job.id()).await {
         Ok(false) => return fail(session, job, why).await,
         Ok(true) => {
-            info!(job = %job.id(), state = %job.state, why, "job is left to those who see the volume with its files")
+            info!(job = %job.id(), state = %job.state, why, "job is left to those who see the volume with its files");
         }
         Err(error) => return give_up(session, job, &error).await,
     }
