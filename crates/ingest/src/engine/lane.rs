@@ -82,7 +82,7 @@ async fn list(session: &Session, state: JobState) -> Result<JobPoll, Error> {
     if has_grant(state) && !poll.is_at_end() {
         // After the list: the grants of all that are on it are written.
         let grants = session.grants_everywhere().await?;
-        poll.retain(|job| !grants.is_elsewhere(job));
+        poll.retain(|job| !grants.passes_over(state, job));
     }
     Ok(poll)
 }

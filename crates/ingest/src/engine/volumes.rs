@@ -27,6 +27,8 @@ pub(super) struct Volumes {
     is_stale: AtomicBool,
     /// None where there is no volume but ours.
     known: Mutex<BTreeMap<String, Known>>,
+    /// Whether a job was passed over already.
+    has_passed: AtomicBool,
 }
 
 /// The grants on a volume, as they were read last.
@@ -43,11 +45,18 @@ struct Known {
 pub(super) struct AllGrants<'a> {
     ours: &'a str,
     known: MutexGuard<'a, BTreeMap<String, Known>>,
+    /// Whether a job was passed over, in this session.
+    has_passed: &'a AtomicBool,
 }
 
 impl Volumes {
     pub(super) fn beside(ours: Uuid) -> Self {
-        Self { ours: ours.to_string(), is_stale: AtomicBool::new(true), known: Mutex::default() }
+        Self {
+            ours: ours.to_string(),
+            is_stale: AtomicBool::new(true),
+            known: Mutex::default(),
+            has_passed: AtomicBool::new(false),
+        }
     }
 
     /// Reads what has changed of them.
@@ -67,7 +76,7 @@ impl Volumes {
         for (volume, known) in &mut *known {
             known.read(queue, volume).await?;
         }
-        Ok(AllGrants { ours: &self.ours, known })
+        Ok(AllGrants { ours: &self.ours, known, has_passed: &self.has_passed })
     }
 }
 
@@ -93,6 +102,15 @@ impl AllGrants<'_> {
     /// attempts that failed.
     pub(super) fn is_elsewhere(&self, job: JobId) -> bool {
         is_elsewhere(&self.known, self.ours, job)
+    }
+
+    /// The same of a job that is passed over then, which is logged once.
+    pub(super) fn passes_over(&self, state: JobState, job: JobId) -> bool {
+        let is_elsewhere = self.is_elsewhere(job);
+        if is_elsewhere && !self.has_passed.swap(true, Ordering::Relaxed) {
+            warn!(%job, %state, ours = self.ours, "jobs with files on another volume are left to the processes that see it");
+        }
+        is_elsewhere
     }
 }
 
