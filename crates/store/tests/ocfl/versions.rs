@@ -86,7 +86,13 @@ async fn versions_in_a_directory_are_read_back_and_valid_to_another_validator() 
 
     assert!(object.verify().await.unwrap().is_valid());
     // `rocfl` 1.7.0 refuses the name with a backslash and a line feed.
-    validate_by_ocfl_py(&[top.path().join("objects")]).unwrap();
+    let objects = top.path().join("objects");
+    validate_by_ocfl_py(std::slice::from_ref(&objects)).unwrap();
+    // The judge is one: content of an object in a root that has changed is named.
+    let (path, _) = inventory.content().next().unwrap().unwrap();
+    std::fs::write(objects.join(object.root()).join(&path), "rotten").unwrap();
+    let why = validate_by_ocfl_py(&[objects]).unwrap_err();
+    assert!(why.contains("E092") || why.contains("E093"), "{why}");
 }
 
 #[tokio::test]
