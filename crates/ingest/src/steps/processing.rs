@@ -153,7 +153,8 @@ async fn write_files(work: &JobAtWork<'_>, description: &Description, ark: &str)
     let temporary = work.directory.helper(&format!("manifest-{}", uuid::Uuid::new_v4()));
     let (target, texts) = (system.join(MANIFEST), texts(work, description, ark));
     // Where the session is lost meanwhile, this goes on beside the next attempt. Both write the same, unless the profile was
-    // changed between them: then the manifest of the one does not fit the files of the other, and storing begins again.
+    // changed between them: then the manifest of the one may not fit the files of the other, and the job fails in Storing
+    // by a digest, until it is resumed at Processing.
     let written = blocking(move || -> io::Result<bool> {
         let Some(files) = files::read(&directory)? else { return Ok(false) };
         std::fs::create_dir_all(&system)?;
