@@ -7,8 +7,9 @@ use queuekeeper_queue::state::{BatchState, JobState};
 use queuekeeper_testkit::ezid::{Ezid, EzidFault, Metadata};
 use queuekeeper_testkit::wait::eventually_some;
 use serde_json::{Value, json};
+use tokio::runtime::Runtime;
 
-use super::world::{World, quick, services};
+use super::world::{Daemons, World, quick, services};
 
 const LIMIT: Duration = Duration::from_mins(1);
 
@@ -46,6 +47,17 @@ fn deposit(world: &World) -> Value {
     json!({"type": "file", "filename": "a.txt", "payload_url": url, "profile": "registered", "title": title})
 }
 
+/// Daemons on a runtime of their own, which can be ended with all that runs there.
+async fn start_process(world: &World) -> (Runtime, Daemons) {
+    let process = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let services = services(world.directory.path(), quick()).await;
+    let daemons = {
+        let _here = process.enter();
+        world.start_with(services, Duration::from_secs(4))
+    };
+    (process, daemons)
+}
+
 /// What came, as methods and statuses.
 fn came(ezid: &Ezid) -> Vec<String> {
     ezid.take_requests().iter().map(|request| format!("{} {}", request.method, request.status)).collect()
@@ -75,12 +87,7 @@ async fn an_identifier_is_registered_once_through_trouble_and_the_end_of_a_proce
     daemons.stop().await;
 
     // It is registered, and the process is killed before it knows: the next one finds it by its mark.
-    let process = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let services = services(world.directory.path(), quick()).await;
-    let daemons = {
-        let _here = process.enter();
-        world.start_with(services, Duration::from_secs(4))
-    };
+    let (process, daemons) = start_process(&world).await;
     ezid.fail([EzidFault::NoAnswer]);
     let (batch, _) = world.deposit(deposit(&world)).await;
     eventually_some(LIMIT, "the second one is registered", async || (ezid.identifiers().len() == 2).then_some(()))
@@ -179,12 +186,7 @@ async fn where_only_the_service_makes_names_each_object_has_one_and_it_is_public
 
     // What was made for a job that ended before it was known here: only the mark says whose it is.
     daemons.stop().await;
-    let process = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let services = services(world.directory.path(), quick()).await;
-    let daemons = {
-        let _here = process.enter();
-        world.start_with(services, Duration::from_secs(4))
-    };
+    let (process, daemons) = start_process(&world).await;
     said["localID"] = "obj-2".into();
     // It is made public, and the process is killed before it knows.
     ezid.fail([EzidFault::None, EzidFault::NoAnswer]);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -91,11 +91,17 @@ impl World {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tree_restored_from_yesterday_repeats_nothing_and_its_numbers_begin_again_for_other_objects() {
-    let mut world = World::new().await;
+/// A world with a collection whose reports are mailed, and where the mails are put.
+async fn mailed() -> (World, PathBuf) {
+    let world = World::new().await;
     world.add_profile("mailed", "notification: {addresses: [staff@library.example]}\n");
     let mails = world.directory.path().join("mails");
+    (world, mails)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tree_restored_from_yesterday_repeats_nothing_and_its_numbers_begin_again_for_other_objects() {
+    let (mut world, mails) = mailed().await;
     let settings = || mailing(Route::Directory(mails.clone()));
 
     // Yesterday: a job in each state, the most advanced first, since none is moved once its daemon does not run any more.
@@ -149,9 +155,7 @@ async fn a_tree_restored_from_yesterday_repeats_nothing_and_its_numbers_begin_ag
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deposit_that_was_withdrawn_since_the_tree_was_saved_is_withdrawn_again() {
-    let mut world = World::new().await;
-    world.add_profile("mailed", "notification: {addresses: [staff@library.example]}\n");
-    let mails = world.directory.path().join("mails");
+    let (mut world, mails) = mailed().await;
     let settings = || mailing(Route::Directory(mails.clone()));
     let rows = ["a", "b", "c"].map(|name| format!("{} | | | 7 | | {name}.txt", world.origin.url("/content")));
     world.origin.serve("/rows.checkm", manifest(ManifestProfile::SingleFileBatch, rows));

@@ -150,7 +150,9 @@ pub(crate) fn validate_by_ocfl_py(roots: &[PathBuf]) -> Result<(), String> {
     let tool = tools.join("ocfl-validate.py");
     assert!(tool.exists(), "{} is not installed: run .ci/install", tool.display());
     let mut paths = roots.to_vec();
-    roots.iter().for_each(|root| objects_below(root, &mut paths));
+    for root in roots {
+        objects_below(root, &mut paths);
+    }
     succeeds(Command::new(tool).arg("--quiet").args(paths))
 }
 
