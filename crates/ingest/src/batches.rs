@@ -134,7 +134,7 @@ async fn create_jobs(session: &Arc<Session>, batch: &LockedBatch) -> Result<Opti
         return Ok(None);
     }
     let profile = services.profile(&spec.profile)?;
-    let mut total = 0;
+    let (mut total, mut transactions) = (0, 0);
     // Without an expansion all its jobs exist.
     let new = batch.new_expansion();
     let is_new = new.is_some();
@@ -157,14 +157,17 @@ async fn create_jobs(session: &Arc<Session>, batch: &LockedBatch) -> Result<Opti
             let begun = expansion.note.next;
             let advanced = queue.expand(batch, &expansion, rows.next(&last), now()).await?;
             session.wake(Daemon::Pending).notify_one();
+            transactions += 1;
             let Some(advanced) = advanced else { break };
             rows.advance(advanced.note.next - begun);
             expansion = advanced;
         }
     }
     queue.finish_batch(batch, &ItemChange::to(BatchState::Reporting), now()).await?;
-    // Its jobs may have ended while it was locked, when no report could be made.
-    session.may_be_due(batch.batch.id);
+    // Its jobs may have ended while it was locked, when no report could be made. None has where they were created just now.
+    if !is_new || transactions > 1 {
+        session.may_be_due(batch.batch.id);
+    }
     Ok(Some(total))
 }
 

@@ -1,7 +1,10 @@
 //! The report daemons: the outcome of a batch whose jobs have ended.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
+use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_queue::{Due, Error, LockedBatch};
 use tokio::time::Instant;
@@ -16,6 +19,10 @@ use crate::spec::uuid_of;
 use crate::step::{StepError, now};
 use crate::steps::downloading::blocking;
 
+/// How soon a batch is looked at again that was locked when a job of it had ended: its other jobs are still being created,
+/// or another process reports it.
+const LOCKED: Duration = Duration::from_secs(1);
+
 /// Reports batches, until it is dropped. Those whose jobs ended here are looked at once they have, all others from time
 /// to time.
 pub(crate) async fn report(session: Arc<Session>, daemon: Daemon) {
@@ -23,15 +30,14 @@ pub(crate) async fn report(session: Arc<Session>, daemon: Daemon) {
     let mut looked_at_all = None;
     loop {
         if session.may_take(daemon) {
-            let only = (daemon == Daemon::Report).then(|| session.take_ended_batches());
+            let ended = if daemon == Daemon::Report { session.take_ended_batches() } else { BTreeSet::new() };
             let look_again = session.services.settings.look_again;
             let is_time = looked_at_all.is_none_or(|at: Instant| at.elapsed() >= look_again);
-            let only = only.filter(|_| !is_time);
             if is_time {
                 looked_at_all = Some(Instant::now());
             }
-            if (is_time || only.as_ref().is_some_and(|only| !only.is_empty()))
-                && let Err(error) = poll(&session, daemon, due, only.as_ref()).await
+            if (is_time || !ended.is_empty())
+                && let Err(error) = poll(&session, daemon, due, &ended, is_time).await
             {
                 warn!(%error, "cannot look for batches to be reported");
                 looked_at_all = None;
@@ -41,18 +47,23 @@ pub(crate) async fn report(session: Arc<Session>, daemon: Daemon) {
     }
 }
 
+/// Reports what is due, of all batches or of those of which jobs have ended.
 async fn poll(
     session: &Session,
     daemon: Daemon,
     due: Due,
-    only: Option<&std::collections::BTreeSet<queuekeeper_queue::id::BatchId>>,
+    ended: &BTreeSet<BatchId>,
+    is_of_all: bool,
 ) -> Result<(), Error> {
-    let mut poll = session.queue.poll_batches(due).await?;
-    if let Some(only) = only {
-        poll.retain(|batch| only.contains(&batch));
-    }
+    let mut poll = if is_of_all {
+        session.queue.poll_batches(due).await?
+    } else {
+        session.queue.poll_batches_of(due, ended.iter().copied().collect())
+    };
     while session.may_take(daemon) {
-        let Some(batch) = poll.next(now()).await? else { break };
+        let next = poll.next(now()).await;
+        session.look_later(poll.locked.drain(..).filter(|batch| ended.contains(batch)), LOCKED);
+        let Some(batch) = next? else { break };
         let (began, busy) = (Instant::now(), session.services.metrics.begin(daemon));
         let outcome = match write(session, &batch).await {
             Ok(()) => Ended::Done,

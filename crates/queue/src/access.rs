@@ -178,7 +178,7 @@ impl LockedItem for LockedRequest {
         queue.plan_request_change(self, &update.change, update.written.as_deref(), now).await
     }
 
-    fn entered(&mut self, changed: ItemChanged<AccessState>) {
+    fn entered(&mut self, changed: ItemChanged<AccessState>, _status: Option<Vec<u8>>) {
         (self.state, self.version) = (changed.to, changed.version);
     }
 }

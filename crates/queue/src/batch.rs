@@ -48,6 +48,8 @@ pub struct LockedBatch {
     pub version: i32,
     /// Its lock.
     pub lock: Lock,
+    /// The data of its status; `None` where a change of ours was found to be done, and its outcome not read.
+    pub(super) status: Option<Vec<u8>>,
     /// Whether an expansion was made with the acquisition.
     pub(super) is_expansion_new: bool,
     pub(super) pending: PendingUpdate<BatchState, BatchReport>,

@@ -148,6 +148,10 @@ impl Queue {
         let complete = |transaction: &mut Transaction, ids: &[JobId]| {
             if is_first {
                 transaction.expect_missing(Path::BatchOutcome(batch.batch.id, Outcome::Processing));
+                // Else the first job of each batch that ends would find it missing.
+                if batch.batch.references(Outcome::Completed).is_none() {
+                    transaction.create(Path::BatchOutcome(batch.batch.id, Outcome::Completed), Vec::new());
+                }
             }
             batch.lock.hold(transaction);
             let last_id = note.last.or(ids.first().copied().filter(|_| is_first));

@@ -114,8 +114,18 @@ pub(super) trait LockedItem: Sync {
         now: Timestamp,
     ) -> impl Future<Output = Result<(Transaction, ItemChanged<Self::State>), Error>> + Send;
 
-    /// Takes over the state and the version that it has now.
-    fn entered(&mut self, changed: ItemChanged<Self::State>);
+    /// Plans the same without a look, from what is known of the item while we hold it; `None` where more would have to be
+    /// known. What another changed since makes the transaction be refused.
+    fn plan_unseen(
+        &self,
+        _update: &ItemUpdate<Self::State, Self::Written>,
+        _now: Timestamp,
+    ) -> Option<(Transaction, ItemChanged<Self::State>)> {
+        None
+    }
+
+    /// Takes over the state that it has now, and its status: the version, and the data where a change of ours wrote it.
+    fn entered(&mut self, changed: ItemChanged<Self::State>, status: Option<Vec<u8>>);
 }
 
 impl Queue {
@@ -127,9 +137,10 @@ impl Queue {
         now: Timestamp,
     ) -> Result<ItemChanged<I::State>, Error> {
         let update = ItemUpdate { change: change.clone(), written: None };
-        let changed = self.change_item(&*item, update, now, false).await?;
+        let (changed, written) = self.change_item(&*item, update, now, false).await?;
+        let status = written.and_then(|written| written.set_of(&item.status()).map(|(data, _)| data.to_vec()));
         item.pending().clear();
-        item.entered(changed);
+        item.entered(changed, status);
         Ok(changed)
     }
 
@@ -141,22 +152,34 @@ impl Queue {
         written: Option<I::Written>,
         now: Timestamp,
     ) -> Result<ItemChanged<I::State>, Error> {
-        self.change_item(item, ItemUpdate { change, written }, now, true).await
+        self.change_item(item, ItemUpdate { change, written }, now, true).await.map(|(changed, _)| changed)
     }
 
+    /// Changes an item that we hold: in one round trip where all is known of it, else in two. The answer has what was
+    /// committed, unless an earlier call had done it.
     async fn change_item<I: LockedItem>(
         &self,
         item: &I,
         update: ItemUpdate<I::State, I::Written>,
         now: Timestamp,
         releases: bool,
-    ) -> Result<ItemChanged<I::State>, Error> {
+    ) -> Result<(ItemChanged<I::State>, Option<Transaction>), Error> {
         if let Some((changed, _)) = self.outcome_of(item.pending(), &update, releases).await? {
-            return Ok(changed);
+            return Ok((changed, None));
+        }
+        let under = (item.pending(), item.lock());
+        // An attempt at another change is not forgotten for one that is refused.
+        let unseen = if item.pending().is_unconfirmed() { None } else { item.plan_unseen(&update, now) };
+        if let Some((transaction, done)) = unseen {
+            let attempt = ChangeAttempt { change: update.clone(), releases, done };
+            match self.commit_attempt(under, attempt, &item.status(), &transaction).await {
+                Err(Error::Conflict(_) | Error::Missing(_)) => {}
+                committed => return committed.map(|_| (done, Some(transaction))),
+            }
         }
         let (transaction, done) = item.plan(self, &update, now).await?;
         let attempt = ChangeAttempt { change: update, releases, done };
-        let under = (item.pending(), item.lock());
-        self.commit_attempt(under, attempt, &item.status(), &transaction).await.map(|_| done)
+        let committed = self.commit_attempt(under, attempt, &item.status(), &transaction).await;
+        committed.map(|_| (done, Some(transaction)))
     }
 }

@@ -199,6 +199,16 @@ impl Transaction {
         self.operations.iter().map(Operation::size_bytes).sum()
     }
 
+    /// The data that a znode is set to, and the version that it has before.
+    pub(super) fn set_of(&self, znode: &Path) -> Option<(&[u8], i32)> {
+        self.operations.iter().find_map(|operation| match operation {
+            Operation::Set { path, data, version } if path == znode => Some((data.as_slice(), *version)),
+            Operation::Set { .. } | Operation::Create { .. } | Operation::Check { .. } | Operation::Delete { .. } => {
+                None
+            }
+        })
+    }
+
     /// Its changes that last: all but checks, and locks that it takes and releases itself.
     pub fn lasting(&self) -> impl Iterator<Item = &Operation> {
         let is_own = |path: &Path| {

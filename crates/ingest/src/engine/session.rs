@@ -192,6 +192,16 @@ impl Session {
         self.wake(Daemon::UpdateReport).notify_one();
     }
 
+    /// Batches may be due for their reports, and could not be looked at now.
+    pub(crate) fn look_later(&self, batches: impl IntoIterator<Item = BatchId>, pause: Duration) {
+        let mut ended = self.ended_batches.lock();
+        let before = ended.len();
+        ended.extend(batches);
+        if ended.len() > before {
+            self.wake_after(Daemon::Report, pause);
+        }
+    }
+
     /// The queue was paused, or is not any more: each daemon looks again, also one that is just looking.
     pub(crate) fn wake_all(&self) {
         self.wakes.values().for_each(|wake| wake.notify_one());

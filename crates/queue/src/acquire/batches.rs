@@ -45,6 +45,8 @@ pub struct BatchPoll {
     pub held: Vec<BatchId>,
     /// Batches that were acquired before: they are not due for their jobs any more.
     pub acquired: Vec<BatchId>,
+    /// Batches that were locked when they were read: what they are due for then is not known.
+    pub locked: Vec<BatchId>,
     /// Set while the queue is paused; the poll is empty then.
     pub paused: Option<Pause>,
     /// The skipped items, with the reasons.
@@ -81,21 +83,27 @@ impl Queue {
         let paused = pause.data().map(|(data, stat)| Pause::from_found(lock, &data, &stat));
         let names = if paused.is_some() { Vec::new() } else { names.children() };
         // Names that are not batch ids are skipped.
-        let mut batches: Vec<BatchId> = names.iter().filter_map(|name| name.parse().ok()).collect();
+        let batches = names.iter().filter_map(|name| name.parse().ok()).collect();
+        Ok(BatchPoll { held_collections, paused, ..self.poll_batches_of(due, batches) })
+    }
+
+    /// The same of known batches, without a list of all. Neither a pause nor holds are looked at.
+    #[must_use]
+    pub fn poll_batches_of(&self, due: Due, mut batches: Vec<BatchId>) -> BatchPoll {
         batches.sort_unstable();
-        let (window, queue) = (Window::new(batches), self.clone());
-        Ok(BatchPoll {
-            queue,
+        BatchPoll {
+            queue: self.clone(),
             due,
-            window,
+            window: Window::new(batches),
             read: Vec::new(),
             is_expanded: false,
-            held_collections,
+            held_collections: BTreeSet::new(),
             held: Vec::new(),
             acquired: Vec::new(),
-            paused,
+            locked: Vec::new(),
+            paused: None,
             skipped: Vec::new(),
-        })
+        }
     }
 }
 
@@ -171,7 +179,7 @@ impl BatchPoll {
             self.acquired.push(batch.id);
         }
         if batch.lock().is_some() {
-            return;
+            return self.locked.push(batch.id);
         }
         let state = match batch.check_loadable() {
             Ok(state) => state,
@@ -207,6 +215,7 @@ impl BatchPoll {
     /// Locks a batch as it was read; `None` where another client was faster.
     async fn lock(&mut self, batch: Batch, state: BatchState, now: Timestamp) -> Result<Option<LockedBatch>, Error> {
         let (id, mut transaction) = (batch.id, Transaction::new());
+        let node = Path::BatchNode(id, BatchNode::Status);
         let (state, version) = match (self.due, state) {
             (Due::Jobs, _) => {
                 transaction.create(Path::BatchNode(batch.id, BatchNode::States), Vec::new());
@@ -225,11 +234,12 @@ impl BatchPoll {
                     Due::Jobs | Due::Report | Due::UpdatedReport => {}
                 }
                 let version = batch.version().unwrap_or_default();
-                transaction.check(Path::BatchNode(batch.id, BatchNode::Status), version);
+                transaction.check(node.clone(), version);
                 (state, version)
             }
         };
-        let claim = BatchClaim { due: self.due, is_expanded: self.is_expanded, batch, state, version };
+        let written = transaction.set_of(&node).map(|(data, _)| data.to_vec());
+        let claim = BatchClaim { due: self.due, is_expanded: self.is_expanded, batch, state, version, written };
         let outcome = self.queue.claim(transaction, claim).await;
         Ok(match LockOutcome::from_claim(outcome)? {
             LockOutcome::Locked(claim, lock) => Some(claim.locked(lock)),
@@ -250,13 +260,15 @@ pub(crate) struct BatchClaim {
     batch: Batch,
     state: BatchState,
     version: i32,
+    /// The data of the status that is written with the lock.
+    written: Option<Vec<u8>>,
 }
 
 impl BatchClaim {
     /// A batch that is to be withdrawn, in the state and at the version as it was read.
     pub(crate) fn withdrawal(batch: Batch, state: BatchState) -> Self {
         let version = batch.version().unwrap_or_default();
-        Self { due: Due::Withdrawal, is_expanded: false, batch, state, version }
+        Self { due: Due::Withdrawal, is_expanded: false, batch, state, version, written: None }
     }
 
     /// Whether it is that of the withdrawal of a batch.
@@ -265,9 +277,10 @@ impl BatchClaim {
     }
 
     pub(crate) fn locked(self, lock: Lock) -> LockedBatch {
-        let Self { due, is_expanded, batch, state, version } = self;
+        let Self { due, is_expanded, batch, state, version, written } = self;
+        let status = written.or_else(|| batch.status_found().map(|(data, _)| data.clone()));
         let is_expansion_new = due == Due::Jobs && is_expanded;
-        LockedBatch { batch, state, version, lock, is_expansion_new, pending: PendingChange::default() }
+        LockedBatch { batch, state, version, lock, status, is_expansion_new, pending: PendingChange::default() }
     }
 }
 

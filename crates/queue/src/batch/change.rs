@@ -1,6 +1,7 @@
 //! Changes of a batch's state, each one `multi`.
 
 use jiff::Timestamp;
+use zookeeper_client::Stat;
 
 use super::{Batch, BatchReport, BatchTarget, LockedBatch};
 use crate::error::Error;
@@ -37,16 +38,37 @@ impl LockedItem for LockedBatch {
         let (mut transaction, changed) = queue.plan_batch_change(self, &update.change, now).await?;
         if let Some(report) = &update.written {
             self.batch.set_report(&mut transaction, report, now);
-        } else if (changed.from, changed.to) == (BatchState::Processing, BatchState::Failed) {
-            // Its jobs were not all created: one that is reported has no expansion.
+        } else if may_have_expansion(changed) {
             queue.plan_end_of_expansion(self.batch.id, &mut transaction).await?;
         }
         Ok((transaction, changed))
     }
 
-    fn entered(&mut self, changed: ItemChanged<BatchState>) {
-        (self.state, self.version) = (changed.to, changed.version);
+    fn plan_unseen(
+        &self,
+        update: &ItemUpdate<BatchState, BatchReport>,
+        now: Timestamp,
+    ) -> Option<(Transaction, ItemChanged<BatchState>)> {
+        let (_, stat) = self.batch.status_found()?;
+        let status = Some((self.status.clone()?, Stat { version: self.version, ..*stat }));
+        let batch = Batch { status, ..self.batch.clone() };
+        let (mut transaction, changed) = batch.transaction_of(&self.into(), &update.change, now).ok()?;
+        match &update.written {
+            Some(report) => batch.set_report(&mut transaction, report, now),
+            None if may_have_expansion(changed) => return None,
+            None => {}
+        }
+        Some((transaction, changed))
     }
+
+    fn entered(&mut self, changed: ItemChanged<BatchState>, status: Option<Vec<u8>>) {
+        (self.state, self.version, self.status) = (changed.to, changed.version, status);
+    }
+}
+
+/// Whether the jobs of a batch may not all have been created before a change: one that is reported has no expansion.
+fn may_have_expansion(changed: ItemChanged<BatchState>) -> bool {
+    (changed.from, changed.to) == (BatchState::Processing, BatchState::Failed)
 }
 
 impl Queue {
@@ -123,7 +145,7 @@ impl Queue {
 }
 
 impl Batch {
-    /// The transaction of a change of its state.
+    /// The transaction of a change of its state, after a look at whether the target is still what its caller saw.
     pub(super) fn plan_change(
         &self,
         target: &BatchTarget,
@@ -131,6 +153,15 @@ impl Batch {
         now: Timestamp,
     ) -> Result<(Transaction, ItemChanged<BatchState>), Error> {
         target.check(self)?;
+        self.transaction_of(target, change, now)
+    }
+
+    fn transaction_of(
+        &self,
+        target: &BatchTarget,
+        change: &ItemChange<BatchState>,
+        now: Timestamp,
+    ) -> Result<(Transaction, ItemChanged<BatchState>), Error> {
         let from = self.state_to_change()?;
         let to = change.target(&Path::Batch(self.id), from)?;
         if to == BatchState::Deleted {

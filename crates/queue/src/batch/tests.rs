@@ -100,6 +100,7 @@ fn a_change_applies_only_to_what_its_caller_saw() {
         state: BatchState::Failed,
         version: 3,
         lock: lock.clone(),
+        status: None,
         is_expansion_new: false,
         pending: PendingUpdate::default(),
     };

@@ -16,7 +16,7 @@ use super::{Lock, OURS, Unlocked};
 use crate::error::{Cause, ConflictKind, Error};
 use crate::handle::{Found, Queue, Read};
 use crate::path::Path;
-use crate::transaction::{Committed, Operation, Transaction};
+use crate::transaction::{Committed, Transaction};
 
 /// The last change under a lock, as long as its outcome is not known; shared by all clones of what holds the lock.
 #[derive(Clone, Debug)]
@@ -71,6 +71,11 @@ impl<C, D> PendingChange<C, D> {
         *self.0.lock() = None;
     }
 
+    /// Whether there is an attempt whose outcome is not known.
+    pub(crate) fn is_unconfirmed(&self) -> bool {
+        self.0.lock().is_some()
+    }
+
     /// Takes note that the end of lock and mark proves nothing.
     fn forget_end(&self) {
         if let Some(unconfirmed) = self.0.lock().as_mut() {
@@ -81,14 +86,8 @@ impl<C, D> PendingChange<C, D> {
 
 impl WrittenStatus {
     fn by(transaction: &Transaction, status: &Path) -> Option<Self> {
-        transaction.operations().iter().find_map(|operation| match operation {
-            Operation::Set { path, data, version } if path == status => {
-                Some(Self { path: path.clone(), data: data.clone(), version: version.wrapping_add(1) })
-            }
-            Operation::Set { .. } | Operation::Create { .. } | Operation::Check { .. } | Operation::Delete { .. } => {
-                None
-            }
-        })
+        let (data, version) = transaction.set_of(status)?;
+        Some(Self { path: status.clone(), data: data.to_vec(), version: version.wrapping_add(1) })
     }
 }
 

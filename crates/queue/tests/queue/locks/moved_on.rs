@@ -95,7 +95,7 @@ async fn what_was_finished_is_said_to_be_also_where_the_next_daemon_has_moved_on
         let setting = Setting::new().await;
         let handle = kind.take(&setting.queue).await.unwrap().unwrap();
         let others = async || setting.next(kind, next).await;
-        let finished = setting.finish_while(&handle, (Point::Unanswered(2), when), others).await;
+        let finished = setting.finish_while(&handle, (Point::Unanswered(kind.looks() + 1), when), others).await;
         finished.unwrap_or_else(|error| panic!("{trial}: {error}"));
         assert_eq!(handle.unlock(&setting.queue).await, Unlocked::AlreadyGone, "{trial}");
         assert_eq!(setting.world.exists(&kind.lock()).await, next == Next::Works, "{trial}: it is another's");
@@ -130,9 +130,9 @@ async fn what_was_not_finished_is_not_said_to_be_where_another_has_moved_on() {
             let mark = format!("/queuekeeper/held/{}", setting.held().await[0]);
             raw.delete(&mark, None).await.unwrap();
             // Refused once for the mark, which is read.
-            Point::Unsent(4)
+            Point::Unsent(kind.looks() + 3)
         } else {
-            Point::Unsent(2)
+            Point::Unsent(kind.looks() + 1)
         };
         let others = async || {
             if doubt == Doubt::GivenUp {
@@ -175,7 +175,7 @@ async fn a_finish_that_was_done_with_other_data_is_not_said_to_be_done() {
     let Some(Handle::Batch(batch)) = Kind::Batch.take(queue).await.unwrap() else { panic!("there is one") };
     let report = |job| BatchReport { failed: vec![JobId::new(job)], ..BatchReport::default() };
     let finish = async |job| queue.finish_report(&batch, &report(job), "", now()).await;
-    let first = setting.cut(Point::Unanswered(2), async || finish(1).await).await;
+    let first = setting.cut(Point::Unanswered(1), async || finish(1).await).await;
     assert!(first.unwrap_err().is_connection());
     let error = connected(async || match finish(2).await {
         Err(error) if !error.is_connection() => Ok(error),

@@ -57,6 +57,15 @@ impl Kind {
         if self == Self::Object { 1 } else { 3 }
     }
 
+    /// How many requests a change of it makes that was taken just now before the one that changes it.
+    pub(super) fn looks(self) -> usize {
+        match self {
+            Self::Job | Self::Request => 1,
+            // What it is then is known from its acquisition, and an object's lock has no state.
+            Self::Batch | Self::Object => 0,
+        }
+    }
+
     pub(super) async fn take(self, queue: &Queue) -> Result<Option<Handle>, Error> {
         Ok(match self {
             Self::Job => queue.acquire_job(JobState::Pending, now()).await?.0.map(|it| Handle::Job(Box::new(it))),
