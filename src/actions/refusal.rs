@@ -145,9 +145,11 @@ impl From<Error> for Refusal {
         match error {
             Error::Unknown { .. } => Self::Unknown(format!("{why}; check the target before requesting it again")),
             Error::Missing(_) | Error::NotShown { .. } => Self::Missing(why),
-            Error::Conflict(_) | Error::Transition { .. } | Error::Decode { .. } | Error::Invalid { .. } => {
-                Self::conflict(why)
-            }
+            Error::Conflict(_)
+            | Error::Transition { .. }
+            | Error::Decode { .. }
+            | Error::Full { .. }
+            | Error::Invalid { .. } => Self::conflict(why),
             Error::Read { cause, .. } | Error::Commit { cause, .. } if cause.is_connection() => {
                 Self::Unavailable(format!("{why}; nothing was done"))
             }

@@ -66,6 +66,7 @@ fn is_lost(error: &Error) -> bool {
         | Error::Missing(_)
         | Error::Decode { .. }
         | Error::Transition { .. }
+        | Error::Full { .. }
         | Error::NotShown { .. }
         | Error::Invalid { .. } => false,
     }

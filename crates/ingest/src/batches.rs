@@ -10,11 +10,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use queuekeeper_queue::id::BatchId;
-use queuekeeper_queue::path::Path;
-use queuekeeper_queue::state::{BatchState, JobState};
+use queuekeeper_queue::state::BatchState;
 use queuekeeper_queue::{Due, Error, ItemChange, LockedBatch};
 use tokio::time::Instant;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use crate::daemon::Daemon;
 use crate::engine::session::Session;
@@ -151,11 +150,18 @@ async fn create_jobs(session: &Arc<Session>, batch: &LockedBatch) -> Result<Opti
         }
         let last = rows.last_job()?;
         rows.skip(expansion.note.next).await;
+        let most_children = services.settings.java_readers.then_some(MOST_CHILDREN);
         loop {
-            wait_for_room(session).await;
             rows.fill().await?;
             let begun = expansion.note.next;
-            let advanced = queue.expand(batch, &expansion, rows.next(&last), now()).await?;
+            let advanced = match queue.expand(batch, &expansion, rows.next(&last, most_children), now()).await {
+                Err(Error::Full { folder, children }) => {
+                    debug!(batch = %batch.batch.id, %folder, children, "no more jobs are created for now");
+                    tokio::time::sleep(FULL).await;
+                    continue;
+                }
+                outcome => outcome?,
+            };
             session.wake(Daemon::Pending).notify_one();
             transactions += 1;
             let Some(advanced) = advanced else { break };
@@ -169,24 +175,6 @@ async fn create_jobs(session: &Arc<Session>, batch: &LockedBatch) -> Result<Opti
         session.may_be_due(batch.batch.id);
     }
     Ok(Some(total))
-}
-
-/// Waits while a folder has as many children as others can list.
-async fn wait_for_room(session: &Session) {
-    if !session.services.settings.java_readers {
-        return;
-    }
-    loop {
-        let client = session.queue.client();
-        let folders = [Path::Jobs, Path::StateFolder(JobState::Pending.into())].map(|folder| folder.to_string());
-        let (jobs, pending) = tokio::join!(client.check_stat(&folders[0]), client.check_stat(&folders[1]));
-        let is_full =
-            [jobs, pending].iter().any(|found| matches!(found, Ok(Some(stat)) if stat.num_children >= MOST_CHILDREN));
-        if !is_full {
-            return;
-        }
-        tokio::time::sleep(FULL).await;
-    }
 }
 
 async fn after_failure(session: &Session, batch: &LockedBatch, error: StepError, delayed: &Delayed) -> Ended {

@@ -119,6 +119,7 @@ fn was_quicker(error: &Error) -> bool {
         | Error::Unknown { .. }
         | Error::Decode { .. }
         | Error::Transition { .. }
+        | Error::Full { .. }
         | Error::NotShown { .. }
         | Error::Invalid { .. } => false,
     }

@@ -147,7 +147,7 @@ impl Queue {
             let enqueue = |transaction: &mut Transaction, ids: &[JobId]| {
                 now_made.iter().zip(ids).for_each(|(job, id)| job.enqueue(transaction, *id));
             };
-            ids.extend(self.create_some_jobs(batch, now_made, now, enqueue).await?);
+            ids.extend(self.create_some_jobs(batch, now_made, None, now, enqueue).await?);
             rest = later;
         }
         Ok(ids)
@@ -163,18 +163,28 @@ impl Queue {
         jobs.iter().take(self.jobs_per_transaction()).take_while(fits).count().max(1)
     }
 
-    /// Makes jobs in one `multi`; their queue entries are among what `complete` adds, by their ids.
+    /// Makes jobs in one `multi`; their queue entries are among what `complete` adds, by their ids. Refused where one of
+    /// the folders that they come into has `most_children` already.
     pub(crate) async fn create_some_jobs(
         &self,
         batch: BatchId,
         jobs: &[NewJob],
+        most_children: Option<i32>,
         now: Timestamp,
         complete: impl Fn(&mut Transaction, &[JobId]),
     ) -> Result<Vec<JobId>, Error> {
         let status = Path::BatchNode(batch, BatchNode::Status);
-        let reads = vec![Read::Data(status.clone())];
+        let folders = most_children.map(|_| [Path::Jobs, Path::StateFolder(JobState::Pending.into())]);
+        let read = std::iter::once(status.clone()).chain(folders.iter().flatten().cloned());
+        let reads = read.map(Read::Data).collect();
         let (_, ids) = self
             .create_numbered(&Path::Jobs, reads, |first, found| {
+                for (folder, found) in folders.iter().flatten().zip(found.iter().skip(1)) {
+                    let children = found.as_ref().map_or(0, |(_, stat)| stat.num_children);
+                    if most_children.is_some_and(|most| children >= most) {
+                        return Err(Error::Full { folder: folder.clone(), children });
+                    }
+                }
                 let Some((data, stat)) = found.first().cloned().flatten() else {
                     return Err(Error::Missing(status.clone()));
                 };

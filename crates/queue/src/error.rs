@@ -71,6 +71,14 @@ pub enum Error {
         /// The fault.
         fault: Fault,
     },
+    /// A folder has as many children as other programs can list. Nothing was done.
+    #[error("{folder} has {children} children, and more could not be listed by others")]
+    Full {
+        /// The folder.
+        folder: Path,
+        /// How many children it has.
+        children: i32,
+    },
     /// The request is not valid as it is. Nothing was done.
     #[error("{path}: {reason}")]
     Invalid {
@@ -90,7 +98,7 @@ impl Error {
     pub fn may_be_retried(&self) -> bool {
         match self {
             Self::Read { cause, .. } | Self::Commit { cause, .. } => cause.is_connection(),
-            Self::Unknown { .. } => true,
+            Self::Unknown { .. } | Self::Full { .. } => true,
             Self::Conflict(conflict) => match conflict.kind {
                 ConflictKind::Locked { .. } | ConflictKind::Changed { .. } | ConflictKind::Moved => true,
                 ConflictKind::LockLost { .. } | ConflictKind::Exists { .. } | ConflictKind::NotEmpty => false,
@@ -115,6 +123,7 @@ impl Error {
             | Self::Decode { .. }
             | Self::Transition { .. }
             | Self::NotShown { .. }
+            | Self::Full { .. }
             | Self::Invalid { .. } => false,
         }
     }

@@ -33,6 +33,8 @@ pub struct NextRows<'a> {
     pub last: &'a NewJob,
     /// Whether no other rows are between these and the last one.
     pub has_end: bool,
+    /// How many children `/jobs` and `pending` may have before no more jobs are created; `None` for any number.
+    pub most_children: Option<i32>,
 }
 
 /// How far the jobs of a batch that we hold are created.
@@ -122,7 +124,8 @@ impl Queue {
     /// `None` when all jobs exist.
     ///
     /// # Errors
-    /// [`Error::Conflict`] where another advanced it, or our lock is gone; else as [`Queue::create_jobs`]. After
+    /// [`Error::Conflict`] where another advanced it, or our lock is gone, [`Error::Full`] where a folder has as many
+    /// children as it may; else as [`Queue::create_jobs`]. After
     /// [`Error::Unknown`] read the expansion again.
     pub async fn expand(
         &self,
@@ -132,8 +135,8 @@ impl Queue {
         now: Timestamp,
     ) -> Result<Option<Expansion>, Error> {
         let path = Path::expansion(batch.batch.id);
-        let (Expansion { note, version, is_last_queued }, NextRows { digest, jobs: rows, last, has_end }) =
-            (expansion, rows);
+        let Expansion { note, version, is_last_queued } = expansion;
+        let NextRows { digest, jobs: rows, last, has_end, most_children } = rows;
         if !note.digest.is_empty() && note.digest != digest {
             let reason = "the manifest is not the one whose jobs were begun to be created".to_owned();
             return Err(Error::Invalid { path, reason });
@@ -167,7 +170,7 @@ impl Queue {
                 transaction.set(path.clone(), note.encode(), *version);
             }
         };
-        let ids = self.create_some_jobs(batch.batch.id, &jobs, now, complete).await?;
+        let ids = self.create_some_jobs(batch.batch.id, &jobs, most_children, now, complete).await?;
         if has_all {
             return Ok(None);
         }

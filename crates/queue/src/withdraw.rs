@@ -394,6 +394,7 @@ fn is_about_jobs(error: &Error) -> bool {
         | Error::Unknown { .. }
         | Error::Decode { .. }
         | Error::NotShown { .. }
+        | Error::Full { .. }
         | Error::Invalid { .. } => false,
     }
 }

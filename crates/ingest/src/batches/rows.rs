@@ -208,8 +208,8 @@ impl Rows {
     }
 
     /// The rows that are ready, as jobs.
-    pub(super) fn next<'a>(&'a self, last: &'a NewJob) -> NextRows<'a> {
-        NextRows { digest: &self.digest, jobs: &self.ready, last, has_end: self.coming.is_none() }
+    pub(super) fn next<'a>(&'a self, last: &'a NewJob, most_children: Option<i32>) -> NextRows<'a> {
+        NextRows { digest: &self.digest, jobs: &self.ready, last, has_end: self.coming.is_none(), most_children }
     }
 
     /// So many of the jobs exist now.
