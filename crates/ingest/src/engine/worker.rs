@@ -17,7 +17,7 @@ use crate::daemon::Daemon;
 use crate::metrics::Ended;
 use crate::spec::JobSpec;
 use crate::step::{self, JobAtWork, StepError, now};
-use crate::steps::{notify, provisioning};
+use crate::steps::{estimating, notify, provisioning};
 use crate::withdrawal;
 
 /// How often a grant is decided again because another process was faster.
@@ -155,8 +155,13 @@ async fn work(session: &Session, job: &mut LockedJob) -> Result<Planned, StepErr
     if let Some(name) = fail_file.map_err(|error| StepError::working("look for FAIL files", &error))? {
         return Err(StepError::Permanent(format!("FAIL file exists: {name}")));
     }
-    let spec = JobSpec::of(&job.job).map_err(StepError::Permanent)?;
-    let profile = services.profile(&spec.profile)?;
+    let known = JobSpec::of(&job.job).map_err(StepError::Permanent);
+    let known = known.and_then(|spec| services.profile(&spec.profile).map(|profile| (spec, profile)));
+    let (spec, profile) = match known {
+        // It never fails: the next state says what is wrong with the configuration.
+        Err(_) if job.state == JobState::Estimating => return Ok(Planned::Change(estimating::unknown(&job.job))),
+        known => known?,
+    };
     let directory = services.working.job(&spec);
     let at_work =
         JobAtWork { services, queue: &session.queue, fence: &session.fence, job, spec: &spec, profile, directory };

@@ -5,7 +5,7 @@ use std::io::BufReader;
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use queuekeeper_queue::id::Priority;
-use queuekeeper_queue::{JobChange, JobValue};
+use queuekeeper_queue::{Job, JobChange, JobValue};
 
 use crate::fetch::Fetcher;
 use crate::manifest::{Limits, ManifestProfile, Reader};
@@ -49,15 +49,20 @@ pub async fn estimate(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
         Err(NoSize::Away(error)) if work.job.retry.is_none() => return Err(error),
         Err(NoSize::Away(_) | NoSize::Unknown) => None,
     };
-    let change = JobChange::success().with_value(JobValue::SpaceNeeded(size));
-    if size.is_some() {
-        return Ok(change);
-    }
+    Ok(match size {
+        Some(size) => JobChange::success().with_value(JobValue::SpaceNeeded(Some(size))),
+        None => unknown(&work.job.job),
+    })
+}
+
+/// The change of a job whose size is not known, which comes later.
+pub(crate) fn unknown(job: &Job) -> JobChange {
+    let change = JobChange::success().with_value(JobValue::SpaceNeeded(None));
     let later = |priority: Priority| priority.number().saturating_add(UNKNOWN_PRIORITY).min(Priority::MAX.number());
-    Ok(match work.job.job.priority().ok().and_then(|old| Priority::new(later(old).into())) {
+    match job.priority().ok().and_then(|old| Priority::new(later(old).into())) {
         Some(priority) => change.with_priority(priority),
         None => change,
-    })
+    }
 }
 
 async fn size(work: &JobAtWork<'_>) -> Result<u64, NoSize> {
