@@ -153,7 +153,9 @@ impl NewDeposit {
             // The same deposit was made before, and its daemons may be reading what came then.
             (Ok(whole), Some(batch)) => Ok(Receipt { batch, id: id_of(uuid), kind: self.kind_of(&whole.start) }),
             (Ok(whole), None) => {
-                upload = blocking("keep the upload", move || upload.keep(&file_name).map(|()| upload)).await?;
+                let is_manifest = self.kind_of(&whole.start).manifest().is_some();
+                let kept = blocking("keep the upload", move || upload.keep(&file_name, is_manifest).map(|()| upload));
+                upload = kept.await?;
                 self.submit(queue, uuid, None, &whole.start, Some(whole.size)).await
             }
         };

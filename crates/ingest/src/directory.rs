@@ -183,11 +183,23 @@ impl JobDirectory {
     /// # Errors
     /// When it cannot be written.
     pub fn place(&self, folder: &str) -> io::Result<Arc<Place>> {
+        self.open_place(folder).map(Arc::new)
+    }
+
+    /// The same for files that are readable by the owner of the process only.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn private_place(&self, folder: &str) -> io::Result<Arc<Place>> {
+        self.open_place(folder).map(|place| Arc::new(place.private()))
+    }
+
+    fn open_place(&self, folder: &str) -> io::Result<Place> {
         let [folder, temporary] = [folder, TEMPORARY].map(|name| self.path.join(name));
         for path in [&folder, &temporary, &self.path.join("system")] {
             fs::create_dir_all(path)?;
         }
-        Ok(Arc::new(Place::open(&folder, &temporary)?))
+        Place::open(&folder, &temporary)
     }
 
     /// The package that lies in the working storage: in the job's directory, else in that of the batch; `None` where it

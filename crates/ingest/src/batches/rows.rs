@@ -128,7 +128,8 @@ impl Rows {
     async fn manifest(&self, services: &Services) -> Result<File, StepError> {
         let failed = |error: io::Error| StepError::working("read the manifest", &error);
         std::fs::create_dir_all(&self.batch).map_err(failed)?;
-        let place = Arc::new(Place::open(&self.batch, &self.batch).map_err(failed)?);
+        // Its URLs may be presigned.
+        let place = Arc::new(Place::open(&self.batch, &self.batch).map_err(failed)?.private());
         if let Some(url) = &self.spec.url {
             let expected = Expected { size: None, most_bytes: MOST_MANIFEST_BYTES, digests: Digests::default() };
             // What was fetched by an attempt before is the manifest whose jobs were begun.

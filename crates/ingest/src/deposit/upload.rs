@@ -5,7 +5,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::{DepositError, id_of};
 use crate::directory::{self, WorkingStorage};
+use crate::place::PRIVATE;
 
 /// What has come of the payload.
 const DATA: &str = ".upload";
@@ -53,7 +54,8 @@ impl Upload {
     pub fn open(storage: &WorkingStorage, batch: Uuid) -> io::Result<Self> {
         let directory = storage.batch(&id_of(batch));
         fs::create_dir_all(&directory)?;
-        Self::at(directory, OpenOptions::new().read(true).append(true).create(true))
+        // Until it has come whole it may be a manifest, whose URLs may be presigned.
+        Self::at(directory, OpenOptions::new().read(true).append(true).create(true).mode(PRIVATE))
     }
 
     /// Takes up an upload; `None` where there is none.
@@ -205,10 +207,15 @@ impl Upload {
         Ok(Whole { start, size: self.offset })
     }
 
-    /// Gives what has come its name, durably. [`Self::remove`] follows when the batch exists.
-    pub(super) fn keep(&self, file_name: &str) -> io::Result<()> {
+    /// Gives what has come its name, durably. [`Self::remove`] follows when the batch exists. A manifest stays readable by
+    /// the owner of the process only; other files get the access that the batch's directory has.
+    pub(super) fn keep(&self, file_name: &str, is_manifest: bool) -> io::Result<()> {
         // More may have been announced before.
         self.file.set_len(self.offset)?;
+        if !is_manifest {
+            let mode = fs::metadata(&self.directory)?.mode() & 0o666;
+            self.file.set_permissions(fs::Permissions::from_mode(mode))?;
+        }
         self.file.sync_all()?;
         let path = self.directory.join(file_name);
         fs::rename(self.directory.join(DATA), &path)?;
@@ -262,7 +269,7 @@ mod tests {
         assert_eq!((used(), one.offset()), (50, 5 << 20));
         other.remove().unwrap();
         assert_eq!(used(), 20);
-        one.keep("a").unwrap();
+        one.keep("a", false).unwrap();
         assert_eq!(used(), 5);
     }
 
@@ -291,7 +298,14 @@ mod tests {
         assert_eq!(abandoned(&storage, Duration::ZERO).unwrap(), [id_of(batch)]);
         let whole = upload.check(Some(&right)).unwrap();
         assert_eq!((whole.start, whole.size), (b"one two".to_vec(), 7));
-        upload.keep("a.txt").unwrap();
+        let mode =
+            |name: &str| fs::metadata(storage.batch(&id_of(batch)).join(name)).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(DATA), PRIVATE);
+        upload.keep("a.checkm", true).unwrap();
+        assert_eq!(mode("a.checkm"), PRIVATE);
+        fs::rename(storage.batch(&id_of(batch)).join("a.checkm"), storage.batch(&id_of(batch)).join(DATA)).unwrap();
+        upload.keep("a.txt", false).unwrap();
+        assert_eq!(mode("a.txt"), fs::metadata(storage.batch(&id_of(batch))).unwrap().mode() & 0o666);
         upload.remove().unwrap();
         let left: Vec<_> =
             fs::read_dir(storage.batch(&id_of(batch))).unwrap().map(|entry| entry.unwrap().file_name()).collect();
