@@ -27,6 +27,7 @@ use crate::profile::{Profile, Profiles};
 use crate::progress::Downloads;
 use crate::settings::Settings;
 use crate::spec::JobSpec;
+use crate::warnings;
 
 /// The longest message of a failure, in bytes.
 const MOST_MESSAGE_BYTES: usize = 1_024;
@@ -194,7 +195,9 @@ impl JobAtWork<'_> {
     /// How it ended otherwise.
     pub async fn step(&self) -> Result<JobChange, StepError> {
         use crate::steps;
-        match self.job.state {
+        // Notify removes what they are read from.
+        let before = self.warnings();
+        let change = match self.job.state {
             JobState::Pending => steps::pending::check(self),
             JobState::Estimating => steps::estimating::estimate(self).await,
             JobState::Downloading => steps::downloading::download(self).await,
@@ -205,7 +208,21 @@ impl JobAtWork<'_> {
             JobState::Provisioning | JobState::Held | JobState::Failed | JobState::Completed | JobState::Deleted => {
                 Err(StepError::permanent(format_args!("there is no step for a job that is {}", self.job.state)))
             }
+        }?;
+        let after = if self.job.state == JobState::Notify { before } else { self.warnings() };
+        Ok(match warnings::said(&after) {
+            Some(text) => change.with_message(message(&text)),
+            None => change,
+        })
+    }
+
+    /// What is odd about the package, by the job's files, or where these are gone by its last message.
+    fn warnings(&self) -> Vec<String> {
+        if !warnings::may_have(self.job.state) {
+            return Vec::new();
         }
+        let kept = warnings::read(&self.directory);
+        if kept.is_empty() { warnings::of(&self.job.job.status().value.message) } else { kept }
     }
 
     /// Whether the inventory has the version of this job.

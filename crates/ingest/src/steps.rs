@@ -13,4 +13,4 @@ pub mod recording;
 pub mod storing;
 mod system;
 
-pub(crate) use system::{Description, media_type_of_system_file};
+pub(crate) use system::{Description, cut, media_type_of_system_file};

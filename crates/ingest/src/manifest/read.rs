@@ -13,6 +13,9 @@ use super::problem::{MOST_PROBLEMS, ManifestError, Problem, ProblemKind};
 use super::profile::{self, ManifestProfile};
 use super::row::{Findings, Row};
 
+/// How many warnings are repeated as sentences.
+const MOST_SENTENCES: usize = 5;
+
 /// How many warnings are kept.
 const MOST_WARNINGS: usize = 100;
 
@@ -48,6 +51,16 @@ pub struct Summary {
     pub warnings: Vec<Warning>,
     /// How many warnings there were beyond these.
     pub more_warnings: u64,
+}
+
+impl Summary {
+    /// What is odd about the manifest: one sentence each, the first of them.
+    #[must_use]
+    pub fn sentences(&self) -> Vec<String> {
+        let more = (self.warnings.len().saturating_sub(MOST_SENTENCES) as u64).saturating_add(self.more_warnings);
+        let more = (more > 0).then(|| format!("the manifest has {more} more warnings"));
+        self.warnings.iter().take(MOST_SENTENCES).map(ToString::to_string).chain(more).collect()
+    }
 }
 
 /// Reads a manifest in a stream: an iterator over the valid rows, each with the number of its line. Whether the manifest

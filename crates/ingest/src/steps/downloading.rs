@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
+use queuekeeper_queue::state::JobState;
 use queuekeeper_queue::{Error, JobChange, JobValue};
 use queuekeeper_store::Digests;
 use tracing::warn;
@@ -18,7 +19,8 @@ use crate::files::{self, FilesWriter, JobFile};
 use crate::manifest::{self, Limits, ManifestProfile, Reader, Row};
 use crate::place::{self, Place};
 use crate::spec::Package;
-use crate::step::{JobAtWork, StepError, message, now};
+use crate::step::{JobAtWork, StepError, now};
+use crate::warnings;
 
 /// The folder of packages that are no content themselves.
 const PACKAGE: &str = ".package";
@@ -37,22 +39,25 @@ pub async fn download(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
     ensure(work, work.job.job.space_needed().ok().flatten().unwrap_or(0)).await?;
     work.fence.pass().await;
     let _begun = work.services.downloads.begin(work.job.id());
-    let (bytes, warnings) = match listed(work)? {
-        Some(bytes) => (bytes, Vec::new()),
+    let bytes = match listed(work)? {
+        Some(bytes) => bytes,
         None => match work.spec.package {
-            Package::File => (file(work).await?, Vec::new()),
+            Package::File => file(work).await?,
             Package::Container => container(work).await?,
-            Package::Manifest => (manifest_files(work).await?, Vec::new()),
+            Package::Manifest => manifest_files(work).await?,
         },
     };
     work.directory.remove_temporary().map_err(|error| StepError::working("remove temporary files", &error))?;
-    let change = JobChange::success().with_value(JobValue::SpaceNeeded(Some(bytes)));
-    if warnings.is_empty() {
-        return Ok(change);
+    Ok(JobChange::success().with_value(JobValue::SpaceNeeded(Some(bytes))))
+}
+
+/// Keeps what is odd about a package, before its files are listed as complete.
+fn keep_warnings(work: &JobAtWork<'_>, warnings: &[String]) -> Result<(), StepError> {
+    if !warnings.is_empty() {
+        warn!(job = %work.job.id(), warnings = %warnings.join("; "), "a package is taken with warnings");
     }
-    let warnings = warnings.join("; ");
-    warn!(job = %work.job.id(), %warnings, "container is taken with warnings");
-    Ok(change.with_message(message(&format!("Success, with warnings: {warnings}"))))
+    let kept = warnings::write(&work.directory, JobState::Downloading, warnings);
+    kept.map_err(|error| StepError::working("keep the warnings", &error))
 }
 
 /// The bytes of all files, where an earlier attempt fetched them all.
@@ -100,8 +105,8 @@ async fn file(work: &JobAtWork<'_>) -> Result<u64, StepError> {
     finish(work, &place, std::slice::from_ref(&file)).await
 }
 
-/// A package that is an archive: its bytes, and what is odd about it.
-async fn container(work: &JobAtWork<'_>) -> Result<(u64, Vec<String>), StepError> {
+/// A package that is an archive.
+async fn container(work: &JobAtWork<'_>) -> Result<u64, StepError> {
     let packages = open(work, PACKAGE)?;
     let packed = package(work, &packages, work.spec.size).await?;
     let producer = open(work, PRODUCER)?;
@@ -122,7 +127,12 @@ async fn container(work: &JobAtWork<'_>) -> Result<(u64, Vec<String>), StepError
     };
     let place = Arc::clone(&producer);
     let unpacked = blocking(move || validate(&place, &unpacked.files).map(|()| unpacked)).await??;
-    let warnings = unpacked.warnings();
+    if unpacked.files.is_empty() {
+        let name = crate::name::shown(&packed.name);
+        let why = format_args!("container {name:?} holds no file, so there is nothing to store");
+        return Err(StepError::permanent(why));
+    }
+    keep_warnings(work, &unpacked.warnings())?;
     let files: Vec<JobFile> = unpacked
         .files
         .into_iter()
@@ -131,7 +141,7 @@ async fn container(work: &JobAtWork<'_>) -> Result<(u64, Vec<String>), StepError
     let bytes = finish(work, &producer, &files).await?;
     let folder = work.directory.path().join(PACKAGE);
     std::fs::remove_dir_all(folder).map_err(|error| StepError::working("remove the package", &error))?;
-    Ok((bytes, warnings))
+    Ok(bytes)
 }
 
 /// Compares the files of a container with what it states of them: as a bag, and in its manifest.
@@ -209,7 +219,8 @@ async fn manifest_files(work: &JobAtWork<'_>) -> Result<u64, StepError> {
         io::Seek::rewind(&mut &check).map(|()| summary)
     });
     let summary = summary.await?.map_err(|error| StepError::working("read the manifest", &error))?;
-    summary.map_err(StepError::permanent)?;
+    let summary = summary.map_err(StepError::permanent)?;
+    keep_warnings(work, &summary.sentences())?;
 
     let (fetcher, written) = (work.fetcher()?, work.services.grants.written(work.job.id()));
     let mut list = FilesWriter::begin(&work.directory).map_err(|error| StepError::working("list the files", &error))?;
@@ -263,7 +274,9 @@ async fn fetch_row(
 
 /// The manifest that the package is, read from its beginning.
 pub(super) async fn manifest(work: &JobAtWork<'_>) -> Result<File, StepError> {
-    let place = open(work, PACKAGE)?;
+    // Its URLs may be presigned.
+    let place = work.directory.private_place(PACKAGE);
+    let place = place.map_err(|error| StepError::working("make the job's directory", &error))?;
     let packed = package(work, &place, work.spec.size.filter(|size| *size <= MOST_MANIFEST_BYTES)).await?;
     let file = place.file(&packed.name).map_err(|error| StepError::working("read the manifest", &error))?;
     file.ok_or_else(|| StepError::temporary("working storage: the manifest is gone"))
