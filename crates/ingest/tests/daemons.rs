@@ -9,6 +9,7 @@ mod daemons {
     mod away;
     mod cleanup;
     mod crashes;
+    mod described;
     mod exchanged;
     mod expansion;
     mod ezid;

@@ -29,6 +29,12 @@ pub(super) fn mailing(route: Route) -> Settings {
     Settings { mail, ..quick() }
 }
 
+/// The same with an admin who gets copies.
+fn copied(mut settings: Settings) -> Settings {
+    settings.mail.copies = vec!["admin@keeper.example".to_owned()];
+    settings
+}
+
 /// A server that is spoken to in the clear.
 pub(super) fn plain(server: &Smtp) -> SmtpServer {
     let host = "127.0.0.1".to_owned();
@@ -97,7 +103,7 @@ async fn a_batch_is_reported_once_although_its_daemon_ends_before_its_state_and_
         ca_file: Some(authority.ca_file.clone()),
     };
     smtp.check().unwrap();
-    let settings = || mailing(Route::Smtp(smtp.clone()));
+    let settings = || copied(mailing(Route::Smtp(smtp.clone())));
     world.add_profile("mailed", "notification: {addresses: [staff@library.example], queued: true}\n");
 
     // The outcome of the deposit is written between the mail and the state: here it cannot be.
@@ -130,8 +136,12 @@ async fn a_batch_is_reported_once_although_its_daemon_ends_before_its_state_and_
     assert!(part(queued, "text/plain").contains(&format!("Jobs:        {FILES}")), "{queued}");
     for mail in &received {
         assert_eq!((&mail["tls"], &mail["user"], &mail["defects"]), (&json!(true), &json!("keeper"), &json!([])));
-        assert_eq!(mail["to"], json!(["staff@library.example", "ada@depositor.example"]));
-        assert_eq!(header(mail, "to"), ["staff@library.example, ada@depositor.example"]);
+        // That a submission is queued is of no interest to the admins.
+        let is_report = header(mail, "subject")[0].contains("Processed");
+        let admin = is_report.then_some("admin@keeper.example");
+        let all: Vec<&str> = ["ada@depositor.example"].into_iter().chain(admin).collect();
+        assert_eq!((&mail["to"], header(mail, "to")), (&json!(all), vec!["ada@depositor.example"]));
+        assert_eq!(header(mail, "cc"), Vec::from_iter(admin));
         assert_eq!((&mail["from"], &mail["is_ascii"]), (&json!("keeper@keeper.example"), &json!(true)));
         assert_eq!(header(mail, "auto-submitted"), ["auto-generated"]);
     }
@@ -148,6 +158,13 @@ async fn a_batch_is_reported_once_although_its_daemon_ends_before_its_state_and_
             assert!(part.contains(&row[0]) && part.contains(&row[3]), "{part}");
         }
     }
+    let json = first["parts"].as_array().unwrap().iter().filter(|part| part["type"] == "application/json");
+    let json: Vec<Value> = json.map(|part| serde_json::from_str(part["text"].as_str().unwrap()).unwrap()).collect();
+    let (failed, completed) = (json[0]["failedJobs"].as_array().unwrap(), json[1]["completedJobs"].as_array().unwrap());
+    assert_eq!((failed.len(), completed.len()), (4, FILES - 4));
+    assert_eq!((&failed[0]["status"], &failed[0]["jobID"]), (&json!("Failed"), &json!(report.failed[0].to_string())));
+    assert!(failed[0]["message"].as_str().unwrap().contains("404"), "{}", failed[0]);
+    assert_eq!(completed[9]["configuration"]["filename"], table[4 + 9][3]);
     for (row, job) in table[4..].iter().zip(&report.completed) {
         assert_eq!((row[0].as_str(), row[1].as_str()), (job.to_string().as_str(), "Completed"));
         assert_eq!(row[5], world.ark(*job).await);
@@ -199,7 +216,7 @@ async fn a_hostile_submission_adds_no_header_no_recipient_and_no_markup() {
         "notification": "<ada@depositor.example>\r\nBcc: x@evil.example, \"a\r\nb\"@evil.example; evil@@x",
         "localID": "=HYPERLINK(\"http://evil.example\")",
     });
-    let daemons = world.start_anew(mailing(Route::Smtp(plain(&server))), SESSION).await;
+    let daemons = world.start_anew(copied(mailing(Route::Smtp(plain(&server)))), SESSION).await;
     let (batch, uuid) = world.deposit_file(&say).await;
     let (state, _) = world.ended(batch).await;
     assert_eq!(state, BatchState::Completed, "{:?}", world.jobs(batch).await);
@@ -208,9 +225,10 @@ async fn a_hostile_submission_adds_no_header_no_recipient_and_no_markup() {
     daemons.stop().await;
     assert_eq!((&mail["defects"], &mail["is_ascii"]), (&json!([]), &json!(true)));
     // What stands behind the line break is an address of its own to a reader of addresses, and gets its mail openly.
-    assert_eq!(mail["to"], json!(["staff@library.example", "ada@depositor.example", "x@evil.example"]));
+    assert_eq!(mail["to"], json!(["ada@depositor.example", "x@evil.example", "admin@keeper.example"]));
     let names: Vec<_> = mail["headers"].as_array().unwrap().iter().map(|header| header[0].as_str().unwrap()).collect();
-    let expected = ["from", "subject", "date", "message-id", "auto-submitted", "to", "mime-version", "content-type"];
+    let expected =
+        ["from", "subject", "date", "message-id", "auto-submitted", "to", "cc", "mime-version", "content-type"];
     assert_eq!(names.iter().collect::<BTreeSet<_>>(), expected.iter().collect(), "{names:?}");
     assert_eq!(names.len(), expected.len());
     let subject = header(&mail, "subject")[0];
