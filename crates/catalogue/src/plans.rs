@@ -13,6 +13,7 @@ use crate::database::value::{Row, Value, values};
 use crate::deposits::DEPOSITS;
 use crate::index::{COPY, ITEMS};
 use crate::inventory::{FILE, FILES, LOCAL_IDS, OBJECTS, OBJECTS_OF_COLLECTION, VERSION_OF_JOB, VERSIONS};
+use crate::object_intents::OBJECT_INTENTS;
 use crate::outbox::{ENDED, TAKE_DUE};
 
 /// Every list, with arguments of the right types.
@@ -37,6 +38,7 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
         (TAKE_LEFT, values!["main", Uuid::nil(), 0i64]),
         (TAKE_DUE, values![0i64, 10u64, "mail"]),
         (ENDED, values![0i64, 0i64, 0u64, 10u64]),
+        (OBJECT_INTENTS, values![0i64, 0i64, Uuid::nil(), 10u64]),
         (DEPOSITS, values!["ada", 9u64, Uuid::max(), 10u64]),
         (ITEMS, values!["", "space", &b"key"[..], 10u64]),
         (COPY, values!["", "space", &b"key"[..], "main"]),

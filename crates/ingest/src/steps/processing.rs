@@ -100,6 +100,7 @@ async fn identify(work: &JobAtWork<'_>, producer: &ProducerMetadata) -> Result<A
             local_ids: spec.local_ids.clone(),
             candidate: candidate.to_string(),
             is_registered: matches!(profile.minter, Minter::Noid(_)),
+            place: (profile.store.to_string(), profile.space.to_string()),
         };
         work.fence.pass().await;
         match work.services.catalogue.reserve(&request).await? {

@@ -72,6 +72,7 @@ fn settings(kind: Kind, directory: &Path) -> Settings {
             entries_after: now,
             directories_every: now,
             messages_after: now,
+            objects_after: Duration::from_hours(24),
         };
     }
     settings
