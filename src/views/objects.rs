@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::inventory::{File, Object, Version};
 use queuekeeper_ingest::ark::Ark;
-use queuekeeper_ingest::contents::Contents;
+use queuekeeper_ingest::contents::ObjectReader;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use utoipa::{IntoParams, ToSchema};
@@ -176,7 +176,7 @@ pub(crate) struct MadeVersion {
 pub(crate) struct Objects {
     catalogue: Catalogue,
     /// `None` where files cannot be read.
-    contents: Option<Contents>,
+    contents: Option<ObjectReader>,
 }
 
 impl Objects {

@@ -38,7 +38,7 @@ pub use link::{LINKS, LinkError, OpenedDelivery};
 pub use request::{FindError, RequestError, Requested, request};
 pub use wanted::{Extent, Format, UnknownWord, Wanted};
 
-use crate::contents::{Contents, Opened};
+use crate::contents::{ObjectReader, Opened};
 use crate::daemon::Daemon;
 use crate::engine::session::Session;
 use crate::engine::through;
@@ -59,7 +59,7 @@ pub const FEWEST_WORKERS: usize = 2;
 struct Lane {
     session: Arc<Session>,
     deliveries: Deliveries,
-    contents: Contents,
+    contents: ObjectReader,
     /// The workers that large requests may have.
     large: Arc<Semaphore>,
     delays: Delays,
@@ -134,7 +134,7 @@ impl Lane {
             session: Arc::clone(session),
             deliveries: Deliveries::new(Arc::clone(store), settings),
             // All stores are open.
-            contents: Contents::new(Arc::clone(services), Arc::new(|_| Box::pin(async { None }))),
+            contents: ObjectReader::new(Arc::clone(services), Arc::new(|_| Box::pin(async { None }))),
             large: Arc::new(Semaphore::new(workers.saturating_sub(1).max(1))),
             delays: Delays::default(),
             room: Room::default(),

@@ -19,7 +19,7 @@ use crate::ark::Ark;
 use crate::directory::{JobDirectory, sync_folder_of};
 use crate::ezid::Ezid;
 use crate::files;
-use crate::manifest::{AddWriter, Contents};
+use crate::manifest::{AddWriter, ListedFiles};
 use crate::metadata::{MetadataError, ProducerMetadata};
 use crate::place::{self, Place};
 use crate::profile::Minter;
@@ -172,7 +172,7 @@ async fn write_files(
     let temporary = work.directory.helper(&format!("manifest-{}", uuid::Uuid::new_v4()));
     let has_manifest = work.spec.package == Package::Manifest
         || work.spec.package == Package::Container
-            && work.directory.path().join(PRODUCER).join(Contents::FILE_NAME).is_file();
+            && work.directory.path().join(PRODUCER).join(ListedFiles::FILE_NAME).is_file();
     let from = Provenance { agent: &work.services.settings.agent, ark, is_retrieved, has_manifest };
     let (target, texts) = (system.join(MANIFEST), texts(work, description, from));
     let (kept, warnings) = (work.directory.clone(), producer.warnings.clone());
