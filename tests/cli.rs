@@ -9,6 +9,7 @@ mod cli {
     mod again;
     mod api;
     mod bulk;
+    mod client;
     mod dashboards;
     mod deposits;
     mod downloads;

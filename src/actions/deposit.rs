@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use queuekeeper_ingest::deposit::Receipt;
 use uuid::Uuid;
 
-pub use request::{DepositRequest, read_digest};
+pub use request::{DepositRequest, read_digest, read_notification};
 pub use shared::Intake;
 pub(crate) use shared::is_refused;
 pub use upload::Uploading;

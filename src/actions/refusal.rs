@@ -34,6 +34,9 @@ pub enum Refusal {
         /// The version of its status now, if known.
         version: Option<i32>,
     },
+    /// The key of the request was used for another one.
+    #[error("{0}")]
+    OtherRequest(String),
     /// It would be more than the caller may do.
     #[error("{0}")]
     TooMuch(String),
@@ -63,6 +66,7 @@ impl Refusal {
             Self::Invalid(_) => "invalid",
             Self::Missing(_) => "missing",
             Self::Conflict { .. } => CONFLICT,
+            Self::OtherRequest(_) => "other_request",
             Self::TooMuch(_) => "too_much",
             Self::NoRoom(_) => "no_room",
             Self::Unavailable(_) => "unavailable",

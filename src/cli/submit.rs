@@ -22,7 +22,7 @@ use uuid::Uuid;
 use super::exit::{CommandError, FAILED, REFUSED};
 use super::output::{OutputArgs, Spinner, note, without_csv};
 use super::{UsageError, ZooKeeperArgs};
-use crate::actions::deposit::read_digest;
+use crate::actions::deposit::{read_digest, read_notification};
 use crate::server::standalone::DataDirectory;
 
 mod check;
@@ -68,7 +68,7 @@ pub(super) struct SubmitArgs {
         value_name = "ID",
         requires = "server",
         conflicts_with_all = ["payload", "profile", "check", "key", "kind", "name", "title", "creator", "date", "ark",
-            "local_ids", "update", "digest"],
+            "local_ids", "note", "notification", "update", "digest"],
     )]
     failed_of: Option<String>,
 
@@ -78,7 +78,7 @@ pub(super) struct SubmitArgs {
         value_name = "ID",
         requires = "server",
         conflicts_with_all = ["payload", "profile", "check", "key", "kind", "name", "title", "creator", "date", "ark",
-            "local_ids", "update", "digest", "failed_of", "wait"],
+            "local_ids", "note", "notification", "update", "digest", "failed_of", "wait"],
     )]
     withdraw: Option<String>,
 
@@ -132,6 +132,14 @@ pub(super) struct SubmitArgs {
     #[arg(long = "local-id", value_name = "ID", help_heading = "Deposit")]
     local_ids: Vec<String>,
 
+    /// A note for people, which the job and the object's files keep
+    #[arg(long = "note", value_name = "TEXT", help_heading = "Deposit")]
+    note: Option<String>,
+
+    /// The addresses that the report is mailed to, separated by commas [default: those of the profile]
+    #[arg(long = "notification", value_name = "ADDRESSES", value_parser = read_notification, help_heading = "Deposit")]
+    notification: Option<String>,
+
     /// Keep the object's other files, and add or replace these
     #[arg(long = "update", help_heading = "Deposit")]
     update: bool,
@@ -140,7 +148,8 @@ pub(super) struct SubmitArgs {
     #[arg(long = "digest", value_name = "ALGORITHM:HEX", value_parser = read_digest, help_heading = "Deposit")]
     digest: Option<Digest>,
 
-    /// The UUID of the batch: the same deposit made again with it is the same batch [default: a new one]
+    /// The UUID of the batch: the same deposit made again with it is the same batch, and another one is refused [default: a
+    /// new one]
     #[arg(long = "uuid", value_name = "UUID", help_heading = "Deposit", conflicts_with = "server")]
     uuid: Option<Uuid>,
 
@@ -195,11 +204,15 @@ impl SubmitArgs {
         let content = payload.read_once()?;
         let queue = Queue::new(zookeeper.connect().await?);
         let uuid = self.uuid.unwrap_or_else(Uuid::new_v4);
+        let storage = || {
+            WorkingStorage::open(&working)
+                .with_context(|| format!("cannot use {} as the working storage", working.display()))
+        };
         let made = if let Payload::Url(url) = &payload {
-            deposit.refer(&queue, uuid, url).await
+            let storage = if url.has_query() { Some(storage()?) } else { None };
+            deposit.refer(&queue, storage.as_ref(), uuid, url).await
         } else {
-            let storage = WorkingStorage::open(&working)
-                .with_context(|| format!("cannot use {} as the working storage", working.display()))?;
+            let storage = storage()?;
             Box::pin(deposit.upload(&queue, &storage, uuid, content)).await
         };
         let receipt = made.map_err(|error| CommandError::new(REFUSED, error.to_string()))?;
@@ -277,6 +290,8 @@ impl SubmitArgs {
             primary_id: self.ark.as_ref().map(|ark| ark.as_str().to_owned()),
             local_ids: self.local_ids.clone(),
             digest: self.digest.clone(),
+            note: self.note.clone(),
+            notification: self.notification.clone(),
             is_update: self.update,
             ..NewDeposit::default()
         };

@@ -126,6 +126,7 @@ impl From<Refusal> for Problem {
             Refusal::Invalid(_) => StatusCode::BAD_REQUEST,
             Refusal::Missing(_) => StatusCode::NOT_FOUND,
             Refusal::Conflict { .. } | Refusal::InPart(_) => StatusCode::CONFLICT,
+            Refusal::OtherRequest(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Refusal::TooMuch(_) => StatusCode::TOO_MANY_REQUESTS,
             Refusal::NoRoom(_) => StatusCode::INSUFFICIENT_STORAGE,
             Refusal::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,

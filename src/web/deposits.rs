@@ -148,10 +148,11 @@ impl State {
         }
         match intake.begin(request, actor, allowance, key, false).await? {
             Taken::Made(receipt) => Ok(receipt),
-            // A form has no key, by which alone a deposit may be one that was withdrawn.
-            Taken::Uploading(_) | Taken::WouldBeTaken { .. } | Taken::Withdrawn(_) => {
-                Err(Problem::bad("Choose a file, or give a URL."))
+            Taken::Withdrawn(id) => {
+                let why = format!("{id} was withdrawn; deposit it anew, with another key or without one.");
+                Err(Problem::new(StatusCode::CONFLICT, why))
             }
+            Taken::Uploading(_) | Taken::WouldBeTaken { .. } => Err(Problem::bad("Choose a file, or give a URL.")),
         }
     }
 }

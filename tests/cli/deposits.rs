@@ -1,89 +1,18 @@
 //! Deposits over HTTP: by a program, by a form, and by those who may do nothing else.
 
 use std::path::Path;
-use std::time::Duration;
 
 use queuekeeper_testkit::origin::Origin;
 use queuekeeper_testkit::proxy::Proxy;
 use queuekeeper_testkit::wait::eventually;
-use reqwest::{Method, RequestBuilder, Response};
+use reqwest::Method;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use super::client::{Client, LONGEST, answer, batches, says};
 use super::packed::send_over;
 use super::program::{queuekeeper, run};
 use super::repository::Repository;
-
-const LONGEST: Duration = Duration::from_mins(1);
-
-/// A client of a server that takes deposits.
-#[derive(Clone)]
-struct Client {
-    address: String,
-    token: Option<String>,
-}
-
-impl Client {
-    fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        let request = reqwest::Client::new().request(method, format!("{}{path}", self.address));
-        match &self.token {
-            Some(token) => request.header("authorization", format!("Bearer {token}")),
-            None => request.header("sec-fetch-site", "same-origin"),
-        }
-    }
-
-    async fn begin(&self, key: Option<&str>, body: &Value) -> (u16, Value) {
-        let request = self.request(Method::POST, "/api/v1/deposits").header("content-type", "application/json");
-        let request = key.into_iter().fold(request, |request, key| request.header("idempotency-key", key));
-        answer(request.body(body.to_string()).send().await.unwrap()).await
-    }
-
-    async fn upload(&self, id: &str, offset: u64, content: impl Into<reqwest::Body>) -> (u16, Value) {
-        let request = self.request(Method::PATCH, &format!("/api/v1/deposits/{id}"));
-        let request = request.header("content-type", "application/octet-stream").header("upload-offset", offset);
-        answer(request.body(content).send().await.unwrap()).await
-    }
-
-    async fn get(&self, path: &str) -> (u16, Value) {
-        answer(self.request(Method::GET, path).send().await.unwrap()).await
-    }
-
-    /// Sends a form with these fields and, where there is one, a file before them.
-    async fn form(&self, path: &str, file: Option<(&str, &str)>, fields: &[(&str, &str)]) -> Response {
-        let part = |head: String, content: &str| {
-            format!("--edge\r\nContent-Disposition: form-data; {head}\r\n\r\n{content}\r\n")
-        };
-        let file = file.map(|(name, content)| part(format!("name=\"file\"; filename=\"{name}\""), content));
-        let fields = fields.iter().map(|(name, value)| part(format!("name=\"{name}\""), value));
-        let body: Vec<String> = file.into_iter().chain(fields).chain(["--edge--\r\n".to_owned()]).collect();
-        let body = body.concat();
-        let request = self.request(Method::POST, path).header("content-type", "multipart/form-data; boundary=edge");
-        request.body(body).send().await.unwrap()
-    }
-
-    /// The deposit once its batch is reported.
-    async fn reported(&self, id: &str) -> Value {
-        let path = format!("/api/v1/deposits/{id}");
-        let is_over = async || ["completed", "failed"].contains(&self.get(&path).await.1["state"].as_str().unwrap());
-        eventually(LONGEST, "its batch is reported", is_over).await;
-        self.get(&path).await.1
-    }
-}
-
-async fn answer(response: Response) -> (u16, Value) {
-    let (status, text) = (response.status().as_u16(), response.text().await.unwrap());
-    (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
-}
-
-/// Whether a problem says this, in whatever case its sentence begins.
-fn says(problem: &Value, text: &str) -> bool {
-    problem["detail"].as_str().unwrap().to_lowercase().contains(&text.to_lowercase())
-}
-
-fn batches(working: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(working).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    entries.filter(|name| name.starts_with("bid-")).collect()
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deposit_comes_in_parts_by_a_form_or_by_url_and_each_depositor_sees_their_own() {
@@ -100,6 +29,7 @@ async fn a_deposit_comes_in_parts_by_a_form_or_by_url_and_each_depositor_sees_th
         (json!({"filename": "../a"}), "file name"),
         (json!({"url": "http://127.0.0.1:1/a"}), "url: "),
         (json!({"digest": "md5:1"}), "digest: "),
+        (json!({"notification": "ada@x.example; nobody"}), "notification: \"nobody\" is not a mail address"),
     ] {
         let mut wrong = deposit.clone();
         wrong.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
@@ -123,6 +53,8 @@ async fn a_deposit_comes_in_parts_by_a_form_or_by_url_and_each_depositor_sees_th
     assert_eq!((status, &again["id"]), (202, &begun["id"]));
     let come = again["offset"].as_u64().unwrap();
     assert!((5..=7).contains(&come), "{again}");
+    // Another deposit under the key is refused, and what has come stays.
+    client.refused_as_another("one", &deposit, &json!({"title": "Another"}), "title").await;
     let (status, problem) = client.upload(&id, 1, "x").await;
     assert!(status == 409 && says(&problem, &format!("{come} bytes have come")), "{problem}");
     let (status, made) = client.upload(&id, come, &"hello world"[usize::try_from(come).unwrap()..]).await;
@@ -149,6 +81,8 @@ async fn a_deposit_comes_in_parts_by_a_form_or_by_url_and_each_depositor_sees_th
     assert_eq!(client.get("/api/v1/objects?ark=none").await.0, 400);
     // The same key again is the same deposit, which needs no upload.
     assert_eq!(client.begin(Some("one"), &deposit).await.1["batch"], made["batch"]);
+    client.refused_as_another("one", &deposit, &json!({"title": "Another"}), "title").await;
+    client.refused_as_another("one", &deposit, &json!({"size": 12}), "size").await;
 
     // Nothing is left of what is refused or given up.
     let wrong =
@@ -185,6 +119,7 @@ async fn a_deposit_comes_in_parts_by_a_form_or_by_url_and_each_depositor_sees_th
     assert_eq!((status, &queued["bat:batchState"]["bat:batchStatus"]), (200, &"QUEUED".into()), "{queued}");
     let id = queued["bat:batchState"]["bat:batchID"].as_str().unwrap().to_owned();
     assert_eq!(client.reported(&id).await["state"], "completed");
+    client.posts_with_a_key(&poster).await;
     let (status, failed) = answer(client.form("/poster/submit", None, &poster).await).await;
     assert_eq!((status, &failed["bat:batchState"]["bat:batchStatus"]), (400, &"FAILED".into()), "{failed}");
     eventually(LONGEST, "nothing is left", async || batches(&working).is_empty()).await;
@@ -267,7 +202,16 @@ async fn depositors(home: &Path, data: &Path, local: &Client) {
     std::fs::write(at("wrong"), "qk_0123456789012345678901234567890123456789").unwrap();
     let (url, file, token) = (operator.address.clone(), at("tokens.yml"), at("token"));
     let submit = ["submit", &file, "--profile", "default", "--server", &url];
-    let sent = run(home, &[&submit[..], &["--token-file", &token, "--wait", "-o", "json"]].concat()).await.json();
+    let more = ["--token-file", &token, "--key", "mine", "--note", "for ada", "--notification", "ada@x.example"];
+    let sent = run(home, &[&submit[..], &more, &["--wait", "-o", "json"]].concat()).await.json();
+    let (_, node) = local.get(&format!("/api/v1/tree/batches/{}/submission", sent["batch"].as_str().unwrap())).await;
+    let node = node.to_string();
+    assert!(node.contains("for ada") && node.contains("ada@x.example"), "{node}");
+    let other = [&submit[..], &more, &["--title", "Another"]].concat();
+    run(home, &other).await.is(3, &["is another deposit: its title differs"]);
+    run(home, &[&submit[..], &["--notification", "nobody"]].concat())
+        .await
+        .is(2, &["\"nobody\" is not a mail address"]);
     assert_eq!((&sent["state"], &sent["type"], &sent["completed"]), (&"Completed".into(), &"file".into(), &1.into()));
     run(home, &[&submit[..], &["--token-file", &at("wrong")]].concat()).await.is(3, &["token"]);
     run(home, &[&submit[..], &["--token-file", &file]].concat()).await.is(2, &["--token-file", "a token must"]);

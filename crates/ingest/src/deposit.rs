@@ -12,12 +12,13 @@ use queuekeeper_store::Digest;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::directory::WorkingStorage;
+use crate::directory::{WorkingStorage, secret, sync_folder_of};
 use crate::kind::DepositType;
 use crate::name::{self, NameError};
 use crate::url::ContentUrl;
 
 mod check;
+mod same;
 mod upload;
 
 pub use check::{Finding, Findings};
@@ -89,6 +90,14 @@ pub enum DepositError {
         /// What happened.
         error: io::Error,
     },
+    /// The batch of this key or UUID is another deposit.
+    #[error("{id} is another deposit: its {what} differs; use another key or UUID for this one")]
+    Other {
+        /// The deposit that was made with it.
+        id: String,
+        /// The first field that differs.
+        what: &'static str,
+    },
     /// The batch cannot be made.
     #[error(transparent)]
     Queue(#[from] QueueError),
@@ -151,7 +160,11 @@ impl NewDeposit {
         let made = match (whole, known) {
             (Err(error), _) => Err(error),
             // The same deposit was made before, and its daemons may be reading what came then.
-            (Ok(whole), Some(batch)) => Ok(Receipt { batch, id: id_of(uuid), kind: self.kind_of(&whole.start) }),
+            (Ok(whole), Some(batch)) => self.check_same(queue, batch, None, Some(whole.size)).await.map(|()| Receipt {
+                batch,
+                id: id_of(uuid),
+                kind: self.kind_of(&whole.start),
+            }),
             (Ok(whole), None) => {
                 let is_manifest = self.kind_of(&whole.start).manifest().is_some();
                 let kept = blocking("keep the upload", move || upload.keep(&file_name, is_manifest).map(|()| upload));
@@ -167,12 +180,33 @@ impl NewDeposit {
         made
     }
 
-    /// Deposits what lies at a URL, which the daemons fetch.
+    /// Deposits what lies at a URL, which the daemons fetch. The query of the URL, which may be a signature, is kept in the
+    /// working storage.
     ///
     /// # Errors
-    /// When it is refused or cannot be made.
-    pub async fn refer(&self, queue: &Queue, uuid: Uuid, url: &ContentUrl) -> Result<Receipt, DepositError> {
+    /// When it is refused or cannot be made; also where the URL has a query, and there is no working storage.
+    pub async fn refer(
+        &self,
+        queue: &Queue,
+        storage: Option<&WorkingStorage>,
+        uuid: Uuid,
+        url: &ContentUrl,
+    ) -> Result<Receipt, DepositError> {
         self.check()?;
+        if url.has_query() {
+            if let Some(batch) = queue.find_batch(&id_of(uuid)).await? {
+                self.check_same(queue, batch, Some(url), None).await?;
+            }
+            let what = "keep the query of the URL";
+            let none = || DepositError::Disk { what, error: io::Error::other("there is no working storage") };
+            let (directory, kept) = (storage.ok_or_else(none)?.batch(&id_of(uuid)), url.clone());
+            blocking(what, move || {
+                secret::keep_url(&directory, &kept)?;
+                sync_folder_of(&directory.join("url"))?;
+                sync_folder_of(&directory)
+            })
+            .await?;
+        }
         self.submit(queue, uuid, Some(url), &[], None).await
     }
 
@@ -224,7 +258,7 @@ impl NewDeposit {
             ("digestType", self.digest.as_ref().map(|digest| digest.algorithm().to_string())),
             ("digestValue", self.digest.as_ref().map(Digest::hex)),
             ("notification", self.notification.clone()),
-            ("payload_url", url.map(|url| url.reveal().to_string())),
+            ("payload_url", url.map(ToString::to_string)),
         ];
         for (key, text) in texts {
             if let Some(text) = text.filter(|text| !text.is_empty()) {
@@ -236,7 +270,9 @@ impl NewDeposit {
         let batch = match queue.create_batch(&data, Timestamp::now()).await {
             // The same deposit was made before.
             Err(QueueError::Conflict(conflict)) => {
-                queue.find_batch(&id).await?.ok_or(QueueError::Conflict(conflict))?
+                let batch = queue.find_batch(&id).await?.ok_or(QueueError::Conflict(conflict))?;
+                self.check_same(queue, batch, url, size).await?;
+                batch
             }
             made => made?,
         };

@@ -16,6 +16,7 @@ use crate::place::Place;
 use crate::spec::JobSpec;
 
 mod limit;
+pub(crate) mod secret;
 mod served;
 
 pub use limit::SizeLimit;

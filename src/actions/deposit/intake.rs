@@ -81,6 +81,7 @@ impl Intake {
         if key.is_some()
             && let Some(batch) = queue.find_batch(&id_of(uuid)).await?
         {
+            checked.new.check_same(&queue, batch, None, request.size).await?;
             let kind = checked.new.kind_of(&[]);
             return Ok(Taken::Made(Receipt { batch, id: id_of(uuid), kind }));
         }
@@ -94,11 +95,18 @@ impl Intake {
         let offset = upload.offset();
         // It holds texts and numbers.
         let text = serde_json::to_vec(&note).unwrap_or_default();
-        disk("keep the deposit", move || {
+        let other = disk("keep the deposit", move || {
+            // What has come is of the request that began it.
+            let began = upload.note()?.and_then(|note| serde_json::from_slice::<Note>(&note).ok());
+            if let Some(other) = began.and_then(|began| note.request.difference(&began.request)) {
+                return Ok(Some(other));
+            }
             upload.announce(size.unwrap_or(0))?;
-            upload.set_note(&text)
-        })
-        .await?;
+            upload.set_note(&text).map(|()| None)
+        });
+        if let Some(what) = other.await? {
+            return Err(DepositError::Other { id: id_of(uuid), what }.into());
+        }
         Ok(Taken::Uploading(Uploading { id: id_of(uuid), offset, size }))
     }
 
@@ -249,7 +257,7 @@ impl Intake {
         let requested = Record::requested(id, Timestamp::now(), actor, "deposit", &reason);
         audit.write(requested.on(vec![id_of(uuid)])).await?;
         let made = match payload {
-            Payload::At(url) => new.refer(&queue, uuid, &url).await,
+            Payload::At(url) => new.refer(&queue, Some(&self.shared.services.working), uuid, &url).await,
             Payload::Uploaded(upload) => Box::pin(new.submit_upload(&queue, uuid, upload)).await,
         };
         let made = made.map_err(Refusal::from);
@@ -276,6 +284,7 @@ impl From<DepositError> for Refusal {
     fn from(error: DepositError) -> Self {
         match error {
             DepositError::Name { .. } | DepositError::Digest { .. } => Self::Invalid(error.to_string()),
+            DepositError::Other { .. } => Self::OtherRequest(error.to_string()),
             DepositError::Disk { .. } => Self::Failed(format!("working storage: {error}; the deposit was not made")),
             DepositError::Queue(error) => error.into(),
         }

@@ -98,6 +98,7 @@ impl Shared {
                 refusal @ (Refusal::Conflict { .. }
                 | Refusal::Missing(_)
                 | Refusal::Invalid(_)
+                | Refusal::OtherRequest(_)
                 | Refusal::TooMuch(_)
                 | Refusal::NoRoom(_)
                 | Refusal::Forbidden { .. }),

@@ -52,7 +52,7 @@ pub(super) struct ServerArgs {
     token_file: Option<PathBuf>,
 
     /// A text of your own for this deposit: made again with it, the same deposit is one, and its upload goes on where it
-    /// was [default: a new one]
+    /// was; another one is refused [default: a new one]
     #[arg(long = "key", value_name = "TEXT", requires = "server", help_heading = "Deposit")]
     key: Option<String>,
 }
@@ -150,10 +150,10 @@ fn request(deposit: &NewDeposit, payload: &Payload, content: Option<&Content>) -
         title: deposit.title.clone(),
         creator: deposit.creator.clone(),
         date: deposit.date.clone(),
-        note: None,
+        note: deposit.note.clone(),
         ark: deposit.primary_id.clone(),
         local_ids: deposit.local_ids.clone(),
-        notification: None,
+        notification: deposit.notification.clone(),
         update: deposit.is_update,
     }
 }

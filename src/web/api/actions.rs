@@ -281,7 +281,11 @@ fn action_names() -> Object {
     object.enum_values(Some(names)).examples(["resume"]).build()
 }
 
-pub(super) fn key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+/// The key by which a request is recognized that is sent again.
+///
+/// # Errors
+/// When there are several, or it is not one of visible characters.
+pub(in crate::web) fn key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let wrong = || Problem::bad(format!("An Idempotency-Key has 1 to {LONGEST_KEY} visible characters."));
     let mut values = headers.get_all(KEY).iter();
     match (values.next(), values.next()) {

@@ -50,7 +50,7 @@ pub(super) struct JobsQuery {
 ///
 /// With `url`, the deposit is made at once, and the daemons fetch the content. Without it, the response has the id to
 /// which the content is uploaded with `PATCH`, in one or more parts. With the header `Idempotency-Key`, the same deposit
-/// sent twice is one, and its upload goes on where it was. One that was withdrawn stays withdrawn for ever: sent again with
+/// sent twice is one, and its upload goes on where it was; another one is refused, with 422. One that was withdrawn stays withdrawn for ever: sent again with
 /// its key, nothing is made, and the response has the deposit with its outcome `withdrawn`. To make it anew, use another key.
 #[utoipa::path(
     post, path = "/deposits",
@@ -66,6 +66,7 @@ pub(super) struct JobsQuery {
         (status = 400, description = "The request is not valid"),
         (status = 404, description = "This server takes no deposits"),
         (status = 409, description = "Another request is uploading the same deposit"),
+        (status = 422, description = "The `Idempotency-Key` was used for another deposit: the problem names the field"),
         (status = 429, description = "It is more than the caller may deposit in 24 hours, or four dry runs are being checked"),
         (status = 503, description = "A dry run was not checked within eight seconds"),
         (status = 507, description = "There is no room on the working storage"),
@@ -101,6 +102,7 @@ pub(super) async fn make(
         (status = 400, description = "The request is not valid, more came than was announced, or the digest differs"),
         (status = 404, description = "There is no such upload of the caller"),
         (status = 409, description = "Another offset is expected, or another request is uploading"),
+        (status = 422, description = "Another deposit was made under the same `Idempotency-Key` meanwhile"),
         (status = 429, description = "It is more than the caller may deposit in 24 hours"),
         (status = 507, description = "There is no room on the working storage"),
     ),

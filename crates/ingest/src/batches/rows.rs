@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufReader, Seek as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::{self, BufReader, Seek as _};
 use std::sync::Arc;
 
 use queuekeeper_queue::id::{JobId, Priority};
@@ -14,6 +13,7 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::submission::BatchSpec;
+use crate::directory::secret::{keep_url, kept_url};
 use crate::fetch::Expected;
 use crate::manifest::{Limits, Reader, Row};
 use crate::place::{self, Place};
@@ -62,6 +62,11 @@ impl Rows {
     /// Saves and validates the manifest; a submission that is none has one row.
     pub(super) async fn open(services: &Services, profile: &Arc<Profile>, spec: &BatchSpec) -> Result<Self, StepError> {
         let batch = services.working.batch(&spec.id);
+        let mut spec = spec.clone();
+        if spec.url.as_ref().is_some_and(ContentUrl::has_query) {
+            // A submission of another program has all of it.
+            spec.url = kept_url(&batch).or(spec.url);
+        }
         let mut rows = Self {
             spec: spec.clone(),
             profile: Arc::clone(profile),
@@ -245,7 +250,7 @@ impl Rows {
     ) -> Result<NewJob, StepError> {
         if let Some(url) = url.filter(|url| url.has_query()) {
             let directory = self.batch.join(self.spec.job_id(at));
-            let kept = keep_secret(&directory, url);
+            let kept = keep_url(&directory, url);
             kept.map_err(|error| StepError::working("keep a presigned URL", &error))?;
         }
         let priority = Priority::new(self.profile.priority(self.total).into()).unwrap_or_default();
@@ -257,13 +262,4 @@ impl Rows {
 /// A URL as a znode may have it: without its query.
 fn url_value(url: &ContentUrl) -> Value {
     url.to_string().into()
-}
-
-/// The whole URL, for the owner of the working storage only.
-fn keep_secret(directory: &std::path::Path, url: &ContentUrl) -> io::Result<()> {
-    std::fs::create_dir_all(directory)?;
-    let mut options = std::fs::OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(directory.join(".url"))?;
-    file.write_all(url.reveal().as_str().as_bytes())?;
-    file.sync_all()
 }

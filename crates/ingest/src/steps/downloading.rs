@@ -14,6 +14,7 @@ use queuekeeper_store::Digests;
 use tracing::warn;
 
 use crate::archive::{self, ArchiveCause, Progress, bag};
+use crate::directory::secret::kept_url;
 use crate::fetch::{ALGORITHMS, Expected, Fetcher};
 use crate::files::{self, FilesWriter, JobFile};
 use crate::manifest::{self, Limits, ManifestProfile, Reader, Row};
@@ -290,7 +291,7 @@ async fn package(work: &JobAtWork<'_>, place: &Arc<Place>, size: Option<u64>) ->
     if let Some(url) = &spec.url {
         let granted = work.job.job.space_needed().ok().flatten().unwrap_or(work.services.settings.space.unknown);
         let expected = Expected { size, most_bytes: granted.max(MOST_MANIFEST_BYTES), digests };
-        let url = secret_url(work).unwrap_or_else(|| url.clone());
+        let url = kept_url(work.directory.path()).unwrap_or_else(|| url.clone());
         work.fence.pass().await;
         let file = work.services.downloads.file(work.job.id(), &spec.file_name, size, &written);
         let fetched = work.fetcher()?.fetch(&url, &expected, place, &spec.file_name, &written).await?;
@@ -325,11 +326,6 @@ async fn package(work: &JobAtWork<'_>, place: &Arc<Place>, size: Option<u64>) ->
         return Err(StepError::permanent(why));
     }
     Ok(JobFile { name: spec.file_name.clone(), size: found_size, digests: found, media_type: None })
-}
-
-/// The whole URL of the package, where its query is kept out of the znodes.
-fn secret_url(work: &JobAtWork<'_>) -> Option<crate::url::ContentUrl> {
-    std::fs::read_to_string(work.directory.helper("url")).ok()?.trim().parse().ok()
 }
 
 fn open(work: &JobAtWork<'_>, folder: &str) -> Result<Arc<Place>, StepError> {

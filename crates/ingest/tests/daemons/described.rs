@@ -7,6 +7,8 @@ use std::path::Path;
 
 use futures::TryStreamExt as _;
 use queuekeeper_ingest::daemon::Daemon;
+use queuekeeper_ingest::deposit::NewDeposit;
+use queuekeeper_ingest::kind::DepositType;
 use queuekeeper_ingest::mail::settings::Route;
 use queuekeeper_ingest::manifest::ManifestProfile;
 use queuekeeper_queue::id::Priority;
@@ -15,6 +17,7 @@ use queuekeeper_store::ocfl::Snapshot;
 use queuekeeper_testkit::smtp::{Smtp, SmtpOptions, part};
 use queuekeeper_testkit::wait::eventually_some;
 use serde_json::json;
+use uuid::Uuid;
 
 use super::mail::{LIMIT, mailing, mails, plain};
 use super::world::{World, manifest, only, quick, zip};
@@ -171,11 +174,17 @@ async fn whatever_holds_a_presigned_url_is_readable_by_the_owner_of_the_daemons_
         let url = world.origin.url(&format!("/{name}"));
         world.deposit(json!({"type": kind, "filename": name, "payload_url": url})).await;
     }
+    let (new, uuid) = (NewDeposit { profile: "demo".to_owned(), ..NewDeposit::default() }, Uuid::new_v4());
+    let new = NewDeposit { file_name: "c".to_owned(), kind: Some(DepositType::File), ..new };
+    let made = new.refer(&world.queue, Some(&world.services.working), uuid, &url.parse().unwrap()).await.unwrap();
     eventually_some(LIMIT, "all are downloaded", async || {
-        (world.children("/jobs/states/processing").await.len() == 3).then_some(())
+        (world.children("/jobs/states/processing").await.len() == 4).then_some(())
     })
     .await;
     daemons.stop().await;
+    let submission = world.queue.load_batch(made.batch).await.unwrap().submission.unwrap();
+    let submission = String::from_utf8(submission).unwrap();
+    assert!(submission.contains("/a?..\"") && !submission.contains(SECRET), "{submission}");
     let mut found = Vec::new();
     for path in files(&world.directory.path().join("working")) {
         if String::from_utf8_lossy(&fs::read(&path).unwrap()).contains(SECRET) {
@@ -184,7 +193,7 @@ async fn whatever_holds_a_presigned_url_is_readable_by_the_owner_of_the_daemons_
         }
     }
     found.sort();
-    assert_eq!(found, [".url", ".url", "batch.checkm", "object.checkm"]);
+    assert_eq!(found, [".url", ".url", ".url", ".url", "batch.checkm", "object.checkm"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
