@@ -243,10 +243,12 @@ impl DaemonArgs {
             }
         }
         // Mails have it from the process that makes them, whichever sends them.
-        if self.mail.has_reply_to() && !MAKE_MAILS.iter().any(|daemon| all.contains_key(daemon)) {
+        if let Some(flag) = self.mail.flag_of_content()
+            && !MAKE_MAILS.iter().any(|daemon| all.contains_key(daemon))
+        {
             let why =
                 "no mails are made here: batch, report and update-report make them, and none of them is in --daemons";
-            return Err(UsageError::flag("--mail.reply-to", why));
+            return Err(UsageError::flag(flag, why));
         }
         let defaults = Settings::default();
         let space = Rules { threshold: self.threshold, unknown: u64::from(self.unknown) << 30, ..defaults.space };
