@@ -196,7 +196,7 @@ impl JobAtWork<'_> {
     pub async fn step(&self) -> Result<JobChange, StepError> {
         use crate::steps;
         // Notify removes what they are read from.
-        let before = self.warnings();
+        let before = (self.job.state == JobState::Notify).then(|| self.warnings());
         let change = match self.job.state {
             JobState::Pending => steps::pending::check(self),
             JobState::Estimating => steps::estimating::estimate(self).await,
@@ -209,8 +209,8 @@ impl JobAtWork<'_> {
                 Err(StepError::permanent(format_args!("there is no step for a job that is {}", self.job.state)))
             }
         }?;
-        let after = if self.job.state == JobState::Notify { before } else { self.warnings() };
-        Ok(match warnings::said(&after) {
+        let warnings = before.unwrap_or_else(|| self.warnings());
+        Ok(match warnings::said(&warnings) {
             Some(text) => change.with_message(message(&text)),
             None => change,
         })

@@ -38,7 +38,7 @@ pub(crate) struct JobLine {
 
 impl JobLine {
     /// It as the lists of JSON have it.
-    fn json(&self, status: &str, configuration: Value) -> Value {
+    fn json(&self, status: &str, configuration: &Value) -> Value {
         let Self { job, local_ids, ark, message, .. } = self;
         json!({
             "jobID": job.to_string(), "status": status, "message": message, "localID": local_ids, "primaryID": ark,
@@ -137,15 +137,15 @@ pub(crate) async fn collect(queue: &Queue, report: &BatchReport, last: Option<&L
             Err(Error::Missing(_)) => (JobLine::gone(id), None),
             Err(error) => return Err(error),
         };
-        let configuration = serde_json::from_slice(&configuration.unwrap_or_default()).unwrap_or_default();
-        outcomes.add(outcome, before(id), line, configuration);
+        let configuration: Value = serde_json::from_slice(&configuration.unwrap_or_default()).unwrap_or_default();
+        outcomes.add(outcome, before(id), line, &configuration);
     }
     drop(reads);
     Ok(outcomes)
 }
 
 impl Outcomes {
-    fn add(&mut self, outcome: Outcome, before: Before, line: JobLine, configuration: Value) {
+    fn add(&mut self, outcome: Outcome, before: Before, line: JobLine, configuration: &Value) {
         *self.changes.entry((before, outcome)).or_default() += 1;
         let name = match outcome {
             Outcome::Processing => "Processing",

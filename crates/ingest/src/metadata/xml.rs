@@ -67,14 +67,15 @@ pub(super) fn leaves(document: &str) -> Result<Vec<Leaf>, String> {
             Event::CData(text) => {
                 text.xml_content(XmlVersion::Implicit1_0).map_err(|error| invalid(&error))?.into_owned()
             }
-            Event::GeneralRef(reference) => match reference.resolve_char_ref().map_err(|error| invalid(&error))? {
-                Some(char) => char.to_string(),
-                None => {
+            Event::GeneralRef(reference) => {
+                if let Some(char) = reference.resolve_char_ref().map_err(|error| invalid(&error))? {
+                    char.to_string()
+                } else {
                     let name = reference.decode().map_err(|error| invalid(&error))?;
                     let unknown = || invalid(&format_args!("entity {:?} is not known", crate::name::shown(&name)));
                     resolve_xml_entity(&name).ok_or_else(unknown)?.to_owned()
                 }
-            },
+            }
             // Entities that it defines are not expanded, and those of other files not read.
             Event::DocType(_) => return Err("it has a document type".to_owned()),
             Event::Decl(_) | Event::PI(_) | Event::Comment(_) => continue,

@@ -49,6 +49,25 @@ fn rows(mail: &Value) -> Vec<Vec<String>> {
     rows.collect()
 }
 
+/// The jobs of the two attached lists: those that failed, and those that were completed.
+fn attached(mail: &Value) -> (Vec<Value>, Vec<Value>) {
+    let list = |name: &str, key: &str| {
+        let part = mail["parts"].as_array().unwrap().iter().find(|part| part["name"] == name).unwrap();
+        assert_eq!(part["type"], "application/json");
+        let list: Value = serde_json::from_str(part["text"].as_str().unwrap()).unwrap();
+        list[key].as_array().unwrap().clone()
+    };
+    (list("failed.json", "failedJobs"), list("completed.json", "completedJobs"))
+}
+
+/// Whom a mail is to, and who gets a copy: an admin, if it is a report.
+fn check_recipients(mail: &Value) {
+    let admin = header(mail, "subject")[0].contains("Processed").then_some("admin@keeper.example");
+    let all: Vec<&str> = ["ada@depositor.example"].into_iter().chain(admin).collect();
+    assert_eq!((&mail["to"], header(mail, "to")), (&json!(all), vec!["ada@depositor.example"]));
+    assert_eq!(header(mail, "cc"), Vec::from_iter(admin));
+}
+
 impl World {
     /// Deposits a manifest of files of which those that are named cannot be fetched.
     async fn deposit_files(&self, files: usize, missing: &[usize], say: &Value) -> (BatchId, String) {
@@ -136,12 +155,7 @@ async fn a_batch_is_reported_once_although_its_daemon_ends_before_its_state_and_
     assert!(part(queued, "text/plain").contains(&format!("Jobs:        {FILES}")), "{queued}");
     for mail in &received {
         assert_eq!((&mail["tls"], &mail["user"], &mail["defects"]), (&json!(true), &json!("keeper"), &json!([])));
-        // That a submission is queued is of no interest to the admins.
-        let is_report = header(mail, "subject")[0].contains("Processed");
-        let admin = is_report.then_some("admin@keeper.example");
-        let all: Vec<&str> = ["ada@depositor.example"].into_iter().chain(admin).collect();
-        assert_eq!((&mail["to"], header(mail, "to")), (&json!(all), vec!["ada@depositor.example"]));
-        assert_eq!(header(mail, "cc"), Vec::from_iter(admin));
+        check_recipients(mail);
         assert_eq!((&mail["from"], &mail["is_ascii"]), (&json!("keeper@keeper.example"), &json!(true)));
         assert_eq!(header(mail, "auto-submitted"), ["auto-generated"]);
     }
@@ -158,9 +172,7 @@ async fn a_batch_is_reported_once_although_its_daemon_ends_before_its_state_and_
             assert!(part.contains(&row[0]) && part.contains(&row[3]), "{part}");
         }
     }
-    let json = first["parts"].as_array().unwrap().iter().filter(|part| part["type"] == "application/json");
-    let json: Vec<Value> = json.map(|part| serde_json::from_str(part["text"].as_str().unwrap()).unwrap()).collect();
-    let (failed, completed) = (json[0]["failedJobs"].as_array().unwrap(), json[1]["completedJobs"].as_array().unwrap());
+    let (failed, completed) = attached(first);
     assert_eq!((failed.len(), completed.len()), (4, FILES - 4));
     assert_eq!((&failed[0]["status"], &failed[0]["jobID"]), (&json!("Failed"), &json!(report.failed[0].to_string())));
     assert!(failed[0]["message"].as_str().unwrap().contains("404"), "{}", failed[0]);
