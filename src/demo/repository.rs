@@ -44,7 +44,7 @@ pub(super) struct Repository {
 }
 
 impl Repository {
-    /// Makes it, with a profile for each collection, and one for whoever opens the demo.
+    /// Makes it, with a profile for each collection, and one for the users of the demo.
     ///
     /// # Errors
     /// When it cannot be written.

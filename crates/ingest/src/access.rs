@@ -48,7 +48,7 @@ use crate::step::{self, Services, now};
 use archive::{Bound, Files};
 use delay::{Delay, Delays};
 use request::Found;
-use room::Room;
+use room::UnallocatedBytes;
 use trouble::{Trouble, Unfilled, permanent, unreadable};
 use wanted::Delivered;
 
@@ -63,7 +63,7 @@ struct Lane {
     /// The workers that large requests may have.
     large: Arc<Semaphore>,
     delays: Delays,
-    room: Room,
+    room: UnallocatedBytes,
 }
 
 /// A worker, which may be one of those for large requests.
@@ -137,7 +137,7 @@ impl Lane {
             contents: ObjectReader::new(Arc::clone(services), Arc::new(|_| Box::pin(async { None }))),
             large: Arc::new(Semaphore::new(workers.saturating_sub(1).max(1))),
             delays: Delays::default(),
-            room: Room::default(),
+            room: UnallocatedBytes::default(),
         })
     }
 

@@ -53,7 +53,7 @@ impl WorkingStorage {
         write_once(&file, Uuid::new_v4().to_string().as_bytes())?;
         let tree = root.join(TREE_FILE);
         if tree.try_exists()? {
-            // It is not written again, so that nobody else would.
+            // It is not written again, so no other attempt does.
             remove_attempts(&tree)?;
         }
         let text = fs::read_to_string(&file)?;

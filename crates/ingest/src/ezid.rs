@@ -3,7 +3,7 @@
 //! An identifier that exists already is ours only if it carries the mark of this job, or of the catalogue in which it is
 //! reserved: it was registered by an attempt whose answer was lost, or by another job of the same object.
 //!
-//! One that EZID makes is reserved there first, which nobody else sees and which can be deleted, and becomes public once
+//! One that EZID makes is reserved there first, where no one else sees it and it can be deleted, and becomes public once
 //! it is the job's in the catalogue. The job's directory keeps it meanwhile, and an attempt that is repeated goes on with
 //! the one that is kept where that carries the job's mark. (EZID has no request that searches: of an attempt that ended
 //! between its making a name and our keeping it, that name stays reserved.)

@@ -149,7 +149,7 @@ impl Intake {
         if let Some((outcome, _)) = known.outcome {
             return Ok(outcome == WITHDRAWN);
         }
-        // Whoever withdrew it may not have written that down yet.
+        // The request that withdrew it may not have recorded that yet.
         let queue = self.shared.actions.shared.connected.queue_at_hand()?;
         let Some(batch) = queue.find_batch(&id_of(uuid)).await? else { return Ok(false) };
         let batch = queue.load_batch(batch).await?;

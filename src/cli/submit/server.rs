@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_mins(3);
 /// The pause before it is asked again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// How much of the content tells its type, in bytes.
+/// How much of the content its type is guessed from, in bytes.
 const START: u64 = 4_096;
 
 /// Which server takes the deposit.

@@ -144,7 +144,7 @@ async fn answer(
         ),
         Taken::Withdrawn(id) => {
             let mut view = state.find_deposit(&id, identity, Source::Api).await?;
-            // The mirror may not have seen it yet, and the catalogue not have been told.
+            // The mirror may not have seen it yet, and the catalogue may not have it.
             WITHDRAWN.clone_into(&mut view.state);
             view.outcome.get_or_insert_with(|| WITHDRAWN.to_owned());
             (StatusCode::OK, view)

@@ -22,7 +22,7 @@ const DATA: &str = ".upload";
 /// What is said of the deposit.
 const NOTE: &str = ".deposit";
 
-/// How much of a payload tells its type, in bytes.
+/// How much of a payload its type is guessed from, in bytes.
 const START: u64 = 4_096;
 
 /// How much of it is read at once, in bytes.

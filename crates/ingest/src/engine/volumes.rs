@@ -1,7 +1,7 @@
 //! Jobs whose files lie on another volume than ours: they are left to the processes that see that volume.
 //!
 //! The grant says on which volume the files of a job lie. It is written with the change to Downloading, so that it is found by
-//! whoever has found the job in that state or a later one. While there is no volume but ours, nothing is read for this.
+//! the process that has found the job in that state or a later one. While there is no volume but ours, nothing is read for this.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -97,7 +97,7 @@ async fn one_step(session: &Arc<Session>, job: &mut LockedJob) -> StepOutcome {
         return match session.queue.unlock_job(job).await {
             Ok(_) => {
                 session.put_down(job.id());
-                // Whoever was woken by a release meanwhile has found it locked, or at work here.
+                // A daemon that was woken by a release meanwhile has found it locked, or at work here.
                 if !session.waits_for_store(&job.job) {
                     session.wake(Daemon::Storing).notify_one();
                 }
@@ -233,7 +233,7 @@ async fn fail_here(session: &Session, job: &LockedJob, why: &str) -> StepOutcome
 async fn fail(session: &Session, job: &LockedJob, why: &str) -> StepOutcome {
     let (queue, why) = (&session.queue, step::message(why));
     if let Err(error) = notify::failed(&session.services, &session.fence, job, &why).await {
-        let why = format!("{why}; the depositor's system cannot be told yet: {}", error.sentence());
+        let why = format!("{why}; the callback cannot be queued yet: {}", error.sentence());
         return postpone(session, job, &why, None).await;
     }
     warn!(job = %job.id(), state = %job.state, %why, "job failed");

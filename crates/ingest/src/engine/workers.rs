@@ -115,7 +115,7 @@ mod tests {
     async fn a_job_that_waits_gets_the_worker_that_comes() {
         let workers = Workers::new(1..=2);
         let first = workers.of_waiting().await.unwrap();
-        assert_eq!(workers.adjust(), None, "nobody has waited");
+        assert_eq!(workers.adjust(), None, "no job has waited");
         let (second, number) = tokio::join!(workers.of_waiting(), async {
             tokio::task::yield_now().await;
             workers.adjust()

@@ -125,7 +125,7 @@ impl<'a> Correspondence<'a> {
         self.commit(&name, &subject, &to, body, attachments).await
     }
 
-    /// Whom a mail goes to; `None` where it is wanted by nobody, or written down already.
+    /// Whom a mail goes to; `None` where it is not wanted, or written down already.
     async fn recipients(&self, occasion: Occasion, name: &str) -> Result<Option<Addressed>, StepError> {
         let collection = self.batch.submitted().value.collection.into_owned();
         let profile = self.services.profile(&collection).ok();

@@ -83,7 +83,7 @@ struct State {
     has_eof: bool,
     has_ended: bool,
     names: Names,
-    /// The lines of objects in a batch, by a hash of what tells them apart.
+    /// The lines of objects in a batch, by a hash of what distinguishes them.
     objects: HashMap<u64, u64, RandomState>,
     hasher: RandomState,
     problems: Vec<Problem>,

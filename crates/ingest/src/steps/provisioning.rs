@@ -19,7 +19,7 @@ pub fn wanted(job: &queuekeeper_queue::Job) -> Wanted {
     }
 }
 
-/// The change that lets a job pass, with its grant. The grants stay locked until [`settle`] was told its outcome.
+/// The change that lets a job pass, with its grant. The grants stay locked until [`settle`] has its outcome.
 ///
 /// # Errors
 /// [`StepError::NoRoom`] where it has to wait; where it can never pass, or the grants cannot be read.

@@ -146,7 +146,7 @@ async fn a_mail_that_is_refused_to_all_is_given_up_with_the_servers_sentence() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_job_that_fails_is_told_to_the_depositors_system_and_waits_for_nothing() {
+async fn a_job_that_fails_is_reported_to_the_depositors_system_and_waits_for_nothing() {
     let world = World::with(quick()).await;
     let callback = format!("callback: {}\n", world.origin.url("/cb"));
     world.add_profile("mailed", &callback);
