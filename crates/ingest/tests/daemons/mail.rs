@@ -173,9 +173,8 @@ async fn a_batch_is_reported_once_although_its_daemon_ends_before_its_state_and_
         }
     }
     let (failed, completed) = attached(first);
-    assert_eq!((failed.len(), completed.len()), (4, FILES - 4));
-    assert_eq!((&failed[0]["status"], &failed[0]["jobID"]), (&json!("Failed"), &json!(report.failed[0].to_string())));
-    assert!(failed[0]["message"].as_str().unwrap().contains("404"), "{}", failed[0]);
+    assert_eq!((failed.len(), completed.len(), &failed[0]["status"]), (4, FILES - 4, &json!("Failed")));
+    assert_eq!(failed[0]["jobID"], report.failed[0].to_string());
     assert_eq!(completed[9]["configuration"]["filename"], table[4 + 9][3]);
     for (row, job) in table[4..].iter().zip(&report.completed) {
         assert_eq!((row[0].as_str(), row[1].as_str()), (job.to_string().as_str(), "Completed"));
