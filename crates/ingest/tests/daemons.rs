@@ -11,6 +11,7 @@ mod daemons {
     mod crashes;
     mod exchanged;
     mod expansion;
+    mod expiring;
     mod ezid;
     mod fail_files;
     mod flow;
