@@ -126,6 +126,15 @@ pub(super) struct DaemonArgs {
     )]
     connections: u16,
 
+    /// How many connections a host gets at a time, of all jobs together
+    #[arg(
+        long = "download.connections-per-host",
+        value_name = "NUMBER",
+        default_value_t = 6,
+        value_parser = clap::value_parser!(u16).range(1..=1000)
+    )]
+    connections_per_host: u16,
+
     /// Up to which share of the working storage is granted to jobs
     #[arg(long = "storage.threshold", value_name = "SHARE", default_value_t = 0.8, value_parser = share)]
     threshold: f64,
@@ -249,12 +258,15 @@ impl DaemonArgs {
             return Err(UsageError::flag("--mail.reply-to", why));
         }
         let defaults = Settings::default();
+        let mut fetch = defaults.fetch;
+        fetch.hosts.connections = self.connections_per_host.into();
         let space = Rules { threshold: self.threshold, unknown: u64::from(self.unknown) << 30, ..defaults.space };
         Ok(Settings {
             workers: all,
             most_workers,
             space,
             connections: self.connections.into(),
+            fetch,
             retry_within: self.retry_within.get(),
             shutdown: self.shutdown.get(),
             java_readers: !self.no_java_readers,

@@ -110,7 +110,7 @@ fn settings(pace: Pace, mail: Route) -> Settings {
     let mut workers = defaults.workers.clone();
     workers.insert(Daemon::Downloading, LARGE_OBJECTS + origin::WORKERS);
     let retries = RetryPolicy { attempts: 3, within: pace.time(8.0), first: pace.time(0.3), most: pace.time(2.0) };
-    let hosts = HostLimits { failures: 10, first: pace.time(4.0), most: pace.time(8.0) };
+    let hosts = HostLimits { first: pace.time(4.0), most: pace.time(8.0), ..HostLimits::default() };
     Settings {
         workers,
         space: Rules { threshold: THRESHOLD, unknown: MIB, patience: pace.time(PATIENCE_SECONDS) },

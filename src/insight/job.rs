@@ -199,6 +199,16 @@ fn retried(job: &JobSituation, retry: &Retry, now: Timestamp) -> Cause {
         Ok(left) if !left.is_zero() => format!("It is tried again in {}.", length(left)),
         Ok(_) | Err(_) => "The next attempt is due.".to_owned(),
     };
+    if retry.attempts == 0 {
+        return Cause::new(
+            CauseKind::WaitingForRetry,
+            format!("It has not been tried yet: {} {when}", quoted(&retry.why)),
+        )
+        .evidence(format!("It has waited since {}.", ago(retry.since, now)))
+        .remedy("Wait, or let hosts have more connections: --download.connections-per-host.")
+        .since(Some(retry.since))
+        .items([Path::retry(job.id)], 1);
+    }
     let attempts = counted(retry.attempts.into(), "attempt has", "attempts have");
     let evidence = format!(
         "{attempts} failed in {}. If this goes on until --retry.within is over, the job fails.",

@@ -191,10 +191,15 @@ async fn after_failure(session: &Session, batch: &LockedBatch, error: StepError,
     let (since, attempts) = delayed.lock().get(&id).map_or((now(), 0), |(since, attempts, _)| (*since, *attempts));
     let why = match error {
         StepError::Permanent(why) => why,
+        // Nothing was tried.
+        StepError::Busy(why) => {
+            let tried = if attempts == 0 { (now(), 0) } else { (since, attempts) };
+            return wait(session, batch, delayed, tried, &why, settings.retry_first).await;
+        }
         StepError::Temporary { why, after } | StepError::Away { why, after } => {
             if now().duration_since(since).unsigned_abs() < settings.retry_within {
                 let pause = settings.pause(attempts).max(after.unwrap_or_default());
-                return wait(session, batch, delayed, (since, attempts), &why, pause).await;
+                return wait(session, batch, delayed, (since, attempts + 1), &why, pause).await;
             }
             format!("{why} (tried {} times)", attempts + 1)
         }
@@ -209,7 +214,7 @@ async fn after_failure(session: &Session, batch: &LockedBatch, error: StepError,
     let mail = Correspondence::new(&session.services, &session.fence, &batch.batch);
     if let Err(error) = mail.refused(&why).await {
         let why = format!("{why}; it cannot be mailed yet: {}", error.sentence());
-        return wait(session, batch, delayed, (since, attempts), &why, settings.pause(attempts)).await;
+        return wait(session, batch, delayed, (since, attempts + 1), &why, settings.pause(attempts)).await;
     }
     warn!(batch = %id, %why, "batch failed");
     let change = ItemChange::to(BatchState::Failed).with_message(why);
@@ -219,7 +224,7 @@ async fn after_failure(session: &Session, batch: &LockedBatch, error: StepError,
     }
 }
 
-/// Gives a batch back, to be taken again after a pause.
+/// Gives a batch back, to be taken again after a pause; it was tried so often since then.
 async fn wait(
     session: &Session,
     batch: &LockedBatch,
@@ -230,7 +235,7 @@ async fn wait(
 ) -> Ended {
     info!(batch = %batch.batch.id, %why, "batch is tried again later");
     let not_before = now().checked_add(pause).unwrap_or(Timestamp::MAX);
-    delayed.lock().insert(batch.batch.id, (since, attempts + 1, not_before));
+    delayed.lock().insert(batch.batch.id, (since, attempts, not_before));
     session.wake_after(Daemon::Batch, pause);
     match session.queue.unlock_batch(batch).await {
         Ok(_) => Ended::Delayed,

@@ -95,6 +95,9 @@ pub enum StepError {
         /// For how long it gets no request.
         after: Option<Duration>,
     },
+    /// It may succeed later, and nothing was tried: all connections to a host are in use. The job waits, without lock and
+    /// worker, and for as long as it takes.
+    Busy(String),
     /// It never will: the job fails with this sentence.
     Permanent(String),
     /// There is no room for it: the job goes back to where it waits for some.
@@ -118,7 +121,9 @@ impl StepError {
     #[must_use]
     pub fn sentence(&self) -> String {
         match self {
-            Self::Temporary { why, .. } | Self::Away { why, .. } | Self::Permanent(why) => why.clone(),
+            Self::Temporary { why, .. } | Self::Away { why, .. } | Self::Busy(why) | Self::Permanent(why) => {
+                why.clone()
+            }
             Self::NoRoom => "there is no room".to_owned(),
             Self::Queue(error) => error.to_string(),
         }
@@ -149,6 +154,7 @@ impl From<FetchError> for StepError {
         let (why, after) = (error.to_string(), error.retry_after());
         match error.cause() {
             Cause::Away { .. } => Self::Away { why, after },
+            Cause::Busy { .. } => Self::Busy(why),
             Cause::Disk(_) => Self::Temporary { why, after },
             _ if error.is_temporary() => Self::Temporary { why, after },
             _ => Self::Permanent(why),
@@ -275,7 +281,7 @@ impl Services {
         })
     }
 
-    /// The fetcher of a profile, whose connections are shared by all jobs of it.
+    /// The fetcher of a profile for one job or batch; hosts and their connections are shared by all.
     ///
     /// # Errors
     /// When TLS cannot be set up.
@@ -284,12 +290,12 @@ impl Services {
         if let Some((of, fetcher)) = self.fetchers.read().get(&name)
             && Arc::ptr_eq(of, profile)
         {
-            return Ok(fetcher.clone());
+            return Ok(fetcher.for_job());
         }
         let settings = self.settings.fetch;
         let fetcher = Fetcher::new(profile.guard(), profile.credentials.clone(), settings);
         let fetcher = fetcher.map_err(|error| StepError::temporary(format_args!("TLS: {error}")))?.sharing(&self.hosts);
-        self.fetchers.write().insert(name, (Arc::clone(profile), fetcher.clone()));
+        self.fetchers.write().insert(name, (Arc::clone(profile), fetcher.for_job()));
         Ok(fetcher)
     }
 

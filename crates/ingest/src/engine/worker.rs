@@ -23,6 +23,9 @@ use crate::withdrawal;
 /// How often a grant is decided again because another process was faster.
 const GRANT_ATTEMPTS: usize = 20;
 
+/// The longest pause of a job that waits for a connection to a host.
+const MOST_BUSY: Duration = Duration::from_mins(1);
+
 /// The pause before a request is made again that a lost connection has ended.
 pub(crate) const RECONNECTING: Duration = Duration::from_millis(200);
 
@@ -121,6 +124,7 @@ async fn one_step(session: &Arc<Session>, job: &mut LockedJob) -> StepOutcome {
             postpone(session, job, &why, after).await
         }
         StepError::Temporary { why, after } | StepError::Away { why, after } => delay(session, job, &why, after).await,
+        StepError::Busy(why) => wait_for_host(session, job, &why).await,
         StepError::NoRoom => match session.queue.unlock_job(job).await {
             Ok(_) => {
                 // From now on it is looked at in each round.
@@ -243,23 +247,47 @@ async fn fail(session: &Session, job: &LockedJob, why: &str) -> StepOutcome {
 
 /// Gives a job back, to be tried again later; one that was tried for too long fails.
 async fn delay(session: &Session, job: &LockedJob, why: &str, after: Option<Duration>) -> StepOutcome {
-    let (settings, now, before) = (&session.services.settings, now(), job.retry.as_ref());
-    let since = before.map_or(now, |retry| retry.since);
-    let attempts = before.map_or(0, |retry| retry.attempts) + 1;
+    let (settings, now) = (&session.services.settings, now());
+    let (since, attempts) = tried(job, now);
     if now.duration_since(since).unsigned_abs() >= settings.retry_within {
-        let why = format!("{why} (tried {attempts} times since {})", since.strftime("%F %T UTC"));
+        let why = format!("{why} (tried {} times since {})", attempts + 1, since.strftime("%F %T UTC"));
         return fail(session, job, &why).await;
     }
     postpone(session, job, why, after).await
 }
 
+/// Since when a job is tried in its state, and how often it was. What it waited before its first attempt counts for nothing.
+fn tried(job: &LockedJob, now: Timestamp) -> (Timestamp, u32) {
+    let before = job.retry.as_ref().filter(|retry| retry.attempts > 0);
+    before.map_or((now, 0), |retry| (retry.since, retry.attempts))
+}
+
 /// Gives a job back, to be tried again after a pause.
 async fn postpone(session: &Session, job: &LockedJob, why: &str, after: Option<Duration>) -> StepOutcome {
-    let (settings, now, before) = (&session.services.settings, now(), job.retry.as_ref());
-    let since = before.map_or(now, |retry| retry.since);
-    let attempts = before.map_or(0, |retry| retry.attempts) + 1;
-    let pause = settings.pause(attempts - 1).max(after.unwrap_or_default());
-    let not_before = now.checked_add(pause).unwrap_or(Timestamp::MAX);
+    let (since, attempts) = tried(job, now());
+    let pause = session.services.settings.pause(attempts).max(after.unwrap_or_default());
+    give_back(session, job, why, (since, attempts + 1), pause).await
+}
+
+/// Gives a job back that waits for a connection to a host, which is no attempt. The longer it has waited, the longer is the
+/// next pause: those who wait keep few workers busy with looking, however many they are.
+async fn wait_for_host(session: &Session, job: &LockedJob, why: &str) -> StepOutcome {
+    let (now, first) = (now(), session.services.settings.retry_first);
+    let (since, attempts) = job.retry.as_ref().map_or((now, 0), |retry| (retry.since, retry.attempts));
+    let waited = now.duration_since(since).unsigned_abs();
+    let pause = waited.clamp(first, MOST_BUSY.max(first));
+    give_back(session, job, why, (since, attempts), pause).await
+}
+
+/// Gives a job back, with how often it was tried since when; nobody takes it before a pause is over.
+async fn give_back(
+    session: &Session,
+    job: &LockedJob,
+    why: &str,
+    (since, attempts): (Timestamp, u32),
+    pause: Duration,
+) -> StepOutcome {
+    let not_before = now().checked_add(pause).unwrap_or(Timestamp::MAX);
     let retry = Retry { version: 0, since, attempts, not_before, why: step::message(why) };
     info!(job = %job.id(), state = %job.state, why = %retry.why, not_before = %not_before, "job is tried again later");
     match session.queue.delay_job(job, &retry).await {

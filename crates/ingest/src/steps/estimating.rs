@@ -31,22 +31,34 @@ enum NoSize {
     Unknown,
     /// The host that has it gets no request now.
     Away(StepError),
+    /// All connections to that host are in use.
+    Busy(StepError),
 }
 
 impl From<StepError> for NoSize {
     fn from(error: StepError) -> Self {
-        if matches!(error, StepError::Away { .. }) { Self::Away(error) } else { Self::Unknown }
+        match error {
+            StepError::Away { .. } => Self::Away(error),
+            StepError::Busy(_) => Self::Busy(error),
+            StepError::Temporary { .. } | StepError::Permanent(_) | StepError::NoRoom | StepError::Queue(_) => {
+                Self::Unknown
+            }
+        }
     }
 }
 
 /// Estimates, and sets space and priority.
 ///
 /// # Errors
-/// [`StepError::Away`] where the host is away that has the size, and the job has not waited for one yet.
+/// [`StepError::Busy`] where all connections to the host are in use that has the size; [`StepError::Away`] where it is away,
+/// and the job has not waited for one yet.
 pub async fn estimate(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
     let size = match size(work).await {
         Ok(size) => Some(size),
-        Err(NoSize::Away(error)) if work.job.retry.is_none() => return Err(error),
+        Err(NoSize::Busy(error)) => return Err(error),
+        Err(NoSize::Away(error)) if work.job.retry.as_ref().is_none_or(|retry| retry.attempts == 0) => {
+            return Err(error);
+        }
         Err(NoSize::Away(_) | NoSize::Unknown) => None,
     };
     let change = JobChange::success().with_value(JobValue::SpaceNeeded(size));
