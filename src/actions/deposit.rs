@@ -32,8 +32,12 @@ pub struct Allowance {
     pub profiles: Option<BTreeSet<String>>,
     /// How many bytes may be uploaded in 24 hours; `None` for any number.
     pub bytes_per_day: Option<u64>,
+    /// How many objects may be deposited in 24 hours; likewise.
+    pub objects_per_day: Option<u64>,
     /// How many deposits may be made in 24 hours; likewise.
     pub deposits_per_day: Option<u64>,
+    /// How many deposits may be made in a minute; likewise.
+    pub deposits_per_minute: Option<u64>,
 }
 
 /// What has become of a request.

@@ -104,6 +104,7 @@ impl State {
                         if sent.file.is_some() {
                             return Err(Problem::bad("One file can be deposited at a time."));
                         }
+                        intake.check_allowance(actor, allowance).await?;
                         let upload = intake.take_first(sent.uuid, pieces(field), allowance).await?;
                         sent.file = Some((file_name, upload));
                     }

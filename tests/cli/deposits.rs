@@ -204,11 +204,13 @@ async fn depositors(home: &Path, data: &Path, local: &Client) {
     };
     let (lab, other, operator) =
         (token("lab", "depositor").await, token("other", "depositor").await, token("ops", "operator").await);
+    let busy = token("busy", "depositor").await;
     std::fs::write(at("tokens.yml"), lines).unwrap();
     let catalogue = data.join("catalogue.db").display().to_string();
     let text = format!(
         "tokens_file: tokens.yml\ncatalogue: {{url: \"sqlite:{catalogue}\"}}\ndepositors:\n  lab: {{profiles: [default], \
-         deposits_per_day: 1, bytes_per_day: 100}}\n  other: {{profiles: [unknown]}}\n"
+         deposits_per_day: 1, bytes_per_day: 100}}\n  other: {{profiles: [unknown]}}\n  \
+         busy: {{profiles: [default], objects_per_day: 4, deposits_per_minute: 2}}\n"
     );
     std::fs::write(at("config.yml"), text).unwrap();
     let zookeeper = std::fs::read_to_string(data.join("zookeeper.connect")).unwrap();
@@ -259,9 +261,10 @@ async fn depositors(home: &Path, data: &Path, local: &Client) {
     assert_eq!(lab.get("/api/v1/deposits").await.1["items"].as_array().unwrap().len(), 1);
     assert_eq!(other.get("/api/v1/deposits").await.1["items"], json!([]));
     let (status, problem) = lab.begin(None, &deposit).await;
-    assert!(status == 429 && says(&problem, "1 deposits were made"), "{problem}");
+    assert!(status == 429 && says(&problem, "1 deposit was made in the last 24 hours; your limit is 1"), "{problem}");
     let (status, problem) = other.begin(None, &deposit).await;
     assert!(status == 400 && says(&problem, "there is none"), "{problem}");
+    refuses_what_is_too_much(&client(&busy), &data.join("working")).await;
     // The same by the command line, whose token is in a file.
     std::fs::write(at("token"), operator.token.as_ref().unwrap()).unwrap();
     std::fs::write(at("wrong"), "qk_0123456789012345678901234567890123456789").unwrap();
@@ -278,6 +281,40 @@ async fn depositors(home: &Path, data: &Path, local: &Client) {
 
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     assert!(child.wait().unwrap().success());
+}
+
+/// Of a depositor with four objects a day and two deposits a minute.
+async fn refuses_what_is_too_much(busy: &Client, working: &Path) {
+    let rows: String = (0..5).map(|at| format!("http://a.example/{at} | | | 1 | | {at}\n")).collect();
+    let profile = "http://uc3.cdlib.org/registry/ingest/manifest/mrt-single-file-batch-manifest";
+    let manifest = format!("#%checkm_0.7\n#%profile | {profile}\n{rows}#%eof\n");
+    let fields = |kind| [("profile", "default"), ("type", kind), ("responseForm", "json")];
+    let before = batches(working);
+    let manifest =
+        busy.form("/poster/submit", Some(("m.checkm", &manifest)), &fields("single-file-batch-manifest")).await;
+    // Nothing was deposited before, after whose day it would be taken.
+    assert_eq!(manifest.headers().get("retry-after"), None);
+    let (status, text) = answer(manifest).await;
+    assert!(status == 429 && text.to_string().contains("with 5 more, it is more than your 4"), "{text}");
+    assert_eq!(batches(working), before, "what came is removed");
+
+    for name in ["a.txt", "b.txt"] {
+        let made = busy.form("/poster/submit", Some((name, "content")), &fields("file")).await;
+        assert_eq!(made.status(), 200, "{}", made.text().await.unwrap());
+    }
+    let body = json!({"profile": "default", "filename": "c.txt", "size": 7}).to_string();
+    let begin = busy.request(Method::POST, "/api/v1/deposits").header("content-type", "application/json").body(body);
+    let more = [
+        busy.form("/poster/submit", Some(("c.txt", "content")), &fields("file")).await,
+        busy.form("/submit", Some(("c.txt", "content")), &fields("file")).await,
+        begin.send().await.unwrap(),
+    ];
+    for refused in more {
+        let after = refused.headers().get("retry-after").map(|after| after.to_str().unwrap().parse::<u64>().unwrap());
+        let (status, text) = (refused.status(), refused.text().await.unwrap());
+        assert!(status == 429 && text.contains("made in the last minute; your limit is 2"), "{status} {text}");
+        assert!(after.is_some_and(|after| (1..=60).contains(&after)), "{after:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

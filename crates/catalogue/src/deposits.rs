@@ -40,8 +40,12 @@ pub struct Deposit {
 pub struct Sent {
     /// How many deposits.
     pub deposits: u64,
+    /// How many objects, as far as is known.
+    pub objects: u64,
     /// How many bytes, as far as is known.
     pub bytes: u64,
+    /// When the first of them was accepted; `None` where there is none.
+    pub first: Option<Timestamp>,
 }
 
 /// The columns that [`deposit`] reads.
@@ -59,7 +63,8 @@ pub(crate) const DEPOSITS: &str = concat!(
       ORDER BY received DESC, batch DESC LIMIT $4"
 );
 
-pub(crate) const SENT: &str = "SELECT COUNT(*), CAST(COALESCE(SUM(byte_count), 0) AS BIGINT)
+pub(crate) const SENT: &str = "SELECT COUNT(*), CAST(COALESCE(SUM(object_count), 0) AS BIGINT),
+      CAST(COALESCE(SUM(byte_count), 0) AS BIGINT), MIN(received)
       FROM deposits WHERE depositor = $1 AND received >= $2";
 
 const ONE: &str = concat!("SELECT ", columns!(), " FROM deposits WHERE batch = $1");
@@ -104,6 +109,17 @@ impl Catalogue {
         session.end(done).await.map(|_rows| ())
     }
 
+    /// Writes down how many objects a deposit has, once that is known. There may be no such deposit.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub async fn deposit_has(&self, batch: Uuid, objects: u64) -> Result<(), Error> {
+        let sql = "UPDATE deposits SET object_count = $2 WHERE batch = $1";
+        let mut session = self.database.begin().await?;
+        let done = session.run(sql, values![batch, objects]).await;
+        session.end(done).await.map(|_rows| ())
+    }
+
     /// A deposit by its batch.
     ///
     /// # Errors
@@ -117,7 +133,10 @@ impl Catalogue {
     /// # Errors
     /// When the database cannot be read.
     pub async fn deposited_since(&self, depositor: &str, since: Timestamp) -> Result<Sent, Error> {
-        let sent = |row: &Row| Ok(Sent { deposits: row.count(0)?, bytes: row.count(1)? });
+        let sent = |row: &Row| {
+            let first = row.parse(3, Timestamp::from_millisecond)?;
+            Ok(Sent { deposits: row.count(0)?, objects: row.count(1)?, bytes: row.count(2)?, first })
+        };
         let found = self.list(SENT, values![depositor, since.as_millisecond()], sent).await?;
         Ok(found.first().copied().unwrap_or_default())
     }

@@ -143,6 +143,10 @@ async fn create_jobs(session: &Arc<Session>, batch: &LockedBatch) -> Result<Opti
         session.fence.pass().await;
         let mut rows = rows::Rows::open(services, &profile, &spec).await?;
         total = rows.total();
+        // One is what a deposit is recorded with whose content was not at hand.
+        if total > 1 {
+            services.catalogue.deposit_has(spec.uuid, total).await?;
+        }
         // Before its jobs, or none would be mailed after a crash behind the last of them.
         Correspondence::new(services, &session.fence, &batch.batch).queued(total).await?;
         if !is_new {

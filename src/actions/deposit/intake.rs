@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::request::{Checked, DepositRequest};
+use super::room::Added;
 use super::shared::{Intake, Payload, Sender, disk, is_theirs, refused, unavailable};
 use super::upload::{Note, Uploading};
 use super::{Allowance, Taken, uuid_for};
@@ -67,7 +68,7 @@ impl Intake {
         if key.is_some() && self.is_withdrawn(uuid, actor).await? {
             return Ok(Taken::Withdrawn(id_of(uuid)));
         }
-        self.check_quota(actor, allowance, request.size.unwrap_or(0)).await?;
+        self.check_quota(actor, allowance, Added::bytes(request.size.unwrap_or(0))).await?;
         if is_dry_run {
             let unrequested = self.look(&profile, &checked, request.size).await?;
             return Ok(Taken::WouldBeTaken { unrequested });
@@ -122,6 +123,14 @@ impl Intake {
                 return Err(refusal);
             }
         };
+        let (upload, added) = measured(upload, &checked.new).await?;
+        // One with a key may have been made before, and counts already.
+        if key.is_none()
+            && let Err(refusal) = self.check_quota(actor, allowance, added).await
+        {
+            disk("remove the upload", move || upload.remove()).await?;
+            return Err(refusal);
+        }
         let sender = Sender::of(actor, allowance, key);
         self.make(uuid, &checked.new, Payload::Uploaded(upload), sender).await
     }
@@ -200,9 +209,10 @@ impl Intake {
         let Some(url) = &checked.url else { return self.check_room(size.unwrap_or(0)).await.map(|()| 0) };
         let fetcher = self.shared.services.fetcher(profile);
         let fetcher = fetcher.map_err(|error| Refusal::Failed(format!("{error:?}")))?;
-        let _one = CHECKS
-            .try_acquire()
-            .map_err(|_| Refusal::TooMuch("other dry runs are being checked; try again in some seconds".to_owned()))?;
+        let _one = CHECKS.try_acquire().map_err(|_| {
+            let why = "other dry runs are being checked; try again in some seconds".to_owned();
+            Refusal::TooMuch { why, retry_after: Some(REQUESTS) }
+        })?;
         let scratch = disk("make a directory for the manifest", tempfile::tempdir).await?;
         let found = checked.new.check_url(url, &fetcher, scratch.path(), REQUESTS);
         let late = |_| Refusal::Unavailable(format!("url: not checked within {} s", CHECK.as_secs()));
@@ -225,7 +235,14 @@ impl Intake {
         sender: Sender<'_>,
     ) -> Result<Receipt, Refusal> {
         let Sender { actor, depositor, allowance, key, reason } = sender;
-        let bytes = if let Payload::Uploaded(upload) = &payload { upload.offset() } else { 0 };
+        let (payload, added) = match payload {
+            Payload::Uploaded(upload) => {
+                let (upload, added) = measured(upload, new).await?;
+                (Payload::Uploaded(upload), added)
+            }
+            // How many objects a manifest has, the daemon says that reads it.
+            Payload::At(url) => (Payload::At(url), Added::bytes(0)),
+        };
         let known = self.deposit(uuid, actor).await?;
         if known.as_ref().and_then(|known| known.outcome.as_ref()).is_some_and(|(outcome, _)| outcome == WITHDRAWN) {
             return Err(Refusal::conflict(format!(
@@ -234,12 +251,12 @@ impl Intake {
             )));
         }
         if known.is_none() {
-            self.check_quota(actor, allowance, bytes).await?;
+            self.check_quota(actor, allowance, added).await?;
         }
         let queue = self.shared.actions.shared.connected.queue_at_hand()?;
         let catalogue = &self.shared.services.catalogue;
-        let recorded =
-            Recorded { batch: uuid, depositor, idempotency_key: key, profile: new.profile.clone(), objects: 1, bytes };
+        let (Added { objects, bytes }, profile) = (added, new.profile.clone());
+        let recorded = Recorded { batch: uuid, depositor, idempotency_key: key, profile, objects, bytes };
         catalogue.record_deposit(&recorded).await.map_err(|error| unavailable(&error))?;
         let (began, id) = (Instant::now(), ActionId::new(Timestamp::now()));
         let audit = &self.shared.actions.shared.audit;
@@ -270,6 +287,17 @@ impl Intake {
         }
         made
     }
+}
+
+/// What an upload adds to what was sent.
+async fn measured(upload: Upload, new: &NewDeposit) -> Result<(Upload, Added), Refusal> {
+    let new = new.clone();
+    disk("read the upload", move || {
+        let mut upload = upload;
+        let added = Added { objects: upload.objects(&new)?, bytes: upload.offset() };
+        Ok((upload, added))
+    })
+    .await
 }
 
 impl From<DepositError> for Refusal {

@@ -66,7 +66,7 @@ pub(super) struct JobsQuery {
         (status = 400, description = "The request is not valid"),
         (status = 404, description = "This server takes no deposits"),
         (status = 409, description = "Another request is uploading the same deposit"),
-        (status = 429, description = "It is more than the caller may deposit in 24 hours, or four dry runs are being checked"),
+        (status = 429, description = "It is more than the caller may deposit in 24 hours or in a minute, or four dry runs are being checked; `Retry-After` says for how long at least"),
         (status = 503, description = "A dry run was not checked within eight seconds"),
         (status = 507, description = "There is no room on the working storage"),
     ),
@@ -101,7 +101,7 @@ pub(super) async fn make(
         (status = 400, description = "The request is not valid, more came than was announced, or the digest differs"),
         (status = 404, description = "There is no such upload of the caller"),
         (status = 409, description = "Another offset is expected, or another request is uploading"),
-        (status = 429, description = "It is more than the caller may deposit in 24 hours"),
+        (status = 429, description = "It is more than the caller may deposit in 24 hours or in a minute; `Retry-After` says for how long at least"),
         (status = 507, description = "There is no room on the working storage"),
     ),
 )]
@@ -178,7 +178,7 @@ async fn answer(
         (status = 400, description = "The caller may not deposit for this profile"),
         (status = 404, description = "There is no such deposit of the caller in the queue"),
         (status = 409, description = "It has no failed rows that can be submitted again"),
-        (status = 429, description = "It is more than the caller may deposit in 24 hours"),
+        (status = 429, description = "It is more than the caller may deposit in 24 hours or in a minute; `Retry-After` says for how long at least"),
         (status = 507, description = "There is no room on the working storage"),
     ),
 )]

@@ -4,7 +4,7 @@
 //! exists.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -12,8 +12,9 @@ use std::time::{Duration, SystemTime};
 use queuekeeper_store::{Digest, Hashers};
 use uuid::Uuid;
 
-use super::{DepositError, id_of};
+use super::{DepositError, NewDeposit, id_of};
 use crate::directory::{self, WorkingStorage};
+use crate::manifest::{Limits, Reader};
 
 /// What has come of the payload.
 const DATA: &str = ".upload";
@@ -178,6 +179,24 @@ impl Upload {
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
             removed => directory::absent_is_fine(removed),
         }
+    }
+
+    /// How many objects a deposit of what has come would have: the rows of a batch manifest, or one.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn objects(&mut self, deposit: &NewDeposit) -> io::Result<u64> {
+        let mut start = Vec::new();
+        self.file.seek(SeekFrom::Start(0))?;
+        (&self.file).take(START).read_to_end(&mut start)?;
+        let kind = deposit.kind_of(&start);
+        if !kind.is_batch() {
+            return Ok(1);
+        }
+        self.file.seek(SeekFrom::Start(0))?;
+        // One that is not valid becomes no objects at all, which the daemons find.
+        let rows = Reader::new(BufReader::new(&self.file), Limits::default(), kind.manifest()).count();
+        Ok(u64::try_from(rows).unwrap_or(u64::MAX).max(1))
     }
 
     /// Compares what has come with the digest that was announced.
