@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
-use queuekeeper_ingest::access::FEWEST_WORKERS;
 use queuekeeper_ingest::cleanup::CleanupSettings;
 use queuekeeper_ingest::daemon::{Daemon, UnknownDaemon};
 use queuekeeper_ingest::settings::Settings;
@@ -15,16 +14,13 @@ use url::Url;
 
 use super::mail::MailArgs;
 use super::{LogArgs, UsageError, ZooKeeperArgs, on_signal, second_signal};
-use crate::config::{ConfigFile, ExternalUrl, ListenAddress, Network, PrometheusDuration};
+use crate::config::{ConfigFile, ExternalUrl, ListenAddress, Network, PrometheusDuration, worker_bounds};
 use crate::server;
 use crate::server::ingest::{Ingest, ServedWorking};
 use crate::web::working::PATH;
 
 /// The daemons that make mails.
 const MAKE_MAILS: [Daemon; 3] = [Daemon::Batch, Daemon::Report, Daemon::UpdateReport];
-
-/// The most workers of a daemon.
-const MOST_WORKERS: usize = 1_000;
 
 /// Run the daemons that work on the queue
 ///
@@ -113,7 +109,7 @@ pub(super) struct DaemonArgs {
     daemons: Vec<Chosen>,
 
     /// How many workers a daemon has, as downloading=4; as downloading=2-16, at least two, and more while jobs wait for
-    /// one; may be repeated
+    /// one; may be repeated. The key workers of --config.file counts before this, and is read again when it changes
     #[arg(long = "workers", value_name = "DAEMON=NUMBER", value_delimiter = ',', value_parser = workers)]
     workers: Vec<(Daemon, RangeInclusive<usize>)>,
 
@@ -201,16 +197,7 @@ fn chosen(text: &str) -> Result<Chosen, String> {
 fn workers(text: &str) -> Result<(Daemon, RangeInclusive<usize>), String> {
     let (name, numbers) = text.split_once('=').ok_or("expected DAEMON=NUMBER, such as downloading=4")?;
     let daemon: Daemon = name.parse().map_err(|error: UnknownDaemon| error.to_string())?;
-    let (least, most) = numbers.split_once('-').unwrap_or((numbers, numbers));
-    let number = |text: &str| text.parse().ok().filter(|number| (1..=MOST_WORKERS).contains(number));
-    let bounds = number(least).zip(number(most)).filter(|(least, most)| least <= most);
-    let (least, most) = bounds.ok_or_else(|| {
-        format!("expected a number from 1 to {MOST_WORKERS}, or two with a dash between, such as 2-16")
-    })?;
-    if least < most && (daemon.spec().state.is_none() || daemon == Daemon::Provisioning) {
-        return Err(format!("{daemon} has a fixed number of workers; expected one number"));
-    }
-    Ok((daemon, least..=most))
+    Ok((daemon, worker_bounds(daemon, numbers)?))
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -241,12 +228,6 @@ impl DaemonArgs {
                 most_workers.insert(*daemon, *bounds.end());
             }
             match all.get_mut(daemon) {
-                Some(_) if *daemon == Daemon::Access && *number < FEWEST_WORKERS => {
-                    let why = format!(
-                        "access has at least {FEWEST_WORKERS} workers, of which one is never given to large requests"
-                    );
-                    return Err(UsageError::flag("--workers", why));
-                }
                 Some(workers) => *workers = *number,
                 None => return Err(UsageError::flag("--workers", format!("{daemon} is not one of --daemons"))),
             }
@@ -307,7 +288,7 @@ impl IngestArgs {
             settings: Settings { working_url: self.served.url()?, ..self.daemons.settings(None)? },
         };
         let listeners = server::listen(&self.listen_address).await?;
-        let running = server::ingest::ingest(ingest, listeners, self.served.bind().await?, &shutdown);
+        let running = server::ingest::ingest(ingest, file, listeners, self.served.bind().await?, &shutdown);
         let outcome = Box::pin(unless_ended_at_once(second, running)).await;
         shutdown.cancel();
         signals.await.context("the task that waits for signals failed")?;

@@ -1,6 +1,7 @@
 //! What an operator sets for the daemons.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use url::Url;
@@ -11,6 +12,9 @@ use crate::daemon::Daemon;
 use crate::fetch;
 use crate::mail::settings::MailSettings;
 use crate::space::Rules;
+
+/// How many workers daemons have: at least and at most.
+pub type WorkerBounds = BTreeMap<Daemon, RangeInclusive<usize>>;
 
 /// What an operator sets for the daemons of a process.
 #[derive(Clone, Debug)]
@@ -88,6 +92,17 @@ impl Settings {
     pub fn workers_of(&self, daemon: Daemon) -> usize {
         let has_use = daemon != Daemon::Access || self.access.is_some();
         self.workers.get(&daemon).copied().filter(|_| has_use).unwrap_or(0)
+    }
+
+    /// How many workers each daemon has that runs here, when the process begins.
+    #[must_use]
+    pub fn worker_bounds(&self) -> WorkerBounds {
+        let running = self.workers.iter().filter(|(daemon, _)| self.runs(**daemon));
+        let bounds = running.map(|(daemon, least)| {
+            let most = self.most_workers.get(daemon).copied().unwrap_or_default();
+            (*daemon, *least..=most.max(*least))
+        });
+        bounds.collect()
     }
 
     /// How long a job waits after an attempt, of which `failed` have failed before.

@@ -14,7 +14,7 @@ use queuekeeper_queue::state::JobState;
 use queuekeeper_queue::{self as queue, JobChange, LockedJob, Queue};
 use queuekeeper_store::ocfl::{OcflError, Root};
 use queuekeeper_store::{SpaceName, Store, StoreName};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use crate::directory::{JobDirectory, WorkingStorage};
@@ -25,7 +25,7 @@ use crate::metrics::DaemonMetrics;
 use crate::outbox::WaitingMail;
 use crate::profile::{Profile, Profiles};
 use crate::progress::Downloads;
-use crate::settings::Settings;
+use crate::settings::{Settings, WorkerBounds};
 use crate::spec::JobSpec;
 
 /// The longest message of a failure, in bytes.
@@ -51,6 +51,8 @@ pub struct Services {
     pub working: WorkingStorage,
     /// What an operator has set.
     pub settings: Settings,
+    /// How many workers each daemon has that runs here. It may change at any time: see [`Self::set_workers`].
+    pub workers: watch::Sender<WorkerBounds>,
     /// The room on the working storage.
     pub grants: Grants,
     /// What is counted.
@@ -244,7 +246,7 @@ impl Services {
         let grants = Grants::new(working.volume(), settings.space);
         let (profiles, fetchers, metrics) = (RwLock::new(profiles), RwLock::default(), DaemonMetrics::default());
         let (is_connected, posted, hosts) = (AtomicBool::new(false), Posted::default(), Hosts::default());
-        let downloads = Downloads::default();
+        let (downloads, workers) = (Downloads::default(), watch::Sender::new(settings.worker_bounds()));
         Self {
             catalogue,
             stores,
@@ -255,6 +257,7 @@ impl Services {
             downloads,
             working,
             settings,
+            workers,
             grants,
             metrics,
             is_connected,
@@ -267,6 +270,22 @@ impl Services {
     pub fn register(&self, registry: &mut Registry) {
         self.metrics.register(registry);
         self.hosts.register(registry);
+    }
+
+    /// Changes how many workers daemons have, of those that run here; the others have as many as at the beginning. Work that
+    /// is under way goes on: where there are to be fewer, they become so as it ends.
+    pub fn set_workers(&self, changed: &WorkerBounds) {
+        let mut bounds = self.settings.worker_bounds();
+        for (daemon, present) in &mut bounds {
+            if let Some(changed) = changed.get(daemon) {
+                present.clone_from(changed);
+            }
+        }
+        self.workers.send_if_modified(|present| {
+            let is_other = *present != bounds;
+            *present = bounds;
+            is_other
+        });
     }
 
     /// The profile of a collection.

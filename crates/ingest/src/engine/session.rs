@@ -60,13 +60,8 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn new(services: Arc<Services>, queue: Queue, fence: Fence, stopping: watch::Receiver<bool>) -> Self {
-        let settings = &services.settings;
-        let running = settings.workers.iter().filter(|(_, workers)| **workers > 0);
-        let workers = running.map(|(daemon, least)| {
-            let most = settings.most_workers.get(daemon).copied().unwrap_or_default();
-            (*daemon, Workers::new(*least..=most.max(*least)))
-        });
-        let workers = workers.collect();
+        let bounds = services.workers.borrow().clone();
+        let workers = bounds.into_iter().map(|(daemon, bounds)| (daemon, Workers::new(bounds))).collect();
         let holds = StoreHolds::of(services.stores.keys());
         let volumes = Volumes::beside(services.working.volume());
         let wakes = Daemon::ALL.into_iter().map(|daemon| (daemon, Arc::default())).collect();
