@@ -134,6 +134,11 @@ async fn a_deposit_comes_in_parts_by_a_form_or_by_url_and_each_depositor_sees_th
     let ark = done["jobs"][0]["ark"].as_str().unwrap();
     let (status, objects) = client.get("/api/v1/objects?collection=default&limit=1").await;
     assert_eq!((status, &objects["items"][0]["ark"], &objects["next"]), (200, &ark.into(), &Value::Null), "{objects}");
+    let titled = async |path: &str| client.request(Method::GET, path).send().await.unwrap().text().await.unwrap();
+    for path in ["/api/v1/objects?title=a%20T", "/objects?title=a+t&collection=default"] {
+        assert!(titled(path).await.contains(ark), "{path}");
+    }
+    assert_eq!(client.get("/api/v1/objects?title=title").await.1["items"], json!([]));
     let (_, object) = client.get(&format!("/api/v1/objects/{ark}")).await;
     let is_there = |path: &str| object["files"].as_array().unwrap().iter().any(|file| file["path"] == path);
     assert!(object["object"]["title"] == "A title" && is_there("producer/a.txt"), "{object}");

@@ -12,7 +12,9 @@ use crate::database::dialect::Dialect;
 use crate::database::value::{Row, Value, values};
 use crate::deposits::DEPOSITS;
 use crate::index::{COPY, ITEMS};
-use crate::inventory::{FILE, FILES, LOCAL_IDS, OBJECTS, OBJECTS_OF_COLLECTION, VERSION_OF_JOB, VERSIONS};
+use crate::inventory::{
+    BY_TITLE, BY_TITLE_OF_COLLECTION, FILE, FILES, LOCAL_IDS, OBJECTS, OBJECTS_OF_COLLECTION, VERSION_OF_JOB, VERSIONS,
+};
 use crate::outbox::{ENDED, TAKE_DUE};
 
 /// Every list, with arguments of the right types.
@@ -42,6 +44,10 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
         (COPY, values!["", "space", &b"key"[..], "main"]),
         (OBJECTS, values!["ark:/1/2", 10u64]),
         (OBJECTS_OF_COLLECTION, values!["collection", "ark:/1/2", 10u64]),
+        (BY_TITLE.same, values!["title", "ark:/1/2", 10u64]),
+        (BY_TITLE.behind, values!["title", "u", 10u64]),
+        (BY_TITLE_OF_COLLECTION.same, values!["title", "ark:/1/2", 10u64, "collection"]),
+        (BY_TITLE_OF_COLLECTION.behind, values!["title", "u", 10u64, "collection"]),
         (VERSIONS, values!["ark:/1/2", 9u64, 10u64]),
         (VERSION_OF_JOB, values![Uuid::nil()]),
         (FILES, values!["ark:/1/2", 1u64, "producer/", 10u64]),
