@@ -62,6 +62,7 @@ fn state(state: JobState) -> StateSituation {
         faults: Vec::new(),
         usual: Duration::from_hours(1),
         workers: 0,
+        unserved: None,
         granted: None,
         held_stores: Vec::new(),
     }

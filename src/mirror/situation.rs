@@ -193,6 +193,9 @@ pub struct StateSituation {
     pub usual: Duration,
     /// How many workers take jobs of it, in the processes that say so.
     pub workers: u64,
+    /// Since when no daemon is known to take jobs of it: there are no such workers, and no job of it is locked. At the most,
+    /// since the tree was first read.
+    pub unserved: Option<Timestamp>,
     /// What is granted of the working storage, where it is granted; only in Provisioning.
     pub granted: Option<Granted>,
     /// The stores that are held; only in Storing.

@@ -56,6 +56,9 @@ pub(crate) struct ServedState {
     pub(crate) locked: u64,
     /// When a daemon of any program last took a job of it; null if that was not observed.
     pub(crate) last_taken: Option<Timestamp>,
+    /// Since when no process of queuekeeper has had workers for it and no daemon of any program has held a job of it; null
+    /// while there is one. It goes back to when this server first read the queue at the most.
+    pub(crate) no_daemon_seen_since: Option<Timestamp>,
     /// Since when jobs have been waiting in it that no daemon takes; null if that is not so.
     pub(crate) without_daemon_since: Option<Timestamp>,
 }
@@ -132,6 +135,7 @@ impl From<&StateSituation> for ServedState {
             jobs: state.jobs,
             locked: state.locked,
             last_taken: state.taken.max(state.flow.last_left),
+            no_daemon_seen_since: state.unserved,
             without_daemon_since: without.map(|found| found.since),
         }
     }

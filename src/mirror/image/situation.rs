@@ -135,6 +135,7 @@ impl Image {
             faults: self.faults_of(&Path::StateFolder(state.into()), fault_query),
             usual: fault_query.limits.stuck.get(Some(state)),
             workers: self.own.workers(state),
+            unserved: self.unserved_ms(state).map(|at| offset.to_own(at)),
             granted: if is_provisioning { self.own.granted() } else { None },
             held_stores: if state == JobState::Storing { self.held_stores() } else { Vec::new() },
         }

@@ -36,7 +36,10 @@ struct Served {
     jobs: String,
     locked: String,
     last_taken: Option<Moment>,
+    /// Since when jobs wait that no daemon takes.
     without: Option<Moment>,
+    /// Since when there is no daemon as far as is known.
+    unseen: Option<Moment>,
 }
 
 /// A process with daemons.
@@ -112,6 +115,7 @@ impl Served {
             jobs: Count(state.jobs).to_string(),
             locked: Count(state.locked).to_string(),
             last_taken: state.last_taken.map(|at| Moment::new(at, now)),
+            unseen: state.no_daemon_seen_since.map(|at| Moment::new(at, now)),
             without: state.without_daemon_since.map(|at| Moment::new(at, now)),
         }
     }
