@@ -204,7 +204,7 @@ fn retried(job: &JobSituation, retry: &Retry, now: Timestamp) -> Cause {
             CauseKind::WaitingForRetry,
             format!("It has not been tried yet: {} {when}", quoted(&retry.why)),
         )
-        .evidence(format!("It has waited since {}.", ago(retry.since, now)))
+        .evidence(format!("It has waited for {}.", ago(retry.since, now)))
         .remedy("Wait, or let hosts have more connections: --download.connections-per-host.")
         .since(Some(retry.since))
         .items([Path::retry(job.id)], 1);

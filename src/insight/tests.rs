@@ -268,6 +268,13 @@ fn a_job_that_our_daemons_gave_back_knows_when_it_is_tried_again() {
              2 attempts have failed in 12 min. If this goes on until --retry.within is over, the job fails.",
         ]
     );
+    let busy = "all connections to host.example.org:443 are in use (6 at most)".to_owned();
+    waiting.retry = Some(Retry { attempts: 0, why: busy, ..retry.clone() });
+    assert_eq!(
+        of_job(&waiting)[1],
+        "waiting_for_retry: It has not been tried yet: “all connections to host.example.org:443 are in use (6 at most)” It \
+         is tried again in 38 s. | It has waited for 12 min."
+    );
     waiting.retry = Some(Retry { not_before: before(1), attempts: 1, ..retry });
     assert!(of_job(&waiting)[1].contains("The next attempt is due. | 1 attempt has failed in 12 min."));
     let mut last = job(JobState::Pending);

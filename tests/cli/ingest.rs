@@ -66,7 +66,6 @@ async fn a_process_of_daemons_works_on_a_queue_shows_what_it_does_and_ends_by_a_
     }
     // The file counts before the flag, and is read again; what is wrong in it changes nothing.
     let whole = std::fs::read_to_string(&config).unwrap();
-    let whole = std::fs::read_to_string(&config).unwrap();
     let set = |more: &str| std::fs::write(&config, format!("{whole}{more}")).unwrap();
     let has = async |workers: u32| {
         let line = format!("merritt_daemon_workers{{daemon=\"storing\"}} {workers}\n");
