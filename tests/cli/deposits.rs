@@ -290,7 +290,7 @@ async fn depositors(home: &Path, data: &Path, local: &Client) {
 
 /// Of a depositor with four objects a day and two deposits a minute.
 async fn refuses_what_is_too_much(busy: &Client, working: &Path) {
-    let rows: String = (0..5).map(|at| format!("http://a.example/{at} | | | 1 | | {at}\n")).collect();
+    let rows = [1, 2, 3, 4, 5].map(|at| format!("http://a.example/{at} | | | 1 | | {at}\n")).concat();
     let profile = "http://uc3.cdlib.org/registry/ingest/manifest/mrt-single-file-batch-manifest";
     let manifest = format!("#%checkm_0.7\n#%profile | {profile}\n{rows}#%eof\n");
     let fields = |kind| [("profile", "default"), ("type", kind), ("responseForm", "json")];

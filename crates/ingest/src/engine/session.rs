@@ -131,6 +131,11 @@ impl Session {
         self.carried.lock().remove(&job);
     }
 
+    /// The jobs that are at work here, or were when the session ended.
+    pub(super) fn all_carried(&self) -> BTreeSet<JobId> {
+        self.carried.lock().clone()
+    }
+
     /// Whether a job is at work here.
     pub(super) fn carries(&self, job: JobId) -> bool {
         self.carried.lock().contains(&job)
