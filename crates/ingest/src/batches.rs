@@ -109,6 +109,7 @@ async fn poll(
 async fn work(session: &Arc<Session>, batch: LockedBatch, delayed: &Delayed) {
     let (began, id) = (Instant::now(), batch.batch.id);
     let busy = session.services.metrics.begin(Daemon::Batch);
+    session.expands(id, true);
     let outcome = match create_jobs(session, &batch).await {
         Ok(Some(jobs)) => {
             delayed.lock().remove(&id);
@@ -122,6 +123,9 @@ async fn work(session: &Arc<Session>, batch: LockedBatch, delayed: &Delayed) {
         Err(error) => after_failure(session, &batch, error, delayed).await,
     };
     drop(busy);
+    if !matches!(outcome, Ended::Lost) {
+        session.expands(id, false);
+    }
     session.services.metrics.end(Daemon::Batch, outcome, began.elapsed());
 }
 

@@ -14,7 +14,6 @@ mod volumes;
 mod worker;
 mod workers;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -32,6 +31,7 @@ use crate::outbox;
 use crate::progress;
 use crate::step::Services;
 use fence::Fence;
+use leftovers::AtWork;
 pub use presence::{CATALOGUE, WrongCatalogue};
 use session::Session;
 pub(crate) use worker::{RECONNECTING, through};
@@ -84,8 +84,8 @@ async fn run_daemons(
     }
     let mut sessions = Sessions::new(zookeeper.clone());
     let mut watches = Sessions::new(zookeeper.clone()).without_ephemerals();
-    // The jobs that were at work when a session was lost.
-    let mut left = BTreeSet::new();
+    // What was at work when a session was lost.
+    let mut left = AtWork::default();
     while !*stopping.borrow() {
         let client = tokio::select! {
             client = sessions.establish() => client?,
@@ -115,7 +115,7 @@ async fn run_daemons(
         // What is under way must not go on without the locks.
         session.running.lock().abort_all();
         while let Some(_ended) = next_ended(&session).await {}
-        left = session.all_carried();
+        left = session.at_work();
     }
     Ok(())
 }

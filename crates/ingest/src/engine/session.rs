@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 
 use super::fence::Fence;
 use super::holds::StoreHolds;
+use super::leftovers::AtWork;
 use super::volumes::Volumes;
 use super::workers::Workers;
 use crate::daemon::Daemon;
@@ -42,6 +43,10 @@ pub(crate) struct Session {
     pub(crate) stopping: watch::Receiver<bool>,
     /// The jobs that are at work here: what happens in the folders of their states is their own doing.
     carried: Mutex<BTreeSet<JobId>>,
+    /// The jobs that were given up here: another process may have been at work on them meanwhile.
+    lost: Mutex<BTreeSet<JobId>>,
+    /// The batches whose jobs are being created here, and those that were given up.
+    expanding: Mutex<BTreeSet<BatchId>>,
     /// How many items each daemon listed last.
     listed: Mutex<BTreeMap<Daemon, u32>>,
     /// Whether jobs waited for room when those in Provisioning were looked at last.
@@ -76,6 +81,8 @@ impl Session {
             volumes,
             stopping,
             carried: Mutex::default(),
+            lost: Mutex::default(),
+            expanding: Mutex::default(),
             listed: Mutex::default(),
             is_room_wanted: AtomicBool::new(true),
             is_removal_due: AtomicBool::new(false),
@@ -131,9 +138,26 @@ impl Session {
         self.carried.lock().remove(&job);
     }
 
-    /// The jobs that are at work here, or were when the session ended.
-    pub(super) fn all_carried(&self) -> BTreeSet<JobId> {
-        self.carried.lock().clone()
+    /// A job was given up here, which others may take.
+    pub(super) fn lose(&self, job: JobId) {
+        self.lost.lock().insert(job);
+        self.put_down(job);
+    }
+
+    /// The jobs of a batch are being created here, or are not any more.
+    pub(crate) fn expands(&self, batch: BatchId, is_at_work: bool) {
+        let mut expanding = self.expanding.lock();
+        if is_at_work {
+            expanding.insert(batch)
+        } else {
+            expanding.remove(&batch)
+        };
+    }
+
+    /// What is at work here or was given up.
+    pub(super) fn at_work(&self) -> AtWork {
+        let jobs = self.carried.lock().union(&self.lost.lock()).copied().collect();
+        AtWork { jobs, batches: self.expanding.lock().clone() }
     }
 
     /// Whether a job is at work here.

@@ -208,7 +208,7 @@ async fn give_up(session: &Session, job: &LockedJob, error: &Error) -> StepOutco
         warn!(job = %job.id(), %error, "the lock of a job cannot be released; it ends with the session");
     }
     // Where it is now it may have come while it was at work here, when its arrival woke no daemon.
-    session.put_down(job.id());
+    session.lose(job.id());
     session.wake_all();
     StepOutcome::Released(Ended::Lost)
 }
