@@ -18,6 +18,7 @@ mod cli {
     mod killed;
     mod looking;
     mod packed;
+    mod parts;
     mod profiles;
     mod program;
     mod prompts;

@@ -49,6 +49,8 @@ pub enum Taken {
     WouldBeTaken {
         /// How many URLs of its manifest were not requested.
         unrequested: u64,
+        /// How many batches the rows of its manifest become, where it lies at a URL.
+        batches: Option<u64>,
     },
 }
 

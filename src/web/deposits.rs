@@ -77,7 +77,11 @@ impl State {
         let (intake, actor, _) = self.depositor(who, source)?;
         let uuid = deposit_id(id)?;
         if let Some(deposit) = intake.deposit(uuid, &actor).await? {
-            return Ok(self.source().deposit(&deposit, Timestamp::now()));
+            let parts = intake.parts(&deposit).await?;
+            let mut view = self.source().deposit(&deposit, &parts, Timestamp::now());
+            // They are withdrawn together.
+            view.may_withdraw &= view.part_of.is_none();
+            return Ok(view);
         }
         let uploading = intake.uploading(uuid, &actor).await?.ok_or_else(|| no_deposit(id))?;
         Ok(DepositView::uploading(&uploading.0, &uploading.1, &actor.name))

@@ -10,7 +10,7 @@ use crate::catalogue::Catalogue;
 use crate::database::Session;
 use crate::database::dialect::Dialect;
 use crate::database::value::{Row, Value, values};
-use crate::deposits::DEPOSITS;
+use crate::deposits::{DEPOSITS, PARTS, PARTS_SINCE};
 use crate::index::{COPY, ITEMS};
 use crate::inventory::{FILE, FILES, LOCAL_IDS, OBJECTS, OBJECTS_OF_COLLECTION, VERSION_OF_JOB, VERSIONS};
 use crate::outbox::{ENDED, TAKE_DUE};
@@ -38,6 +38,8 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
         (TAKE_DUE, values![0i64, 10u64, "mail"]),
         (ENDED, values![0i64, 0i64, 0u64, 10u64]),
         (DEPOSITS, values!["ada", 9u64, Uuid::max(), 10u64]),
+        (PARTS, values![Uuid::nil(), 10u64]),
+        (PARTS_SINCE, values!["ada", 9u64, 10u64]),
         (ITEMS, values!["", "space", &b"key"[..], 10u64]),
         (COPY, values!["", "space", &b"key"[..], "main"]),
         (OBJECTS, values!["ark:/1/2", 10u64]),

@@ -24,11 +24,9 @@ use crate::step::{self, StepError, now};
 use crate::withdrawal;
 use submission::BatchSpec;
 
+mod further;
 mod rows;
 pub(crate) mod submission;
-
-/// How many children a folder may have before no more jobs are created: Java's client cannot list about 52,000.
-const MOST_CHILDREN: i32 = 45_000;
 
 /// How often a full folder is looked at.
 const FULL: Duration = Duration::from_secs(1);
@@ -115,7 +113,7 @@ async fn work(session: &Arc<Session>, batch: LockedBatch, delayed: &Delayed) {
             info!(batch = %id, jobs, "the jobs of a batch were created");
             Ended::Done
         }
-        // It is withdrawn again, which needs the lock.
+        // For others, or for its withdrawal, which needs the lock.
         Ok(None) => {
             session.queue.unlock_batch(&batch).await.map_or_else(|error| lost(&batch, &error), |_| Ended::Delayed)
         }
@@ -126,7 +124,7 @@ async fn work(session: &Arc<Session>, batch: LockedBatch, delayed: &Delayed) {
 }
 
 /// Creates the jobs that are missing, and sets the batch Reporting as today's daemons do. Gives how many it has; `None`
-/// where its deposit was withdrawn before the queue was restored.
+/// where it is given back as it is: its deposit was withdrawn before the queue was restored, or the daemon is to stop.
 async fn create_jobs(session: &Arc<Session>, batch: &LockedBatch) -> Result<Option<u64>, StepError> {
     let (services, queue) = (&session.services, &session.queue);
     let spec = BatchSpec::of(batch.batch.submission.as_deref().unwrap_or_default()).map_err(StepError::Permanent)?;
@@ -144,7 +142,8 @@ async fn create_jobs(session: &Arc<Session>, batch: &LockedBatch) -> Result<Opti
         let mut rows = rows::Rows::open(services, &profile, &spec).await?;
         total = rows.total();
         // Before its jobs, or none would be mailed after a crash behind the last of them.
-        Correspondence::new(services, &session.fence, &batch.batch).queued(total).await?;
+        Correspondence::new(services, &session.fence, &batch.batch).queued(total, rows.batches()).await?;
+        further::create(session, batch, &spec, &rows).await?;
         if !is_new {
             let found = rows.existing(expansion.note.next, &queue.configurations(batch.batch.id).await?);
             expansion = queue.behind_existing(expansion, found.next, found.last).await?;
@@ -152,7 +151,9 @@ async fn create_jobs(session: &Arc<Session>, batch: &LockedBatch) -> Result<Opti
         let last = rows.last_job()?;
         rows.skip(expansion.note.next).await;
         loop {
-            wait_for_room(session).await;
+            if !wait_for_room(session).await {
+                return Ok(None);
+            }
             rows.fill().await?;
             let begun = expansion.note.next;
             let advanced = queue.expand(batch, &expansion, rows.next(&last), now()).await?;
@@ -168,22 +169,30 @@ async fn create_jobs(session: &Arc<Session>, batch: &LockedBatch) -> Result<Opti
     Ok(Some(total))
 }
 
-/// Waits while a folder has as many children as others can list.
-async fn wait_for_room(session: &Session) {
-    if !session.services.settings.java_readers {
-        return;
+/// Waits while a folder has as many children as others can list; the answer is whether it has fewer, and not that the
+/// daemon is to stop.
+async fn wait_for_room(session: &Session) -> bool {
+    let settings = &session.services.settings;
+    if !settings.java_readers {
+        return true;
     }
-    loop {
+    let mut stopping = session.stopping.clone();
+    while !*stopping.borrow_and_update() {
         let client = session.queue.client();
         let folders = [Path::Jobs, Path::StateFolder(JobState::Pending.into())].map(|folder| folder.to_string());
         let (jobs, pending) = tokio::join!(client.check_stat(&folders[0]), client.check_stat(&folders[1]));
-        let is_full =
-            [jobs, pending].iter().any(|found| matches!(found, Ok(Some(stat)) if stat.num_children >= MOST_CHILDREN));
+        let is_full = [jobs, pending]
+            .iter()
+            .any(|found| matches!(found, Ok(Some(stat)) if stat.num_children >= settings.most_children));
         if !is_full {
-            return;
+            return true;
         }
-        tokio::time::sleep(FULL).await;
+        tokio::select! {
+            () = tokio::time::sleep(FULL) => {}
+            _ = stopping.changed() => {}
+        }
     }
+    false
 }
 
 async fn after_failure(session: &Session, batch: &LockedBatch, error: StepError, delayed: &Delayed) -> Ended {

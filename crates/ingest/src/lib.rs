@@ -17,6 +17,7 @@
 //! - [`grants`]: who was granted how much of the working storage;
 //! - [`steps`]: what is done with a job in each state; [`step`]: how that ends; [`mail`]: what is written to depositors;
 //!   [`outbox`]: how it is sent;
+//! - [`parts`]: deposits of several batches;
 //! - `batches`, `reports`, [`access`], [`cleanup`]: the daemons that take no jobs; [`rebuild`]: the inventory, made again
 //!   from the stores; [`contents`]: what lies in the stores, read;
 //! - [`engine`]: sessions, lanes and workers, which run all of these; [`fuzzing`]: decoders, for the fuzzing alone.
@@ -49,6 +50,7 @@ pub mod metrics;
 pub mod name;
 pub mod outbox;
 pub mod pack;
+pub mod parts;
 pub mod place;
 pub mod profile;
 pub mod progress;

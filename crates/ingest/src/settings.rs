@@ -10,6 +10,7 @@ use crate::cleanup::CleanupSettings;
 use crate::daemon::Daemon;
 use crate::fetch;
 use crate::mail::settings::MailSettings;
+use crate::parts;
 use crate::space::Rules;
 
 /// What an operator sets for the daemons of a process.
@@ -41,6 +42,11 @@ pub struct Settings {
     pub agent: String,
     /// Whether Java's daemons read the folders: they cannot list more than about 50,000 children.
     pub java_readers: bool,
+    /// How many jobs a batch has at most ([`parts::MOST_JOBS`]). A deposit that was begun with one number is not ended with
+    /// another.
+    pub most_jobs: u64,
+    /// How many children a folder has that is read by Java when no more jobs are created.
+    pub most_children: i32,
     /// How mail leaves.
     pub mail: MailSettings,
     /// What is cleaned up, and when.
@@ -68,6 +74,8 @@ impl Default for Settings {
             look_again: Duration::from_secs(15),
             agent: concat!("queuekeeper ", env!("CARGO_PKG_VERSION")).to_owned(),
             java_readers: true,
+            most_jobs: parts::MOST_JOBS,
+            most_children: 45_000,
             mail: MailSettings::default(),
             cleanup: CleanupSettings::default(),
             working_url: None,

@@ -22,6 +22,7 @@ mod daemons {
     mod locks;
     mod mail;
     mod mail_away;
+    mod parts;
     mod pauses;
     mod rebuild;
     mod remote;

@@ -1,5 +1,6 @@
 //! Taking deposits: who may make one, how much of it there is room for, and the batch that it becomes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -69,8 +70,8 @@ impl Intake {
         }
         self.check_quota(actor, allowance, request.size.unwrap_or(0)).await?;
         if is_dry_run {
-            let unrequested = self.look(&profile, &checked, request.size).await?;
-            return Ok(Taken::WouldBeTaken { unrequested });
+            let (unrequested, batches) = self.look(&profile, &checked, request.size).await?;
+            return Ok(Taken::WouldBeTaken { unrequested, batches });
         }
         let sender = Sender::of(actor, allowance, key);
         if let Some(url) = checked.url {
@@ -135,6 +136,18 @@ impl Intake {
         Ok(found.filter(|found| is_theirs(&found.deposit.depositor, actor)))
     }
 
+    /// The further parts of a deposit.
+    ///
+    /// # Errors
+    /// When the catalogue cannot be read.
+    pub async fn parts(&self, deposit: &Deposit) -> Result<Vec<Deposit>, Refusal> {
+        if deposit.part_of.is_some() {
+            return Ok(Vec::new());
+        }
+        let parts = self.shared.services.catalogue.parts(deposit.deposit.batch).await;
+        parts.map_err(|error| unavailable(&error))
+    }
+
     /// Whether a deposit was made and withdrawn.
     async fn is_withdrawn(&self, uuid: Uuid, actor: &Actor) -> Result<bool, Refusal> {
         let Some(known) = self.deposit(uuid, actor).await? else { return Ok(false) };
@@ -148,12 +161,26 @@ impl Intake {
         Ok(WithdrawnNote::of_batch(batch.state(), &batch.message()).is_some())
     }
 
-    /// The deposits of the caller, the newest first, at most `limit`.
+    /// The deposits of the caller, the newest first, at most `limit`, each with its further parts.
     ///
     /// # Errors
     /// When the catalogue cannot be read.
-    pub async fn deposits(&self, actor: &Actor, limit: u32) -> Result<Vec<Deposit>, Refusal> {
-        self.shared.services.catalogue.deposits(&actor.name, None, limit).await.map_err(|error| unavailable(&error))
+    pub async fn deposits(&self, actor: &Actor, limit: u32) -> Result<Vec<(Deposit, Vec<Deposit>)>, Refusal> {
+        let (catalogue, name) = (&self.shared.services.catalogue, &actor.name);
+        let found = catalogue.deposits(name, None, limit).await.map_err(|error| unavailable(&error))?;
+        let Some(oldest) = found.last() else { return Ok(Vec::new()) };
+        let parts = catalogue.parts_since(name, oldest.received).await.map_err(|error| unavailable(&error))?;
+        let mut parts_of = BTreeMap::<Uuid, Vec<Deposit>>::new();
+        for part in parts {
+            let Some((first, _)) = part.part_of else { continue };
+            parts_of.entry(first).or_default().push(part);
+        }
+        let mut with_parts = |deposit: Deposit| {
+            let mut parts = parts_of.remove(&deposit.deposit.batch).unwrap_or_default();
+            parts.sort_unstable_by_key(|part| part.part_of);
+            (deposit, parts)
+        };
+        Ok(found.into_iter().map(&mut with_parts).collect())
     }
 
     /// Checks what is requested, and whether the depositor may.
@@ -195,9 +222,15 @@ impl Intake {
     }
 
     /// Checks the content at a URL as the daemons would, for a deposit that is not made, or whether there is room for it.
-    /// Gives how many URLs of its manifest were not requested, for want of time or since there are too many.
-    async fn look(&self, profile: &Arc<Profile>, checked: &Checked, size: Option<u64>) -> Result<u64, Refusal> {
-        let Some(url) = &checked.url else { return self.check_room(size.unwrap_or(0)).await.map(|()| 0) };
+    /// Gives how many URLs of its manifest were not requested, for want of time or since there are too many, and how many
+    /// batches its rows become.
+    async fn look(
+        &self,
+        profile: &Arc<Profile>,
+        checked: &Checked,
+        size: Option<u64>,
+    ) -> Result<(u64, Option<u64>), Refusal> {
+        let Some(url) = &checked.url else { return self.check_room(size.unwrap_or(0)).await.map(|()| (0, None)) };
         let fetcher = self.shared.services.fetcher(profile);
         let fetcher = fetcher.map_err(|error| Refusal::Failed(format!("{error:?}")))?;
         let _one = CHECKS
@@ -210,7 +243,7 @@ impl Intake {
         let found = found.map_err(|error| Refusal::Unavailable(error.to_string()))?;
         let problems: Vec<_> = found.problems.iter().map(ToString::to_string).collect();
         if problems.is_empty() {
-            return Ok(found.unrequested);
+            return Ok((found.unrequested, found.batches));
         }
         let more = if found.has_more { "; and more" } else { "" };
         Err(Refusal::Invalid(format!("url: {}{more}", problems.join("; "))))

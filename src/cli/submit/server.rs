@@ -115,7 +115,9 @@ impl SubmitArgs {
             let view = server.begin(&request, true).await?;
             let left = view["urls_not_requested"].as_u64().unwrap_or(0);
             let left = if left > 0 { format!("; {left} URLs were not requested") } else { String::new() };
-            return self.output.show(&view, |screen| screen.say(&format!("the server would take it{left}")));
+            let batches = view["batches"].as_u64().filter(|batches| *batches > 1);
+            let batches = batches.map(|batches| format!(", as {batches} batches")).unwrap_or_default();
+            return self.output.show(&view, |screen| screen.say(&format!("the server would take it{batches}{left}")));
         }
         let start = match &content {
             Some(content) => read(content, Some(START)).await?.0,

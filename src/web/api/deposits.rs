@@ -128,7 +128,7 @@ async fn answer(
     request: &DepositRequest,
 ) -> Result<Response, Problem> {
     let (status, view) = match taken {
-        Taken::WouldBeTaken { unrequested } => (
+        Taken::WouldBeTaken { unrequested, batches } => (
             StatusCode::OK,
             DepositView {
                 state: "accepted".to_owned(),
@@ -137,6 +137,7 @@ async fn answer(
                 depositor: identity.name.clone(),
                 size_bytes: request.size,
                 urls_not_requested: Some(unrequested),
+                batches,
                 ..DepositView::default()
             },
         ),
@@ -169,7 +170,8 @@ async fn answer(
 ///
 /// The batch must have been reported as Failed. What is submitted is a manifest of the rows whose jobs failed. However
 /// often it is requested, it is one batch, unless that failed before it had jobs, or was withdrawn. From then on the jobs
-/// of the first one cannot be resumed: each row would be made twice. The request needs no body.
+/// of the first one cannot be resumed: each row would be made twice. The request needs no body. Of a deposit that became
+/// several batches, the failed rows of each part are submitted again by the id of that part.
 #[utoipa::path(
     post, path = "/deposits/{id}/failed",
     params(("id" = String, Path, description = "The id of the deposit", example = "bid-9c1a0b5e-0000-4000-8000-000000000001")),
@@ -203,6 +205,8 @@ pub(super) struct WithdrawalRequest {
 
 /// `POST /api/v1/deposits/{id}/withdraw`: withdraws a deposit: its batch is deleted with all its jobs, or nothing is
 /// changed.
+///
+/// Of a deposit that became several batches, all are; withdraw it by its own id, not that of a further part.
 ///
 /// It is possible until the first job leaves Pending. There is no report; what was uploaded is removed by cleanup, and
 /// counts in the quota for 24 hours after it was deposited. Withdrawn again, it is withdrawn. A depositor withdraws their own, and needs no body;
@@ -256,7 +260,8 @@ pub(super) async fn withdraw(
 pub(super) async fn deposits(FromState(state): FromState<State>, identity: Identity) -> Answer<DepositList> {
     let (intake, actor, _) = state.depositor(&identity, Source::Api)?;
     let (found, source) = (intake.deposits(&actor, LISTED).await?, state.source());
-    Ok(Json(DepositList { items: found.iter().map(|deposit| source.deposit(deposit, Timestamp::now())).collect() }))
+    let view = |(deposit, parts): &(_, Vec<_>)| source.deposit(deposit, parts, Timestamp::now());
+    Ok(Json(DepositList { items: found.iter().map(view).collect() }))
 }
 
 /// `GET /api/v1/deposits/{id}`: what has become of a deposit.

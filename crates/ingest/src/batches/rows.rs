@@ -16,15 +16,13 @@ use uuid::Uuid;
 use super::submission::BatchSpec;
 use crate::fetch::Expected;
 use crate::manifest::{Limits, Reader, Row};
+use crate::parts::{self, Part};
 use crate::place::{self, Place};
 use crate::profile::Profile;
 use crate::spec::{job_uuid, uuid_of};
 use crate::step::{Services, StepError};
 use crate::steps::downloading::blocking;
 use crate::url::ContentUrl;
-
-/// How many jobs a batch may have: its folder must stay listable, and its report below 1 MiB.
-pub(super) const MOST_JOBS: u64 = 40_000;
 
 /// How many rows are kept ready: as many as go into a transaction.
 const READY: usize = 1_000;
@@ -44,13 +42,16 @@ pub(super) struct Existing {
     pub(super) last: Option<JobId>,
 }
 
-/// The rows of a submission from the first one on, without the last.
+/// The rows of a batch from the first one on, without the last.
 pub(super) struct Rows {
     spec: BatchSpec,
     profile: Arc<Profile>,
     batch: std::path::PathBuf,
     digest: String,
+    /// How many it has, and the whole manifest.
     total: u64,
+    in_manifest: u64,
+    batches: u64,
     last: Option<Row>,
     coming: Option<mpsc::Receiver<Row>>,
     /// The row that the first of `ready` is.
@@ -68,6 +69,8 @@ impl Rows {
             batch,
             digest: String::new(),
             total: 1,
+            in_manifest: 1,
+            batches: 1,
             last: None,
             coming: None,
             at: 0,
@@ -83,11 +86,20 @@ impl Rows {
         let form = spec.kind.manifest();
         let algorithms = [Algorithm::Sha256].into_iter().chain(spec.digest.iter().map(Digest::algorithm));
         let algorithms: Vec<_> = algorithms.collect();
+        let size = spec.part.as_ref().map_or(services.settings.most_jobs, |part| part.rows);
+        let first = spec.part.as_ref().map_or(0, Part::first_row);
+        let end = first + size;
         let (checked, digests, last) = blocking(move || -> io::Result<_> {
             let (_, digests) = place::digests(&file, algorithms)?;
             (&file).rewind()?;
             let mut reader = Reader::new(BufReader::new(&file), Limits::default(), form);
-            let last = reader.by_ref().last();
+            let (mut at, mut last) = (0, None);
+            for (_, row) in reader.by_ref() {
+                if at < end {
+                    last = Some(row);
+                }
+                at += 1;
+            }
             let summary = reader.finish();
             (&file).rewind()?;
             Ok((summary.map(|summary| (summary, file)), digests, last))
@@ -102,19 +114,21 @@ impl Rows {
             return Err(StepError::permanent(why));
         }
         let (summary, file) = checked.map_err(|error| StepError::Permanent(error.in_full(PROBLEMS_BYTES)))?;
-        rows.total = summary.rows;
-        if rows.total > MOST_JOBS && services.settings.java_readers {
-            let why = format_args!("the manifest has {} rows; a batch may have {MOST_JOBS}: split it", rows.total);
-            return Err(StepError::permanent(why));
-        }
-        let (_, last) = last.ok_or_else(|| StepError::permanent("the manifest has no rows"))?;
         rows.digest = digests.get(Algorithm::Sha256).map(Digest::hex).unwrap_or_default();
-        rows.last = Some(last);
+        if spec.part.as_ref().is_some_and(|part| part.digest != rows.digest || summary.rows <= first) {
+            let name = crate::name::shown(&spec.file_name);
+            let why = "the manifest is not the one that its deposit had when this batch was made of it";
+            return Err(StepError::permanent(format_args!("{name:?}: {why}")));
+        }
+        rows.in_manifest = summary.rows;
+        rows.batches = parts::batches_of(summary.rows, size);
+        rows.total = summary.rows.min(end) - first;
+        rows.last = Some(last.ok_or_else(|| StepError::permanent("the manifest has no rows"))?);
         let (send, coming) = mpsc::channel(READY);
-        let count = rows.total - 1;
+        let [first, count] = [first, rows.total - 1].map(|rows| usize::try_from(rows).unwrap_or(usize::MAX));
         tokio::task::spawn_blocking(move || {
             let reader = Reader::new(BufReader::new(file), Limits::default(), form);
-            for (_, row) in reader.take(usize::try_from(count).unwrap_or(usize::MAX)) {
+            for (_, row) in reader.skip(first).take(count) {
                 if send.blocking_send(row).is_err() {
                     return;
                 }
@@ -148,6 +162,21 @@ impl Rows {
     /// How many rows there are.
     pub(super) fn total(&self) -> u64 {
         self.total
+    }
+
+    /// How many rows the manifest has, with those of the other parts of its deposit.
+    pub(super) fn in_manifest(&self) -> u64 {
+        self.in_manifest
+    }
+
+    /// How many batches these are.
+    pub(super) fn batches(&self) -> u64 {
+        self.batches
+    }
+
+    /// The digest of the manifest.
+    pub(super) fn digest(&self) -> &str {
+        &self.digest
     }
 
     /// The job of the last row.
@@ -247,7 +276,7 @@ impl Rows {
             let kept = keep_secret(&directory, url);
             kept.map_err(|error| StepError::working("keep a presigned URL", &error))?;
         }
-        let priority = Priority::new(self.profile.priority(self.total).into()).unwrap_or_default();
+        let priority = Priority::new(self.profile.priority(self.in_manifest).into()).unwrap_or_default();
         let data = serde_json::to_vec(configuration).map_err(StepError::permanent)?;
         Ok(NewJob::new(data).with_priority(priority))
     }

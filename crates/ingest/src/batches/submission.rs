@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use crate::kind::DepositType;
 use crate::name;
+use crate::parts::{self, Part};
 use crate::spec::{digest_of, object_of, uuid_of};
 use crate::url::ContentUrl;
 
@@ -30,6 +31,11 @@ const OF_DEPOSIT: [&str; 11] = [
     "notification",
 ];
 
+/// Whether a key of a submission is its own, and not one of its jobs.
+fn is_own(key: &str) -> bool {
+    OWN.contains(&key) || parts::KEYS.contains(&key)
+}
+
 /// A submission, checked.
 #[derive(Clone, Debug)]
 pub(crate) struct BatchSpec {
@@ -43,6 +49,8 @@ pub(crate) struct BatchSpec {
     pub(super) url: Option<ContentUrl>,
     /// The digest of the manifest, where the depositor gave one; that of another payload is for its job.
     pub(super) digest: Option<Digest>,
+    /// Which part of a deposit of several batches it is, if not the first.
+    pub(super) part: Option<Part>,
     all: Map<String, Value>,
 }
 
@@ -65,8 +73,14 @@ impl BatchSpec {
         name::check(&file_name).map_err(|error| format!("filename {:?}: {error}", name::shown(&file_name)))?;
         let url = text("payload_url").map(|url| url.parse::<ContentUrl>()).transpose();
         let digest = if kind.is_batch() { digest_of(text("digestType"), text("digestValue"))? } else { None };
+        let uuid = uuid_of(&id, "bid-");
+        let part = Part::of(&all, uuid);
+        if part.is_none() && all.contains_key("partOf") {
+            return Err("the submission names another batch that it is a part of, and is none of its parts".to_owned());
+        }
         Ok(Self {
-            uuid: uuid_of(&id, "bid-"),
+            uuid,
+            part,
             id,
             profile: text("profile").or_else(|| text("profile_name")).ok_or("the submission has no profile")?,
             kind,
@@ -75,6 +89,11 @@ impl BatchSpec {
             digest,
             all,
         })
+    }
+
+    /// Everything that it says.
+    pub(super) fn all(&self) -> &Map<String, Value> {
+        &self.all
     }
 
     /// A text that is passed on to its jobs; empty where it is missing.
@@ -92,8 +111,8 @@ impl BatchSpec {
 
     /// What a batch of some of its rows says beside what each deposit does, such as `responseForm` and `DC*`.
     pub(crate) fn passed_on(&self) -> Map<String, Value> {
-        let is_own = |key: &str| key != "responseForm" && OWN.contains(&key) || OF_DEPOSIT.contains(&key);
-        let of_all = self.all.iter().filter(|(key, _)| !is_own(key) && !OF_PAYLOAD.contains(&key.as_str()));
+        let is_said_anew = |key: &str| key != "responseForm" && is_own(key) || OF_DEPOSIT.contains(&key);
+        let of_all = self.all.iter().filter(|(key, _)| !is_said_anew(key) && !OF_PAYLOAD.contains(&key.as_str()));
         of_all.map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
@@ -102,7 +121,7 @@ impl BatchSpec {
         let mut all: Map<String, Value> = self
             .all
             .iter()
-            .filter(|(key, _)| !OWN.contains(&key.as_str()))
+            .filter(|(key, _)| !is_own(key))
             .filter(|(key, _)| !self.kind.is_batch() || !OF_PAYLOAD.contains(&key.as_str()))
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect();

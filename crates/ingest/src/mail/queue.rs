@@ -13,7 +13,9 @@ use super::address::Recipients;
 use super::message::{Body, Mail};
 use super::settings::{MailSettings, Route};
 use super::{MAIL, Settled, line, report, write_settled};
+use crate::deposit::id_of;
 use crate::engine::fence::Fence;
+use crate::parts::{Part, uuid_of_part};
 use crate::profile::Profile;
 use crate::spec::uuid_of;
 use crate::step::{Services, StepError};
@@ -61,15 +63,15 @@ impl<'a> Correspondence<'a> {
         Self { services, fence, batch, id, uuid }
     }
 
-    /// The mail that a submission is valid and becomes jobs.
+    /// The mail that a submission is valid and becomes jobs, with those of all its batches.
     ///
     /// # Errors
     /// When it cannot be written down.
-    pub(crate) async fn queued(&self, jobs: u64) -> Result<(), StepError> {
+    pub(crate) async fn queued(&self, jobs: u64, batches: u64) -> Result<(), StepError> {
         let occasion = Occasion::Queued;
         let Some(to) = self.recipients(occasion, "queued").await? else { return Ok(()) };
         let body = Body::default().paragraph("The submission is valid, and its jobs are queued.");
-        let body = self.facts(body, &[("Jobs", &jobs.to_string())]);
+        let body = self.facts(body, &[("Part", &self.part(batches)), ("Jobs", &jobs.to_string())]);
         self.commit("queued", "OK -- Submission Queued", &to, body, None).await
     }
 
@@ -109,12 +111,36 @@ impl<'a> Correspondence<'a> {
         let counts = [jobs.failed.len(), jobs.completed.len(), jobs.deleted.len()].map(|count| count.to_string());
         let [failed, completed, deleted] = &counts;
         let body = Body::default().paragraph(&sentence);
-        let body = self.facts(body, &[("Failed", failed), ("Completed", completed), ("Deleted", deleted)]);
+        let part = self.part(self.batches(queue, jobs).await?);
+        let facts = [("Part", &part), ("Failed", failed), ("Completed", completed), ("Deleted", deleted)];
+        let body = self.facts(body, &facts.map(|(name, text)| (name, text.as_str())));
         let (body, table) = outcomes.say(body, last.as_ref());
         let word = if verdict == BatchState::Completed { "OK" } else { "FAIL" };
         let update = if number > 1 { " Again" } else { "" };
         let subject = format!("{word} -- Submission Processed{update}");
         self.commit(&name, &subject, &to, body, Some(table)).await
+    }
+
+    /// How many batches the deposit has become, as far as that is to be found from the first one.
+    async fn batches(&self, queue: &Queue, jobs: &BatchReport) -> Result<u64, StepError> {
+        let mut batches = 1;
+        // One that is not full has none beside it.
+        if jobs.len() as u64 >= self.services.settings.most_jobs {
+            while queue.find_batch(&id_of(uuid_of_part(self.uuid, batches + 1))).await?.is_some() {
+                batches += 1;
+            }
+        }
+        Ok(batches)
+    }
+
+    /// Which part of its deposit the batch is, in words; empty where it is all of it.
+    fn part(&self, batches: u64) -> String {
+        let submission = serde_json::from_slice(self.batch.submission.as_deref().unwrap_or_default());
+        match Part::of(&submission.unwrap_or_default(), self.uuid) {
+            Some(Part { of, number, count, .. }) => format!("{number} of {count}, of {}", line(&of, 80)),
+            None if batches > 1 => format!("1 of {batches}; each further part has a mail of its own"),
+            None => String::new(),
+        }
     }
 
     /// Whom a mail goes to; `None` where it is wanted by nobody, or written down already.

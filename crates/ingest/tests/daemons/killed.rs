@@ -63,6 +63,9 @@ fn settings(kind: Kind, directory: &Path) -> Settings {
     if kind == Kind::Access {
         settings = delivering(settings);
     }
+    if kind == Kind::Parts {
+        settings.most_jobs = 1;
+    }
     if kind == Kind::Cleanup {
         let now = Duration::ZERO;
         settings.cleanup = CleanupSettings {
@@ -252,7 +255,7 @@ async fn kill(server: &Server, kinds: &[Kind]) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deposit_of_each_kind_is_done_once_by_daemons_that_are_killed_at_any_write() {
-    kill(&Server::start().await, &[Kind::File, Kind::Container, Kind::Manifest, Kind::Batch]).await;
+    kill(&Server::start().await, &[Kind::File, Kind::Container, Kind::Manifest, Kind::Batch, Kind::Parts]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
