@@ -134,6 +134,11 @@ pub(super) struct DaemonArgs {
     #[arg(long = "space.unknown", value_name = "GIB", default_value_t = 10)]
     unknown: u32,
 
+    /// From how many GiB on a job is very large: it comes later than others, by 10 of the 99 priorities, as one of unknown
+    /// size does until its files are there
+    #[arg(long = "space.large", value_name = "GIB", default_value_t = 100)]
+    large: u32,
+
     /// How long a job is tried again in its state before it fails
     #[arg(long = "retry.within", value_name = "DURATION", default_value = "1d")]
     retry_within: PrometheusDuration,
@@ -249,7 +254,8 @@ impl DaemonArgs {
             return Err(UsageError::flag("--mail.reply-to", why));
         }
         let defaults = Settings::default();
-        let space = Rules { threshold: self.threshold, unknown: u64::from(self.unknown) << 30, ..defaults.space };
+        let [unknown, large] = [self.unknown, self.large].map(|gib| u64::from(gib) << 30);
+        let space = Rules { threshold: self.threshold, unknown, large, ..defaults.space };
         Ok(Settings {
             workers: all,
             most_workers,

@@ -113,7 +113,7 @@ fn settings(pace: Pace, mail: Route) -> Settings {
     let hosts = HostLimits { failures: 10, first: pace.time(4.0), most: pace.time(8.0) };
     Settings {
         workers,
-        space: Rules { threshold: THRESHOLD, unknown: MIB, patience: pace.time(PATIENCE_SECONDS) },
+        space: Rules { threshold: THRESHOLD, unknown: MIB, patience: pace.time(PATIENCE_SECONDS), ..Rules::default() },
         fetch: fetch::Settings { retries, hosts, ..defaults.fetch },
         retry_within: pace.time(150.0),
         retry_first: pace.time(4.0),

@@ -7,6 +7,7 @@ pub mod downloading;
 pub mod estimating;
 pub mod notify;
 pub mod pending;
+mod priority;
 pub mod processing;
 pub mod provisioning;
 pub mod recording;

@@ -12,6 +12,7 @@ use queuekeeper_queue::{Error, JobChange, JobValue};
 use queuekeeper_store::Digests;
 use tracing::warn;
 
+use super::priority;
 use crate::archive::{self, ArchiveCause, Progress, bag};
 use crate::fetch::{ALGORITHMS, Expected, Fetcher};
 use crate::files::{self, FilesWriter, JobFile};
@@ -46,7 +47,11 @@ pub async fn download(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
         },
     };
     work.directory.remove_temporary().map_err(|error| StepError::working("remove temporary files", &error))?;
-    let change = JobChange::success().with_value(JobValue::SpaceNeeded(Some(bytes)));
+    let mut change = JobChange::success().with_value(JobValue::SpaceNeeded(Some(bytes)));
+    if let (Ok(before), Ok(estimate)) = (work.job.job.priority(), work.job.job.space_needed()) {
+        let after = priority::corrected(&work.services.settings.space, estimate, bytes, before);
+        change = if after == before { change } else { change.with_priority(after) };
+    }
     if warnings.is_empty() {
         return Ok(change);
     }

@@ -4,9 +4,9 @@
 use std::io::BufReader;
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use queuekeeper_queue::id::Priority;
 use queuekeeper_queue::{JobChange, JobValue};
 
+use super::priority;
 use crate::fetch::Fetcher;
 use crate::manifest::{Limits, ManifestProfile, Reader};
 use crate::spec::Package;
@@ -15,9 +15,6 @@ use crate::url::ContentUrl;
 
 /// How many times the size of a container its content is taken to have, until it is unpacked.
 const UNPACKED: u64 = 2;
-
-/// How much later a job of unknown size comes.
-const UNKNOWN_PRIORITY: u8 = 10;
 
 /// How many sizes are requested at a time.
 const AT_A_TIME: usize = 8;
@@ -50,14 +47,9 @@ pub async fn estimate(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
         Err(NoSize::Away(_) | NoSize::Unknown) => None,
     };
     let change = JobChange::success().with_value(JobValue::SpaceNeeded(size));
-    if size.is_some() {
-        return Ok(change);
-    }
-    let later = |priority: Priority| priority.number().saturating_add(UNKNOWN_PRIORITY).min(Priority::MAX.number());
-    Ok(match work.job.job.priority().ok().and_then(|old| Priority::new(later(old).into())) {
-        Some(priority) => change.with_priority(priority),
-        None => change,
-    })
+    let Ok(before) = work.job.job.priority() else { return Ok(change) };
+    let after = priority::estimated(&work.services.settings.space, size, before);
+    Ok(if after == before { change } else { change.with_priority(after) })
 }
 
 async fn size(work: &JobAtWork<'_>) -> Result<u64, NoSize> {
