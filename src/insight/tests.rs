@@ -97,6 +97,7 @@ fn job(of: JobState) -> JobSituation {
         retry: None,
         expansion: None,
         withdrawal: None,
+        unseen_volume: None,
     }
 }
 
@@ -300,6 +301,21 @@ fn a_job_without_a_grant_knows_what_others_were_granted() {
     waiting.space_needed_bytes = 0;
     waiting.in_state.as_mut().unwrap().granted = None;
     assert!(of_job(&waiting)[1].contains("an unknown size, for which the daemon counts --space.unknown. | No job has"));
+}
+
+#[test]
+fn a_job_whose_files_no_process_sees_says_on_which_volume_they_are() {
+    let mut waiting = job(JobState::Processing);
+    waiting.unseen_volume = Some("a-uuid".into());
+    assert_eq!(
+        of_job(&waiting),
+        [
+            "stopped: No daemon that could take it sees its files.",
+            "volume_unseen: Its files are on volume “a-uuid”, which no running process that takes jobs of Processing sees. | \
+             Processes that see another volume leave it. The UUID of a volume is in the file .queuekeeper-volume at its \
+             top.",
+        ]
+    );
 }
 
 #[test]

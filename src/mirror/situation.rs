@@ -259,6 +259,8 @@ pub struct JobSituation {
     pub expansion: Option<u64>,
     /// How far the withdrawal of its batch is, while that is under way.
     pub withdrawal: Option<WithdrawalNote>,
+    /// The volume with its files, where processes of ours take jobs of its state and none of these sees it.
+    pub unseen_volume: Option<Arc<str>>,
 }
 
 /// What is known of a batch.

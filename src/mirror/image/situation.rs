@@ -89,6 +89,10 @@ impl Image {
                 .and_then(|batch| self.own.expansion(batch))
                 .map(|expansion| expansion.next),
             withdrawal: row.batch.and_then(|batch| self.own.withdrawal(batch)).cloned(),
+            unseen_volume: state
+                .filter(|state| state.is_worked_on() && *state > JobState::Provisioning)
+                .and_then(|state| self.own.unseen_volume(id, state))
+                .map(Into::into),
         })
     }
 
