@@ -285,17 +285,17 @@ pub(crate) fn space_of(directory: &Path) -> io::Result<(u64, u64)> {
     Ok((facts.f_blocks.saturating_mul(facts.f_frsize), facts.f_bfree.saturating_mul(facts.f_frsize)))
 }
 
-/// Allocates so many bytes of the volume to a file, whose length stays. A file system that cannot do that has none of them used
-/// before they are written.
-pub(crate) fn allocate(file: &fs::File, bytes: u64) -> io::Result<()> {
+/// Allocates so many bytes of the volume to a file, whose length stays. The answer is whether the file system can do that; else
+/// none of them is used before it is written.
+pub(crate) fn allocate(file: &fs::File, bytes: u64) -> io::Result<bool> {
     if bytes == 0 {
-        return Ok(());
+        return Ok(true);
     }
     let allocated =
         rustix::fs::fallocate(file, rustix::fs::FallocateFlags::KEEP_SIZE, 0, bytes).map_err(io::Error::from);
     match allocated {
-        Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(()),
-        allocated => allocated,
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(false),
+        allocated => allocated.map(|()| true),
     }
 }
 

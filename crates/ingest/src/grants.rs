@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::record::{GrantNote, GrantsNote};
-use queuekeeper_queue::{Queue, Transaction};
+use queuekeeper_queue::{Cause, Queue, Transaction};
 use uuid::Uuid;
 
 use crate::directory::WorkingStorage;
@@ -139,21 +139,17 @@ impl Grants {
 
 impl Known {
     async fn read(&mut self, queue: &Queue, path: &Path) -> Result<(), StepError> {
-        let found = tokio::time::timeout(queue.time_limit(), queue.client().get_data(&path.to_string())).await;
-        let found = found.map_err(|_| StepError::temporary("ZooKeeper does not answer"))?;
-        (self.granted, self.version) = match found {
+        (self.granted, self.version) = match queue.within(queue.client().get_data(&path.to_string())).await {
             Ok((data, stat)) => {
                 let granted = GrantsNote::decode(&data);
                 let wrong = |error| StepError::temporary(format_args!("{path} is not a list of grants: {error}"));
                 (granted.map_err(wrong)?, Some(stat.version))
             }
-            Err(zookeeper_client::Error::NoNode) => (GrantsNote::default(), None),
-            Err(error) => return Err(StepError::temporary(format_args!("cannot read {path}: {error}"))),
+            Err(Cause::Client(zookeeper_client::Error::NoNode)) => (GrantsNote::default(), None),
+            Err(cause) => return Err(StepError::temporary(format_args!("cannot read {path}: {cause}"))),
         };
-        let downloads = tokio::time::timeout(queue.time_limit(), progress::written(queue.client())).await;
-        let downloads = downloads.map_err(|_| StepError::temporary("ZooKeeper does not answer"))?;
-        let wrong = |error| StepError::temporary(format_args!("cannot read how far the downloads are: {error}"));
-        self.downloads = downloads.map_err(wrong)?;
+        let wrong = |cause| StepError::temporary(format_args!("cannot read how far the downloads are: {cause}"));
+        self.downloads = queue.within(progress::written(queue.client())).await.map_err(wrong)?;
         self.is_read = true;
         Ok(())
     }

@@ -14,7 +14,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use parking_lot::Mutex;
 use queuekeeper_store::Store;
 use queuekeeper_store::store::Chunks;
-use rustix::fs::{FallocateFlags, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 
 use super::trouble::Trouble;
 use crate::directory;
@@ -122,8 +122,10 @@ impl Room {
 /// A file without a name, to which so many bytes are allocated.
 fn allocated(directory: &Path, bytes: u64) -> io::Result<File> {
     let file = rustix::fs::open(directory, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::from(0o600))?;
-    rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes)?;
-    Ok(file.into())
+    let file = File::from(file);
+    // It shrinks with its length.
+    file.set_len(bytes)?;
+    if directory::allocate(&file, bytes)? { Ok(file) } else { Err(io::ErrorKind::Unsupported.into()) }
 }
 
 /// Whether the file system knows no files without names, or no allocation.

@@ -84,11 +84,11 @@ impl Known {
     async fn read(&mut self, queue: &Queue, volume: &str) -> Result<(), Error> {
         let Some(path) = Path::space(volume) else { return Ok(()) };
         let name = path.to_string();
-        let stat = within(queue, &path, queue.client().check_stat(&name)).await?;
+        let stat = read(queue, &path, queue.client().check_stat(&name)).await?;
         if stat.is_some_and(|stat| Some(stat.mzxid) == self.written) {
             return Ok(());
         }
-        *self = match within(queue, &path, queue.client().get_data(&name)).await {
+        *self = match read(queue, &path, queue.client().get_data(&name)).await {
             Ok((data, stat)) => Self { written: Some(stat.mzxid), since: since(&path, &data) },
             Err(Error::Missing(_)) => Self::default(),
             Err(error) => return Err(error),
@@ -163,7 +163,7 @@ fn is_elsewhere(known: &BTreeMap<String, Known>, ours: &str, job: JobId) -> bool
 /// The volumes of which anything was granted.
 async fn list(queue: &Queue) -> Result<Vec<String>, Error> {
     let folder = Path::spaces();
-    match within(queue, &folder, queue.client().list_children(&folder.to_string())).await {
+    match read(queue, &folder, queue.client().list_children(&folder.to_string())).await {
         Err(Error::Missing(_)) => Ok(Vec::new()),
         listed => listed,
     }
@@ -180,19 +180,15 @@ fn since(path: &Path, data: &[u8]) -> HashMap<JobId, i64> {
     }
 }
 
-async fn within<T>(
+async fn read<T>(
     queue: &Queue,
     path: &Path,
     request: impl Future<Output = Result<T, zookeeper_client::Error>>,
 ) -> Result<T, Error> {
-    let limit = queue.time_limit();
-    let cause = match tokio::time::timeout(limit, request).await {
-        Ok(Ok(answer)) => return Ok(answer),
-        Ok(Err(zookeeper_client::Error::NoNode)) => return Err(Error::Missing(path.clone())),
-        Ok(Err(error)) => Cause::Client(error),
-        Err(_elapsed) => Cause::TimedOut(limit),
-    };
-    Err(Error::Read { path: path.clone(), cause })
+    queue.within(request).await.map_err(|cause| match cause {
+        Cause::Client(zookeeper_client::Error::NoNode) => Error::Missing(path.clone()),
+        cause => Error::Read { path: path.clone(), cause },
+    })
 }
 
 #[cfg(test)]
