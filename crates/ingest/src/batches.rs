@@ -15,6 +15,7 @@ use queuekeeper_queue::state::{BatchState, JobState};
 use queuekeeper_queue::{Due, Error, ItemChange, LockedBatch};
 use tokio::time::Instant;
 use tracing::{info, warn};
+use uuid::Uuid;
 
 use crate::daemon::Daemon;
 use crate::engine::session::Session;
@@ -107,6 +108,12 @@ async fn poll(
 async fn work(session: &Arc<Session>, batch: LockedBatch, delayed: &Delayed) {
     let (began, id) = (Instant::now(), batch.batch.id);
     let busy = session.services.metrics.begin(Daemon::Batch);
+    if let Some(volume) = uploaded_elsewhere(session, &batch) {
+        let why = format!("it was uploaded to volume {volume}, and is left to those who see that");
+        wait(session, &batch, delayed, (now(), 0), &why, session.services.settings.look_again).await;
+        drop(busy);
+        return session.services.metrics.end(Daemon::Batch, Ended::Delayed, began.elapsed());
+    }
     let outcome = match create_jobs(session, &batch).await {
         Ok(Some(jobs)) => {
             delayed.lock().remove(&id);
@@ -121,6 +128,13 @@ async fn work(session: &Arc<Session>, batch: LockedBatch, delayed: &Delayed) {
     };
     drop(busy);
     session.services.metrics.end(Daemon::Batch, outcome, began.elapsed());
+}
+
+/// The volume that the payload of a batch was uploaded to, where that is not ours.
+fn uploaded_elsewhere(session: &Session, batch: &LockedBatch) -> Option<Uuid> {
+    // What is wrong with its submission is said when its jobs are created.
+    let spec = BatchSpec::of(batch.batch.submission.as_deref().unwrap_or_default()).ok()?;
+    spec.volume.filter(|volume| *volume != session.services.working.volume())
 }
 
 /// Creates the jobs that are missing, and sets the batch Reporting as today's daemons do. Gives how many it has; `None`
@@ -207,7 +221,7 @@ async fn after_failure(session: &Session, batch: &LockedBatch, error: StepError,
             }
             format!("{why} (tried {} times)", attempts + 1)
         }
-        StepError::NoRoom => "there is no room".to_owned(),
+        error @ (StepError::NoRoom | StepError::NoExtension(_)) => error.sentence(),
         StepError::Queue(error) => {
             // What it had created stands in its expansion, and the next one goes on behind it.
             let unlocked = queue.unlock_batch(batch).await;

@@ -26,8 +26,19 @@ pub use upload::{Upload, abandoned};
 /// What the outcome of a deposit begins with that never was a batch.
 pub const REFUSED: &str = "refused: ";
 
+/// The key of a submission, and of the job of its payload, that says on which volume of working storage an upload lies.
+pub(crate) const VOLUME: &str = "volume";
+
 /// How much of an upload is copied at once, in bytes.
 const PIECE: usize = 256 * 1024;
+
+/// Where the content of a deposit is.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    Url(&'a ContentUrl),
+    /// Uploaded to this volume.
+    Volume(Uuid),
+}
 
 /// What is deposited.
 #[derive(Clone, Debug, Default)]
@@ -154,7 +165,7 @@ impl NewDeposit {
             (Ok(whole), Some(batch)) => Ok(Receipt { batch, id: id_of(uuid), kind: self.kind_of(&whole.start) }),
             (Ok(whole), None) => {
                 upload = blocking("keep the upload", move || upload.keep(&file_name).map(|()| upload)).await?;
-                self.submit(queue, uuid, None, &whole.start, Some(whole.size)).await
+                self.submit(queue, uuid, Source::Volume(upload.volume()), &whole.start, Some(whole.size)).await
             }
         };
         // After a lost connection the batch may exist, and needs what came.
@@ -171,7 +182,7 @@ impl NewDeposit {
     /// When it is refused or cannot be made.
     pub async fn refer(&self, queue: &Queue, uuid: Uuid, url: &ContentUrl) -> Result<Receipt, DepositError> {
         self.check()?;
-        self.submit(queue, uuid, Some(url), &[], None).await
+        self.submit(queue, uuid, Source::Url(url), &[], None).await
     }
 
     /// Checks what can be checked before anything of the content is there.
@@ -198,7 +209,7 @@ impl NewDeposit {
         &self,
         queue: &Queue,
         uuid: Uuid,
-        url: Option<&ContentUrl>,
+        source: Source<'_>,
         start: &[u8],
         size: Option<u64>,
     ) -> Result<Receipt, DepositError> {
@@ -222,7 +233,10 @@ impl NewDeposit {
             ("digestType", self.digest.as_ref().map(|digest| digest.algorithm().to_string())),
             ("digestValue", self.digest.as_ref().map(Digest::hex)),
             ("notification", self.notification.clone()),
-            ("payload_url", url.map(|url| url.reveal().to_string())),
+            match source {
+                Source::Url(url) => ("payload_url", Some(url.reveal().to_string())),
+                Source::Volume(volume) => (VOLUME, Some(volume.to_string())),
+            },
         ];
         for (key, text) in texts {
             if let Some(text) = text.filter(|text| !text.is_empty()) {

@@ -12,8 +12,10 @@ use queuekeeper_queue::state::JobState;
 use url::Url;
 use uuid::Uuid;
 
+use crate::files;
 use crate::place::Place;
 use crate::spec::JobSpec;
+use crate::steps::downloading::{PACKAGE, PRODUCER};
 
 mod limit;
 mod served;
@@ -214,6 +216,19 @@ impl JobDirectory {
     /// When it cannot be removed.
     pub fn remove_temporary(&self) -> io::Result<()> {
         absent_is_fine(fs::remove_dir_all(self.path.join(TEMPORARY)))
+    }
+
+    /// Removes what was fetched and unpacked: it is fetched again from what the deposit brought, which stays.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub(crate) fn remove_content(&self) -> io::Result<()> {
+        // Where the list is, everything is taken to be there.
+        absent_is_fine(fs::remove_file(self.helper(files::NAME)))?;
+        for folder in [TEMPORARY, PACKAGE, PRODUCER] {
+            absent_is_fine(fs::remove_dir_all(self.path.join(folder)))?;
+        }
+        Ok(())
     }
 
     /// Writes a file in it, which appears whole or not at all. Its name is durable after [`sync_folder_of`].

@@ -99,6 +99,8 @@ pub enum StepError {
     Permanent(String),
     /// There is no room for it: the job goes back to where it waits for some.
     NoRoom,
+    /// There is no room for what it needs beyond its grant: it waits for as long as that takes. What it needs: one sentence.
+    NoExtension(String),
     /// The queue could not be read or written, or the job is not ours any more.
     Queue(queue::Error),
 }
@@ -118,7 +120,9 @@ impl StepError {
     #[must_use]
     pub fn sentence(&self) -> String {
         match self {
-            Self::Temporary { why, .. } | Self::Away { why, .. } | Self::Permanent(why) => why.clone(),
+            Self::Temporary { why, .. } | Self::Away { why, .. } | Self::Permanent(why) | Self::NoExtension(why) => {
+                why.clone()
+            }
             Self::NoRoom => "there is no room".to_owned(),
             Self::Queue(error) => error.to_string(),
         }

@@ -4,17 +4,18 @@ use queuekeeper_store::Digest;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use crate::deposit::VOLUME;
 use crate::kind::DepositType;
 use crate::name;
 use crate::parts::{self, Part};
-use crate::spec::{digest_of, object_of, uuid_of};
+use crate::spec::{digest_of, object_of, uuid_of, volume_of};
 use crate::url::ContentUrl;
 
 /// The keys of a submission that are its own, and not those of its jobs.
 const OWN: [&str; 4] = ["size", "responseForm", "payload_url", "filename"];
 
 /// The keys that say something of the payload: in a batch of several objects, of its manifest and of none of them.
-const OF_PAYLOAD: [&str; 4] = ["digestType", "digestValue", "objectID", "localID"];
+const OF_PAYLOAD: [&str; 5] = ["digestType", "digestValue", "objectID", "localID", VOLUME];
 
 /// The keys that each deposit sets by itself.
 const OF_DEPOSIT: [&str; 11] = [
@@ -47,6 +48,8 @@ pub(crate) struct BatchSpec {
     pub(crate) file_name: String,
     /// Where the payload is fetched from; `None` for one that lies in the working storage.
     pub(super) url: Option<ContentUrl>,
+    /// The volume that it was uploaded to, where that is known.
+    pub(super) volume: Option<Uuid>,
     /// The digest of the manifest, where the depositor gave one; that of another payload is for its job.
     pub(super) digest: Option<Digest>,
     /// Which part of a deposit of several batches it is, if not the first.
@@ -81,6 +84,7 @@ impl BatchSpec {
         Ok(Self {
             uuid,
             part,
+            volume: volume_of(&all),
             id,
             profile: text("profile").or_else(|| text("profile_name")).ok_or("the submission has no profile")?,
             kind,
@@ -165,7 +169,8 @@ mod tests {
         let job = |kind: &str| {
             let text = format!(
                 r#"{{"batchID":"bid-1","profile":"p","type":"{kind}","filename":"f","title":"T","localID":"a",
-                    "objectID":"ark:/1/2","digestType":"md5","digestValue":"d41d8cd98f00b204e9800998ecf8427e","size":"9","update":true}}"#
+                    "objectID":"ark:/1/2","digestType":"md5","digestValue":"d41d8cd98f00b204e9800998ecf8427e","size":"9","update":true,
+                    "volume":"00000000-0000-0000-0000-000000000007"}}"#
             );
             BatchSpec::of(text.as_bytes()).unwrap().job(0, [])
         };

@@ -31,6 +31,8 @@ const PIECE: usize = 256 * 1024;
 #[derive(Debug)]
 pub struct Upload {
     directory: PathBuf,
+    /// The volume that it lies on.
+    volume: Uuid,
     file: File,
     offset: u64,
     held: u64,
@@ -53,7 +55,7 @@ impl Upload {
     pub fn open(storage: &WorkingStorage, batch: Uuid) -> io::Result<Self> {
         let directory = storage.batch(&id_of(batch));
         fs::create_dir_all(&directory)?;
-        Self::at(directory, OpenOptions::new().read(true).append(true).create(true))
+        Self::at(directory, storage.volume(), OpenOptions::new().read(true).append(true).create(true))
     }
 
     /// Takes up an upload; `None` where there is none.
@@ -61,20 +63,20 @@ impl Upload {
     /// # Errors
     /// As [`Self::open`].
     pub fn find(storage: &WorkingStorage, batch: Uuid) -> io::Result<Option<Self>> {
-        match Self::at(storage.batch(&id_of(batch)), OpenOptions::new().read(true).append(true)) {
+        match Self::at(storage.batch(&id_of(batch)), storage.volume(), OpenOptions::new().read(true).append(true)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             found => found.map(Some),
         }
     }
 
-    fn at(directory: PathBuf, options: &OpenOptions) -> io::Result<Self> {
+    fn at(directory: PathBuf, volume: Uuid, options: &OpenOptions) -> io::Result<Self> {
         let file = options.open(directory.join(DATA))?;
         file.try_lock().map_err(|error| match error {
             TryLockError::Error(error) => error,
             TryLockError::WouldBlock => io::ErrorKind::WouldBlock.into(),
         })?;
         let facts = file.metadata()?;
-        Ok(Self { directory, file, offset: facts.len(), held: held(&facts) })
+        Ok(Self { directory, volume, file, offset: facts.len(), held: held(&facts) })
     }
 
     /// Takes the room for so many bytes in all, so that no job is granted what is still to come.
@@ -91,6 +93,11 @@ impl Upload {
     #[must_use]
     pub fn held(&self) -> u64 {
         self.held
+    }
+
+    /// The volume that it lies on.
+    pub(super) fn volume(&self) -> Uuid {
+        self.volume
     }
 
     /// How many bytes have come.

@@ -152,8 +152,12 @@ impl Session {
     }
 
     /// A grant has ended. Where jobs wait, they get what is free at once; else it is removed soon.
-    fn grant_ended(&self, job: JobId) {
-        self.services.grants.ended(job);
+    fn grant_ended(&self, job: JobId, keeps_volume: bool) {
+        if keeps_volume {
+            self.services.grants.failed(job);
+        } else {
+            self.services.grants.ended(job);
+        }
         if self.is_room_wanted.load(Ordering::Relaxed) {
             self.wake(Daemon::Provisioning).notify_one();
         } else if !self.is_removal_due.swap(true, Ordering::Relaxed) {
@@ -171,7 +175,7 @@ impl Session {
         self.put_down(job.id());
         match changed.to {
             JobState::Completed | JobState::Failed => {
-                self.grant_ended(job.id());
+                self.grant_ended(job.id(), changed.to == JobState::Failed && self.keeps_volume(&job.job));
                 if let Ok(batch) = job.job.batch() {
                     self.may_be_due(batch);
                 }

@@ -10,7 +10,7 @@ use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::record::GrantsNote;
 use queuekeeper_queue::state::JobState;
-use queuekeeper_queue::{Cause, Error, Queue};
+use queuekeeper_queue::{Cause, Error, Job, Queue};
 use tokio::sync::{Mutex, MutexGuard};
 use tracing::warn;
 use uuid::Uuid;
@@ -18,6 +18,7 @@ use zookeeper_client::{AddWatchMode, Client};
 
 use super::arrivals;
 use super::session::Session;
+use crate::spec::JobSpec;
 
 /// What is known of the grants on all volumes.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub(super) struct Volumes {
     is_stale: AtomicBool,
     /// None where there is no volume but ours.
     known: Mutex<BTreeMap<String, Known>>,
+    /// Whether there is any but ours.
+    has_others: AtomicBool,
     /// Whether a job was passed over already.
     has_passed: AtomicBool,
 }
@@ -55,6 +58,7 @@ impl Volumes {
             ours: ours.to_string(),
             is_stale: AtomicBool::new(true),
             known: Mutex::default(),
+            has_others: AtomicBool::new(false),
             has_passed: AtomicBool::new(false),
         }
     }
@@ -72,6 +76,7 @@ impl Volumes {
                     known.entry(volume).or_default();
                 }
             }
+            self.has_others.store(!known.is_empty(), Ordering::Relaxed);
         }
         for (volume, known) in &mut *known {
             known.read(queue, volume).await?;
@@ -127,6 +132,13 @@ impl Session {
         }
         self.volumes.is_stale.store(true, Ordering::Relaxed);
         Ok(self.grants_everywhere().await?.is_elsewhere(job))
+    }
+
+    /// Whether it is to be remembered of a job that fails that its files are on our volume: where there are others, it would
+    /// be taken by anyone when it is resumed.
+    pub(super) fn keeps_volume(&self, job: &Job) -> bool {
+        self.volumes.has_others.load(Ordering::Relaxed)
+            && JobSpec::of(job).is_ok_and(|spec| self.services.working.job(&spec).path().exists())
     }
 
     /// Takes note when volumes come, or go, until it is dropped.

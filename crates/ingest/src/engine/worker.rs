@@ -121,6 +121,7 @@ async fn one_step(session: &Arc<Session>, job: &mut LockedJob) -> StepOutcome {
             postpone(session, job, &why, after).await
         }
         StepError::Temporary { why, after } | StepError::Away { why, after } => delay(session, job, &why, after).await,
+        StepError::NoExtension(why) => wait_for_extension(session, job, &why).await,
         StepError::NoRoom => match session.queue.unlock_job(job).await {
             Ok(_) => {
                 // From now on it is looked at in each round.
@@ -255,10 +256,26 @@ async fn delay(session: &Session, job: &LockedJob, why: &str, after: Option<Dura
 
 /// Gives a job back, to be tried again after a pause.
 async fn postpone(session: &Session, job: &LockedJob, why: &str, after: Option<Duration>) -> StepOutcome {
-    let (settings, now, before) = (&session.services.settings, now(), job.retry.as_ref());
+    let (now, before) = (now(), job.retry.as_ref());
     let since = before.map_or(now, |retry| retry.since);
     let attempts = before.map_or(0, |retry| retry.attempts) + 1;
-    let pause = settings.pause(attempts - 1).max(after.unwrap_or_default());
+    let pause = session.services.settings.pause(attempts - 1).max(after.unwrap_or_default());
+    try_after(session, job, why, (since, attempts), pause).await
+}
+
+/// Gives a job back that waits for room. It has not failed, and the time in which it may fail begins again behind that.
+async fn wait_for_extension(session: &Session, job: &LockedJob, why: &str) -> StepOutcome {
+    try_after(session, job, why, (now(), 1), session.services.settings.pause(0)).await
+}
+
+async fn try_after(
+    session: &Session,
+    job: &LockedJob,
+    why: &str,
+    (since, attempts): (Timestamp, u32),
+    pause: Duration,
+) -> StepOutcome {
+    let now = now();
     let not_before = now.checked_add(pause).unwrap_or(Timestamp::MAX);
     let retry = Retry { version: 0, since, attempts, not_before, why: step::message(why) };
     info!(job = %job.id(), state = %job.state, why = %retry.why, not_before = %not_before, "job is tried again later");

@@ -16,13 +16,14 @@ use super::priority;
 use crate::archive::{self, ArchiveCause, Progress, bag};
 use crate::fetch::{ALGORITHMS, Expected, Fetcher};
 use crate::files::{self, FilesWriter, JobFile};
+use crate::grants::Extension;
 use crate::manifest::{self, Limits, ManifestProfile, Reader, Row};
 use crate::place::{self, Place};
 use crate::spec::Package;
 use crate::step::{JobAtWork, StepError, message, now};
 
 /// The folder of packages that are no content themselves.
-const PACKAGE: &str = ".package";
+pub(crate) const PACKAGE: &str = ".package";
 
 /// The folder of the deposited files.
 pub const PRODUCER: &str = "producer";
@@ -71,11 +72,12 @@ fn listed(work: &JobAtWork<'_>) -> Result<Option<u64>, StepError> {
     Ok(Some(bytes))
 }
 
-/// Sees to it that the job may have so many bytes on the working storage.
+/// Sees to it that the job may have so many bytes on the working storage, and as many as it has waited for.
 async fn ensure(work: &JobAtWork<'_>, bytes: u64) -> Result<(), StepError> {
     loop {
         let mut grants = work.services.grants.lock(work.queue).await?;
-        let (transaction, may_go_on) = grants.extend(&work.services.working, work.job.id(), bytes, now())?;
+        let bytes = bytes.max(grants.wanted(work.job.id()).unwrap_or(0));
+        let (transaction, outcome) = grants.extend(&work.services.working, work.job.id(), bytes, now())?;
         if !transaction.is_empty() {
             match work.queue.commit(&transaction).await {
                 Ok(_) => grants.committed(),
@@ -89,11 +91,19 @@ async fn ensure(work: &JobAtWork<'_>, bytes: u64) -> Result<(), StepError> {
                 }
             }
         }
-        return if may_go_on {
-            Ok(())
-        } else {
-            let why = format!("waits for working storage: it needs {bytes} bytes in all");
-            Err(StepError::Temporary { why, after: None })
+        return match outcome {
+            Extension::Granted => Ok(()),
+            Extension::Waits => {
+                Err(StepError::NoExtension(format!("waits for working storage: it needs {bytes} bytes in all")))
+            }
+            Extension::GivesUp(why) => {
+                drop(grants);
+                work.fence.pass().await;
+                let directory = work.directory.clone();
+                let removed = blocking(move || directory.remove_content()).await?;
+                removed.map_err(|error| StepError::working("remove what the job has fetched", &error))?;
+                Err(StepError::permanent(why))
+            }
         };
     }
 }

@@ -65,8 +65,10 @@ async fn size(work: &JobAtWork<'_>) -> Result<u64, NoSize> {
 /// The size of the package itself.
 async fn package_size(work: &JobAtWork<'_>) -> Result<u64, NoSize> {
     let Some(url) = &work.spec.url else {
-        let file = work.directory.local_package(&work.spec.file_name).ok().flatten().ok_or(NoSize::Unknown)?;
-        return file.metadata().map(|metadata| metadata.len()).map_err(|_| NoSize::Unknown);
+        let file = work.directory.local_package(&work.spec.file_name).ok().flatten();
+        let size = file.and_then(|file| Some(file.metadata().ok()?.len()));
+        // It may lie on another volume.
+        return size.or(work.spec.size).ok_or(NoSize::Unknown);
     };
     match work.spec.size {
         Some(size) => Ok(size),
