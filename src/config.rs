@@ -22,7 +22,7 @@ pub use address::{ListenAddress, ListenAddressError};
 pub use external::{Authority, ExternalUrl, ExternalUrlError, RoutePrefix, RoutePrefixError};
 pub use file::{
     CatalogueUrl, ConfigFile, Presented, Secret, SecretError, StoreSettings, Token, TokenHash, TokenLine,
-    TokenLineError, Tokens, expiry,
+    TokenLineError, Tokens, expiry, worker_bounds,
 };
 pub use network::{Network, NetworkError};
 pub use source::FileError;

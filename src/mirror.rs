@@ -43,7 +43,7 @@ pub use addresses::AddressBook;
 pub use faults::{FaultFigures, FoundFault};
 pub use freshness::{Freshness, ServerClock};
 pub use history::{Flow, History, Pace, Point, Rates, StateFlow};
-pub use image::{Batch, Granted, Job, JobStanding, Lock, LockStat, Process, Request};
+pub use image::{Batch, Grant, Granted, Job, JobStanding, Lock, LockStat, Process, Request};
 pub use load::{LoadError, load, load_job};
 pub use measured::Measured;
 pub use metrics::Metrics;

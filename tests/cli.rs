@@ -9,6 +9,7 @@ mod cli {
     mod again;
     mod api;
     mod bulk;
+    mod client;
     mod dashboards;
     mod deposits;
     mod downloads;
@@ -18,6 +19,7 @@ mod cli {
     mod killed;
     mod looking;
     mod packed;
+    mod parts;
     mod profiles;
     mod program;
     mod prompts;

@@ -29,7 +29,7 @@ pub(crate) async fn run(size: usize) -> anyhow::Result<()> {
         local_ids: vec!["large".to_owned()],
         ..NewDeposit::default()
     };
-    let made = new.refer(&world.queue, Uuid::new_v4(), &url.parse::<ContentUrl>()?).await?;
+    let made = new.refer(&world.queue, None, Uuid::new_v4(), &url.parse::<ContentUrl>()?).await?;
     world.wait_for(made.batch, BatchState::Completed).await?;
     let seconds = world.daemons.metric("merritt_daemon_work_seconds_sum{daemon=\"downloading\"}").await?;
     let took = Duration::try_from_secs_f64(seconds).context("the time of its work")?;

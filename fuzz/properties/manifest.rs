@@ -1,7 +1,7 @@
 //! Manifests: what depositors send, and what lies in their containers.
 
 use queuekeeper_ingest::manifest::{
-    Contents, Limits, MOST_PROBLEMS, ManifestError, ManifestProfile, Reader, Row, Writer, conceal_queries,
+    Limits, ListedFiles, MOST_PROBLEMS, ManifestError, ManifestProfile, Reader, Row, Writer, conceal_queries,
 };
 use queuekeeper_ingest::name;
 
@@ -35,7 +35,7 @@ pub fn check(data: &[u8]) {
         }
         Err(error) => refused(&error, &rows),
     }
-    if let Err(error) = Contents::read(text, limits) {
+    if let Err(error) = ListedFiles::read(text, limits) {
         refused(&error, &[]);
     }
 }

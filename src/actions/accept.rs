@@ -26,7 +26,7 @@ use queuekeeper_queue::Queue;
 use queuekeeper_queue::fault::Limits;
 
 /// How long a caller waits for an action. A longer one continues, and its outcome is available by its id.
-const CALLER_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const CALLER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What cancels the running actions when the process ends.
 const SHUTDOWN: &str = "the shutdown of the server";

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use queuekeeper_ingest::deposit::Receipt;
 use uuid::Uuid;
 
-pub use request::{DepositRequest, read_digest};
+pub use request::{DepositRequest, read_digest, read_notification};
 pub use shared::Intake;
 pub(crate) use shared::is_refused;
 pub use upload::Uploading;
@@ -32,8 +32,12 @@ pub struct Allowance {
     pub profiles: Option<BTreeSet<String>>,
     /// How many bytes may be uploaded in 24 hours; `None` for any number.
     pub bytes_per_day: Option<u64>,
+    /// How many objects may be deposited in 24 hours; likewise.
+    pub objects_per_day: Option<u64>,
     /// How many deposits may be made in 24 hours; likewise.
     pub deposits_per_day: Option<u64>,
+    /// How many deposits may be made in a minute; likewise.
+    pub deposits_per_minute: Option<u64>,
 }
 
 /// What has become of a request.
@@ -49,6 +53,8 @@ pub enum Taken {
     WouldBeTaken {
         /// How many URLs of its manifest were not requested.
         unrequested: u64,
+        /// How many batches the rows of its manifest become, where it lies at a URL.
+        batches: Option<u64>,
     },
 }
 

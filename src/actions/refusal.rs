@@ -1,5 +1,7 @@
 //! Why an action was not executed.
 
+use std::time::Duration;
+
 use super::actor::Role;
 use super::audit::NotWritten;
 use super::metrics::{CONFLICT, IN_PART, UNKNOWN};
@@ -34,9 +36,17 @@ pub enum Refusal {
         /// The version of its status now, if known.
         version: Option<i32>,
     },
-    /// It would be more than the caller may do.
+    /// The key of the request was used for another one.
     #[error("{0}")]
-    TooMuch(String),
+    OtherRequest(String),
+    /// It would be more than the caller may do.
+    #[error("{why}")]
+    TooMuch {
+        /// What is too much, and of how much.
+        why: String,
+        /// For how long at least it would be refused again, where that is known.
+        retry_after: Option<Duration>,
+    },
     /// There is no room for it on the working storage.
     #[error("{0}")]
     NoRoom(String),
@@ -63,7 +73,8 @@ impl Refusal {
             Self::Invalid(_) => "invalid",
             Self::Missing(_) => "missing",
             Self::Conflict { .. } => CONFLICT,
-            Self::TooMuch(_) => "too_much",
+            Self::OtherRequest(_) => "other_request",
+            Self::TooMuch { .. } => "too_much",
             Self::NoRoom(_) => "no_room",
             Self::Unavailable(_) => "unavailable",
             Self::Failed(_) => "failed",

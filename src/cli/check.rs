@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
-use queuekeeper_store::StoreFamilies;
+use queuekeeper_ingest::profile::Profiles;
 use queuekeeper_store::store::Capabilities;
+use queuekeeper_store::{StoreFamilies, StoreName};
 
 use super::exit::{CommandError, FAILED};
 use super::{UsageError, output};
@@ -42,12 +43,16 @@ impl CheckArgs {
     }
 }
 
-/// Check files for --config.file, and the tokens file that they refer to
+/// Check files for --config.file, and the tokens file that they refer to, and the collections' profiles
 #[derive(Clone, Debug, Args)]
 pub struct CheckConfigArgs {
     /// The files
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "profiles", value_name = "FILE")]
     files: Vec<PathBuf>,
+
+    /// The directory of the collections' profiles, to check each, and whether the stores that they name are in one of the files
+    #[arg(long = "profiles", value_name = "DIR")]
+    profiles: Option<PathBuf>,
 
     /// The web configuration, to check that the users are the same
     #[arg(long = "web.config.file", value_name = "FILE")]
@@ -59,12 +64,14 @@ pub struct CheckConfigArgs {
 }
 
 impl CheckConfigArgs {
-    /// Reports for each file whether it is valid and which roles it has, one line each.
+    /// Reports for each file whether it is valid and which roles it has, and for each profile whether it is, one line each.
     ///
     /// # Errors
     /// When a file is not valid ([`UsageError`]), or a store cannot be used.
     pub async fn run(&self) -> anyhow::Result<()> {
-        self.check_files()?;
+        let files = self.check_files();
+        let profiles = self.profiles.as_deref().map_or(Ok(()), |directory| self.check_profiles(directory));
+        files.and(profiles)?;
         let mut failed = 0_u64;
         if self.probe {
             super::log::begin_plain();
@@ -103,6 +110,33 @@ impl CheckConfigArgs {
             };
             Ok(format!("is valid: roles for users: {users}{compared}, tokens: {tokens}{expired}{off}{stores}"))
         })
+    }
+}
+
+impl CheckConfigArgs {
+    fn check_profiles(&self, directory: &Path) -> anyhow::Result<()> {
+        let profiles = Profiles::read(directory).map_err(|error| UsageError::flag("--profiles", error))?;
+        let mut wrong: Vec<String> = profiles.errors().iter().map(ToString::to_string).collect();
+        // What is wrong with a file has been reported.
+        let files: Vec<ConfigFile> = self.files.iter().filter_map(|path| ConfigFile::read(path).ok()).collect();
+        let stores: Vec<&StoreName> = files.iter().flat_map(|file| file.stores().names()).collect();
+        let mut valid = 0_u64;
+        for profile in profiles.iter() {
+            if !files.is_empty() && !stores.contains(&&profile.store) {
+                wrong.push(format!("profile {}: store {} is in none of the files", profile.name, profile.store));
+                continue;
+            }
+            valid += 1;
+        }
+        for why in &wrong {
+            output::note(why);
+        }
+        let at = directory.display();
+        output::write(&format!("{at}: {}\n", counted(valid, "valid profile", "valid profiles")))?;
+        match wrong.len() as u64 {
+            0 => Ok(()),
+            count => Err(UsageError(format!("{} in {at}", counted(count, "problem", "problems"))).into()),
+        }
     }
 }
 

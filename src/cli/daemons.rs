@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::client::ClientArgs;
 use super::output::{Column, Screen, Table, note, without_csv};
 use super::words::{ago, count};
-use crate::mirror::words::counted;
+use crate::mirror::words::{counted, size};
 use crate::views::daemons::DaemonList;
 
 /// List the daemons of queuekeeper and what they work on
@@ -74,5 +74,35 @@ fn show(list: &DaemonList, screen: &mut Screen) {
         for lock in &process.locks {
             screen.entry(&format!("  {lock}"));
         }
+    }
+    if list.grants.is_empty() {
+        return;
+    }
+    screen.gap();
+    let mut grants = Table::new([
+        Column::new("JOB"),
+        Column::new("STATE"),
+        Column::new("VOLUME"),
+        Column::number("GRANTED"),
+        Column::number("WRITTEN"),
+        Column::number("WAITS FOR"),
+        Column::number("FOR"),
+    ]);
+    for grant in &list.grants {
+        let bytes = |bytes: Option<u64>| bytes.map(size).unwrap_or_default();
+        grants.row([
+            grant.job.clone(),
+            grant.state.to_owned(),
+            grant.volume.clone(),
+            size(grant.granted_bytes),
+            bytes(grant.written_bytes),
+            bytes(grant.extension_bytes),
+            ago(Some(grant.since), now),
+        ]);
+    }
+    screen.table(&grants);
+    let more = list.grants_total.saturating_sub(list.grants.len() as u64);
+    if more > 0 {
+        screen.entry(&format!("and {} more", count(more)));
     }
 }

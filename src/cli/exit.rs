@@ -90,7 +90,11 @@ impl From<queuekeeper_queue::Error> for CommandError {
 impl From<Refusal> for CommandError {
     fn from(refusal: Refusal) -> Self {
         let code = match &refusal {
-            Refusal::Forbidden { .. } | Refusal::Conflict { .. } | Refusal::TooMuch(_) | Refusal::NoRoom(_) => REFUSED,
+            Refusal::Forbidden { .. }
+            | Refusal::Conflict { .. }
+            | Refusal::OtherRequest(_)
+            | Refusal::TooMuch { .. }
+            | Refusal::NoRoom(_) => REFUSED,
             Refusal::Invalid(_) => BAD_USAGE,
             Refusal::Missing(_) => NOT_FOUND,
             Refusal::Unavailable(_) | Refusal::Failed(_) => FAILED,

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
-use queuekeeper_ingest::access::FEWEST_WORKERS;
 use queuekeeper_ingest::cleanup::CleanupSettings;
 use queuekeeper_ingest::daemon::{Daemon, UnknownDaemon};
 use queuekeeper_ingest::settings::Settings;
@@ -15,16 +14,13 @@ use url::Url;
 
 use super::mail::MailArgs;
 use super::{LogArgs, UsageError, ZooKeeperArgs, on_signal, second_signal};
-use crate::config::{ConfigFile, ExternalUrl, ListenAddress, Network, PrometheusDuration};
+use crate::config::{ConfigFile, ExternalUrl, ListenAddress, Network, PrometheusDuration, worker_bounds};
 use crate::server;
 use crate::server::ingest::{Ingest, ServedWorking};
 use crate::web::working::PATH;
 
 /// The daemons that make mails.
 const MAKE_MAILS: [Daemon; 3] = [Daemon::Batch, Daemon::Report, Daemon::UpdateReport];
-
-/// The most workers of a daemon.
-const MOST_WORKERS: usize = 1_000;
 
 /// Run the daemons that work on the queue
 ///
@@ -113,7 +109,7 @@ pub(super) struct DaemonArgs {
     daemons: Vec<Chosen>,
 
     /// How many workers a daemon has, as downloading=4; as downloading=2-16, at least two, and more while jobs wait for
-    /// one; may be repeated
+    /// one; may be repeated. The key workers of --config.file counts before this, and is read again when it changes
     #[arg(long = "workers", value_name = "DAEMON=NUMBER", value_delimiter = ',', value_parser = workers)]
     workers: Vec<(Daemon, RangeInclusive<usize>)>,
 
@@ -126,6 +122,15 @@ pub(super) struct DaemonArgs {
     )]
     connections: u16,
 
+    /// How many connections a host gets at a time, of all jobs together
+    #[arg(
+        long = "download.connections-per-host",
+        value_name = "NUMBER",
+        default_value_t = 6,
+        value_parser = clap::value_parser!(u16).range(1..=1000)
+    )]
+    connections_per_host: u16,
+
     /// Up to which share of the working storage is granted to jobs
     #[arg(long = "storage.threshold", value_name = "SHARE", default_value_t = 0.8, value_parser = share)]
     threshold: f64,
@@ -133,6 +138,11 @@ pub(super) struct DaemonArgs {
     /// How many GiB a job of unknown size counts as
     #[arg(long = "space.unknown", value_name = "GIB", default_value_t = 10)]
     unknown: u32,
+
+    /// From how many GiB on a job is very large: it comes later than others, by 10 of the 99 priorities, as one of unknown
+    /// size does until its files are there
+    #[arg(long = "space.large", value_name = "GIB", default_value_t = 100)]
+    large: u32,
 
     /// How long a job is tried again in its state before it fails
     #[arg(long = "retry.within", value_name = "DURATION", default_value = "1d")]
@@ -192,16 +202,7 @@ fn chosen(text: &str) -> Result<Chosen, String> {
 fn workers(text: &str) -> Result<(Daemon, RangeInclusive<usize>), String> {
     let (name, numbers) = text.split_once('=').ok_or("expected DAEMON=NUMBER, such as downloading=4")?;
     let daemon: Daemon = name.parse().map_err(|error: UnknownDaemon| error.to_string())?;
-    let (least, most) = numbers.split_once('-').unwrap_or((numbers, numbers));
-    let number = |text: &str| text.parse().ok().filter(|number| (1..=MOST_WORKERS).contains(number));
-    let bounds = number(least).zip(number(most)).filter(|(least, most)| least <= most);
-    let (least, most) = bounds.ok_or_else(|| {
-        format!("expected a number from 1 to {MOST_WORKERS}, or two with a dash between, such as 2-16")
-    })?;
-    if least < most && (daemon.spec().state.is_none() || daemon == Daemon::Provisioning) {
-        return Err(format!("{daemon} has a fixed number of workers; expected one number"));
-    }
-    Ok((daemon, least..=most))
+    Ok((daemon, worker_bounds(daemon, numbers)?))
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -232,29 +233,29 @@ impl DaemonArgs {
                 most_workers.insert(*daemon, *bounds.end());
             }
             match all.get_mut(daemon) {
-                Some(_) if *daemon == Daemon::Access && *number < FEWEST_WORKERS => {
-                    let why = format!(
-                        "access has at least {FEWEST_WORKERS} workers, of which one is never given to large requests"
-                    );
-                    return Err(UsageError::flag("--workers", why));
-                }
                 Some(workers) => *workers = *number,
                 None => return Err(UsageError::flag("--workers", format!("{daemon} is not one of --daemons"))),
             }
         }
         // Mails have it from the process that makes them, whichever sends them.
-        if self.mail.has_reply_to() && !MAKE_MAILS.iter().any(|daemon| all.contains_key(daemon)) {
+        if let Some(flag) = self.mail.flag_of_content()
+            && !MAKE_MAILS.iter().any(|daemon| all.contains_key(daemon))
+        {
             let why =
                 "no mails are made here: batch, report and update-report make them, and none of them is in --daemons";
-            return Err(UsageError::flag("--mail.reply-to", why));
+            return Err(UsageError::flag(flag, why));
         }
         let defaults = Settings::default();
-        let space = Rules { threshold: self.threshold, unknown: u64::from(self.unknown) << 30, ..defaults.space };
+        let mut fetch = defaults.fetch;
+        fetch.hosts.connections = self.connections_per_host.into();
+        let [unknown, large] = [self.unknown, self.large].map(|gib| u64::from(gib) << 30);
+        let space = Rules { threshold: self.threshold, unknown, large, ..defaults.space };
         Ok(Settings {
             workers: all,
             most_workers,
             space,
             connections: self.connections.into(),
+            fetch,
             retry_within: self.retry_within.get(),
             shutdown: self.shutdown.get(),
             java_readers: !self.no_java_readers,
@@ -295,7 +296,7 @@ impl IngestArgs {
             settings: Settings { working_url: self.served.url()?, ..self.daemons.settings(None)? },
         };
         let listeners = server::listen(&self.listen_address).await?;
-        let running = server::ingest::ingest(ingest, listeners, self.served.bind().await?, &shutdown);
+        let running = server::ingest::ingest(ingest, file, listeners, self.served.bind().await?, &shutdown);
         let outcome = Box::pin(unless_ended_at_once(second, running)).await;
         shutdown.cancel();
         signals.await.context("the task that waits for signals failed")?;

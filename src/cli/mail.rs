@@ -26,6 +26,10 @@ pub(super) struct MailArgs {
     #[arg(long = "mail.reply-to", value_name = "ADDRESS", value_parser = from)]
     mail_reply_to: Option<String>,
 
+    /// Address of an admin who gets a copy of each report, on the mails that this process makes; may be repeated
+    #[arg(long = "mail.copy-to", value_name = "ADDRESS", value_parser = from)]
+    mail_copy_to: Vec<String>,
+
     /// How the connection to the mail server is encrypted
     #[arg(long = "mail.tls", value_name = "MODE", default_value = "starttls")]
     mail_tls: TlsMode,
@@ -66,9 +70,10 @@ fn from(text: &str) -> Result<String, String> {
 }
 
 impl MailArgs {
-    /// Whether answers are to go to a person.
-    pub(super) fn has_reply_to(&self) -> bool {
-        self.mail_reply_to.is_some()
+    /// The first flag that says what is in a mail, where there is one.
+    pub(super) fn flag_of_content(&self) -> Option<&'static str> {
+        let copy_to = (!self.mail_copy_to.is_empty()).then_some("--mail.copy-to");
+        self.mail_reply_to.is_some().then_some("--mail.reply-to").or(copy_to)
     }
 
     /// How mail leaves; by files in `directory` where nothing else is said.
@@ -81,6 +86,7 @@ impl MailArgs {
             settings.from.clone_from(from);
         }
         settings.reply_to.clone_from(&self.mail_reply_to);
+        settings.copies.clone_from(&self.mail_copy_to);
         let Some((host, port)) = self.mail_server.clone() else {
             for (flag, file) in
                 [("--mail.credentials-file", &self.mail_credentials_file), ("--mail.ca-file", &self.mail_ca_file)]

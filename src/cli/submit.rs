@@ -2,40 +2,39 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
 use queuekeeper_ingest::ark::Ark;
-use queuekeeper_ingest::deposit::NewDeposit;
+use queuekeeper_ingest::deposit::{NewDeposit, id_of};
 use queuekeeper_ingest::directory::WorkingStorage;
 use queuekeeper_ingest::kind::DepositType;
 use queuekeeper_ingest::pack::PackError;
+use queuekeeper_ingest::parts::uuid_of_part;
 use queuekeeper_ingest::profile::{Profile, Profiles};
+use queuekeeper_queue::Queue;
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::state::BatchState;
-use queuekeeper_queue::{BatchReport, Queue};
 use queuekeeper_store::Digest;
 use serde_json::json;
 use uuid::Uuid;
 
 use super::exit::{CommandError, FAILED, REFUSED};
-use super::output::{OutputArgs, Spinner, note, without_csv};
+use super::output::{OutputArgs, note, without_csv};
 use super::{UsageError, ZooKeeperArgs};
-use crate::actions::deposit::read_digest;
+use crate::actions::deposit::{read_digest, read_notification};
 use crate::server::standalone::DataDirectory;
 
 mod check;
+mod ended;
 mod payload;
 mod server;
 
+use ended::{Ended, followed};
 use payload::Payload;
 
 /// How many empty directories a note names.
 const MOST_NAMED: usize = 20;
-
-/// How often the batch is looked at while it is waited for.
-const LOOK: Duration = Duration::from_millis(200);
 
 /// Deposit files, a directory, or what lies at a URL
 ///
@@ -49,6 +48,8 @@ const LOOK: Duration = Duration::from_millis(200);
 ///
 /// The failed rows of a batch are deposited again with --failed-of, as by the button of its page; a server takes them.
 /// With --withdraw, a deposit is taken back: all of it or nothing, until the first of its jobs leaves Pending.
+///
+/// A manifest of more than 40,000 rows becomes several batches; --wait waits for all of them, and names them.
 ///
 /// With --wait, exits with 1 if a job failed. With --check, exits with 3 if something is wrong.
 #[derive(Clone, Debug, Args)]
@@ -68,7 +69,7 @@ pub(super) struct SubmitArgs {
         value_name = "ID",
         requires = "server",
         conflicts_with_all = ["payload", "profile", "check", "key", "kind", "name", "title", "creator", "date", "ark",
-            "local_ids", "update", "digest"],
+            "local_ids", "note", "notification", "update", "digest"],
     )]
     failed_of: Option<String>,
 
@@ -78,7 +79,7 @@ pub(super) struct SubmitArgs {
         value_name = "ID",
         requires = "server",
         conflicts_with_all = ["payload", "profile", "check", "key", "kind", "name", "title", "creator", "date", "ark",
-            "local_ids", "update", "digest", "failed_of", "wait"],
+            "local_ids", "note", "notification", "update", "digest", "failed_of", "wait"],
     )]
     withdraw: Option<String>,
 
@@ -132,6 +133,14 @@ pub(super) struct SubmitArgs {
     #[arg(long = "local-id", value_name = "ID", help_heading = "Deposit")]
     local_ids: Vec<String>,
 
+    /// A note for people, which the job and the object's files keep
+    #[arg(long = "note", value_name = "TEXT", help_heading = "Deposit")]
+    note: Option<String>,
+
+    /// The addresses that the report is mailed to, separated by commas [default: those of the profile]
+    #[arg(long = "notification", value_name = "ADDRESSES", value_parser = read_notification, help_heading = "Deposit")]
+    notification: Option<String>,
+
     /// Keep the object's other files, and add or replace these
     #[arg(long = "update", help_heading = "Deposit")]
     update: bool,
@@ -140,7 +149,8 @@ pub(super) struct SubmitArgs {
     #[arg(long = "digest", value_name = "ALGORITHM:HEX", value_parser = read_digest, help_heading = "Deposit")]
     digest: Option<Digest>,
 
-    /// The UUID of the batch: the same deposit made again with it is the same batch [default: a new one]
+    /// The UUID of the batch: the same deposit made again with it is the same batch, and another one is refused [default: a
+    /// new one]
     #[arg(long = "uuid", value_name = "UUID", help_heading = "Deposit", conflicts_with = "server")]
     uuid: Option<Uuid>,
 
@@ -195,32 +205,31 @@ impl SubmitArgs {
         let content = payload.read_once()?;
         let queue = Queue::new(zookeeper.connect().await?);
         let uuid = self.uuid.unwrap_or_else(Uuid::new_v4);
+        let storage = || {
+            WorkingStorage::open(&working)
+                .with_context(|| format!("cannot use {} as the working storage", working.display()))
+        };
         let made = if let Payload::Url(url) = &payload {
-            deposit.refer(&queue, uuid, url).await
+            let storage = if url.has_query() { Some(storage()?) } else { None };
+            deposit.refer(&queue, storage.as_ref(), uuid, url).await
         } else {
-            let storage = WorkingStorage::open(&working)
-                .with_context(|| format!("cannot use {} as the working storage", working.display()))?;
+            let storage = storage()?;
             Box::pin(deposit.upload(&queue, &storage, uuid, content)).await
         };
         let receipt = made.map_err(|error| CommandError::new(REFUSED, error.to_string()))?;
-        let report = if self.wait { Some(followed(&queue, receipt.batch).await?) } else { None };
-        let mut ended = report.as_ref().map(|(state, report)| Ended {
-            state: state.to_string(),
-            completed: report.completed.len() as u64,
-            failed: report.failed.len() as u64,
-            arks: Vec::new(),
-        });
-        if let (Some((_, report)), Some(ended)) = (&report, &mut ended) {
-            ended.arks = arks(&queue, report).await?;
+        if !self.wait {
+            return self.print(receipt.batch, &receipt.id, Some(receipt.kind), None);
         }
-        self.print(receipt.batch, &receipt.id, Some(receipt.kind), ended.as_ref())?;
-        match report {
-            Some((BatchState::Failed, report)) => {
-                let why = first_failure(&queue, receipt.batch, &report).await?;
-                Err(CommandError::new(FAILED, why).into())
-            }
-            _ => Ok(()),
+        let mut reports = vec![followed(&queue, receipt.batch).await?];
+        // Before the first of its jobs, the batches of all parts were made.
+        for number in 2.. {
+            let Some(part) = queue.find_batch(&id_of(uuid_of_part(uuid, number))).await? else { break };
+            reports.push(followed(&queue, part).await?);
         }
+        let ended = Ended::of(&queue, &reports, uuid).await?;
+        self.print(receipt.batch, &receipt.id, Some(receipt.kind), Some(&ended))?;
+        let Some(failed) = reports.iter().find(|report| report.state == BatchState::Failed) else { return Ok(()) };
+        Err(CommandError::new(FAILED, failed.first_failure(&queue).await?).into())
     }
 
     /// ZooKeeper, and the working storage.
@@ -277,6 +286,8 @@ impl SubmitArgs {
             primary_id: self.ark.as_ref().map(|ark| ark.as_str().to_owned()),
             local_ids: self.local_ids.clone(),
             digest: self.digest.clone(),
+            note: self.note.clone(),
+            notification: self.notification.clone(),
             is_update: self.update,
             ..NewDeposit::default()
         };
@@ -310,11 +321,15 @@ impl SubmitArgs {
         let mut value = json!({"batch": batch.to_string(), "id": id, "type": kind});
         let of_type = kind.map(|kind| format!(" of type {kind}")).unwrap_or_default();
         let mut lines = vec![format!("{batch} ({id}){of_type}")];
-        if let Some(Ended { state, completed, failed, arks }) = ended {
+        if let Some(Ended { state, completed, failed, parts, arks }) = ended {
             value["state"] = state.clone().into();
             value["completed"] = (*completed).into();
             value["failed"] = (*failed).into();
             value["arks"] = arks.clone().into();
+            if !parts.is_empty() {
+                value["parts"] = parts.iter().map(ended::Part::as_json).collect();
+                lines.extend(parts.iter().map(ToString::to_string));
+            }
             lines.push(format!("{state}: {completed} completed, {failed} failed"));
             lines.extend(arks.iter().cloned());
         }
@@ -327,52 +342,4 @@ fn profile(directory: &Path, name: &str) -> anyhow::Result<Arc<Profile>> {
     let profiles = Profiles::read(directory).map_err(|error| UsageError::flag("--profiles", error))?;
     let none = || format!("there is no valid profile {name:?} in {}", directory.display());
     Ok(Arc::clone(profiles.get(name).ok_or_else(|| CommandError::new(REFUSED, none()))?))
-}
-
-/// How a batch ended.
-#[derive(Debug)]
-struct Ended {
-    state: String,
-    completed: u64,
-    failed: u64,
-    /// Those of its objects.
-    arks: Vec<String>,
-}
-
-/// Waits for a batch's report.
-async fn followed(queue: &Queue, batch: BatchId) -> anyhow::Result<(BatchState, BatchReport)> {
-    let spinner = Spinner::start("waiting for the report");
-    let ended = loop {
-        let loaded = queue.load_batch(batch).await?;
-        match loaded.check_loadable()? {
-            state @ (BatchState::Completed | BatchState::Failed | BatchState::Deleted) => break state,
-            _ => tokio::time::sleep(LOOK).await,
-        }
-    };
-    drop(spinner);
-    Ok((ended, queue.batch_report(batch).await?))
-}
-
-/// The ARKs of a batch's objects.
-async fn arks(queue: &Queue, report: &BatchReport) -> anyhow::Result<Vec<String>> {
-    let mut arks = Vec::new();
-    for id in &report.completed {
-        let job = queue.load_job(*id).await?;
-        arks.push(job.identifiers().value.ark.into_owned());
-    }
-    Ok(arks)
-}
-
-/// What the first failed job failed by, or the batch itself where it came to no jobs.
-async fn first_failure(queue: &Queue, batch: BatchId, report: &BatchReport) -> anyhow::Result<String> {
-    let Some(id) = report.failed.first() else {
-        let loaded = queue.load_batch(batch).await?;
-        return Ok(format!("{batch} failed: {}", loaded.message()));
-    };
-    let job = queue.load_job(*id).await?;
-    let why = job.status().value.message.into_owned();
-    Ok(match report.failed.len() {
-        1 => format!("{id} failed: {why}"),
-        more => format!("{more} jobs failed, the first, {id}: {why}"),
-    })
 }

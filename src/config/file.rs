@@ -1,4 +1,4 @@
-//! The file of `--config.file`: roles of users and tokens, what depositors may do, the rules for alerts, the stores with their catalogue, and where access requests are delivered to.
+//! The file of `--config.file`: roles of users and tokens, what depositors may do, the rules for alerts, the stores with their catalogue, where access requests are delivered to, and how many workers the daemons have.
 //!
 //! Reading the queue needs no such file; without it no actions are allowed. Each part of the file has a module below
 //! this one, and a key in [`Keys`].
@@ -8,6 +8,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use queuekeeper_ingest::settings::WorkerBounds;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
@@ -23,10 +24,12 @@ mod rules;
 mod secret;
 mod stores;
 mod tokens;
+mod workers;
 
 pub use secret::{Secret, SecretError};
 pub use stores::{CatalogueUrl, StoreSettings};
 pub use tokens::{Presented, Token, TokenHash, TokenLine, TokenLineError, Tokens, expiry};
+pub use workers::worker_bounds;
 
 /// The contents of the file and of those that it refers to, checked.
 #[derive(Clone)]
@@ -38,6 +41,7 @@ pub struct ConfigFile {
     rules: Rules,
     stores: StoreSettings,
     depositors: BTreeMap<String, Allowance>,
+    workers: WorkerBounds,
 }
 
 /// The role of a user in the file.
@@ -59,6 +63,7 @@ struct Keys {
     catalogue: Option<stores::CatalogueKeys>,
     access: Option<access::Keys>,
     depositors: Option<BTreeMap<String, Spanned<depositors::Keys>>>,
+    workers: Option<BTreeMap<String, Spanned<workers::Numbers>>>,
 }
 
 impl ConfigFile {
@@ -97,8 +102,9 @@ impl ConfigFile {
         let users = users.map(|(name, given)| (name.clone(), given.line));
         let known = users.chain(tokens.of_role(Role::Depositor)).collect();
         let depositors = depositors::check(path, keys.depositors.unwrap_or_default(), &known)?;
+        let workers = workers::check(path, keys.workers.unwrap_or_default())?;
         let (path, tokens) = (path.to_owned(), Arc::new(tokens));
-        Ok(Self { path, sources: files.sources(), roles, tokens, rules, stores, depositors })
+        Ok(Self { path, sources: files.sources(), roles, tokens, rules, stores, depositors, workers })
     }
 
     /// Reads everything again; `None` if nothing has changed.
@@ -160,6 +166,12 @@ impl ConfigFile {
     #[must_use]
     pub fn stores(&self) -> &StoreSettings {
         &self.stores
+    }
+
+    /// How many workers daemons have, of those that are named.
+    #[must_use]
+    pub fn workers(&self) -> &WorkerBounds {
+        &self.workers
     }
 
     /// How many users have a role in the file.

@@ -175,7 +175,7 @@ impl Collection {
     pub(super) fn profile(&self, origin: SocketAddr) -> String {
         let Self { mnemonic, owner, shoulder, .. } = self;
         let mut text = format!(
-            "# Made up: nobody has this collection.
+            "# Made up: there is no such collection.
 name: {mnemonic}
 owner: ark:/99999/{owner}
 store: main
@@ -186,7 +186,7 @@ internal_hosts: [\"{origin}\"]
         );
         if *mnemonic == FILMS.mnemonic {
             text.push_str(
-                "# Whoever deposits films has waited for the projector, and is always in a hurry.\npriority: 1\n",
+                "# A depositor of films has waited for the projector, and is always in a hurry.\npriority: 1\n",
             );
         }
         if *mnemonic == CALLED_BACK {

@@ -60,7 +60,7 @@ impl Depositors {
         let submission = self.scenario.next(kind);
         self.world.origins.keep(&submission);
         let (deposit, manifest) = submission.deposit(self.world.origins.address(submission.of()));
-        let made = deposit.refer(queue, submission.uuid, &manifest).await;
+        let made = deposit.refer(queue, None, submission.uuid, &manifest).await;
         let made = match made {
             Ok(receipt) => Ok(receipt.batch),
             Err(DepositError::Queue(error)) => Err(error),

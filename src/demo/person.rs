@@ -12,7 +12,7 @@ use queuekeeper_queue::{Error, Queue};
 /// The pause after a session was lost or could not be established.
 const RECONNECT: Duration = Duration::from_millis(500);
 
-/// Somebody who does something with the queue, or a program that is not ours.
+/// A user who does something with the queue, or a program that is not ours.
 pub(super) trait Person: Send + 'static {
     /// The name in the log.
     fn name(&self) -> &'static str;

@@ -44,7 +44,7 @@ pub(super) struct Repository {
 }
 
 impl Repository {
-    /// Makes it, with a profile for each collection, and one for whoever opens the demo.
+    /// Makes it, with a profile for each collection, and one for the users of the demo.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -110,10 +110,10 @@ fn settings(pace: Pace, mail: Route) -> Settings {
     let mut workers = defaults.workers.clone();
     workers.insert(Daemon::Downloading, LARGE_OBJECTS + origin::WORKERS);
     let retries = RetryPolicy { attempts: 3, within: pace.time(8.0), first: pace.time(0.3), most: pace.time(2.0) };
-    let hosts = HostLimits { failures: 10, first: pace.time(4.0), most: pace.time(8.0) };
+    let hosts = HostLimits { first: pace.time(4.0), most: pace.time(8.0), ..HostLimits::default() };
     Settings {
         workers,
-        space: Rules { threshold: THRESHOLD, unknown: MIB, patience: pace.time(PATIENCE_SECONDS) },
+        space: Rules { threshold: THRESHOLD, unknown: MIB, patience: pace.time(PATIENCE_SECONDS), ..Rules::default() },
         fetch: fetch::Settings { retries, hosts, ..defaults.fetch },
         retry_within: pace.time(150.0),
         retry_first: pace.time(4.0),

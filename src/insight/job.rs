@@ -160,6 +160,8 @@ fn waiting(job: &JobSituation, state: JobState, volume: Option<&Volume>, now: Ti
         causes.push(being_created(job, created));
         return;
     }
+    let unseen = job.unseen_volume.as_deref();
+    causes.extend(unseen.map(|volume| volume_unseen(volume, state)));
     if let Some(retry) = &job.retry {
         causes.push(retried(job, retry, now));
     }
@@ -182,7 +184,7 @@ fn waiting(job: &JobSituation, state: JobState, volume: Option<&Volume>, now: Ti
     // Where something stops the way, no rate of the past says when its turn comes.
     let is_stopped = !causes.is_empty();
     // Its turn is not what a job waits for that is tried again at a time of its own.
-    let Some((entry, place)) = job.place.as_ref().filter(|_| job.retry.is_none()) else { return };
+    let Some((entry, place)) = job.place.as_ref().filter(|_| job.retry.is_none() && unseen.is_none()) else { return };
     let waits_for_others = place.more_urgent + place.earlier > place.locked;
     // In a full pool no job is next.
     if waits_for_others || !is_full {
@@ -199,6 +201,16 @@ fn retried(job: &JobSituation, retry: &Retry, now: Timestamp) -> Cause {
         Ok(left) if !left.is_zero() => format!("It is tried again in {}.", length(left)),
         Ok(_) | Err(_) => "The next attempt is due.".to_owned(),
     };
+    if retry.attempts == 0 {
+        return Cause::new(
+            CauseKind::WaitingForRetry,
+            format!("It has not been tried yet: {} {when}", quoted(&retry.why)),
+        )
+        .evidence(format!("It has waited for {}.", ago(retry.since, now)))
+        .remedy("Wait, or let hosts have more connections: --download.connections-per-host.")
+        .since(Some(retry.since))
+        .items([Path::retry(job.id)], 1);
+    }
     let attempts = counted(retry.attempts.into(), "attempt has", "attempts have");
     let evidence = format!(
         "{attempts} failed in {}. If this goes on until --retry.within is over, the job fails.",
@@ -209,6 +221,18 @@ fn retried(job: &JobSituation, retry: &Retry, now: Timestamp) -> Cause {
         .remedy("Fix what the message names. Nothing needs to be done to the job itself.")
         .since(Some(retry.since))
         .items([Path::retry(job.id)], 1)
+}
+
+/// Those who see its files do not run; the others leave it to them.
+fn volume_unseen(volume: &str, state: JobState) -> Cause {
+    let sentence = format!(
+        "Its files are on volume {}, which no running process that takes jobs of {state} sees.",
+        quoted(volume)
+    );
+    Cause::new(CauseKind::VolumeUnseen, sentence)
+        .evidence("Processes that see another volume leave it. The UUID of a volume is in the file .queuekeeper-volume at its top.")
+        .remedy("Start a process with daemons for this state whose --working is on this volume.")
+        .items(Path::space(volume), 1)
 }
 
 /// It is the last job of a batch whose jobs are being created.

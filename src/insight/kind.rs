@@ -57,6 +57,8 @@ kinds! {
     WaitingForSpace "waiting_for_space",
     /// It waits until working storage is granted to it.
     WaitingForGrant "waiting_for_grant",
+    /// Its files are on a volume that no running process sees.
+    VolumeUnseen "volume_unseen",
     /// An attempt has failed, and another one is made later.
     WaitingForRetry "waiting_for_retry",
     /// The jobs of its batch are being created.

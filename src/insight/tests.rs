@@ -62,6 +62,7 @@ fn state(state: JobState) -> StateSituation {
         faults: Vec::new(),
         usual: Duration::from_hours(1),
         workers: 0,
+        unserved: None,
         granted: None,
         held_stores: Vec::new(),
     }
@@ -97,6 +98,7 @@ fn job(of: JobState) -> JobSituation {
         retry: None,
         expansion: None,
         withdrawal: None,
+        unseen_volume: None,
     }
 }
 
@@ -267,6 +269,13 @@ fn a_job_that_our_daemons_gave_back_knows_when_it_is_tried_again() {
              2 attempts have failed in 12 min. If this goes on until --retry.within is over, the job fails.",
         ]
     );
+    let busy = "all connections to host.example.org:443 are in use (6 at most)".to_owned();
+    waiting.retry = Some(Retry { attempts: 0, why: busy, ..retry.clone() });
+    assert_eq!(
+        of_job(&waiting)[1],
+        "waiting_for_retry: It has not been tried yet: “all connections to host.example.org:443 are in use (6 at most)” It \
+         is tried again in 38 s. | It has waited for 12 min."
+    );
     waiting.retry = Some(Retry { not_before: before(1), attempts: 1, ..retry });
     assert!(of_job(&waiting)[1].contains("The next attempt is due. | 1 attempt has failed in 12 min."));
     let mut last = job(JobState::Pending);
@@ -300,6 +309,21 @@ fn a_job_without_a_grant_knows_what_others_were_granted() {
     waiting.space_needed_bytes = 0;
     waiting.in_state.as_mut().unwrap().granted = None;
     assert!(of_job(&waiting)[1].contains("an unknown size, for which the daemon counts --space.unknown. | No job has"));
+}
+
+#[test]
+fn a_job_whose_files_no_process_sees_says_on_which_volume_they_are() {
+    let mut waiting = job(JobState::Processing);
+    waiting.unseen_volume = Some("a-uuid".into());
+    assert_eq!(
+        of_job(&waiting),
+        [
+            "stopped: No daemon that could take it sees its files.",
+            "volume_unseen: Its files are on volume “a-uuid”, which no running process that takes jobs of Processing sees. | \
+             Processes that see another volume leave it. The UUID of a volume is in the file .queuekeeper-volume at its \
+             top.",
+        ]
+    );
 }
 
 #[test]

@@ -43,6 +43,7 @@ fn of_kind(kind: CauseKind) -> Verdict {
         | CauseKind::QueuePaused
         | CauseKind::CollectionHeld
         | CauseKind::WaitingForSpace
+        | CauseKind::VolumeUnseen
         | CauseKind::PoolFull
         | CauseKind::HeadBlocked
         | CauseKind::BatchGone
@@ -80,6 +81,7 @@ pub(super) fn headline(kind: CauseKind, job: &JobSituation, verdict: Verdict) ->
         CauseKind::WaitingForSpace if job.lock.is_some() => "It is waiting for working storage.",
         CauseKind::WaitingForSpace => "It is waiting for working storage, and no daemon has taken it yet.",
         CauseKind::WaitingForGrant => "It is waiting until working storage is granted to it.",
+        CauseKind::VolumeUnseen => "No daemon that could take it sees its files.",
         CauseKind::WaitingForRetry => "It is waiting for another attempt.",
         CauseKind::BeingCreated => "It is waiting for the other jobs of its batch to be created.",
         CauseKind::BeingWithdrawn => "It is being withdrawn with its deposit.",

@@ -41,7 +41,7 @@ pub(super) use change::{Change, JobEnd, ObservedState};
 pub(super) use faults::{FaultQuery, Undated};
 pub(super) use figures::age_marks;
 pub(super) use find::TextMatches;
-pub use own::{Granted, Process};
+pub use own::{Grant, Granted, Process};
 pub use row::LockStat;
 pub(super) use unreadable::NAMED;
 pub use view::{Batch, Job, JobStanding, Lock, Request};

@@ -193,6 +193,9 @@ pub struct StateSituation {
     pub usual: Duration,
     /// How many workers take jobs of it, in the processes that say so.
     pub workers: u64,
+    /// Since when no daemon is known to take jobs of it: there are no such workers, and no job of it is locked. At the most,
+    /// since the tree was first read.
+    pub unserved: Option<Timestamp>,
     /// What is granted of the working storage, where it is granted; only in Provisioning.
     pub granted: Option<Granted>,
     /// The stores that are held; only in Storing.
@@ -259,6 +262,8 @@ pub struct JobSituation {
     pub expansion: Option<u64>,
     /// How far the withdrawal of its batch is, while that is under way.
     pub withdrawal: Option<WithdrawalNote>,
+    /// The volume with its files, where processes of ours take jobs of its state and none of these sees it.
+    pub unseen_volume: Option<Arc<str>>,
 }
 
 /// What is known of a batch.

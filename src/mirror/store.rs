@@ -23,7 +23,7 @@ use super::faults::FoundFault;
 use super::find::{JobQuery, Page};
 use super::freshness::Freshness;
 use super::history::{Flow, History, Rates, Record};
-use super::image::{Batch, FaultQuery, Image, Job, Lock, Process, Request, TextMatches};
+use super::image::{Batch, FaultQuery, Grant, Image, Job, Lock, Process, Request, TextMatches};
 use super::read::ReadBudget;
 use super::read_nodes::Nodes;
 use super::situation::Pause;
@@ -97,6 +97,12 @@ impl Store {
             (None, Some(process)) => Some(process.into()),
             (Some(address), Some(process)) => Some(format!("{address}: {process}").into()),
         }
+    }
+
+    /// What jobs were granted of the working storage, those first that wait for more, at most `most`; and how many there are.
+    #[must_use]
+    pub fn grants(&self, most: usize) -> Option<(Vec<Grant>, usize)> {
+        self.read(|image, _| image.grants(most))
     }
 
     /// The processes in which daemons of ours run, by host and process number, each with at most `named` of its jobs;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use queuekeeper_catalogue::Catalogue;
@@ -17,8 +18,11 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::tasks::Tasks;
-use crate::config::{Deposits, Network, StoreSettings};
+use crate::config::{ConfigFile, Deposits, Network, StoreSettings};
 use crate::{metrics, web};
+
+/// How often the configuration is looked at.
+const CONFIGURATION: Duration = Duration::from_secs(2);
 
 /// What the daemons of a process need.
 #[derive(Clone, Debug)]
@@ -118,12 +122,14 @@ fn check_deliveries(services: &Services) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs the daemons until `shutdown`, and their probes on the listeners; serves the working storage where it is to be.
+/// Runs the daemons until `shutdown`, and their probes on the listeners; serves the working storage where it is to be. How
+/// many workers they have follows the file, whenever that is changed.
 ///
 /// # Errors
 /// When something they need cannot be opened, or they cannot go on.
 pub async fn ingest(
     ingest: Ingest,
+    file: ConfigFile,
     listeners: Vec<TcpListener>,
     working: Option<ServedWorking>,
     shutdown: &CancellationToken,
@@ -132,7 +138,13 @@ pub async fn ingest(
     let services = ingest.open(&StoreFamilies::register(&mut registry)).await?;
     services.register(&mut registry);
     let mut tasks = Tasks::new(shutdown);
+    services.set_workers(file.workers());
     spawn_daemons(&mut tasks, &ingest, &services);
+    let followed = Arc::clone(&services);
+    tasks.spawn("the reload of the configuration", |shutdown| async move {
+        shutdown.run_until_cancelled(follow_workers(file, &followed)).await;
+        Ok(())
+    });
     if let Some(ServedWorking { listener, networks }) = working {
         let (storage, grace) = (services.working.clone(), ingest.settings.shutdown);
         tasks.spawn("the server of the working storage", move |shutdown| async move {
@@ -150,6 +162,33 @@ pub async fn ingest(
     let outcome = tasks.join().await;
     services.catalogue.close().await;
     outcome
+}
+
+/// Sets the numbers of workers anew when the file has changed, until it is dropped. An invalid file is logged, and the
+/// numbers stay.
+async fn follow_workers(mut file: ConfigFile, services: &Services) {
+    let mut last_error = String::new();
+    loop {
+        tokio::time::sleep(CONFIGURATION).await;
+        let present = file.clone();
+        // The volume of the file may hang.
+        let read = tokio::task::spawn_blocking(move || present.read_again()).await;
+        match read.map_err(|error| error.to_string()).and_then(|read| read.map_err(|error| error.to_string())) {
+            Ok(None) => last_error.clear(),
+            Ok(Some(new)) => {
+                last_error.clear();
+                tracing::info!(path = %new.path().display(), "the numbers of workers were read again");
+                services.set_workers(new.workers());
+                file = new;
+            }
+            // Logged already.
+            Err(why) if why == last_error => {}
+            Err(why) => {
+                tracing::warn!("failed to reload the configuration: the numbers of workers stay: {why}");
+                last_error = why;
+            }
+        }
+    }
 }
 
 /// Starts the daemons as a task among others.

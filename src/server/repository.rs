@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_ingest::access::Deliveries;
-use queuekeeper_ingest::contents::{Contents, OpenStore};
+use queuekeeper_ingest::contents::{ObjectReader, OpenStore};
 use queuekeeper_ingest::step::Services;
 use queuekeeper_store::StoreFamilies;
 
@@ -70,7 +70,7 @@ impl Repository {
             let stores = stores.clone();
             Box::pin(async move { stores.open(&name, &StoreFamilies::default()).await })
         });
-        let contents = services.as_ref().map(|services| Contents::new(Arc::clone(services), open));
+        let contents = services.as_ref().map(|services| ObjectReader::new(Arc::clone(services), open));
         let settings = deliveries.as_ref().map(|deliveries| deliveries.settings().clone());
         let requests = settings.zip(catalogue.clone());
         let requests = requests.map(|(settings, catalogue)| AccessRequests::new(actions.clone(), catalogue, settings));

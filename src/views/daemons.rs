@@ -8,10 +8,13 @@ use utoipa::ToSchema;
 
 use super::error::ViewError;
 use super::{Session, Source};
-use crate::mirror::{Process, StateSituation, state_label};
+use crate::mirror::{Grant, Process, StateSituation, state_label};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::record::MailNote;
 use queuekeeper_queue::state::{JobState, State as _};
+
+/// How many grants are listed.
+const GRANTS: usize = 100;
 
 /// How many of its jobs, and of its other locks, are named of each process.
 const NAMED: usize = 20;
@@ -25,10 +28,13 @@ impl Source<'_> {
         let processes = self.store.processes(NAMED).ok_or(ViewError::NoMirror)?;
         let (volume, worked_on) =
             (self.space_left(), JobState::ALL.iter().copied().filter(|state| state.is_worked_on()));
+        let (grants, total) = self.store.grants(GRANTS).ok_or(ViewError::NoMirror)?;
         let states = worked_on.filter_map(|state| self.store.state_situation(state, volume, now));
         Ok(DaemonList {
             states: states.map(|state| ServedState::from(&state)).collect(),
             processes: processes.into_iter().map(|process| ProcessItem::new(process, |id| self.address(id))).collect(),
+            grants: grants.into_iter().map(Into::into).collect(),
+            grants_total: total as u64,
         })
     }
 }
@@ -40,6 +46,46 @@ pub(crate) struct DaemonList {
     pub(crate) states: Vec<ServedState>,
     /// The processes of queuekeeper that have daemons, by host.
     pub(crate) processes: Vec<ProcessItem>,
+    /// What jobs were granted of the working storage, those first that wait for more, then the oldest; at most a hundred.
+    pub(crate) grants: Vec<GrantItem>,
+    /// How many grants there are.
+    pub(crate) grants_total: u64,
+}
+
+/// What a job was granted of a volume of working storage.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct GrantItem {
+    /// The job.
+    #[schema(example = "jid0000000042")]
+    pub(crate) job: String,
+    /// Its state; `other` where that is not known.
+    #[schema(example = "downloading")]
+    pub(crate) state: &'static str,
+    /// The UUID of the volume.
+    pub(crate) volume: String,
+    /// How many bytes it was granted.
+    pub(crate) granted_bytes: u64,
+    /// How many it has written; null where that is not known.
+    pub(crate) written_bytes: Option<u64>,
+    /// How many bytes it needs beyond that, and waits for; null where it waits for none.
+    pub(crate) extension_bytes: Option<u64>,
+    /// Since when it has the grant.
+    pub(crate) since: Timestamp,
+}
+
+impl From<Grant> for GrantItem {
+    fn from(grant: Grant) -> Self {
+        let Grant { job, state, volume, bytes, written, extension, since } = grant;
+        Self {
+            job: job.to_string(),
+            state: state_label(state),
+            volume,
+            granted_bytes: bytes,
+            written_bytes: written,
+            extension_bytes: extension,
+            since,
+        }
+    }
 }
 
 /// A state, and who takes its jobs.
@@ -56,6 +102,9 @@ pub(crate) struct ServedState {
     pub(crate) locked: u64,
     /// When a daemon of any program last took a job of it; null if that was not observed.
     pub(crate) last_taken: Option<Timestamp>,
+    /// Since when no process of queuekeeper has had workers for it and no daemon of any program has held a job of it; null
+    /// while there is one. It goes back to when this server first read the queue at the most.
+    pub(crate) no_daemon_seen_since: Option<Timestamp>,
     /// Since when jobs have been waiting in it that no daemon takes; null if that is not so.
     pub(crate) without_daemon_since: Option<Timestamp>,
 }
@@ -132,6 +181,7 @@ impl From<&StateSituation> for ServedState {
             jobs: state.jobs,
             locked: state.locked,
             last_taken: state.taken.max(state.flow.last_left),
+            no_daemon_seen_since: state.unserved,
             without_daemon_since: without.map(|found| found.since),
         }
     }

@@ -9,6 +9,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+mod parts;
+
+pub(crate) use parts::DepositPart;
+
 use super::Source;
 use super::error::ViewError;
 use super::page::PageQuery;
@@ -32,7 +36,7 @@ pub(crate) struct DepositView {
     /// Its id: `bid-` and a UUID.
     #[schema(example = "bid-9c1a0b5e-0000-4000-8000-000000000001")]
     pub(crate) id: String,
-    /// `uploading`, or the state of its batch; `withdrawn` where that was withdrawn, `refused` where there never was one,
+    /// `uploading`, or the state of its batch, of several that of the first at work; `withdrawn` where that was withdrawn, `refused` where there never was one,
     /// `removed` once it is gone from the queue.
     #[schema(example = "completed")]
     pub(crate) state: String,
@@ -48,7 +52,7 @@ pub(crate) struct DepositView {
     pub(crate) offset: Option<u64>,
     /// How many bytes it has; null where that is not known.
     pub(crate) size_bytes: Option<u64>,
-    /// Its batch; null while it is being uploaded, and once it is gone from the queue.
+    /// Its batch, of several the first one; null while it is being uploaded, and once it is gone from the queue.
     #[schema(example = "bid0000000042")]
     pub(crate) batch: Option<String>,
     /// How its batch ended; null while it is at work.
@@ -59,7 +63,12 @@ pub(crate) struct DepositView {
     pub(crate) failed: u64,
     /// How many are completed.
     pub(crate) completed: u64,
-    /// Its jobs, at most a hundred.
+    /// The batches that it became, where it has too many rows for one; else empty.
+    pub(crate) parts: Vec<DepositPart>,
+    /// The deposit that this batch is a part of, with others; null where it is all of it, or the first one.
+    #[schema(example = "bid-9c1a0b5e-0000-4000-8000-000000000001")]
+    pub(crate) part_of: Option<String>,
+    /// The jobs of its batch, at most a hundred; those of further parts are below the ids of these.
     pub(crate) jobs: Vec<DepositedJob>,
     /// The cursor of the jobs behind these; null where these are the last.
     pub(crate) next: Option<String>,
@@ -85,6 +94,8 @@ pub(crate) struct DepositView {
     /// has ended.
     #[schema(example = "its job jid0000000042 is in Estimating; it can no longer be withdrawn")]
     pub(crate) withdrawal_refused: Option<String>,
+    /// Of a dry run of a manifest at a URL: how many batches its rows become. Null otherwise.
+    pub(crate) batches: Option<u64>,
     /// Of a dry run: how many URLs of the manifest were not requested, because its time was over or there are more than
     /// 10,000. Null otherwise.
     pub(crate) urls_not_requested: Option<u64>,
@@ -132,8 +143,21 @@ impl DepositView {
 }
 
 impl Source<'_> {
-    /// A deposit that was made, with what the queue knows of its batch.
-    pub(crate) fn deposit(&self, deposit: &Deposit, now: Timestamp) -> DepositView {
+    /// A deposit that was made, with what the queue knows of its batch, and of those of its further parts.
+    pub(crate) fn deposit(&self, deposit: &Deposit, parts: &[Deposit], now: Timestamp) -> DepositView {
+        let mut view = self.batch_of_deposit(deposit, now);
+        if !parts.is_empty() {
+            let part =
+                |part: &Deposit| (part.part_of.map_or(0, |(_, number)| number), self.batch_of_deposit(part, now));
+            view.add_parts(parts.iter().map(part));
+        }
+        if let Some(id) = view.batch.as_ref().and_then(|batch| batch.parse().ok()) {
+            self.list_jobs(&mut view, id, None);
+        }
+        view
+    }
+
+    fn batch_of_deposit(&self, deposit: &Deposit, now: Timestamp) -> DepositView {
         let id = id_of(deposit.deposit.batch);
         let outcome = deposit.outcome.as_ref().map(|(outcome, _)| outcome.clone());
         let withdrawal_refused = outcome.as_deref().and_then(taken_back).map(str::to_owned);
@@ -157,6 +181,7 @@ impl Source<'_> {
             size_bytes: Some(deposit.deposit.bytes).filter(|bytes| *bytes > 0),
             outcome,
             withdrawal_refused,
+            part_of: deposit.part_of.map(|(first, _)| id_of(first)),
             id: id.clone(),
             ..DepositView::default()
         };
@@ -188,7 +213,6 @@ impl Source<'_> {
         }
         view.withdrawing_since = self.store.withdrawal(id).map(|note| note.since);
         view.may_withdraw = view.withdrawing_since.is_none() && may_withdraw(&found);
-        self.list_jobs(&mut view, id, None);
         view
     }
 

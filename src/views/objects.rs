@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::inventory::{File, Object, Version};
 use queuekeeper_ingest::ark::Ark;
-use queuekeeper_ingest::contents::Contents;
+use queuekeeper_ingest::contents::ObjectReader;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use utoipa::{IntoParams, ToSchema};
@@ -69,6 +69,10 @@ pub(crate) struct ObjectFilter {
     #[serde(skip_serializing_if = "String::is_empty")]
     #[param(value_type = Option<String>)]
     pub(crate) collection: String,
+    /// Those whose title begins with this, whatever the case of the letters A to Z, in the order of their titles.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[param(value_type = Option<String>)]
+    pub(crate) title: String,
     /// Those behind this ARK: `next` of the page before.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[param(value_type = Option<String>)]
@@ -78,7 +82,7 @@ pub(crate) struct ObjectFilter {
     pub(crate) limit: Limit,
 }
 
-/// A page of objects, in the order of their ARKs.
+/// A page of objects, in the order of their ARKs, or of the titles that were searched for.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct ObjectList {
     /// The objects of this page.
@@ -176,7 +180,7 @@ pub(crate) struct MadeVersion {
 pub(crate) struct Objects {
     catalogue: Catalogue,
     /// `None` where files cannot be read.
-    contents: Option<Contents>,
+    contents: Option<ObjectReader>,
 }
 
 impl Objects {
@@ -204,8 +208,13 @@ impl Objects {
         let limit = filter.limit.get();
         // One more shows whether there is a next page.
         let most = u32::try_from(limit + 1).unwrap_or(u32::MAX);
-        let mut found =
-            self.catalogue.objects(collection, &filter.after, most).await.map_err(|error| unavailable(&error))?;
+        let (title, after) = (filter.title.trim(), &*filter.after);
+        let found = if title.is_empty() {
+            self.catalogue.objects(collection, after, most).await
+        } else {
+            self.catalogue.objects_by_title(collection, title, after, most).await
+        };
+        let mut found = found.map_err(|error| unavailable(&error))?;
         let has_more = found.len() > limit;
         found.truncate(limit);
         let next = found.last().filter(|_| has_more).map(|object| object.ark.clone());

@@ -1,6 +1,7 @@
 //! Between the pages and the API on one side, and the actions on the other.
 
-use axum::http::StatusCode;
+use axum::http::header::RETRY_AFTER;
+use axum::http::{HeaderValue, StatusCode};
 use jiff::Timestamp;
 
 use super::http::identity::Identity;
@@ -126,15 +127,31 @@ impl From<Refusal> for Problem {
             Refusal::Invalid(_) => StatusCode::BAD_REQUEST,
             Refusal::Missing(_) => StatusCode::NOT_FOUND,
             Refusal::Conflict { .. } | Refusal::InPart(_) => StatusCode::CONFLICT,
-            Refusal::TooMuch(_) => StatusCode::TOO_MANY_REQUESTS,
+            Refusal::OtherRequest(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            Refusal::TooMuch { .. } => StatusCode::TOO_MANY_REQUESTS,
             Refusal::NoRoom(_) => StatusCode::INSUFFICIENT_STORAGE,
             Refusal::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
             Refusal::Failed(_) => StatusCode::BAD_GATEWAY,
             Refusal::Unknown(_) => StatusCode::GATEWAY_TIMEOUT,
         };
         let mut problem = Self::new(status, sentence(&refusal.to_string()));
-        if let Refusal::Conflict { state, version, .. } = refusal {
-            problem.present = Some(Box::new(Present { state, version }));
+        match refusal {
+            Refusal::Conflict { state, version, .. } => problem.present = Some(Box::new(Present { state, version })),
+            Refusal::TooMuch { retry_after: Some(after), .. } => {
+                // Whole seconds, and never before the time.
+                let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
+                problem = problem.with(RETRY_AFTER, HeaderValue::from(seconds));
+            }
+            Refusal::TooMuch { retry_after: None, .. }
+            | Refusal::Forbidden { .. }
+            | Refusal::Invalid(_)
+            | Refusal::Missing(_)
+            | Refusal::OtherRequest(_)
+            | Refusal::NoRoom(_)
+            | Refusal::Unavailable(_)
+            | Refusal::Failed(_)
+            | Refusal::Unknown(_)
+            | Refusal::InPart(_) => {}
         }
         problem
     }

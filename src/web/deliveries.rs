@@ -1,4 +1,4 @@
-//! The links of access requests: archives, for whoever has the link, until it expires.
+//! The links of access requests: archives, for any client with the link, until it expires.
 
 use axum::body::Body;
 use axum::extract::{Path, State as FromState};

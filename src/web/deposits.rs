@@ -77,7 +77,11 @@ impl State {
         let (intake, actor, _) = self.depositor(who, source)?;
         let uuid = deposit_id(id)?;
         if let Some(deposit) = intake.deposit(uuid, &actor).await? {
-            return Ok(self.source().deposit(&deposit, Timestamp::now()));
+            let parts = intake.parts(&deposit).await?;
+            let mut view = self.source().deposit(&deposit, &parts, Timestamp::now());
+            // They are withdrawn together.
+            view.may_withdraw &= view.part_of.is_none();
+            return Ok(view);
         }
         let uploading = intake.uploading(uuid, &actor).await?.ok_or_else(|| no_deposit(id))?;
         Ok(DepositView::uploading(&uploading.0, &uploading.1, &actor.name))
@@ -104,6 +108,7 @@ impl State {
                         if sent.file.is_some() {
                             return Err(Problem::bad("One file can be deposited at a time."));
                         }
+                        intake.check_allowance(actor, allowance).await?;
                         let upload = intake.take_first(sent.uuid, pieces(field), allowance).await?;
                         sent.file = Some((file_name, upload));
                     }
@@ -148,10 +153,11 @@ impl State {
         }
         match intake.begin(request, actor, allowance, key, false).await? {
             Taken::Made(receipt) => Ok(receipt),
-            // A form has no key, by which alone a deposit may be one that was withdrawn.
-            Taken::Uploading(_) | Taken::WouldBeTaken { .. } | Taken::Withdrawn(_) => {
-                Err(Problem::bad("Choose a file, or give a URL."))
+            Taken::Withdrawn(id) => {
+                let why = format!("{id} was withdrawn; deposit it anew, with another key or without one.");
+                Err(Problem::new(StatusCode::CONFLICT, why))
             }
+            Taken::Uploading(_) | Taken::WouldBeTaken { .. } => Err(Problem::bad("Choose a file, or give a URL.")),
         }
     }
 }

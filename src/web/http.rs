@@ -12,6 +12,7 @@ pub(in crate::web) mod csrf;
 pub(in crate::web) mod host;
 pub(in crate::web) mod identity;
 pub(in crate::web) mod json;
+pub(in crate::web) mod key;
 pub(in crate::web) mod layers;
 pub(in crate::web) mod params;
 pub(in crate::web) mod prefix;

@@ -1,4 +1,5 @@
-//! Deposits by programs that deposit to Merritt: the same forms, the same answers.
+//! Deposits by programs that deposit to Merritt: the same forms, the same answers. Those that know it may send an
+//! `Idempotency-Key`, as in the API.
 
 use axum::extract::{Multipart, State as FromState};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -10,6 +11,7 @@ use serde_json::json;
 
 use super::deposits::SentForm;
 use super::http::identity::Identity;
+use super::http::key::key;
 use super::http::problem::{HasMessage, Problem};
 use super::state::State;
 use crate::actions::Source;
@@ -38,7 +40,7 @@ async fn update(state: FromState<State>, who: Identity, headers: HeaderMap, form
 async fn answer(state: &State, who: &Identity, headers: &HeaderMap, form: Multipart, is_update: bool) -> Response {
     let accepts_xml = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     let mut form_of_answer = if accepts_xml.is_some_and(|accept| accept.contains("xml")) { "xml" } else { "json" };
-    let taken = take(state, who, form, is_update, &mut form_of_answer).await;
+    let taken = take(state, who, headers, form, is_update, &mut form_of_answer).await;
     let (status, state) = match &taken {
         Ok(id) => (StatusCode::OK, BatchState { id, status: "QUEUED", message: "", agent: &who.name }),
         Err(problem) => {
@@ -63,20 +65,21 @@ async fn answer(state: &State, who: &Identity, headers: &HeaderMap, form: Multip
 async fn take(
     state: &State,
     who: &Identity,
+    headers: &HeaderMap,
     form: Multipart,
     is_update: bool,
     form_of_answer: &mut &str,
 ) -> Result<String, Problem> {
     let (intake, actor, allowance) = state.depositor(who, Source::Api)?;
-    let of = (intake, &actor, &allowance);
-    let sent = state.take_form(form, None, of).await?;
+    let (of, key) = ((intake, &actor, &allowance), key(headers)?);
+    let sent = state.take_form(form, key, of).await?;
     match sent.text("responseForm") {
         "xml" => *form_of_answer = "xml",
         "json" => *form_of_answer = "json",
         _ => {}
     }
     let request = request_of(&sent, is_update);
-    Ok(state.deposit_form(sent, request, None, of).await?.id)
+    Ok(state.deposit_form(sent, request, key, of).await?.id)
 }
 
 fn request_of(sent: &SentForm, is_update: bool) -> DepositRequest {

@@ -52,7 +52,7 @@ pub async fn run(
     connection::serve(vec![listener], router(working), options).await
 }
 
-/// What is served, to whoever may connect.
+/// What is served, to every client that may connect.
 pub fn router(working: WorkingStorage) -> Router {
     Router::new()
         .route(&format!("{PATH}{{*file}}"), get(answer))

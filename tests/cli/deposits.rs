@@ -1,89 +1,18 @@
 //! Deposits over HTTP: by a program, by a form, and by those who may do nothing else.
 
 use std::path::Path;
-use std::time::Duration;
 
 use queuekeeper_testkit::origin::Origin;
 use queuekeeper_testkit::proxy::Proxy;
 use queuekeeper_testkit::wait::eventually;
-use reqwest::{Method, RequestBuilder, Response};
+use reqwest::Method;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use super::client::{Client, LONGEST, answer, batches, says};
 use super::packed::send_over;
 use super::program::{queuekeeper, run};
 use super::repository::Repository;
-
-const LONGEST: Duration = Duration::from_mins(1);
-
-/// A client of a server that takes deposits.
-#[derive(Clone)]
-struct Client {
-    address: String,
-    token: Option<String>,
-}
-
-impl Client {
-    fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        let request = reqwest::Client::new().request(method, format!("{}{path}", self.address));
-        match &self.token {
-            Some(token) => request.header("authorization", format!("Bearer {token}")),
-            None => request.header("sec-fetch-site", "same-origin"),
-        }
-    }
-
-    async fn begin(&self, key: Option<&str>, body: &Value) -> (u16, Value) {
-        let request = self.request(Method::POST, "/api/v1/deposits").header("content-type", "application/json");
-        let request = key.into_iter().fold(request, |request, key| request.header("idempotency-key", key));
-        answer(request.body(body.to_string()).send().await.unwrap()).await
-    }
-
-    async fn upload(&self, id: &str, offset: u64, content: impl Into<reqwest::Body>) -> (u16, Value) {
-        let request = self.request(Method::PATCH, &format!("/api/v1/deposits/{id}"));
-        let request = request.header("content-type", "application/octet-stream").header("upload-offset", offset);
-        answer(request.body(content).send().await.unwrap()).await
-    }
-
-    async fn get(&self, path: &str) -> (u16, Value) {
-        answer(self.request(Method::GET, path).send().await.unwrap()).await
-    }
-
-    /// Sends a form with these fields and, where there is one, a file before them.
-    async fn form(&self, path: &str, file: Option<(&str, &str)>, fields: &[(&str, &str)]) -> Response {
-        let part = |head: String, content: &str| {
-            format!("--edge\r\nContent-Disposition: form-data; {head}\r\n\r\n{content}\r\n")
-        };
-        let file = file.map(|(name, content)| part(format!("name=\"file\"; filename=\"{name}\""), content));
-        let fields = fields.iter().map(|(name, value)| part(format!("name=\"{name}\""), value));
-        let body: Vec<String> = file.into_iter().chain(fields).chain(["--edge--\r\n".to_owned()]).collect();
-        let body = body.concat();
-        let request = self.request(Method::POST, path).header("content-type", "multipart/form-data; boundary=edge");
-        request.body(body).send().await.unwrap()
-    }
-
-    /// The deposit once its batch is reported.
-    async fn reported(&self, id: &str) -> Value {
-        let path = format!("/api/v1/deposits/{id}");
-        let is_over = async || ["completed", "failed"].contains(&self.get(&path).await.1["state"].as_str().unwrap());
-        eventually(LONGEST, "its batch is reported", is_over).await;
-        self.get(&path).await.1
-    }
-}
-
-async fn answer(response: Response) -> (u16, Value) {
-    let (status, text) = (response.status().as_u16(), response.text().await.unwrap());
-    (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
-}
-
-/// Whether a problem says this, in whatever case its sentence begins.
-fn says(problem: &Value, text: &str) -> bool {
-    problem["detail"].as_str().unwrap().to_lowercase().contains(&text.to_lowercase())
-}
-
-fn batches(working: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(working).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    entries.filter(|name| name.starts_with("bid-")).collect()
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deposit_comes_in_parts_by_a_form_or_by_url_and_each_depositor_sees_their_own() {
@@ -100,6 +29,7 @@ async fn a_deposit_comes_in_parts_by_a_form_or_by_url_and_each_depositor_sees_th
         (json!({"filename": "../a"}), "file name"),
         (json!({"url": "http://127.0.0.1:1/a"}), "url: "),
         (json!({"digest": "md5:1"}), "digest: "),
+        (json!({"notification": "ada@x.example; nobody"}), "notification: \"nobody\" is not a mail address"),
     ] {
         let mut wrong = deposit.clone();
         wrong.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
@@ -123,6 +53,8 @@ async fn a_deposit_comes_in_parts_by_a_form_or_by_url_and_each_depositor_sees_th
     assert_eq!((status, &again["id"]), (202, &begun["id"]));
     let come = again["offset"].as_u64().unwrap();
     assert!((5..=7).contains(&come), "{again}");
+    // Another deposit under the key is refused, and what has come stays.
+    client.refused_as_another("one", &deposit, &json!({"title": "Another"}), "title").await;
     let (status, problem) = client.upload(&id, 1, "x").await;
     assert!(status == 409 && says(&problem, &format!("{come} bytes have come")), "{problem}");
     let (status, made) = client.upload(&id, come, &"hello world"[usize::try_from(come).unwrap()..]).await;
@@ -134,6 +66,7 @@ async fn a_deposit_comes_in_parts_by_a_form_or_by_url_and_each_depositor_sees_th
     let ark = done["jobs"][0]["ark"].as_str().unwrap();
     let (status, objects) = client.get("/api/v1/objects?collection=default&limit=1").await;
     assert_eq!((status, &objects["items"][0]["ark"], &objects["next"]), (200, &ark.into(), &Value::Null), "{objects}");
+    finds_by_title(&client, ark).await;
     let (_, object) = client.get(&format!("/api/v1/objects/{ark}")).await;
     let is_there = |path: &str| object["files"].as_array().unwrap().iter().any(|file| file["path"] == path);
     assert!(object["object"]["title"] == "A title" && is_there("producer/a.txt"), "{object}");
@@ -149,6 +82,8 @@ async fn a_deposit_comes_in_parts_by_a_form_or_by_url_and_each_depositor_sees_th
     assert_eq!(client.get("/api/v1/objects?ark=none").await.0, 400);
     // The same key again is the same deposit, which needs no upload.
     assert_eq!(client.begin(Some("one"), &deposit).await.1["batch"], made["batch"]);
+    client.refused_as_another("one", &deposit, &json!({"title": "Another"}), "title").await;
+    client.refused_as_another("one", &deposit, &json!({"size": 12}), "size").await;
 
     // Nothing is left of what is refused or given up.
     let wrong =
@@ -185,11 +120,21 @@ async fn a_deposit_comes_in_parts_by_a_form_or_by_url_and_each_depositor_sees_th
     assert_eq!((status, &queued["bat:batchState"]["bat:batchStatus"]), (200, &"QUEUED".into()), "{queued}");
     let id = queued["bat:batchState"]["bat:batchID"].as_str().unwrap().to_owned();
     assert_eq!(client.reported(&id).await["state"], "completed");
+    client.posts_with_a_key(&poster).await;
     let (status, failed) = answer(client.form("/poster/submit", None, &poster).await).await;
     assert_eq!((status, &failed["bat:batchState"]["bat:batchStatus"]), (400, &"FAILED".into()), "{failed}");
     eventually(LONGEST, "nothing is left", async || batches(&working).is_empty()).await;
 
     depositors(directory.path(), &data, &client).await;
+}
+
+/// Finds an object by the beginning of its title, in whatever case.
+async fn finds_by_title(client: &Client, ark: &str) {
+    let text = async |path: &str| client.request(Method::GET, path).send().await.unwrap().text().await.unwrap();
+    for path in ["/api/v1/objects?title=a%20T", "/objects?title=a+t&collection=default"] {
+        assert!(text(path).await.contains(ark), "{path}");
+    }
+    assert_eq!(client.get("/api/v1/objects?title=title").await.1["items"], json!([]));
 }
 
 /// A server beside the daemons, for a depositor who may do little, and for an operator.
@@ -204,11 +149,13 @@ async fn depositors(home: &Path, data: &Path, local: &Client) {
     };
     let (lab, other, operator) =
         (token("lab", "depositor").await, token("other", "depositor").await, token("ops", "operator").await);
+    let busy = token("busy", "depositor").await;
     std::fs::write(at("tokens.yml"), lines).unwrap();
     let catalogue = data.join("catalogue.db").display().to_string();
     let text = format!(
         "tokens_file: tokens.yml\ncatalogue: {{url: \"sqlite:{catalogue}\"}}\ndepositors:\n  lab: {{profiles: [default], \
-         deposits_per_day: 1, bytes_per_day: 100}}\n  other: {{profiles: [unknown]}}\n"
+         deposits_per_day: 1, bytes_per_day: 100}}\n  other: {{profiles: [unknown]}}\n  \
+         busy: {{profiles: [default], objects_per_day: 4, deposits_per_minute: 2}}\n"
     );
     std::fs::write(at("config.yml"), text).unwrap();
     let zookeeper = std::fs::read_to_string(data.join("zookeeper.connect")).unwrap();
@@ -259,15 +206,25 @@ async fn depositors(home: &Path, data: &Path, local: &Client) {
     assert_eq!(lab.get("/api/v1/deposits").await.1["items"].as_array().unwrap().len(), 1);
     assert_eq!(other.get("/api/v1/deposits").await.1["items"], json!([]));
     let (status, problem) = lab.begin(None, &deposit).await;
-    assert!(status == 429 && says(&problem, "1 deposits were made"), "{problem}");
+    assert!(status == 429 && says(&problem, "1 deposit was made in the last 24 hours; your limit is 1"), "{problem}");
     let (status, problem) = other.begin(None, &deposit).await;
     assert!(status == 400 && says(&problem, "there is none"), "{problem}");
+    refuses_what_is_too_much(&client(&busy), &data.join("working")).await;
     // The same by the command line, whose token is in a file.
     std::fs::write(at("token"), operator.token.as_ref().unwrap()).unwrap();
     std::fs::write(at("wrong"), "qk_0123456789012345678901234567890123456789").unwrap();
     let (url, file, token) = (operator.address.clone(), at("tokens.yml"), at("token"));
     let submit = ["submit", &file, "--profile", "default", "--server", &url];
-    let sent = run(home, &[&submit[..], &["--token-file", &token, "--wait", "-o", "json"]].concat()).await.json();
+    let more = ["--token-file", &token, "--key", "mine", "--note", "for ada", "--notification", "ada@x.example"];
+    let sent = run(home, &[&submit[..], &more, &["--wait", "-o", "json"]].concat()).await.json();
+    let (_, node) = local.get(&format!("/api/v1/tree/batches/{}/submission", sent["batch"].as_str().unwrap())).await;
+    let node = node.to_string();
+    assert!(node.contains("for ada") && node.contains("ada@x.example"), "{node}");
+    let other = [&submit[..], &more, &["--title", "Another"]].concat();
+    run(home, &other).await.is(3, &["is another deposit: its title differs"]);
+    run(home, &[&submit[..], &["--notification", "nobody"]].concat())
+        .await
+        .is(2, &["\"nobody\" is not a mail address"]);
     assert_eq!((&sent["state"], &sent["type"], &sent["completed"]), (&"Completed".into(), &"file".into(), &1.into()));
     run(home, &[&submit[..], &["--token-file", &at("wrong")]].concat()).await.is(3, &["token"]);
     run(home, &[&submit[..], &["--token-file", &file]].concat()).await.is(2, &["--token-file", "a token must"]);
@@ -278,6 +235,40 @@ async fn depositors(home: &Path, data: &Path, local: &Client) {
 
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     assert!(child.wait().unwrap().success());
+}
+
+/// Of a depositor with four objects a day and two deposits a minute.
+async fn refuses_what_is_too_much(busy: &Client, working: &Path) {
+    let rows = [1, 2, 3, 4, 5].map(|at| format!("http://a.example/{at} | | | 1 | | {at}\n")).concat();
+    let profile = "http://uc3.cdlib.org/registry/ingest/manifest/mrt-single-file-batch-manifest";
+    let manifest = format!("#%checkm_0.7\n#%profile | {profile}\n{rows}#%eof\n");
+    let fields = |kind| [("profile", "default"), ("type", kind), ("responseForm", "json")];
+    let before = batches(working);
+    let manifest =
+        busy.form("/poster/submit", Some(("m.checkm", &manifest)), &fields("single-file-batch-manifest")).await;
+    // Nothing was deposited before, after whose day it would be taken.
+    assert_eq!(manifest.headers().get("retry-after"), None);
+    let (status, text) = answer(manifest).await;
+    assert!(status == 429 && text.to_string().contains("with 5 more, it is more than your 4"), "{text}");
+    assert_eq!(batches(working), before, "what came is removed");
+
+    for name in ["a.txt", "b.txt"] {
+        let made = busy.form("/poster/submit", Some((name, "content")), &fields("file")).await;
+        assert_eq!(made.status(), 200, "{}", made.text().await.unwrap());
+    }
+    let body = json!({"profile": "default", "filename": "c.txt", "size": 7}).to_string();
+    let begin = busy.request(Method::POST, "/api/v1/deposits").header("content-type", "application/json").body(body);
+    let more = [
+        busy.form("/poster/submit", Some(("c.txt", "content")), &fields("file")).await,
+        busy.form("/submit", Some(("c.txt", "content")), &fields("file")).await,
+        begin.send().await.unwrap(),
+    ];
+    for refused in more {
+        let after = refused.headers().get("retry-after").map(|after| after.to_str().unwrap().parse::<u64>().unwrap());
+        let (status, text) = (refused.status(), refused.text().await.unwrap());
+        assert!(status == 429 && text.contains("made in the last minute; your limit is 2"), "{status} {text}");
+        assert!(after.is_some_and(|after| (1..=60).contains(&after)), "{after:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,7 @@
 //! The daemons as a process of their own, beside a queue that others fill.
 
 use std::io::{BufRead as _, BufReader};
+use std::sync::{Arc, Mutex};
 
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 use queuekeeper_zookeeper::PrivateServer;
@@ -42,7 +43,11 @@ async fn a_process_of_daemons_works_on_a_queue_shows_what_it_does_and_ends_by_a_
     let mut child = queuekeeper(directory.path(), &ingest).spawn().unwrap();
     // Nobody reads the log, which would fill the pipe.
     let log = child.stderr.take().unwrap();
-    let log = std::thread::spawn(move || BufReader::new(log).lines().map_while(Result::ok).collect::<Vec<_>>());
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&lines);
+    let log = std::thread::spawn(move || {
+        BufReader::new(log).lines().map_while(Result::ok).for_each(|line| kept.lock().unwrap().push(line));
+    });
     let get = async |path: &str| {
         let answer = reqwest::get(format!("http://{web}{path}")).await.ok()?;
         (answer.status() == 200).then_some(answer.text().await.ok()?)
@@ -59,9 +64,27 @@ async fn a_process_of_daemons_works_on_a_queue_shows_what_it_does_and_ends_by_a_
     ] {
         assert!(metrics.contains(line), "{line} is not in {metrics}");
     }
+    // The file counts before the flag, and is read again; what is wrong in it changes nothing.
+    let whole = std::fs::read_to_string(&config).unwrap();
+    let set = |more: &str| std::fs::write(&config, format!("{whole}{more}")).unwrap();
+    let has = async |workers: u32| {
+        let line = format!("merritt_daemon_workers{{daemon=\"storing\"}} {workers}\n");
+        let is_so = async || get("/metrics").await.is_some_and(|metrics| metrics.contains(&line));
+        eventually(std::time::Duration::from_mins(1), &line, is_so).await;
+    };
+    set("workers: {storing: 3}\n");
+    has(3).await;
+    set("workers: {storing: 0}\n");
+    let is_refused =
+        async || lines.lock().unwrap().iter().any(|line| line.contains("workers: storing: expected a number"));
+    eventually(std::time::Duration::from_mins(1), "what is wrong is logged", is_refused).await;
+    has(3).await;
+    set("");
+    has(2).await;
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     let ended = child.wait().unwrap();
-    assert!(ended.success(), "{ended}: {:#?}", log.join().unwrap());
+    log.join().unwrap();
+    assert!(ended.success(), "{ended}: {:#?}", lines.lock().unwrap());
 
     // Another catalogue would become another inventory.
     let other = format!("{text}catalogue: {{url: \"sqlite:{}\"}}\n", at("other.db"));

@@ -9,6 +9,37 @@ const ONE: &str = "ProfileID: one_content\nType: MRT-curatorial\nCollection.1: a
                    ObjectMinterURL: https://ezid.test.edu/shoulder/ark:/99999/fk4\n";
 
 #[tokio::test]
+async fn a_check_of_the_configuration_reads_the_profiles_and_finds_their_stores() {
+    let home = tempfile::tempdir().unwrap();
+    let at = |path: &str| home.path().join(path);
+    fs::create_dir_all(at("profiles")).unwrap();
+    fs::create_dir_all(at("objects")).unwrap();
+    let [profiles, config] = ["profiles", "config.yml"].map(|name| at(name).display().to_string());
+    let profile = |name: &str, store: &str| {
+        let text = format!(
+            "name: {name}\nowner: ark:/1/o\nstore: {store}\nminter: {{kind: noid, shoulder: ark:/99999/fk4}}\n"
+        );
+        fs::write(at(&format!("profiles/{name}.yaml")), text).unwrap();
+    };
+    let objects = at("objects").display().to_string();
+    fs::write(&config, format!("stores:\n  main: {{url: \"file://{objects}\"}}\n")).unwrap();
+    profile("one", "main");
+    profile("two", "elsewhere");
+    let alone = ["check-config", "--profiles", &profiles];
+    run(home.path(), &alone).await.is(0, &["2 valid profiles"]);
+    let with_stores = ["check-config", &config, "--profiles", &profiles];
+    run(home.path(), &with_stores).await.is(
+        2,
+        &["stores: 1", "profile two: store elsewhere is in none of the files", "1 valid profile", "1 problem in"],
+    );
+    profile("two", "main\nunknown: 1");
+    run(home.path(), &with_stores).await.is(2, &["two.yaml, line 4", "1 valid profile"]);
+    profile("two", "main");
+    run(home.path(), &with_stores).await.is(0, &["2 valid profiles"]);
+    run(home.path(), &["check-config"]).await.is(2, &["FILE"]);
+}
+
+#[tokio::test]
 async fn profiles_of_merritt_are_converted_and_nothing_is_overwritten() {
     let home = tempfile::tempdir().unwrap();
     let at = |path: &str| home.path().join(path);

@@ -19,13 +19,13 @@ use serde_json::{Value, json};
 
 use super::program::{queuekeeper, run};
 
-const LONGEST: Duration = Duration::from_mins(1);
+pub(super) const LONGEST: Duration = Duration::from_mins(1);
 
 /// A server that takes deposits, and no daemon.
-struct Server {
+pub(super) struct Server {
     child: Child,
     address: String,
-    world: World,
+    pub(super) world: World,
 }
 
 impl Drop for Server {
@@ -36,13 +36,13 @@ impl Drop for Server {
 }
 
 /// A caller of it.
-struct Caller<'a> {
-    server: &'a Server,
-    token: String,
+pub(super) struct Caller<'a> {
+    pub(super) server: &'a Server,
+    pub(super) token: String,
 }
 
 impl Server {
-    async fn start(home: &Path, tokens: &str, audit: &str) -> Self {
+    pub(super) async fn start(home: &Path, tokens: &str, audit: &str) -> Self {
         let world = World::new(&[]).await;
         let at = |name: &str| home.join(name).display().to_string();
         for folder in ["working", "profiles"] {
@@ -75,7 +75,7 @@ impl Server {
     }
 
     /// Creates the jobs of the one batch that has none, as daemons do.
-    async fn expand(&self, jobs: usize) -> (BatchId, Vec<JobId>) {
+    pub(super) async fn expand(&self, jobs: usize) -> (BatchId, Vec<JobId>) {
         let (queue, now) = (&self.world.queue, Timestamp::now());
         let locked = queue.acquire_batch(Due::Jobs, now).await.unwrap().0.unwrap();
         let id = locked.batch.id;
@@ -98,16 +98,16 @@ impl Caller<'_> {
         (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
     }
 
-    async fn get(&self, path: &str) -> Value {
+    pub(super) async fn get(&self, path: &str) -> Value {
         self.answer(self.request(Method::GET, path)).await.1
     }
 
-    async fn view(&self, id: &str) -> Value {
+    pub(super) async fn view(&self, id: &str) -> Value {
         self.get(&format!("/api/v1/deposits/{id}")).await
     }
 
     /// Deposits a file of four bytes.
-    async fn deposit(&self) -> String {
+    pub(super) async fn deposit(&self) -> String {
         let begin = self.request(Method::POST, "/api/v1/deposits").header("content-type", "application/json");
         let body = json!({"profile": "demo", "filename": "a.txt", "size": 4}).to_string();
         let (status, begun) = self.answer(begin.body(body)).await;
@@ -121,7 +121,7 @@ impl Caller<'_> {
         id
     }
 
-    async fn withdraw(&self, id: &str, reason: Option<&str>) -> (u16, Value) {
+    pub(super) async fn withdraw(&self, id: &str, reason: Option<&str>) -> (u16, Value) {
         let request = self.request(Method::POST, &format!("/api/v1/deposits/{id}/withdraw"));
         let with = |reason| {
             let body = json!({"reason": reason}).to_string();
@@ -139,7 +139,7 @@ impl Caller<'_> {
     }
 }
 
-fn says(answer: &(u16, Value), status: u16, text: &str) {
+pub(super) fn says(answer: &(u16, Value), status: u16, text: &str) {
     let detail = answer.1["detail"].as_str().unwrap_or_default();
     assert!(answer.0 == status && detail.to_lowercase().contains(&text.to_lowercase()), "{answer:?}");
 }

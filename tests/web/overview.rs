@@ -66,6 +66,7 @@ fn batch(number: u32, references: [u32; 4], jobs: &[(JobState, u32)]) -> BatchDe
         filename: "robbins.checkm".into(),
         title: Arc::default(),
         has_rows: true,
+        part_of: "".into(),
         is_acquired: true,
         references: references.map(Some),
     };

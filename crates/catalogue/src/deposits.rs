@@ -33,6 +33,8 @@ pub struct Deposit {
     pub received: Timestamp,
     /// How it ended, and when; none while it is at work.
     pub outcome: Option<(String, Timestamp)>,
+    /// Of a further batch of a deposit that became several: the first batch, and which one it is, from 2 on.
+    pub part_of: Option<(Uuid, u64)>,
 }
 
 /// What a depositor has sent in some time.
@@ -40,14 +42,18 @@ pub struct Deposit {
 pub struct Sent {
     /// How many deposits.
     pub deposits: u64,
+    /// How many objects, as far as is known.
+    pub objects: u64,
     /// How many bytes, as far as is known.
     pub bytes: u64,
+    /// When the first of them was accepted; `None` where there is none.
+    pub first: Option<Timestamp>,
 }
 
 /// The columns that [`deposit`] reads.
 macro_rules! columns {
     () => {
-        "batch, depositor, idempotency_key, profile, object_count, byte_count, received, outcome, ended"
+        "batch, depositor, idempotency_key, profile, object_count, byte_count, received, outcome, ended, part_of, part"
     };
 }
 
@@ -55,12 +61,23 @@ macro_rules! columns {
 pub(crate) const DEPOSITS: &str = concat!(
     "SELECT ",
     columns!(),
-    " FROM deposits WHERE depositor = $1 AND (received, batch) < ($2, $3)
+    " FROM deposits WHERE depositor = $1 AND (received, batch) < ($2, $3) AND part_of IS NULL
       ORDER BY received DESC, batch DESC LIMIT $4"
 );
 
-pub(crate) const SENT: &str = "SELECT COUNT(*), CAST(COALESCE(SUM(byte_count), 0) AS BIGINT)
-      FROM deposits WHERE depositor = $1 AND received >= $2";
+pub(crate) const SENT: &str = "SELECT COUNT(*), CAST(COALESCE(SUM(object_count), 0) AS BIGINT),
+      CAST(COALESCE(SUM(byte_count), 0) AS BIGINT), MIN(received)
+      FROM deposits WHERE depositor = $1 AND received >= $2 AND part_of IS NULL";
+
+pub(crate) const PARTS: &str =
+    concat!("SELECT ", columns!(), " FROM deposits WHERE part_of = $1 ORDER BY part LIMIT $2");
+
+pub(crate) const PARTS_SINCE: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM deposits WHERE depositor = $1 AND received >= $2 AND part_of IS NOT NULL
+      ORDER BY received, batch LIMIT $3"
+);
 
 const ONE: &str = concat!("SELECT ", columns!(), " FROM deposits WHERE batch = $1");
 
@@ -93,6 +110,37 @@ impl Catalogue {
         session.end(outcome).await
     }
 
+    /// Records a further batch of a deposit that is recorded, with so many objects: its depositor's, received with it, and
+    /// no deposit of its own in their quota. Where the deposit is not recorded, or the batch is already, nothing is done.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub async fn record_part(&self, of: Uuid, part: u64, batch: Uuid, objects: u64) -> Result<(), Error> {
+        let sql = "INSERT INTO deposits
+                (batch, depositor, profile, object_count, byte_count, received, part_of, part)
+            SELECT $1, depositor, profile, $4, 0, received, batch, $3 FROM deposits WHERE batch = $2
+            ON CONFLICT DO NOTHING";
+        let mut session = self.database.begin().await?;
+        let done = session.run(sql, values![batch, of, part, objects]).await;
+        session.end(done).await.map(|_rows| ())
+    }
+
+    /// The further batches of a deposit that became several, in their order, at most 1,000.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn parts(&self, of: Uuid) -> Result<Vec<Deposit>, Error> {
+        self.list(PARTS, values![of, page(u32::MAX)], deposit).await
+    }
+
+    /// The further batches of the deposits that a depositor has made since an instant, at most 1,000.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn parts_since(&self, depositor: &str, since: Timestamp) -> Result<Vec<Deposit>, Error> {
+        self.list(PARTS_SINCE, values![depositor, since.as_millisecond(), page(u32::MAX)], deposit).await
+    }
+
     /// Writes down how a deposit ended; the last word counts, since a failed batch may be repaired.
     ///
     /// # Errors
@@ -101,6 +149,17 @@ impl Catalogue {
         let sql = "UPDATE deposits SET outcome = $2, ended = {now} WHERE batch = $1";
         let mut session = self.database.begin().await?;
         let done = session.run(sql, values![batch, outcome]).await;
+        session.end(done).await.map(|_rows| ())
+    }
+
+    /// Writes down how many objects a deposit has, once that is known. There may be no such deposit.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub async fn deposit_has(&self, batch: Uuid, objects: u64) -> Result<(), Error> {
+        let sql = "UPDATE deposits SET object_count = $2 WHERE batch = $1";
+        let mut session = self.database.begin().await?;
+        let done = session.run(sql, values![batch, objects]).await;
         session.end(done).await.map(|_rows| ())
     }
 
@@ -117,12 +176,15 @@ impl Catalogue {
     /// # Errors
     /// When the database cannot be read.
     pub async fn deposited_since(&self, depositor: &str, since: Timestamp) -> Result<Sent, Error> {
-        let sent = |row: &Row| Ok(Sent { deposits: row.count(0)?, bytes: row.count(1)? });
+        let sent = |row: &Row| {
+            let first = row.parse(3, Timestamp::from_millisecond)?;
+            Ok(Sent { deposits: row.count(0)?, objects: row.count(1)?, bytes: row.count(2)?, first })
+        };
         let found = self.list(SENT, values![depositor, since.as_millisecond()], sent).await?;
         Ok(found.first().copied().unwrap_or_default())
     }
 
-    /// The deposits of one depositor, the newest first, of those before one that was listed (all, without it); at most
+    /// The deposits of one depositor, without further batches, the newest first, of those before one that was listed (all, without it); at most
     /// `limit`, and at most 1,000.
     ///
     /// # Errors
@@ -137,6 +199,7 @@ impl Catalogue {
 fn deposit(row: &Row) -> Result<Deposit, sqlx::Error> {
     let outcome: Option<String> = row.get(7)?;
     let ended = row.parse(8, Timestamp::from_millisecond)?;
+    let (part_of, part): (Option<Uuid>, _) = (row.get(9)?, row.parse(10, |part: i64| u64::try_from(part))?);
     Ok(Deposit {
         deposit: NewDeposit {
             batch: row.get(0)?,
@@ -148,5 +211,6 @@ fn deposit(row: &Row) -> Result<Deposit, sqlx::Error> {
         },
         received: row.time(6)?,
         outcome: outcome.zip(ended),
+        part_of: part_of.zip(part),
     })
 }

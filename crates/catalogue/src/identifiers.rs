@@ -6,6 +6,7 @@ use crate::catalogue::Catalogue;
 use crate::database::Session;
 use crate::database::value::values;
 use crate::error::{Error, ErrorKind};
+use crate::object_intents;
 
 /// An ARK that a job requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub struct Request {
     pub candidate: String,
     /// Whether the candidate counts as registered from the beginning, since it is registered nowhere else.
     pub is_registered: bool,
+    /// The store and space in which the job will write the object's version.
+    pub place: (String, String),
 }
 
 /// What a job got.
@@ -43,7 +46,8 @@ const OWN: &str = "SELECT ark, registered FROM identifiers WHERE job = $1";
 const ATTEMPTS: u32 = 16;
 
 impl Catalogue {
-    /// Reserves an ARK and local ids for a job. Two jobs with one local id get one ARK, and a job that repeats its request gets
+    /// Reserves an ARK and local ids for a job, and writes that it intends a version of that object; of the candidate, where
+    /// that belongs to another. Two jobs with one local id get one ARK, and a job that repeats its request gets
     /// what it has.
     ///
     /// # Errors
@@ -54,7 +58,11 @@ impl Catalogue {
             match reserve_in(&mut session, request).await {
                 // What was written before the race was lost is taken back.
                 Ok(None) => session.roll_back().await,
-                Ok(Some(reserved)) => return session.end(Ok(reserved)).await,
+                Ok(Some(reserved)) => {
+                    let ark = if let Reserved::Ark { ark, .. } = &reserved { ark } else { &request.candidate };
+                    let noted = object_intents::begin(&mut session, request, ark).await;
+                    return session.end(noted.map(|()| reserved)).await;
+                }
                 Err(error) => return session.end(Err(error)).await,
             }
         }

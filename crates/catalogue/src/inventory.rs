@@ -11,7 +11,9 @@ use uuid::Uuid;
 pub use self::rebuild::Rebuilt;
 
 #[cfg(test)]
-pub(crate) use self::list::{FILE, FILES, LOCAL_IDS, OBJECTS, OBJECTS_OF_COLLECTION, VERSION_OF_JOB, VERSIONS};
+pub(crate) use self::list::{
+    BY_TITLE, BY_TITLE_OF_COLLECTION, FILE, FILES, LOCAL_IDS, OBJECTS, OBJECTS_OF_COLLECTION, VERSION_OF_JOB, VERSIONS,
+};
 
 /// A version of an object that was stored, to be recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,8 @@
 //! - [`counters`]: figures that are kept, not counted;
 //! - [`audit`]: changes of content, as [`AuditSink`](queuekeeper_store::audit::AuditSink) and as lists; [`index`]: what
 //!   is known of each copy after them;
-//! - [`inventory`]: objects, versions and files; [`identifiers`]: which job has which ARK;
+//! - [`inventory`]: objects, versions and files; [`identifiers`]: which job has which ARK; [`object_intents`]: which may
+//!   have left something in a store;
 //! - [`deposits`], [`outbox`]: what came from depositors, and what is sent to them;
 //! - [`check`]: whether all that fits together; `backup`: a copy of a file that is in use.
 //!
@@ -29,6 +30,7 @@ pub mod error;
 pub mod identifiers;
 pub mod index;
 pub mod inventory;
+pub mod object_intents;
 pub mod outbox;
 #[cfg(test)]
 mod plans;

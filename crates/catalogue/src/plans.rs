@@ -10,9 +10,12 @@ use crate::catalogue::Catalogue;
 use crate::database::Session;
 use crate::database::dialect::Dialect;
 use crate::database::value::{Row, Value, values};
-use crate::deposits::DEPOSITS;
+use crate::deposits::{DEPOSITS, PARTS, PARTS_SINCE};
 use crate::index::{COPY, ITEMS};
-use crate::inventory::{FILE, FILES, LOCAL_IDS, OBJECTS, OBJECTS_OF_COLLECTION, VERSION_OF_JOB, VERSIONS};
+use crate::inventory::{
+    BY_TITLE, BY_TITLE_OF_COLLECTION, FILE, FILES, LOCAL_IDS, OBJECTS, OBJECTS_OF_COLLECTION, VERSION_OF_JOB, VERSIONS,
+};
+use crate::object_intents::OBJECT_INTENTS;
 use crate::outbox::{ENDED, TAKE_DUE};
 
 /// Every list, with arguments of the right types.
@@ -37,11 +40,18 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
         (TAKE_LEFT, values!["main", Uuid::nil(), 0i64]),
         (TAKE_DUE, values![0i64, 10u64, "mail"]),
         (ENDED, values![0i64, 0i64, 0u64, 10u64]),
+        (OBJECT_INTENTS, values![0i64, 0i64, Uuid::nil(), 10u64]),
         (DEPOSITS, values!["ada", 9u64, Uuid::max(), 10u64]),
+        (PARTS, values![Uuid::nil(), 10u64]),
+        (PARTS_SINCE, values!["ada", 9u64, 10u64]),
         (ITEMS, values!["", "space", &b"key"[..], 10u64]),
         (COPY, values!["", "space", &b"key"[..], "main"]),
         (OBJECTS, values!["ark:/1/2", 10u64]),
         (OBJECTS_OF_COLLECTION, values!["collection", "ark:/1/2", 10u64]),
+        (BY_TITLE.same, values!["title", "ark:/1/2", 10u64]),
+        (BY_TITLE.behind, values!["title", "u", 10u64]),
+        (BY_TITLE_OF_COLLECTION.same, values!["title", "ark:/1/2", 10u64, "collection"]),
+        (BY_TITLE_OF_COLLECTION.behind, values!["title", "u", 10u64, "collection"]),
         (VERSIONS, values!["ark:/1/2", 9u64, 10u64]),
         (VERSION_OF_JOB, values![Uuid::nil()]),
         (FILES, values!["ark:/1/2", 1u64, "producer/", 10u64]),

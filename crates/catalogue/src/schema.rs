@@ -16,7 +16,8 @@ use crate::database::{APPLICATION_ID, Database, Session};
 use crate::error::{Error, ErrorKind};
 
 /// The scripts, the first one being version 1.
-const SCRIPTS: &[&str] = &[include_str!("schema/0001.sql"), include_str!("schema/0002.sql")];
+const SCRIPTS: &[&str] =
+    &[include_str!("schema/0001.sql"), include_str!("schema/0002.sql"), include_str!("schema/0003.sql")];
 
 /// The version that this program writes.
 #[expect(clippy::cast_possible_wrap, reason = "there are few scripts")]

@@ -38,7 +38,7 @@ pub use link::{LINKS, LinkError, OpenedDelivery};
 pub use request::{FindError, RequestError, Requested, request};
 pub use wanted::{Extent, Format, UnknownWord, Wanted};
 
-use crate::contents::{Contents, Opened};
+use crate::contents::{ObjectReader, Opened};
 use crate::daemon::Daemon;
 use crate::engine::session::Session;
 use crate::engine::through;
@@ -48,7 +48,7 @@ use crate::step::{self, Services, now};
 use archive::{Bound, Files};
 use delay::{Delay, Delays};
 use request::Found;
-use room::Room;
+use room::UnallocatedBytes;
 use trouble::{Trouble, Unfilled, permanent, unreadable};
 use wanted::Delivered;
 
@@ -59,11 +59,11 @@ pub const FEWEST_WORKERS: usize = 2;
 struct Lane {
     session: Arc<Session>,
     deliveries: Deliveries,
-    contents: Contents,
+    contents: ObjectReader,
     /// The workers that large requests may have.
     large: Arc<Semaphore>,
     delays: Delays,
-    room: Room,
+    room: UnallocatedBytes,
 }
 
 /// A worker, which may be one of those for large requests.
@@ -134,10 +134,10 @@ impl Lane {
             session: Arc::clone(session),
             deliveries: Deliveries::new(Arc::clone(store), settings),
             // All stores are open.
-            contents: Contents::new(Arc::clone(services), Arc::new(|_| Box::pin(async { None }))),
+            contents: ObjectReader::new(Arc::clone(services), Arc::new(|_| Box::pin(async { None }))),
             large: Arc::new(Semaphore::new(workers.saturating_sub(1).max(1))),
             delays: Delays::default(),
-            room: Room::default(),
+            room: UnallocatedBytes::default(),
         })
     }
 

@@ -15,10 +15,10 @@ use uuid::Uuid;
 use crate::batches::submission::BatchSpec;
 use crate::deposit::{NewDeposit, REFUSED, id_of};
 use crate::directory::WorkingStorage;
+use crate::directory::secret::kept_url;
 use crate::manifest::{Row, Writer};
 use crate::name::shown;
 use crate::spec::{JobSpec, uuid_of};
-use crate::url::ContentUrl;
 use crate::withdrawal::{WITHDRAWN, taken_back};
 
 /// The namespace of the UUIDs of these batches.
@@ -191,9 +191,8 @@ fn row(working: &WorkingStorage, job: &Job) -> Result<Row, String> {
         spec.url.clone().ok_or_else(|| format!("{} has no URL from which it could be fetched again", job.id))?;
     let url = if known.has_query() {
         // Only the directory of the job has the query.
-        let kept = std::fs::read_to_string(working.job(&spec).helper("url")).ok();
-        let kept = kept.and_then(|text| text.trim().parse::<ContentUrl>().ok());
-        kept.ok_or_else(|| format!("{}: the query of its URL {known} is not kept any more", job.id))?
+        kept_url(working.job(&spec).path())
+            .ok_or_else(|| format!("{}: the query of its URL {known} is not kept any more", job.id))?
     } else {
         known
     };

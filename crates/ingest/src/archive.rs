@@ -29,6 +29,9 @@ use output::Output;
 /// The largest window that a compressed stream may need, as a power of two: 128 MiB of memory.
 const WINDOW_LOG: u32 = 27;
 
+/// How many names a warning lists.
+const MOST_NAMED: usize = 10;
+
 /// What an archive may hold at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -77,16 +80,18 @@ impl Unpacked {
     /// What is odd about the archive, and no reason to refuse it: one sentence each.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        let similar = self.similar.first().map(|name| {
-            let (count, name) = (self.similar.len(), shown(name));
-            format!("names that differ from another one by Unicode normalization only: {count}, such as {name:?}")
-        });
-        let empty = self.empty_folders.first().map(|name| {
-            let (count, name) = (self.empty_folders.len(), shown(name));
-            format!("empty folders, which are not kept: {count}, such as {name:?}")
-        });
+        let similar = named("names that differ from another one by Unicode normalization only", &self.similar);
+        let empty = named("empty folders, which are not stored", &self.empty_folders);
         similar.into_iter().chain(empty).collect()
     }
+}
+
+/// How many there are, and the names of the first; `None` where there are none.
+fn named(what: &str, names: &[String]) -> Option<String> {
+    let first: Vec<String> = names.iter().take(MOST_NAMED).map(|name| format!("{:?}", shown(name))).collect();
+    let more = names.len().saturating_sub(first.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!first.is_empty()).then(|| format!("{what}: {}{more}", first.join(", ")))
 }
 
 /// A file that was in an archive.

@@ -14,6 +14,7 @@ use queuekeeper_queue::state::BatchState;
 use queuekeeper_queue::{Due, Error, ItemChange, LockedBatch};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
+use uuid::Uuid;
 
 use crate::daemon::Daemon;
 use crate::engine::session::Session;
@@ -23,11 +24,9 @@ use crate::step::{self, StepError, now};
 use crate::withdrawal;
 use submission::BatchSpec;
 
+mod further;
 mod rows;
 pub(crate) mod submission;
-
-/// How many children a folder may have before no more jobs are created: Java's client cannot list about 52,000.
-const MOST_CHILDREN: i32 = 45_000;
 
 /// How often a full folder is looked at.
 const FULL: Duration = Duration::from_secs(1);
@@ -108,24 +107,41 @@ async fn poll(
 async fn work(session: &Arc<Session>, batch: LockedBatch, delayed: &Delayed) {
     let (began, id) = (Instant::now(), batch.batch.id);
     let busy = session.services.metrics.begin(Daemon::Batch);
+    if let Some(volume) = uploaded_elsewhere(session, &batch) {
+        let why = format!("it was uploaded to volume {volume}, and is left to those who see that");
+        wait(session, &batch, delayed, (now(), 0), &why, session.services.settings.look_again).await;
+        drop(busy);
+        return session.services.metrics.end(Daemon::Batch, Ended::Delayed, began.elapsed());
+    }
+    session.expands(id, true);
     let outcome = match create_jobs(session, &batch).await {
         Ok(Some(jobs)) => {
             delayed.lock().remove(&id);
             info!(batch = %id, jobs, "the jobs of a batch were created");
             Ended::Done
         }
-        // It is withdrawn again, which needs the lock.
+        // For others, or for its withdrawal, which needs the lock.
         Ok(None) => {
             session.queue.unlock_batch(&batch).await.map_or_else(|error| lost(&batch, &error), |_| Ended::Delayed)
         }
         Err(error) => after_failure(session, &batch, error, delayed).await,
     };
     drop(busy);
+    if !matches!(outcome, Ended::Lost) {
+        session.expands(id, false);
+    }
     session.services.metrics.end(Daemon::Batch, outcome, began.elapsed());
 }
 
+/// The volume that the payload of a batch was uploaded to, where that is not ours.
+fn uploaded_elsewhere(session: &Session, batch: &LockedBatch) -> Option<Uuid> {
+    // What is wrong with its submission is said when its jobs are created.
+    let spec = BatchSpec::of(batch.batch.submission.as_deref().unwrap_or_default()).ok()?;
+    spec.volume.filter(|volume| *volume != session.services.working.volume())
+}
+
 /// Creates the jobs that are missing, and sets the batch Reporting as today's daemons do. Gives how many it has; `None`
-/// where its deposit was withdrawn before the queue was restored.
+/// where it is given back as it is: its deposit was withdrawn before the queue was restored, or the daemon is to stop.
 async fn create_jobs(session: &Arc<Session>, batch: &LockedBatch) -> Result<Option<u64>, StepError> {
     let (services, queue) = (&session.services, &session.queue);
     let spec = BatchSpec::of(batch.batch.submission.as_deref().unwrap_or_default()).map_err(StepError::Permanent)?;
@@ -142,23 +158,31 @@ async fn create_jobs(session: &Arc<Session>, batch: &LockedBatch) -> Result<Opti
         session.fence.pass().await;
         let mut rows = rows::Rows::open(services, &profile, &spec).await?;
         total = rows.total();
+        // One is what a deposit is recorded with whose content was not at hand.
+        if spec.part.is_none() && rows.in_manifest() > 1 {
+            services.catalogue.deposit_has(spec.uuid, rows.in_manifest()).await?;
+        }
         // Before its jobs, or none would be mailed after a crash behind the last of them.
-        Correspondence::new(services, &session.fence, &batch.batch).queued(total).await?;
+        Correspondence::new(services, &session.fence, &batch.batch).queued(total, rows.batches()).await?;
+        further::create(session, batch, &spec, &rows).await?;
         if !is_new {
             let found = rows.existing(expansion.note.next, &queue.configurations(batch.batch.id).await?);
             expansion = queue.behind_existing(expansion, found.next, found.last).await?;
         }
         let last = rows.last_job()?;
         rows.skip(expansion.note.next).await;
-        let most_children = services.settings.java_readers.then_some(MOST_CHILDREN);
+        let most_children = services.settings.java_readers.then_some(services.settings.most_children);
         loop {
             rows.fill().await?;
             let begun = expansion.note.next;
             let advanced = match queue.expand(batch, &expansion, rows.next(&last, most_children), now()).await {
                 Err(Error::Full { folder, children }) => {
                     debug!(batch = %batch.batch.id, %folder, children, "no more jobs are created for now");
-                    tokio::time::sleep(FULL).await;
-                    continue;
+                    let mut stopping = session.stopping.clone();
+                    tokio::select! {
+                        () = tokio::time::sleep(FULL) => continue,
+                        _ = stopping.wait_for(|is_stopping| *is_stopping) => return Ok(None),
+                    }
                 }
                 outcome => outcome?,
             };
@@ -182,14 +206,19 @@ async fn after_failure(session: &Session, batch: &LockedBatch, error: StepError,
     let (since, attempts) = delayed.lock().get(&id).map_or((now(), 0), |(since, attempts, _)| (*since, *attempts));
     let why = match error {
         StepError::Permanent(why) => why,
+        // Nothing was tried.
+        StepError::Busy(why) => {
+            let tried = if attempts == 0 { (now(), 0) } else { (since, attempts) };
+            return wait(session, batch, delayed, tried, &why, settings.retry_first).await;
+        }
         StepError::Temporary { why, after } | StepError::Away { why, after } => {
             if now().duration_since(since).unsigned_abs() < settings.retry_within {
                 let pause = settings.pause(attempts).max(after.unwrap_or_default());
-                return wait(session, batch, delayed, (since, attempts), &why, pause).await;
+                return wait(session, batch, delayed, (since, attempts + 1), &why, pause).await;
             }
             format!("{why} (tried {} times)", attempts + 1)
         }
-        StepError::NoRoom => "there is no room".to_owned(),
+        error @ (StepError::NoRoom | StepError::NoExtension(_)) => error.sentence(),
         StepError::Queue(error) => {
             // What it had created stands in its expansion, and the next one goes on behind it.
             let unlocked = queue.unlock_batch(batch).await;
@@ -200,7 +229,7 @@ async fn after_failure(session: &Session, batch: &LockedBatch, error: StepError,
     let mail = Correspondence::new(&session.services, &session.fence, &batch.batch);
     if let Err(error) = mail.refused(&why).await {
         let why = format!("{why}; it cannot be mailed yet: {}", error.sentence());
-        return wait(session, batch, delayed, (since, attempts), &why, settings.pause(attempts)).await;
+        return wait(session, batch, delayed, (since, attempts + 1), &why, settings.pause(attempts)).await;
     }
     warn!(batch = %id, %why, "batch failed");
     let change = ItemChange::to(BatchState::Failed).with_message(why);
@@ -210,7 +239,7 @@ async fn after_failure(session: &Session, batch: &LockedBatch, error: StepError,
     }
 }
 
-/// Gives a batch back, to be taken again after a pause.
+/// Gives a batch back, to be taken again after a pause; it was tried so often since then.
 async fn wait(
     session: &Session,
     batch: &LockedBatch,
@@ -221,7 +250,7 @@ async fn wait(
 ) -> Ended {
     info!(batch = %batch.batch.id, %why, "batch is tried again later");
     let not_before = now().checked_add(pause).unwrap_or(Timestamp::MAX);
-    delayed.lock().insert(batch.batch.id, (since, attempts + 1, not_before));
+    delayed.lock().insert(batch.batch.id, (since, attempts, not_before));
     session.wake_after(Daemon::Batch, pause);
     match session.queue.unlock_batch(batch).await {
         Ok(_) => Ended::Delayed,

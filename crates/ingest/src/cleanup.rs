@@ -1,5 +1,5 @@
-//! The cleanup daemon: what nothing needs any more, in ZooKeeper, the catalogue, the working storage and the delivery store.
-//! Content of objects is never touched.
+//! The cleanup daemon: what nothing needs any more, in ZooKeeper, the catalogue, the working storage and the delivery store,
+//! and objects in which a writer was stopped. Content that an inventory names is never touched.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -25,6 +25,7 @@ mod access;
 mod directories;
 mod entries;
 mod messages;
+mod objects;
 mod stores;
 mod volume;
 
@@ -43,6 +44,8 @@ pub struct CleanupSettings {
     pub directories_every: Duration,
     /// How long a message is kept that was delivered or given up.
     pub messages_after: Duration,
+    /// How long a job may write nothing more of a version before its object is repaired.
+    pub objects_after: Duration,
 }
 
 impl Default for CleanupSettings {
@@ -55,6 +58,7 @@ impl Default for CleanupSettings {
             entries_after: hour,
             directories_every: Duration::from_hours(24),
             messages_after: month,
+            objects_after: Duration::from_hours(24),
         }
     }
 }
@@ -73,6 +77,7 @@ pub(crate) async fn clean(session: Arc<Session>) {
                 // All processes together look through a volume from time to time; so it is with stores.
                 Ok(Turn::Ours) => {
                     stores::sweep(&session).await;
+                    report("objects", objects::repair(&session).await);
                     report("access requests", access::requests(&session).await);
                 }
                 outcome => report("the working storage", outcome.map(drop)),

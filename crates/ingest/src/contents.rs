@@ -20,7 +20,7 @@ pub type OpenStore = Arc<
 
 /// Where the content of objects is, by the profiles of their collections.
 #[derive(Clone)]
-pub struct Contents {
+pub struct ObjectReader {
     services: Arc<Services>,
     open: OpenStore,
     roots: Arc<Mutex<BTreeMap<(StoreName, SpaceName), Root>>>,
@@ -71,13 +71,13 @@ pub enum ContentError {
     },
 }
 
-impl fmt::Debug for Contents {
+impl fmt::Debug for ObjectReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Contents").field("roots", &self.roots).finish_non_exhaustive()
+        f.debug_struct("ObjectReader").field("roots", &self.roots).finish_non_exhaustive()
     }
 }
 
-impl Contents {
+impl ObjectReader {
     /// By the profiles of these services. A store is opened by `open` when it is needed first, unless the services have it
     /// open.
     #[must_use]

@@ -12,12 +12,13 @@ use queuekeeper_store::Digest;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::directory::WorkingStorage;
+use crate::directory::{WorkingStorage, secret, sync_folder_of};
 use crate::kind::DepositType;
 use crate::name::{self, NameError};
 use crate::url::ContentUrl;
 
 mod check;
+mod same;
 mod upload;
 
 pub use check::{Finding, Findings};
@@ -26,8 +27,28 @@ pub use upload::{Upload, abandoned};
 /// What the outcome of a deposit begins with that never was a batch.
 pub const REFUSED: &str = "refused: ";
 
+/// The key of a submission, and of the job of its payload, that says on which volume of working storage an upload lies.
+pub(crate) const VOLUME: &str = "volume";
+
 /// How much of an upload is copied at once, in bytes.
 const PIECE: usize = 256 * 1024;
+
+/// Where the content of a deposit is.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    Url(&'a ContentUrl),
+    /// Uploaded to this volume.
+    Volume(Uuid),
+}
+
+impl<'a> Source<'a> {
+    fn url(&self) -> Option<&'a ContentUrl> {
+        match self {
+            Self::Url(url) => Some(url),
+            Self::Volume(_) => None,
+        }
+    }
+}
 
 /// What is deposited.
 #[derive(Clone, Debug, Default)]
@@ -88,6 +109,14 @@ pub enum DepositError {
         what: &'static str,
         /// What happened.
         error: io::Error,
+    },
+    /// The batch of this key or UUID is another deposit.
+    #[error("{id} is another deposit: its {what} differs; use another key or UUID for this one")]
+    Other {
+        /// The deposit that was made with it.
+        id: String,
+        /// The first field that differs.
+        what: &'static str,
     },
     /// The batch cannot be made.
     #[error(transparent)]
@@ -151,10 +180,16 @@ impl NewDeposit {
         let made = match (whole, known) {
             (Err(error), _) => Err(error),
             // The same deposit was made before, and its daemons may be reading what came then.
-            (Ok(whole), Some(batch)) => Ok(Receipt { batch, id: id_of(uuid), kind: self.kind_of(&whole.start) }),
+            (Ok(whole), Some(batch)) => self.check_same(queue, batch, None, Some(whole.size)).await.map(|()| Receipt {
+                batch,
+                id: id_of(uuid),
+                kind: self.kind_of(&whole.start),
+            }),
             (Ok(whole), None) => {
-                upload = blocking("keep the upload", move || upload.keep(&file_name).map(|()| upload)).await?;
-                self.submit(queue, uuid, None, &whole.start, Some(whole.size)).await
+                let is_manifest = self.kind_of(&whole.start).manifest().is_some();
+                let kept = blocking("keep the upload", move || upload.keep(&file_name, is_manifest).map(|()| upload));
+                upload = kept.await?;
+                self.submit(queue, uuid, Source::Volume(upload.volume()), &whole.start, Some(whole.size)).await
             }
         };
         // After a lost connection the batch may exist, and needs what came.
@@ -165,13 +200,34 @@ impl NewDeposit {
         made
     }
 
-    /// Deposits what lies at a URL, which the daemons fetch.
+    /// Deposits what lies at a URL, which the daemons fetch. The query of the URL, which may be a signature, is kept in the
+    /// working storage.
     ///
     /// # Errors
-    /// When it is refused or cannot be made.
-    pub async fn refer(&self, queue: &Queue, uuid: Uuid, url: &ContentUrl) -> Result<Receipt, DepositError> {
+    /// When it is refused or cannot be made; also where the URL has a query, and there is no working storage.
+    pub async fn refer(
+        &self,
+        queue: &Queue,
+        storage: Option<&WorkingStorage>,
+        uuid: Uuid,
+        url: &ContentUrl,
+    ) -> Result<Receipt, DepositError> {
         self.check()?;
-        self.submit(queue, uuid, Some(url), &[], None).await
+        if url.has_query() {
+            if let Some(batch) = queue.find_batch(&id_of(uuid)).await? {
+                self.check_same(queue, batch, Some(url), None).await?;
+            }
+            let what = "keep the query of the URL";
+            let none = || DepositError::Disk { what, error: io::Error::other("there is no working storage") };
+            let (directory, kept) = (storage.ok_or_else(none)?.batch(&id_of(uuid)), url.clone());
+            blocking(what, move || {
+                secret::keep_url(&directory, &kept)?;
+                sync_folder_of(&directory.join("url"))?;
+                sync_folder_of(&directory)
+            })
+            .await?;
+        }
+        self.submit(queue, uuid, Source::Url(url), &[], None).await
     }
 
     /// Checks what can be checked before anything of the content is there.
@@ -198,7 +254,7 @@ impl NewDeposit {
         &self,
         queue: &Queue,
         uuid: Uuid,
-        url: Option<&ContentUrl>,
+        source: Source<'_>,
         start: &[u8],
         size: Option<u64>,
     ) -> Result<Receipt, DepositError> {
@@ -222,7 +278,10 @@ impl NewDeposit {
             ("digestType", self.digest.as_ref().map(|digest| digest.algorithm().to_string())),
             ("digestValue", self.digest.as_ref().map(Digest::hex)),
             ("notification", self.notification.clone()),
-            ("payload_url", url.map(|url| url.reveal().to_string())),
+            match source {
+                Source::Url(url) => ("payload_url", Some(url.to_string())),
+                Source::Volume(volume) => (VOLUME, Some(volume.to_string())),
+            },
         ];
         for (key, text) in texts {
             if let Some(text) = text.filter(|text| !text.is_empty()) {
@@ -234,7 +293,9 @@ impl NewDeposit {
         let batch = match queue.create_batch(&data, Timestamp::now()).await {
             // The same deposit was made before.
             Err(QueueError::Conflict(conflict)) => {
-                queue.find_batch(&id).await?.ok_or(QueueError::Conflict(conflict))?
+                let batch = queue.find_batch(&id).await?.ok_or(QueueError::Conflict(conflict))?;
+                self.check_same(queue, batch, source.url(), size).await?;
+                batch
             }
             made => made?,
         };

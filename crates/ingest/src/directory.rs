@@ -12,10 +12,13 @@ use queuekeeper_queue::state::JobState;
 use url::Url;
 use uuid::Uuid;
 
+use crate::files;
 use crate::place::Place;
 use crate::spec::JobSpec;
+use crate::steps::downloading::{PACKAGE, PRODUCER};
 
 mod limit;
+pub(crate) mod secret;
 mod served;
 
 pub use limit::SizeLimit;
@@ -52,7 +55,7 @@ impl WorkingStorage {
         write_once(&file, Uuid::new_v4().to_string().as_bytes())?;
         let tree = root.join(TREE_FILE);
         if tree.try_exists()? {
-            // It is not written again, so that nobody else would.
+            // It is not written again, so no other attempt does.
             remove_attempts(&tree)?;
         }
         let text = fs::read_to_string(&file)?;
@@ -183,11 +186,23 @@ impl JobDirectory {
     /// # Errors
     /// When it cannot be written.
     pub fn place(&self, folder: &str) -> io::Result<Arc<Place>> {
+        self.open_place(folder).map(Arc::new)
+    }
+
+    /// The same for files that are readable by the owner of the process only.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn private_place(&self, folder: &str) -> io::Result<Arc<Place>> {
+        self.open_place(folder).map(|place| Arc::new(place.private()))
+    }
+
+    fn open_place(&self, folder: &str) -> io::Result<Place> {
         let [folder, temporary] = [folder, TEMPORARY].map(|name| self.path.join(name));
         for path in [&folder, &temporary, &self.path.join("system")] {
             fs::create_dir_all(path)?;
         }
-        Ok(Arc::new(Place::open(&folder, &temporary)?))
+        Place::open(&folder, &temporary)
     }
 
     /// The package that lies in the working storage: in the job's directory, else in that of the batch; `None` where it
@@ -214,6 +229,19 @@ impl JobDirectory {
     /// When it cannot be removed.
     pub fn remove_temporary(&self) -> io::Result<()> {
         absent_is_fine(fs::remove_dir_all(self.path.join(TEMPORARY)))
+    }
+
+    /// Removes what was fetched and unpacked: it is fetched again from what the deposit brought, which stays.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub(crate) fn remove_content(&self) -> io::Result<()> {
+        // Where the list is, everything is taken to be there.
+        absent_is_fine(fs::remove_file(self.helper(files::NAME)))?;
+        for folder in [TEMPORARY, PACKAGE, PRODUCER] {
+            absent_is_fine(fs::remove_dir_all(self.path.join(folder)))?;
+        }
+        Ok(())
     }
 
     /// Writes a file in it, which appears whole or not at all. Its name is durable after [`sync_folder_of`].
@@ -285,17 +313,17 @@ pub(crate) fn space_of(directory: &Path) -> io::Result<(u64, u64)> {
     Ok((facts.f_blocks.saturating_mul(facts.f_frsize), facts.f_bfree.saturating_mul(facts.f_frsize)))
 }
 
-/// Allocates so many bytes of the volume to a file, whose length stays. A file system that cannot do that has none of them used
-/// before they are written.
-pub(crate) fn allocate(file: &fs::File, bytes: u64) -> io::Result<()> {
+/// Allocates so many bytes of the volume to a file, whose length stays. The answer is whether the file system can do that; else
+/// none of them is used before it is written.
+pub(crate) fn allocate(file: &fs::File, bytes: u64) -> io::Result<bool> {
     if bytes == 0 {
-        return Ok(());
+        return Ok(true);
     }
     let allocated =
         rustix::fs::fallocate(file, rustix::fs::FallocateFlags::KEEP_SIZE, 0, bytes).map_err(io::Error::from);
     match allocated {
-        Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(()),
-        allocated => allocated,
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(false),
+        allocated => allocated.map(|()| true),
     }
 }
 

@@ -7,6 +7,7 @@ mod arrivals;
 pub mod fence;
 mod holds;
 mod lane;
+mod leftovers;
 mod presence;
 pub(crate) mod session;
 mod volumes;
@@ -30,6 +31,7 @@ use crate::outbox;
 use crate::progress;
 use crate::step::Services;
 use fence::Fence;
+use leftovers::AtWork;
 pub use presence::{CATALOGUE, WrongCatalogue};
 use session::Session;
 pub(crate) use worker::{RECONNECTING, through};
@@ -82,6 +84,8 @@ async fn run_daemons(
     }
     let mut sessions = Sessions::new(zookeeper.clone());
     let mut watches = Sessions::new(zookeeper.clone()).without_ephemerals();
+    // What was at work when a session was lost.
+    let mut left = AtWork::default();
     while !*stopping.borrow() {
         let client = tokio::select! {
             client = sessions.establish() => client?,
@@ -97,6 +101,7 @@ async fn run_daemons(
         let note = presence::announce(&client, services, &acls).await;
         services.is_connected.store(true, Ordering::Relaxed);
         info!(session = %client.session_id(), "the daemons have a session");
+        leftovers::remove(&session, &std::mem::take(&mut left)).await;
         tokio::select! {
             end = sessions.follow(&client) => warn!(?end, "the session of the daemons is over; their work begins again"),
             () = session.fence.keep(&client) => {}
@@ -110,6 +115,7 @@ async fn run_daemons(
         // What is under way must not go on without the locks.
         session.running.lock().abort_all();
         while let Some(_ended) = next_ended(&session).await {}
+        left = session.at_work();
     }
     Ok(())
 }

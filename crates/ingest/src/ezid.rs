@@ -3,7 +3,7 @@
 //! An identifier that exists already is ours only if it carries the mark of this job, or of the catalogue in which it is
 //! reserved: it was registered by an attempt whose answer was lost, or by another job of the same object.
 //!
-//! One that EZID makes is reserved there first, which nobody else sees and which can be deleted, and becomes public once
+//! One that EZID makes is reserved there first, where no one else sees it and it can be deleted, and becomes public once
 //! it is the job's in the catalogue. The job's directory keeps it meanwhile, and an attempt that is repeated goes on with
 //! the one that is kept where that carries the job's mark. (EZID has no request that searches: of an attempt that ended
 //! between its making a name and our keeping it, that name stays reserved.)
@@ -48,16 +48,21 @@ impl Ezid<'_> {
     ///
     /// # Errors
     /// When the service refuses it, or cannot be reached.
-    pub(crate) async fn register(self, work: &JobAtWork<'_>, ark: &Ark) -> Result<(), StepError> {
+    pub(crate) async fn register(
+        self,
+        work: &JobAtWork<'_>,
+        description: &Description,
+        ark: &Ark,
+    ) -> Result<(), StepError> {
         let url = self.at(&format!("id/{ark}"))?;
         if self.options.mints {
             // It was made with the job's mark, or belongs to another job of the object.
             self.check_ours(work, &url, ark).await?;
-            let fields = self.fields(work, Some(ark)).into_iter().chain([(STATUS, PUBLIC.to_owned())]);
+            let fields = self.fields(work, Some((ark, description))).into_iter().chain([(STATUS, PUBLIC.to_owned())]);
             let (status, answer) = send(work, Method::POST, &url, fields).await?;
             return if is_success(status, &answer) { Ok(()) } else { Err(refused(&url, ark, status, &answer)) };
         }
-        let (status, answer) = send(work, Method::PUT, &url, self.fields(work, Some(ark))).await?;
+        let (status, answer) = send(work, Method::PUT, &url, self.fields(work, Some((ark, description)))).await?;
         if is_success(status, &answer) {
             return Ok(());
         }
@@ -102,11 +107,11 @@ impl Ezid<'_> {
     }
 
     /// What is said of an identifier; of one that has no name yet, only whose it is.
-    fn fields(self, work: &JobAtWork<'_>, ark: Option<&Ark>) -> Vec<(&'static str, String)> {
+    fn fields(self, work: &JobAtWork<'_>, named: Option<(&Ark, &Description)>) -> Vec<(&'static str, String)> {
         let (mark, catalogue) = marks(work);
         let mut fields = Vec::new();
-        if let Some(ark) = ark {
-            fields.push(("erc", Description::of(work.spec).erc(ark.as_str())));
+        if let Some((ark, description)) = named {
+            fields.push(("erc", description.erc(ark.as_str())));
             let target = self.options.target.as_ref();
             fields.extend(target.map(|target| ("_target", format!("{}{ark}", target.reveal()))));
         }

@@ -6,6 +6,7 @@
 //! [`FetchError::retry_after`].
 
 mod attempt;
+mod connections;
 mod error;
 mod hop;
 mod hosts;
@@ -34,6 +35,7 @@ use crate::place::{self, Place};
 use crate::profile::Credentials;
 use crate::url::{ContentUrl, Guard};
 use attempt::Attempt;
+use connections::Kept;
 use resolver::{GuardedResolver, Lookup};
 use sink::Sink;
 
@@ -52,7 +54,7 @@ pub struct Settings {
     pub silence: Duration,
     /// How often it is tried again before the error is returned.
     pub retries: RetryPolicy,
-    /// When a host counts as away.
+    /// How many connections a host gets, and when it counts as away.
     pub hosts: HostLimits,
 }
 
@@ -92,7 +94,8 @@ pub struct Fetched {
     pub attempts: u32,
 }
 
-/// Fetches the files of a profile's deposits. Cheap to clone; connections are shared.
+/// Fetches the files of a profile's deposits. Cheap to clone; connections are shared, and those that a job keeps are kept
+/// until all clones are dropped.
 #[derive(Clone)]
 pub struct Fetcher {
     client: Client,
@@ -100,6 +103,7 @@ pub struct Fetcher {
     credentials: Credentials,
     settings: Settings,
     hosts: Hosts,
+    kept: Kept,
 }
 
 impl Fetcher {
@@ -127,14 +131,20 @@ impl Fetcher {
             .read_timeout(settings.silence)
             .user_agent(concat!("queuekeeper/", env!("CARGO_PKG_VERSION")))
             .build()?;
-        Ok(Self { client, guard, credentials, settings, hosts: Hosts::default() })
+        Ok(Self { client, guard, credentials, settings, hosts: Hosts::default(), kept: Kept::default() })
     }
 
-    /// The same one, which shares with others what is known of the hosts.
+    /// The same one, which shares with others what is known of the hosts, and their connections.
     #[must_use]
     pub fn sharing(mut self, hosts: &Hosts) -> Self {
         self.hosts = hosts.clone();
         self
+    }
+
+    /// The same one for another job, which keeps connections of its own.
+    #[must_use]
+    pub fn for_job(&self) -> Self {
+        Self { kept: Kept::default(), ..self.clone() }
     }
 
     /// The size of a file in bytes, by `HEAD`, else by a `GET` of its first byte; `None` where the origin does not say.
@@ -209,9 +219,9 @@ impl Fetcher {
                 Err(cause) => cause,
             };
             // Nothing was requested.
-            let is_away = matches!(cause, Cause::Away { .. });
-            let failed = FetchError::new(url, cause, attempts - u32::from(is_away));
-            if is_away {
+            let is_unsent = matches!(cause, Cause::Away { .. } | Cause::Busy { .. });
+            let failed = FetchError::new(url, cause, attempts - u32::from(is_unsent));
+            if is_unsent {
                 return Err(failed);
             }
             if !failed.is_temporary() {

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::directory::{self, JobDirectory};
 
 /// The dot-file's name, without the dot.
-const NAME: &str = "files";
+pub(crate) const NAME: &str = "files";
 
 /// A file in `producer/`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]

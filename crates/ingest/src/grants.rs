@@ -2,7 +2,8 @@
 //! processes never grant the same byte.
 //!
 //! A grant is written in the `multi` that moves its job to Downloading. It ends when its job has ended, or failed: what a
-//! failed job has on the disk is used like everything else there.
+//! failed job has on the disk is used like everything else there. Where there are several volumes, a failed job with files
+//! keeps a grant of no bytes, which says on which of them they are.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -14,13 +15,16 @@ use parking_lot::Mutex;
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::record::{GrantNote, GrantsNote};
-use queuekeeper_queue::{Queue, Transaction};
+use queuekeeper_queue::{Cause, Queue, Transaction};
 use uuid::Uuid;
 
 use crate::directory::WorkingStorage;
 use crate::progress;
 use crate::space::{self, Grant, Round, Rules, Volume, Waiting};
 use crate::step::StepError;
+
+/// How many failed jobs keep a grant of no bytes: all grants together are one znode, of less than 1 MiB.
+const MOST_FAILED: usize = 1_000;
 
 /// The grants as they were read or written last.
 #[derive(Debug, Default)]
@@ -58,8 +62,9 @@ impl Reservation {
 #[derive(Debug)]
 pub struct Grants {
     known: tokio::sync::Mutex<Known>,
-    /// The jobs of ours that have ended since the last write.
+    /// The jobs of ours that have ended since the last write, and those that have failed and keep a grant of no bytes.
     ended: Mutex<BTreeSet<JobId>>,
+    failed: Mutex<BTreeSet<JobId>>,
     /// How many bytes the jobs of ours have written.
     written: Mutex<HashMap<JobId, Arc<AtomicU64>>>,
     /// How many bytes the jobs have that were downloaded, by any process.
@@ -75,6 +80,17 @@ pub struct LockedGrants<'a> {
     of: &'a Grants,
     known: tokio::sync::MutexGuard<'a, Known>,
     next: Option<(GrantsNote, BTreeSet<JobId>)>,
+}
+
+/// What becomes of a job that needs more than it was granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extension {
+    /// It may go on.
+    Granted,
+    /// There is too little room.
+    Waits,
+    /// There is too little, no other job frees any, and it is the youngest: it gives up what it has.
+    GivesUp(space::Failure),
 }
 
 /// A job that wants room.
@@ -98,8 +114,8 @@ impl Grants {
     #[must_use]
     pub fn new(volume: Uuid, rules: Rules) -> Self {
         let path = Path::space(&volume.to_string()).expect("a UUID is the name of a znode");
-        let (known, ended, written, downloaded) = Default::default();
-        Self { known, ended, written, downloaded, reserved: Mutex::default(), path, rules }
+        let (known, ended, failed, written, downloaded) = Default::default();
+        Self { known, ended, failed, written, downloaded, reserved: Mutex::default(), path, rules }
     }
 
     /// Takes them for a change, as they are in ZooKeeper.
@@ -133,27 +149,36 @@ impl Grants {
     /// A job has ended: its grant goes with the next write.
     pub fn ended(&self, job: JobId) {
         self.written.lock().remove(&job);
+        self.failed.lock().remove(&job);
         self.ended.lock().insert(job);
+    }
+
+    /// A job has failed, and its files stay: with the next write its grant says no more than where they are.
+    pub fn failed(&self, job: JobId) {
+        self.written.lock().remove(&job);
+        self.failed.lock().insert(job);
+    }
+
+    /// A job has not ended: an operator resumed it after it had failed.
+    fn goes_on(&self, job: JobId) {
+        self.ended.lock().remove(&job);
+        self.failed.lock().remove(&job);
     }
 }
 
 impl Known {
     async fn read(&mut self, queue: &Queue, path: &Path) -> Result<(), StepError> {
-        let found = tokio::time::timeout(queue.time_limit(), queue.client().get_data(&path.to_string())).await;
-        let found = found.map_err(|_| StepError::temporary("ZooKeeper does not answer"))?;
-        (self.granted, self.version) = match found {
+        (self.granted, self.version) = match queue.within(queue.client().get_data(&path.to_string())).await {
             Ok((data, stat)) => {
                 let granted = GrantsNote::decode(&data);
                 let wrong = |error| StepError::temporary(format_args!("{path} is not a list of grants: {error}"));
                 (granted.map_err(wrong)?, Some(stat.version))
             }
-            Err(zookeeper_client::Error::NoNode) => (GrantsNote::default(), None),
-            Err(error) => return Err(StepError::temporary(format_args!("cannot read {path}: {error}"))),
+            Err(Cause::Client(zookeeper_client::Error::NoNode)) => (GrantsNote::default(), None),
+            Err(cause) => return Err(StepError::temporary(format_args!("cannot read {path}: {cause}"))),
         };
-        let downloads = tokio::time::timeout(queue.time_limit(), progress::written(queue.client())).await;
-        let downloads = downloads.map_err(|_| StepError::temporary("ZooKeeper does not answer"))?;
-        let wrong = |error| StepError::temporary(format_args!("cannot read how far the downloads are: {error}"));
-        self.downloads = downloads.map_err(wrong)?;
+        let wrong = |cause| StepError::temporary(format_args!("cannot read how far the downloads are: {cause}"));
+        self.downloads = queue.within(progress::written(queue.client())).await.map_err(wrong)?;
         self.is_read = true;
         Ok(())
     }
@@ -169,6 +194,13 @@ impl LockedGrants<'_> {
     #[must_use]
     pub fn of(&self, job: JobId) -> Option<u64> {
         self.known.granted.grants.get(&job.to_string()).map(|grant| grant.bytes)
+    }
+
+    /// How many bytes a job was granted, with those that it waits for.
+    #[must_use]
+    pub fn wanted(&self, job: JobId) -> Option<u64> {
+        let grant = self.known.granted.grants.get(&job.to_string())?;
+        Some(grant.bytes.saturating_add(grant.extension.unwrap_or(0)))
     }
 
     /// How many bytes are granted together.
@@ -202,7 +234,7 @@ impl LockedGrants<'_> {
         let (total, free) = storage.space().map_err(|error| StepError::working("look at it", &error))?;
         let (ended, written, downloaded) =
             (self.of.ended.lock().clone(), self.of.written.lock(), self.of.downloaded.lock());
-        let grants = granted.grants.iter().filter_map(|(job, grant)| {
+        let grants = granted.grants.iter().filter(|(_, grant)| !is_of_failed(grant)).filter_map(|(job, grant)| {
             let job: JobId = job.parse().ok().filter(|job| !ended.contains(job))?;
             // What this process knows is the newest, but it may have taken up the job where another left it.
             let ours = written.get(&job).map(|bytes| bytes.load(Ordering::Relaxed));
@@ -230,9 +262,8 @@ impl LockedGrants<'_> {
         wanted: &Wanted,
         now: Timestamp,
     ) -> Result<Option<Transaction>, StepError> {
-        // It has not ended: an operator resumed it after it had failed.
-        self.of.ended.lock().remove(&wanted.job);
-        if self.of(wanted.job).is_some() {
+        self.of.goes_on(wanted.job);
+        if self.of(wanted.job).is_some_and(|bytes| bytes > 0) {
             return Ok(Some(Transaction::new()));
         }
         if self.of.reserved.lock().as_ref().is_some_and(|reserved| reserved.keeps_back(wanted.job)) {
@@ -251,7 +282,7 @@ impl LockedGrants<'_> {
     }
 
     /// Sees to it that a job may write so many bytes in all, what it has written included. The answer is what has to be
-    /// committed, and whether it may go on then.
+    /// committed, and what becomes of the job then.
     ///
     /// # Errors
     /// When it can never have them, or the volume cannot be looked at.
@@ -261,8 +292,8 @@ impl LockedGrants<'_> {
         job: JobId,
         bytes: u64,
         now: Timestamp,
-    ) -> Result<(Transaction, bool), StepError> {
-        self.of.ended.lock().remove(&job);
+    ) -> Result<(Transaction, Extension), StepError> {
+        self.of.goes_on(job);
         let (mut next, name) = (self.known.granted.clone(), job.to_string());
         let form = next.grants.entry(name.clone()).or_insert(GrantNote {
             bytes: 0,
@@ -270,24 +301,30 @@ impl LockedGrants<'_> {
             extension: None,
         });
         if form.bytes >= bytes {
-            return Ok((Transaction::new(), true));
+            return Ok((Transaction::new(), Extension::Granted));
         }
         form.extension = Some(bytes - form.bytes);
         let round = self.round(&next, storage, &[], now)?;
-        if let Some((_, why)) = round.failed.iter().find(|(failed, _)| *failed == job) {
-            return Err(StepError::permanent(why));
+        match round.failed.iter().find(|(failed, _)| *failed == job) {
+            Some((_, why @ space::Failure::NeverFits { .. })) => return Err(StepError::permanent(why)),
+            Some((_, why @ space::Failure::Deadlock { .. })) => {
+                return Ok((Transaction::new(), Extension::GivesUp(*why)));
+            }
+            None => {}
         }
         let is_extended = round.extended.iter().any(|(extended, _)| *extended == job);
         if is_extended && let Some(form) = next.grants.get_mut(&name) {
             (form.bytes, form.extension) = (bytes, None);
         }
-        if next == self.known.granted { Ok((Transaction::new(), false)) } else { Ok((self.write(next), is_extended)) }
+        let outcome = if is_extended { Extension::Granted } else { Extension::Waits };
+        let is_known = next == self.known.granted;
+        Ok((if is_known { Transaction::new() } else { self.write(next) }, outcome))
     }
 
     /// What is to be written so that the grants of ended jobs go; `None` where there are none.
     #[must_use]
     pub fn remove_ended(&mut self) -> Option<Transaction> {
-        if self.of.ended.lock().is_empty() {
+        if self.of.ended.lock().is_empty() && self.of.failed.lock().is_empty() {
             return None;
         }
         let transaction = self.write(self.known.granted.clone());
@@ -302,13 +339,20 @@ impl LockedGrants<'_> {
     fn write(&mut self, mut next: GrantsNote) -> Transaction {
         let ended = self.of.ended.lock().clone();
         next.grants.retain(|job, _| job.parse().is_ok_and(|job: JobId| !ended.contains(&job)));
+        let failed = self.of.failed.lock().clone();
+        for job in &failed {
+            if let Some(grant) = next.grants.get_mut(&job.to_string()) {
+                (grant.bytes, grant.extension) = (0, None);
+            }
+        }
+        forget_oldest(&mut next);
         let data = next.encode();
         let mut transaction = Transaction::new();
         match self.known.version {
             Some(version) => transaction.set(self.of.path.clone(), data, version),
             None => transaction.create(self.of.path.clone(), data),
         };
-        self.next = Some((next, ended));
+        self.next = Some((next, ended.into_iter().chain(failed).collect()));
         transaction
     }
 
@@ -326,6 +370,7 @@ impl LockedGrants<'_> {
             }
             self.known.granted = next;
             self.of.ended.lock().retain(|job| !ended.contains(job));
+            self.of.failed.lock().retain(|job| !ended.contains(job));
         }
     }
 
@@ -333,6 +378,21 @@ impl LockedGrants<'_> {
     pub fn refused(&mut self) {
         self.next = None;
         self.known.is_read = false;
+    }
+}
+
+/// Whether a grant is that of a failed job.
+fn is_of_failed(grant: &GrantNote) -> bool {
+    grant.bytes == 0 && grant.extension.is_none()
+}
+
+/// Leaves out the oldest grants of failed jobs where there are too many.
+fn forget_oldest(note: &mut GrantsNote) {
+    let failed = note.grants.iter().filter(|(_, grant)| is_of_failed(grant));
+    let mut failed: Vec<_> = failed.map(|(job, grant)| (grant.since, job.clone())).collect();
+    failed.sort_unstable();
+    for (_, job) in failed.iter().rev().skip(MOST_FAILED) {
+        note.grants.remove(job);
     }
 }
 

@@ -15,8 +15,10 @@
 //!   [`settings`]: what an operator sets; [`metrics`]: what they count;
 //! - [`spec`]: what a job is to do; [`directory`], [`files`]: where its files lie, and which it has;
 //! - [`grants`]: who was granted how much of the working storage;
-//! - [`steps`]: what is done with a job in each state; [`step`]: how that ends; [`mail`]: what is written to depositors;
+//! - [`steps`]: what is done with a job in each state; `metadata`: what the deposited files say of their object; [`step`]:
+//!   how that ends; `warnings`: what is odd about a package; [`mail`]: what is written to depositors;
 //!   [`outbox`]: how it is sent;
+//! - [`parts`]: deposits of several batches;
 //! - `batches`, `reports`, [`access`], [`cleanup`]: the daemons that take no jobs; [`rebuild`]: the inventory, made again
 //!   from the stores; [`contents`]: what lies in the stores, read;
 //! - [`engine`]: sessions, lanes and workers, which run all of these; [`fuzzing`]: decoders, for the fuzzing alone.
@@ -45,10 +47,12 @@ pub mod grants;
 pub mod kind;
 pub mod mail;
 pub mod manifest;
+mod metadata;
 pub mod metrics;
 pub mod name;
 pub mod outbox;
 pub mod pack;
+pub mod parts;
 pub mod place;
 pub mod profile;
 pub mod progress;
@@ -60,4 +64,5 @@ pub mod spec;
 pub mod step;
 pub mod steps;
 pub mod url;
+mod warnings;
 pub mod withdrawal;

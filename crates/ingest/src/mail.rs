@@ -1,13 +1,14 @@
 //! Mail to depositors: what it says, whom it goes to, and how it is sent.
 //!
 //! A mail is rendered once, into a row of the catalogue's outbox, before the state changes that it reports. The row's
-//! name says what it reports; whoever renders it again, after a crash or in another process, finds the row.
+//! name says what it reports; a process that renders it again, after a crash or on another host, finds the row.
 //!
-//! [`address`] is what may be a recipient, [`message`] the form of all mails, `report` and `table` what reports say;
-//! `smtp` and `folder` are the two ways out.
+//! [`address`] is what may be a recipient, [`message`] the form of all mails, `report`, `table` and `listed` what reports
+//! say; `smtp` and `folder` are the two ways out.
 
 pub mod address;
 pub(crate) mod folder;
+pub(crate) mod listed;
 pub mod message;
 pub(crate) mod queue;
 pub(crate) mod report;

@@ -29,7 +29,7 @@ mod tests;
 
 pub use add::AddWriter;
 pub use conceal::conceal_queries;
-pub use contents::{Contents, Difference, FoundFile};
+pub use contents::{Difference, FoundFile, ListedFiles};
 pub(crate) use lines::{Line, Lines};
 pub(crate) use names::Names;
 pub use names::Warning;

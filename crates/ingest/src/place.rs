@@ -26,7 +26,12 @@ const LOCK_PAUSE: Duration = Duration::from_millis(20);
 pub struct Place {
     root: OwnedFd,
     temporary: OwnedFd,
+    /// The mode of new files, less the umask.
+    mode: u32,
 }
+
+/// The mode of files that hold secrets, such as manifests with presigned URLs.
+pub(crate) const PRIVATE: u32 = 0o600;
 
 /// A file that is not whole yet, locked against other attempts. Dropped, it stays: the next attempt goes on with it or replaces it.
 pub struct Partial {
@@ -49,13 +54,19 @@ impl Place {
     /// When one of them cannot be opened.
     pub fn open(root: &Path, temporary: &Path) -> io::Result<Self> {
         let open = |path: &Path| rustix::fs::open(path, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
-        Ok(Self { root: open(root)?, temporary: open(temporary)? })
+        Ok(Self::new(open(root)?, open(temporary)?))
     }
 
     /// The same of directories that are open.
     #[must_use]
     pub fn new(root: OwnedFd, temporary: OwnedFd) -> Self {
-        Self { root, temporary }
+        Self { root, temporary, mode: 0o666 }
+    }
+
+    /// The same one, whose new files are readable by the owner of the process only.
+    #[must_use]
+    pub fn private(self) -> Self {
+        Self { mode: PRIVATE, ..self }
     }
 
     /// The file with a name; `None` where there is none.
@@ -98,7 +109,7 @@ impl Place {
         let name = temporary_name(path);
         let open_flags = OFlags::CREATE | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         for _ in 0..LOCK_TRIES {
-            let file = rustix::fs::openat(&self.temporary, &name, open_flags, Mode::from_raw_mode(0o666))?;
+            let file = rustix::fs::openat(&self.temporary, &name, open_flags, Mode::from_raw_mode(self.mode))?;
             match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) if self.is_named(&file, &name)? => {
                     let file = File::from(file);
@@ -323,6 +334,23 @@ mod tests {
         assert_eq!(std::fs::read(directory.path().join("root/a/b")).unwrap(), b"deposit");
         assert_eq!(std::fs::read(directory.path().join("root/c")).unwrap(), b"deposit");
         assert!(place.adopt(&source, "../d").is_err());
+    }
+
+    #[test]
+    fn what_a_private_place_writes_or_copies_is_for_the_owner_only() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let (directory, place) = place();
+        let place = place.private();
+        place.publish(&place.begin("a").unwrap(), "a").unwrap();
+        let path = directory.path().join("upload");
+        std::fs::write(&path, "deposit").unwrap();
+        let source = File::open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        place.adopt(&source, "b").unwrap();
+        for name in ["a", "b"] {
+            let mode = std::fs::metadata(directory.path().join("root").join(name)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, PRIVATE, "{name}");
+        }
     }
 
     #[test]

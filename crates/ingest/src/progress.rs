@@ -110,7 +110,7 @@ impl Drop for OnItsWay {
     }
 }
 
-/// Writes it while it changes, until it is dropped. Nobody's work depends on it: what cannot be written is left out.
+/// Writes it while it changes, until it is dropped. No step depends on it: what cannot be written is left out.
 pub(crate) async fn publish(client: &Client, services: &Services, acls: &Acls<'_>) {
     let path = Path::progress(client.session_id().0).to_string();
     let mut ticks = interval(EACH);

@@ -1,6 +1,7 @@
 //! What an operator sets for the daemons.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use url::Url;
@@ -10,7 +11,11 @@ use crate::cleanup::CleanupSettings;
 use crate::daemon::Daemon;
 use crate::fetch;
 use crate::mail::settings::MailSettings;
+use crate::parts;
 use crate::space::Rules;
+
+/// How many workers daemons have: at least and at most.
+pub type WorkerBounds = BTreeMap<Daemon, RangeInclusive<usize>>;
 
 /// What an operator sets for the daemons of a process.
 #[derive(Clone, Debug)]
@@ -41,6 +46,11 @@ pub struct Settings {
     pub agent: String,
     /// Whether Java's daemons read the folders: they cannot list more than about 50,000 children.
     pub java_readers: bool,
+    /// How many jobs a batch has at most ([`parts::MOST_JOBS`]). A deposit that was begun with one number is not ended with
+    /// another.
+    pub most_jobs: u64,
+    /// How many children a folder has that is read by Java when no more jobs are created.
+    pub most_children: i32,
     /// How mail leaves.
     pub mail: MailSettings,
     /// What is cleaned up, and when.
@@ -68,6 +78,8 @@ impl Default for Settings {
             look_again: Duration::from_secs(15),
             agent: concat!("queuekeeper ", env!("CARGO_PKG_VERSION")).to_owned(),
             java_readers: true,
+            most_jobs: parts::MOST_JOBS,
+            most_children: 45_000,
             mail: MailSettings::default(),
             cleanup: CleanupSettings::default(),
             working_url: None,
@@ -88,6 +100,17 @@ impl Settings {
     pub fn workers_of(&self, daemon: Daemon) -> usize {
         let has_use = daemon != Daemon::Access || self.access.is_some();
         self.workers.get(&daemon).copied().filter(|_| has_use).unwrap_or(0)
+    }
+
+    /// How many workers each daemon has that runs here, when the process begins.
+    #[must_use]
+    pub fn worker_bounds(&self) -> WorkerBounds {
+        let running = self.workers.iter().filter(|(daemon, _)| self.runs(**daemon));
+        let bounds = running.map(|(daemon, least)| {
+            let most = self.most_workers.get(daemon).copied().unwrap_or_default();
+            (*daemon, *least..=most.max(*least))
+        });
+        bounds.collect()
     }
 
     /// How long a job waits after an attempt, of which `failed` have failed before.

@@ -25,13 +25,15 @@ pub struct Rules {
     pub threshold: f64,
     /// How many bytes a job of unknown size counts with (`--space.unknown`).
     pub unknown: u64,
+    /// From how many bytes on a job is very large, and comes later than others (`--space.large`).
+    pub large: u64,
     /// How long others may pass a job that does not fit.
     pub patience: Duration,
 }
 
 impl Default for Rules {
     fn default() -> Self {
-        Self { threshold: 0.8, unknown: 10 << 30, patience: Duration::from_hours(1) }
+        Self { threshold: 0.8, unknown: 10 << 30, large: 100 << 30, patience: Duration::from_hours(1) }
     }
 }
 
@@ -161,6 +163,12 @@ pub enum Failure {
 }
 
 impl Rules {
+    /// Whether a job of this size comes later than others: it is very large, or may be, since its size is not known.
+    #[must_use]
+    pub fn comes_later(&self, bytes: Option<u64>) -> bool {
+        bytes.is_none_or(|bytes| bytes >= self.large)
+    }
+
     /// How many bytes a volume may hold.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part of a number of bytes")]

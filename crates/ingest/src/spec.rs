@@ -6,6 +6,7 @@ use queuekeeper_store::{Algorithm, Digest};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use crate::deposit::VOLUME;
 use crate::name;
 use crate::url::ContentUrl;
 
@@ -42,6 +43,8 @@ pub struct JobSpec {
     pub file_name: String,
     /// Where the package is fetched from; `None` for one that lies in the working storage.
     pub url: Option<ContentUrl>,
+    /// The volume that the package was uploaded to; `None` for one with a URL, and where that is not known.
+    pub volume: Option<Uuid>,
     /// The package's digest, where the depositor gave one.
     pub digest: Option<Digest>,
     /// The package's size in bytes, where the depositor gave one.
@@ -54,6 +57,11 @@ pub struct JobSpec {
     pub local_ids: Vec<String>,
     /// Everything, for what is only passed on.
     pub all: Map<String, Value>,
+}
+
+/// The volume that the payload of a submission or a job was uploaded to; `None` for one that is fetched from elsewhere.
+pub(crate) fn volume_of(all: &Map<String, Value>) -> Option<Uuid> {
+    if all.contains_key("payload_url") { None } else { all.get(VOLUME)?.as_str()?.parse().ok() }
 }
 
 impl JobSpec {
@@ -120,6 +128,7 @@ impl JobSpec {
             url,
             digest,
             size: size.filter(|size| *size > 0),
+            volume: volume_of(&all),
             is_update: is_true("update"),
             primary_id: text("objectID"),
             local_ids,

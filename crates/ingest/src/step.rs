@@ -14,7 +14,7 @@ use queuekeeper_queue::state::JobState;
 use queuekeeper_queue::{self as queue, JobChange, LockedJob, Queue};
 use queuekeeper_store::ocfl::{OcflError, Root};
 use queuekeeper_store::{SpaceName, Store, StoreName};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use crate::directory::{JobDirectory, WorkingStorage};
@@ -25,8 +25,9 @@ use crate::metrics::DaemonMetrics;
 use crate::outbox::WaitingMail;
 use crate::profile::{Profile, Profiles};
 use crate::progress::Downloads;
-use crate::settings::Settings;
+use crate::settings::{Settings, WorkerBounds};
 use crate::spec::JobSpec;
+use crate::warnings;
 
 /// The longest message of a failure, in bytes.
 const MOST_MESSAGE_BYTES: usize = 1_024;
@@ -51,6 +52,8 @@ pub struct Services {
     pub working: WorkingStorage,
     /// What an operator has set.
     pub settings: Settings,
+    /// How many workers each daemon has that runs here. It may change at any time: see [`Self::set_workers`].
+    pub workers: watch::Sender<WorkerBounds>,
     /// The room on the working storage.
     pub grants: Grants,
     /// What is counted.
@@ -95,10 +98,15 @@ pub enum StepError {
         /// For how long it gets no request.
         after: Option<Duration>,
     },
+    /// It may succeed later, and nothing was tried: all connections to a host are in use. The job waits, without lock and
+    /// worker, and for as long as it takes.
+    Busy(String),
     /// It never will: the job fails with this sentence.
     Permanent(String),
     /// There is no room for it: the job goes back to where it waits for some.
     NoRoom,
+    /// There is no room for what it needs beyond its grant: it waits for as long as that takes. What it needs: one sentence.
+    NoExtension(String),
     /// The queue could not be read or written, or the job is not ours any more.
     Queue(queue::Error),
 }
@@ -118,7 +126,11 @@ impl StepError {
     #[must_use]
     pub fn sentence(&self) -> String {
         match self {
-            Self::Temporary { why, .. } | Self::Away { why, .. } | Self::Permanent(why) => why.clone(),
+            Self::Temporary { why, .. }
+            | Self::Away { why, .. }
+            | Self::Busy(why)
+            | Self::Permanent(why)
+            | Self::NoExtension(why) => why.clone(),
             Self::NoRoom => "there is no room".to_owned(),
             Self::Queue(error) => error.to_string(),
         }
@@ -149,6 +161,7 @@ impl From<FetchError> for StepError {
         let (why, after) = (error.to_string(), error.retry_after());
         match error.cause() {
             Cause::Away { .. } => Self::Away { why, after },
+            Cause::Busy { .. } => Self::Busy(why),
             Cause::Disk(_) => Self::Temporary { why, after },
             _ if error.is_temporary() => Self::Temporary { why, after },
             _ => Self::Permanent(why),
@@ -194,7 +207,9 @@ impl JobAtWork<'_> {
     /// How it ended otherwise.
     pub async fn step(&self) -> Result<JobChange, StepError> {
         use crate::steps;
-        match self.job.state {
+        // Notify removes what they are read from.
+        let before = (self.job.state == JobState::Notify).then(|| self.warnings());
+        let change = match self.job.state {
             JobState::Pending => steps::pending::check(self),
             JobState::Estimating => steps::estimating::estimate(self).await,
             JobState::Downloading => steps::downloading::download(self).await,
@@ -205,7 +220,21 @@ impl JobAtWork<'_> {
             JobState::Provisioning | JobState::Held | JobState::Failed | JobState::Completed | JobState::Deleted => {
                 Err(StepError::permanent(format_args!("there is no step for a job that is {}", self.job.state)))
             }
+        }?;
+        let warnings = before.unwrap_or_else(|| self.warnings());
+        Ok(match warnings::said(&warnings) {
+            Some(text) => change.with_message(message(&text)),
+            None => change,
+        })
+    }
+
+    /// What is odd about the package, by the job's files, or where these are gone by its last message.
+    fn warnings(&self) -> Vec<String> {
+        if !warnings::may_have(self.job.state) {
+            return Vec::new();
         }
+        let kept = warnings::read(&self.directory);
+        if kept.is_empty() { warnings::of(&self.job.job.status().value.message) } else { kept }
     }
 
     /// Whether the inventory has the version of this job.
@@ -238,7 +267,7 @@ impl Services {
         let grants = Grants::new(working.volume(), settings.space);
         let (profiles, fetchers, metrics) = (RwLock::new(profiles), RwLock::default(), DaemonMetrics::default());
         let (is_connected, posted, hosts) = (AtomicBool::new(false), Posted::default(), Hosts::default());
-        let downloads = Downloads::default();
+        let (downloads, workers) = (Downloads::default(), watch::Sender::new(settings.worker_bounds()));
         Self {
             catalogue,
             stores,
@@ -249,6 +278,7 @@ impl Services {
             downloads,
             working,
             settings,
+            workers,
             grants,
             metrics,
             is_connected,
@@ -263,6 +293,22 @@ impl Services {
         self.hosts.register(registry);
     }
 
+    /// Changes how many workers daemons have, of those that run here; the others have as many as at the beginning. Work that
+    /// is under way goes on: where there are to be fewer, they become so as it ends.
+    pub fn set_workers(&self, changed: &WorkerBounds) {
+        let mut bounds = self.settings.worker_bounds();
+        for (daemon, present) in &mut bounds {
+            if let Some(changed) = changed.get(daemon) {
+                present.clone_from(changed);
+            }
+        }
+        self.workers.send_if_modified(|present| {
+            let is_other = *present != bounds;
+            *present = bounds;
+            is_other
+        });
+    }
+
     /// The profile of a collection.
     ///
     /// # Errors
@@ -275,7 +321,7 @@ impl Services {
         })
     }
 
-    /// The fetcher of a profile, whose connections are shared by all jobs of it.
+    /// The fetcher of a profile for one job or batch; hosts and their connections are shared by all.
     ///
     /// # Errors
     /// When TLS cannot be set up.
@@ -284,12 +330,12 @@ impl Services {
         if let Some((of, fetcher)) = self.fetchers.read().get(&name)
             && Arc::ptr_eq(of, profile)
         {
-            return Ok(fetcher.clone());
+            return Ok(fetcher.for_job());
         }
         let settings = self.settings.fetch;
         let fetcher = Fetcher::new(profile.guard(), profile.credentials.clone(), settings);
         let fetcher = fetcher.map_err(|error| StepError::temporary(format_args!("TLS: {error}")))?.sharing(&self.hosts);
-        self.fetchers.write().insert(name, (Arc::clone(profile), fetcher.clone()));
+        self.fetchers.write().insert(name, (Arc::clone(profile), fetcher.for_job()));
         Ok(fetcher)
     }
 

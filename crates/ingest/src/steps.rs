@@ -7,10 +7,11 @@ pub mod downloading;
 pub mod estimating;
 pub mod notify;
 pub mod pending;
+mod priority;
 pub mod processing;
 pub mod provisioning;
 pub mod recording;
 pub mod storing;
 mod system;
 
-pub(crate) use system::{Description, media_type_of_system_file};
+pub(crate) use system::{Description, cut, media_type_of_system_file};

@@ -9,8 +9,10 @@ mod daemons {
     mod away;
     mod cleanup;
     mod crashes;
+    mod described;
     mod exchanged;
     mod expansion;
+    mod expiring;
     mod ezid;
     mod fail_files;
     mod flow;
@@ -22,6 +24,7 @@ mod daemons {
     mod locks;
     mod mail;
     mod mail_away;
+    mod parts;
     mod pauses;
     mod rebuild;
     mod remote;

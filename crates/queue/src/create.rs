@@ -8,6 +8,7 @@
 use jiff::Timestamp;
 use zookeeper_client::Stat;
 
+use super::batch::LockedBatch;
 use super::error::{ConflictKind, Error};
 use super::handle::{Queue, Read};
 use super::id::{BatchId, JobId, Priority, RequestId};
@@ -94,6 +95,28 @@ impl Queue {
     /// no znode can be named by, [`ConflictKind::Exists`] where that UUID has a batch already; else as
     /// [`Queue::commit`].
     pub async fn create_batch(&self, submission: &[u8], now: Timestamp) -> Result<BatchId, Error> {
+        self.create_batch_with(submission, now, |_| {}).await
+    }
+
+    /// Makes a further batch of what was submitted with one that we hold, in the same way, and only while we hold that.
+    ///
+    /// # Errors
+    /// As [`Queue::create_batch`], and [`Error::Conflict`] where our lock is gone.
+    pub async fn create_batch_beside(
+        &self,
+        first: &LockedBatch,
+        submission: &[u8],
+        now: Timestamp,
+    ) -> Result<BatchId, Error> {
+        self.create_batch_with(submission, now, |transaction| first.lock.hold(transaction)).await
+    }
+
+    async fn create_batch_with(
+        &self,
+        submission: &[u8],
+        now: Timestamp,
+        complete: impl Fn(&mut Transaction),
+    ) -> Result<BatchId, Error> {
         // There is no batch yet that the error could name.
         let decode = |malformed| Error::Decode { path: Path::Batches, malformed };
         let decoded = Submission::decode(submission);
@@ -115,6 +138,7 @@ impl Queue {
                 transaction.create(Path::BatchNode(bid, BatchNode::Submission), submission);
                 transaction.create(Path::BatchNode(bid, BatchNode::Status), status.clone());
                 transaction.create(entry.clone(), bid.to_string());
+                complete(&mut transaction);
                 Ok((transaction, ()))
             })
             .await?;

@@ -1,7 +1,7 @@
 //! Creating the jobs of a batch that has too many of them for one transaction.
 //!
 //! How far it is stands in `/queuekeeper/expansions/BID`, which is made with the acquisition of the batch, advanced in
-//! each transaction that creates jobs, and removed in the last one: whoever is stopped in between, the next one goes on
+//! each transaction that creates jobs, and removed in the last one: whichever daemon is stopped in between, the next one goes on
 //! with the next row. The job of the last row is created first and gets its queue entry last, so that no report daemon
 //! ever finds `batch-processing` empty before all jobs exist.
 //!

@@ -108,8 +108,11 @@ impl Queue {
         overhead_of(self.acls().iter(), self.client.path())
     }
 
-    /// Awaits one request within the time limit.
-    pub(super) async fn within<T, E: Into<zookeeper_client::Error>>(
+    /// Awaits one request of its client within the time limit.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub async fn within<T, E: Into<zookeeper_client::Error>>(
         &self,
         request: impl Future<Output = Result<T, E>>,
     ) -> Result<T, Cause> {

@@ -35,8 +35,8 @@ pub use status::{ItemStatus, JobStatus};
 pub use submission::{Submission, Token};
 pub use withdrawal::{WithdrawalNote, WithdrawalPhase, WithdrawnNote};
 pub use write::{
-    StatusChange, identifiers, item_status, job_status, loadable_item_status, loadable_job_status, merged, new_status,
-    reported, status_report,
+    StatusChange, consumed, identifiers, item_status, job_status, loadable_item_status, loadable_job_status, merged,
+    new_status, reported, status_report,
 };
 
 /// A value as far as it could be read, and what was wrong with it.

@@ -79,7 +79,7 @@ impl<S: Store> Store for Counted<S> {
     fn list(&self, space: &SpaceName, prefix: &[u8], after: Option<&Key>) -> Listing {
         let listing = self.store.list(space, prefix, after);
         let (metrics, began) = (self.metrics.clone(), Instant::now());
-        // Where it fails or ends, it is counted; one that nobody reads to its end is not.
+        // Where it fails or ends, it is counted; one that is not read to its end is not.
         stream::unfold(Some(listing), move |listing| {
             let metrics = metrics.clone();
             async move {

@@ -68,7 +68,7 @@ class Handler:
         mail["user"] = session.auth_data.decode() if session.authenticated else None
         say({"mail": mail})
         if answer == "cut":
-            # It has the mail, and the sender is not told.
+            # It has the mail, and the sender gets no answer.
             server.transport.abort()
         return "250 OK"
 

@@ -1,4 +1,4 @@
-//! A real mail server, which refuses what it is told to refuse, and Python's parser of mails. The server is `aiosmtpd`.
+//! A real mail server, which refuses what a test wants refused, and Python's parser of mails. The server is `aiosmtpd`.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Processes that are killed right behind one of their writes, or whose disk is full at one.
+//! Processes that are killed right behind one of their writes, stopped in the middle of one, or whose disk is full at one.
 //!
 //! The seam is the kernel's: each system call of each thread stops the process (`ptrace`), and those that change
 //! something that lasts are counted. So what is tried is the very program, and no writing escapes, whichever library does
@@ -8,14 +8,16 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::{ChildStdin, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use nix::libc;
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
+use parking_lot::Mutex;
 
 mod write;
 
@@ -27,8 +29,26 @@ pub use write::WriteKind;
 pub enum WriteFault {
     /// The process is killed once that write, from 1, is done.
     Kill(usize),
+    /// The process is stopped when that write, from 1, has begun and nothing of it is done, until [`Traced::go_on`]: as
+    /// by `SIGSTOP`, but at an instant that is chosen.
+    Stop(usize),
     /// From that write to a file on, from 1, so many fail, since the disk is full.
     Full(usize, usize),
+}
+
+/// How often a tracer looks whether the process that it has stopped may go on.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// How far a [`WriteFault::Stop`] is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stop {
+    /// It has not happened.
+    #[default]
+    Ahead,
+    /// No thread of the process goes on.
+    Stopped,
+    /// It goes on.
+    Over,
 }
 
 /// What a process wrote, and how it ended.
@@ -36,16 +56,19 @@ pub enum WriteFault {
 pub struct Trace {
     /// Its writes, in their order. Of one that is killed the last one is that behind which it was.
     pub writes: Vec<WriteKind>,
+    /// The write in whose middle it was stopped.
+    pub stopped: Option<WriteKind>,
     /// The writes that failed on purpose.
     pub failed: Vec<WriteKind>,
     /// Its exit code; `None` where a signal ended it.
     pub code: Option<i32>,
 }
 
-/// A process whose writes are counted. It sees the end of its standard input when this is dropped, and ends with this
-/// process.
+/// A process whose writes are counted. It sees the end of its standard input when this is dropped, goes on if it was
+/// stopped, and ends with this process.
 #[derive(Debug)]
 pub struct Traced {
+    stop: Arc<Mutex<Stop>>,
     input: Option<ChildStdin>,
     tracer: Option<JoinHandle<Trace>>,
 }
@@ -60,6 +83,8 @@ impl Traced {
         stopped.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
         stopped.stdin(Stdio::piped()).stdout(Stdio::null());
         let (send, input) = mpsc::channel();
+        let stop = Arc::<Mutex<Stop>>::default();
+        let shared = Arc::clone(&stop);
         // All that is traced belongs to the thread that began it.
         let tracer = std::thread::spawn(move || {
             let mut child = stopped.spawn().unwrap();
@@ -70,12 +95,14 @@ impl Traced {
             ptrace::seize(process, options).expect("this process may trace its children");
             kill(process, Signal::SIGCONT).unwrap();
             let (watched, pending, trace) = (Watched::new(beneath), HashMap::new(), Trace::default());
-            let trace = Tracer { process, watched, fault, pending, trace }.follow();
+            let tracer =
+                Tracer { process, watched, fault, stop: shared, stopped: Vec::new(), begun: 0, pending, trace };
+            let trace = tracer.follow();
             // Its end was seen already.
             let _ = child.wait();
             trace
         });
-        Self { input: Some(input.recv().unwrap()), tracer: Some(tracer) }
+        Self { stop, input: Some(input.recv().unwrap()), tracer: Some(tracer) }
     }
 
     /// Whether it has ended.
@@ -84,11 +111,29 @@ impl Traced {
         self.tracer.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
+    /// Whether it is stopped by [`WriteFault::Stop`].
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        *self.stop.lock() == Stop::Stopped
+    }
+
+    /// Has it go on where it was stopped, with the write that it had begun; it is stopped no more.
+    pub fn go_on(&self) {
+        *self.stop.lock() = Stop::Over;
+    }
+
     /// Closes its standard input, and waits for its end.
     pub async fn stop(mut self) -> Trace {
+        self.go_on();
         drop(self.input.take());
         let tracer = self.tracer.take().unwrap();
         tokio::task::spawn_blocking(|| tracer.join().unwrap()).await.unwrap()
+    }
+}
+
+impl Drop for Traced {
+    fn drop(&mut self) {
+        self.go_on();
     }
 }
 
@@ -104,6 +149,11 @@ struct Tracer {
     process: Pid,
     watched: Watched,
     fault: Option<WriteFault>,
+    stop: Arc<Mutex<Stop>>,
+    /// The threads that go on when the process does, with the signals that they get then.
+    stopped: Vec<(Pid, Option<Signal>)>,
+    /// How many writes have begun.
+    begun: usize,
     /// Of the threads that are inside of a system call that writes.
     pending: HashMap<Pid, Pending>,
     trace: Trace,
@@ -115,7 +165,14 @@ impl Tracer {
         let flags = WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD;
         let mut files = 0;
         loop {
-            let stopped = waitpid(Pid::from_raw(-1), Some(flags)).unwrap();
+            let is_stopped = self.is_stopped();
+            if !is_stopped {
+                for (thread, signal) in self.stopped.drain(..) {
+                    let _ = ptrace::syscall(thread, signal);
+                }
+            }
+            let at_once = if is_stopped { WaitPidFlag::WNOHANG } else { WaitPidFlag::empty() };
+            let stopped = waitpid(Pid::from_raw(-1), Some(flags | at_once)).unwrap();
             let (thread, signal) = match stopped {
                 WaitStatus::PtraceSyscall(thread) => {
                     self.at_call(thread, &mut files);
@@ -128,14 +185,24 @@ impl Tracer {
                     return self.trace;
                 }
                 WaitStatus::Signaled(thread, ..) if thread == self.process => return self.trace,
-                WaitStatus::Exited(..)
-                | WaitStatus::Signaled(..)
-                | WaitStatus::Continued(_)
-                | WaitStatus::StillAlive => continue,
+                WaitStatus::StillAlive => {
+                    std::thread::sleep(LOOK);
+                    continue;
+                }
+                WaitStatus::Exited(..) | WaitStatus::Signaled(..) | WaitStatus::Continued(_) => continue,
             };
+            // No thread does anything that another process sees but by a system call, and there each one is stopped.
+            if self.is_stopped() {
+                self.stopped.push((thread, signal));
+                continue;
+            }
             // One that was killed meanwhile goes nowhere.
             let _ = ptrace::syscall(thread, signal);
         }
+    }
+
+    fn is_stopped(&self) -> bool {
+        *self.stop.lock() == Stop::Stopped
     }
 
     /// A thread is at the begin or at the end of a system call.
@@ -149,6 +216,13 @@ impl Tracer {
         if is_entry {
             let Some(write) = self.watched.write(thread, &registers) else { return };
             *files += usize::from(write.is_file());
+            self.begun += 1;
+            let mut stop = self.stop.lock();
+            if *stop == Stop::Ahead && self.fault == Some(WriteFault::Stop(self.begun)) {
+                self.trace.stopped = Some(write.clone());
+                *stop = Stop::Stopped;
+            }
+            drop(stop);
             let at = *files;
             let is_full = matches!(self.fault, Some(WriteFault::Full(from, many)) if (from..from + many).contains(&at));
             if is_full && write.needs_space() {

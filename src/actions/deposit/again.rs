@@ -22,7 +22,7 @@ impl Intake {
         if original.is_none() && actor.role <= Role::Depositor {
             return Err(missing());
         }
-        // Whoever asks for it: it stays the deposit of whose rows they are, and they follow it.
+        // Whichever user requests it: it stays the deposit of the one whose rows they are, who follows it.
         let depositor = original.map_or_else(|| actor.name.clone(), |original| original.deposit.depositor);
         let queue = self.shared.actions.shared.connected.queue_at_hand()?;
         let batch = queue.find_batch(&id_of(uuid)).await?.ok_or_else(missing)?;

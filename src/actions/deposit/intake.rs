@@ -1,5 +1,6 @@
 //! Taking deposits: who may make one, how much of it there is room for, and the batch that it becomes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,7 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::request::{Checked, DepositRequest};
+use super::room::Added;
 use super::shared::{Intake, Payload, Sender, disk, is_theirs, refused, unavailable};
 use super::upload::{Note, Uploading};
 use super::{Allowance, Taken, uuid_for};
@@ -67,10 +69,10 @@ impl Intake {
         if key.is_some() && self.is_withdrawn(uuid, actor).await? {
             return Ok(Taken::Withdrawn(id_of(uuid)));
         }
-        self.check_quota(actor, allowance, request.size.unwrap_or(0)).await?;
+        self.check_quota(actor, allowance, Added::bytes(request.size.unwrap_or(0))).await?;
         if is_dry_run {
-            let unrequested = self.look(&profile, &checked, request.size).await?;
-            return Ok(Taken::WouldBeTaken { unrequested });
+            let (unrequested, batches) = self.look(&profile, &checked, request.size).await?;
+            return Ok(Taken::WouldBeTaken { unrequested, batches });
         }
         let sender = Sender::of(actor, allowance, key);
         if let Some(url) = checked.url {
@@ -81,6 +83,7 @@ impl Intake {
         if key.is_some()
             && let Some(batch) = queue.find_batch(&id_of(uuid)).await?
         {
+            checked.new.check_same(&queue, batch, None, request.size).await?;
             let kind = checked.new.kind_of(&[]);
             return Ok(Taken::Made(Receipt { batch, id: id_of(uuid), kind }));
         }
@@ -94,11 +97,18 @@ impl Intake {
         let offset = upload.offset();
         // It holds texts and numbers.
         let text = serde_json::to_vec(&note).unwrap_or_default();
-        disk("keep the deposit", move || {
+        let other = disk("keep the deposit", move || {
+            // What has come is of the request that began it.
+            let began = upload.note()?.and_then(|note| serde_json::from_slice::<Note>(&note).ok());
+            if let Some(other) = began.and_then(|began| note.request.difference(&began.request)) {
+                return Ok(Some(other));
+            }
             upload.announce(size.unwrap_or(0))?;
-            upload.set_note(&text)
-        })
-        .await?;
+            upload.set_note(&text).map(|()| None)
+        });
+        if let Some(what) = other.await? {
+            return Err(DepositError::Other { id: id_of(uuid), what }.into());
+        }
         Ok(Taken::Uploading(Uploading { id: id_of(uuid), offset, size }))
     }
 
@@ -122,6 +132,14 @@ impl Intake {
                 return Err(refusal);
             }
         };
+        let (upload, added) = measured(upload, &checked.new).await?;
+        // One with a key may have been made before, and counts already.
+        if key.is_none()
+            && let Err(refusal) = self.check_quota(actor, allowance, added).await
+        {
+            disk("remove the upload", move || upload.remove()).await?;
+            return Err(refusal);
+        }
         let sender = Sender::of(actor, allowance, key);
         self.make(uuid, &checked.new, Payload::Uploaded(upload), sender).await
     }
@@ -135,25 +153,51 @@ impl Intake {
         Ok(found.filter(|found| is_theirs(&found.deposit.depositor, actor)))
     }
 
+    /// The further parts of a deposit.
+    ///
+    /// # Errors
+    /// When the catalogue cannot be read.
+    pub async fn parts(&self, deposit: &Deposit) -> Result<Vec<Deposit>, Refusal> {
+        if deposit.part_of.is_some() {
+            return Ok(Vec::new());
+        }
+        let parts = self.shared.services.catalogue.parts(deposit.deposit.batch).await;
+        parts.map_err(|error| unavailable(&error))
+    }
+
     /// Whether a deposit was made and withdrawn.
     async fn is_withdrawn(&self, uuid: Uuid, actor: &Actor) -> Result<bool, Refusal> {
         let Some(known) = self.deposit(uuid, actor).await? else { return Ok(false) };
         if let Some((outcome, _)) = known.outcome {
             return Ok(outcome == WITHDRAWN);
         }
-        // Whoever withdrew it may not have written that down yet.
+        // The request that withdrew it may not have recorded that yet.
         let queue = self.shared.actions.shared.connected.queue_at_hand()?;
         let Some(batch) = queue.find_batch(&id_of(uuid)).await? else { return Ok(false) };
         let batch = queue.load_batch(batch).await?;
         Ok(WithdrawnNote::of_batch(batch.state(), &batch.message()).is_some())
     }
 
-    /// The deposits of the caller, the newest first, at most `limit`.
+    /// The deposits of the caller, the newest first, at most `limit`, each with its further parts.
     ///
     /// # Errors
     /// When the catalogue cannot be read.
-    pub async fn deposits(&self, actor: &Actor, limit: u32) -> Result<Vec<Deposit>, Refusal> {
-        self.shared.services.catalogue.deposits(&actor.name, None, limit).await.map_err(|error| unavailable(&error))
+    pub async fn deposits(&self, actor: &Actor, limit: u32) -> Result<Vec<(Deposit, Vec<Deposit>)>, Refusal> {
+        let (catalogue, name) = (&self.shared.services.catalogue, &actor.name);
+        let found = catalogue.deposits(name, None, limit).await.map_err(|error| unavailable(&error))?;
+        let Some(oldest) = found.last() else { return Ok(Vec::new()) };
+        let parts = catalogue.parts_since(name, oldest.received).await.map_err(|error| unavailable(&error))?;
+        let mut parts_of = BTreeMap::<Uuid, Vec<Deposit>>::new();
+        for part in parts {
+            let Some((first, _)) = part.part_of else { continue };
+            parts_of.entry(first).or_default().push(part);
+        }
+        let mut with_parts = |deposit: Deposit| {
+            let mut parts = parts_of.remove(&deposit.deposit.batch).unwrap_or_default();
+            parts.sort_unstable_by_key(|part| part.part_of);
+            (deposit, parts)
+        };
+        Ok(found.into_iter().map(&mut with_parts).collect())
     }
 
     /// Checks what is requested, and whether the depositor may.
@@ -195,14 +239,21 @@ impl Intake {
     }
 
     /// Checks the content at a URL as the daemons would, for a deposit that is not made, or whether there is room for it.
-    /// Gives how many URLs of its manifest were not requested, for want of time or since there are too many.
-    async fn look(&self, profile: &Arc<Profile>, checked: &Checked, size: Option<u64>) -> Result<u64, Refusal> {
-        let Some(url) = &checked.url else { return self.check_room(size.unwrap_or(0)).await.map(|()| 0) };
+    /// Gives how many URLs of its manifest were not requested, for want of time or since there are too many, and how many
+    /// batches its rows become.
+    async fn look(
+        &self,
+        profile: &Arc<Profile>,
+        checked: &Checked,
+        size: Option<u64>,
+    ) -> Result<(u64, Option<u64>), Refusal> {
+        let Some(url) = &checked.url else { return self.check_room(size.unwrap_or(0)).await.map(|()| (0, None)) };
         let fetcher = self.shared.services.fetcher(profile);
         let fetcher = fetcher.map_err(|error| Refusal::Failed(format!("{error:?}")))?;
-        let _one = CHECKS
-            .try_acquire()
-            .map_err(|_| Refusal::TooMuch("other dry runs are being checked; try again in some seconds".to_owned()))?;
+        let _one = CHECKS.try_acquire().map_err(|_| {
+            let why = "other dry runs are being checked; try again in some seconds".to_owned();
+            Refusal::TooMuch { why, retry_after: Some(REQUESTS) }
+        })?;
         let scratch = disk("make a directory for the manifest", tempfile::tempdir).await?;
         let found = checked.new.check_url(url, &fetcher, scratch.path(), REQUESTS);
         let late = |_| Refusal::Unavailable(format!("url: not checked within {} s", CHECK.as_secs()));
@@ -210,7 +261,7 @@ impl Intake {
         let found = found.map_err(|error| Refusal::Unavailable(error.to_string()))?;
         let problems: Vec<_> = found.problems.iter().map(ToString::to_string).collect();
         if problems.is_empty() {
-            return Ok(found.unrequested);
+            return Ok((found.unrequested, found.batches));
         }
         let more = if found.has_more { "; and more" } else { "" };
         Err(Refusal::Invalid(format!("url: {}{more}", problems.join("; "))))
@@ -225,7 +276,14 @@ impl Intake {
         sender: Sender<'_>,
     ) -> Result<Receipt, Refusal> {
         let Sender { actor, depositor, allowance, key, reason } = sender;
-        let bytes = if let Payload::Uploaded(upload) = &payload { upload.offset() } else { 0 };
+        let (payload, added) = match payload {
+            Payload::Uploaded(upload) => {
+                let (upload, added) = measured(upload, new).await?;
+                (Payload::Uploaded(upload), added)
+            }
+            // How many objects a manifest has, the daemon says that reads it.
+            Payload::At(url) => (Payload::At(url), Added::bytes(0)),
+        };
         let known = self.deposit(uuid, actor).await?;
         if known.as_ref().and_then(|known| known.outcome.as_ref()).is_some_and(|(outcome, _)| outcome == WITHDRAWN) {
             return Err(Refusal::conflict(format!(
@@ -234,12 +292,12 @@ impl Intake {
             )));
         }
         if known.is_none() {
-            self.check_quota(actor, allowance, bytes).await?;
+            self.check_quota(actor, allowance, added).await?;
         }
         let queue = self.shared.actions.shared.connected.queue_at_hand()?;
         let catalogue = &self.shared.services.catalogue;
-        let recorded =
-            Recorded { batch: uuid, depositor, idempotency_key: key, profile: new.profile.clone(), objects: 1, bytes };
+        let (Added { objects, bytes }, profile) = (added, new.profile.clone());
+        let recorded = Recorded { batch: uuid, depositor, idempotency_key: key, profile, objects, bytes };
         catalogue.record_deposit(&recorded).await.map_err(|error| unavailable(&error))?;
         let (began, id) = (Instant::now(), ActionId::new(Timestamp::now()));
         let audit = &self.shared.actions.shared.audit;
@@ -249,7 +307,7 @@ impl Intake {
         let requested = Record::requested(id, Timestamp::now(), actor, "deposit", &reason);
         audit.write(requested.on(vec![id_of(uuid)])).await?;
         let made = match payload {
-            Payload::At(url) => new.refer(&queue, uuid, &url).await,
+            Payload::At(url) => new.refer(&queue, Some(&self.shared.services.working), uuid, &url).await,
             Payload::Uploaded(upload) => Box::pin(new.submit_upload(&queue, uuid, upload)).await,
         };
         let made = made.map_err(Refusal::from);
@@ -272,10 +330,22 @@ impl Intake {
     }
 }
 
+/// What an upload adds to what was sent.
+async fn measured(upload: Upload, new: &NewDeposit) -> Result<(Upload, Added), Refusal> {
+    let new = new.clone();
+    disk("read the upload", move || {
+        let mut upload = upload;
+        let added = Added { objects: upload.objects(&new)?, bytes: upload.offset() };
+        Ok((upload, added))
+    })
+    .await
+}
+
 impl From<DepositError> for Refusal {
     fn from(error: DepositError) -> Self {
         match error {
             DepositError::Name { .. } | DepositError::Digest { .. } => Self::Invalid(error.to_string()),
+            DepositError::Other { .. } => Self::OtherRequest(error.to_string()),
             DepositError::Disk { .. } => Self::Failed(format!("working storage: {error}; the deposit was not made")),
             DepositError::Queue(error) => error.into(),
         }

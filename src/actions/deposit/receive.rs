@@ -71,6 +71,9 @@ impl Intake {
         allowance: &Allowance,
     ) -> Result<Upload, Refusal> {
         self.check_room(0).await?;
+        // What a request with the same key has left that was broken off is of no use: all of it comes again.
+        let left = self.open(uuid).await?;
+        disk("remove the upload", move || left.remove()).await?;
         let upload = self.open(uuid).await?;
         let received = self.receive(upload, body, None, allowance).await;
         if received.is_err() {

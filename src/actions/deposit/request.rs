@@ -3,6 +3,7 @@
 use queuekeeper_ingest::ark::Ark;
 use queuekeeper_ingest::deposit::NewDeposit;
 use queuekeeper_ingest::kind::DepositType;
+use queuekeeper_ingest::mail::address::Recipients;
 use queuekeeper_ingest::url::ContentUrl;
 use queuekeeper_store::Digest;
 use serde::{Deserialize, Serialize};
@@ -117,12 +118,47 @@ impl DepositRequest {
             primary_id: ark.map_err(|error| wrong("ark", &error))?.map(|ark| ark.as_str().to_owned()),
             local_ids: local_ids.collect::<Result<_, _>>()?,
             digest: digest.map_err(|why| wrong("digest", &why))?,
-            notification: text("notification", &self.notification)?,
+            notification: text("notification", &self.notification)?
+                .map(|text| read_notification(&text))
+                .transpose()
+                .map_err(|why| wrong("notification", &why))?,
             is_update: self.update,
             ..NewDeposit::default()
         };
         new.check().map_err(|error| Refusal::Invalid(error.to_string()))?;
         Ok(Checked { new, url })
+    }
+}
+
+impl DepositRequest {
+    /// The first field in which a deposit that is sent with the same key is another one; `None` where it is the same one.
+    /// Size and digest may be given by one of them only.
+    pub(super) fn difference(&self, other: &Self) -> Option<&'static str> {
+        let is_other = |one: Option<&str>, other: Option<&str>| {
+            one.map(str::trim).unwrap_or_default() != other.map(str::trim).unwrap_or_default()
+        };
+        let texts = [
+            ("profile", Some(&self.profile), Some(&other.profile)),
+            ("filename", Some(&self.filename), Some(&other.filename)),
+            ("type", self.kind.as_ref(), other.kind.as_ref()),
+            ("title", self.title.as_ref(), other.title.as_ref()),
+            ("creator", self.creator.as_ref(), other.creator.as_ref()),
+            ("date", self.date.as_ref(), other.date.as_ref()),
+            ("note", self.note.as_ref(), other.note.as_ref()),
+            ("ark", self.ark.as_ref(), other.ark.as_ref()),
+            ("notification", self.notification.as_ref(), other.notification.as_ref()),
+        ];
+        let differs = |(one, other): (Option<&String>, Option<&String>)| {
+            is_other(one.map(String::as_str), other.map(String::as_str))
+        };
+        let text = texts.into_iter().find(|(_, one, other)| differs((*one, *other))).map(|(name, ..)| name);
+        text.or_else(|| (self.local_ids != other.local_ids).then_some("local_ids"))
+            .or_else(|| (self.update != other.update).then_some("update"))
+            .or_else(|| (self.size.zip(other.size).is_some_and(|(one, other)| one != other)).then_some("size"))
+            .or_else(|| {
+                let both = self.digest.as_ref().zip(other.digest.as_ref());
+                both.is_some_and(|(one, other)| !one.eq_ignore_ascii_case(other)).then_some("digest")
+            })
     }
 }
 
@@ -135,6 +171,19 @@ fn plain(text: &str) -> Result<String, String> {
         return Err("no line ends or other control characters".to_owned());
     }
     Ok(text.to_owned())
+}
+
+/// The addresses that a report goes to, separated by commas.
+///
+/// # Errors
+/// One sentence, where one is no address, there is none, or there are too many.
+pub fn read_notification(text: &str) -> Result<String, String> {
+    let Recipients { valid, refused } = Recipients::parse(text);
+    match refused.first() {
+        Some((_, why)) => Err(why.clone()),
+        None if valid.is_empty() => Err("it names no address".to_owned()),
+        None => Ok(valid.join(", ")),
+    }
 }
 
 /// A digest with its algorithm before it, as `sha256:0f3a..`.
@@ -171,6 +220,11 @@ mod tests {
             (DepositRequest { ark: some("doi:10/1"), ..good.clone() }, "ark: "),
             (DepositRequest { title: some("a\nb"), ..good.clone() }, "title: no line ends"),
             (DepositRequest { note: Some("x".repeat(1_001)), ..good.clone() }, "note: 1000 characters at most"),
+            (
+                DepositRequest { notification: some("ada@x.example, ada@@y"), ..good.clone() },
+                "notification: \"ada@@y\" is not a mail address",
+            ),
+            (DepositRequest { notification: some(";"), ..good.clone() }, "notification: it names no address"),
             (DepositRequest { local_ids: vec!["a;b".to_owned()], ..good.clone() }, "local_ids: an id has no semicolon"),
         ] {
             let why = request.check("alice").unwrap_err().to_string();

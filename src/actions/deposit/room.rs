@@ -1,41 +1,85 @@
 //! How much a depositor may send, and how much there is room for.
 
-use jiff::{SignedDuration, Timestamp};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use queuekeeper_catalogue::deposits::Sent;
 
 use super::Allowance;
 use super::shared::{Intake, disk, unavailable};
 use crate::actions::{Actor, Refusal};
-use crate::mirror::words::size;
+use crate::mirror::words::{counted, size};
 
 /// Up to which part of the threshold of the working storage uploads are taken: the rest is for what the daemons do.
 const UPLOADS_SHARE: f64 = 0.6;
 
+const MINUTE: Duration = Duration::from_mins(1);
+
+const DAY: Duration = Duration::from_hours(24);
+
+/// What a deposit adds to what was sent, as far as it is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Added {
+    pub(super) objects: u64,
+    pub(super) bytes: u64,
+}
+
+impl Added {
+    /// One object.
+    pub(super) fn bytes(bytes: u64) -> Self {
+        Self { objects: 1, bytes }
+    }
+}
+
 impl Intake {
-    pub(super) async fn check_quota(&self, actor: &Actor, allowance: &Allowance, bytes: u64) -> Result<(), Refusal> {
-        if allowance.bytes_per_day.is_none() && allowance.deposits_per_day.is_none() {
+    /// Whether a depositor may make another deposit at all, before its content comes.
+    ///
+    /// # Errors
+    /// [`Refusal::TooMuch`] where it would be more than they may; others when the catalogue cannot be read.
+    pub async fn check_allowance(&self, actor: &Actor, allowance: &Allowance) -> Result<(), Refusal> {
+        self.check_quota(actor, allowance, Added::bytes(0)).await
+    }
+
+    pub(super) async fn check_quota(&self, actor: &Actor, allowance: &Allowance, added: Added) -> Result<(), Refusal> {
+        let Allowance { profiles: _, bytes_per_day, objects_per_day, deposits_per_day, deposits_per_minute } =
+            allowance;
+        let now = Timestamp::now();
+        if let Some(most) = *deposits_per_minute {
+            let sent = self.sent(actor, now, MINUTE).await?;
+            if sent.deposits >= most {
+                let made = counted(sent.deposits, "deposit was", "deposits were");
+                let why = format!("{made} made in the last minute; your limit is {most}");
+                return Err(too_much(why, &sent, now, MINUTE));
+            }
+        }
+        if bytes_per_day.is_none() && objects_per_day.is_none() && deposits_per_day.is_none() {
             return Ok(());
         }
-        let since = Timestamp::now() - SignedDuration::from_hours(24);
-        let sent = self
-            .shared
-            .services
-            .catalogue
-            .deposited_since(&actor.name, since)
-            .await
-            .map_err(|error| unavailable(&error))?;
-        if allowance.deposits_per_day.is_some_and(|most| sent.deposits >= most) {
-            let most = sent.deposits;
-            return Err(Refusal::TooMuch(format!(
-                "{most} deposits were made in the last 24 hours; that is your limit"
-            )));
+        let sent = self.sent(actor, now, DAY).await?;
+        if let Some(most) = deposits_per_day.filter(|most| sent.deposits >= *most) {
+            let made = counted(sent.deposits, "deposit was", "deposits were");
+            let why = format!("{made} made in the last 24 hours; your limit is {most}");
+            return Err(too_much(why, &sent, now, DAY));
         }
-        if let Some(most) = allowance.bytes_per_day.filter(|most| sent.bytes.saturating_add(bytes) > *most) {
-            let sent = size(sent.bytes);
+        if let Some(most) = objects_per_day.filter(|most| sent.objects.saturating_add(added.objects) > *most) {
+            let made = counted(sent.objects, "object was", "objects were");
+            let more = added.objects;
+            let why = format!("{made} deposited in the last 24 hours; with {more} more, it is more than your {most}");
+            return Err(too_much(why, &sent, now, DAY));
+        }
+        if let Some(most) = bytes_per_day.filter(|most| sent.bytes.saturating_add(added.bytes) > *most) {
+            let sum = size(sent.bytes);
             let why =
-                format!("{sent} were uploaded in the last 24 hours; with this, it is more than your {}", size(most));
-            return Err(Refusal::TooMuch(why));
+                format!("{sum} were uploaded in the last 24 hours; with this, it is more than your {}", size(most));
+            return Err(too_much(why, &sent, now, DAY));
         }
         Ok(())
+    }
+
+    /// What a depositor has sent in so long.
+    async fn sent(&self, actor: &Actor, now: Timestamp, window: Duration) -> Result<Sent, Refusal> {
+        let catalogue = &self.shared.services.catalogue;
+        catalogue.deposited_since(&actor.name, now - window).await.map_err(|error| unavailable(&error))
     }
 
     /// Whether so many bytes more may be uploaded.
@@ -53,4 +97,10 @@ impl Intake {
         );
         Err(Refusal::NoRoom(why))
     }
+}
+
+/// It is more than may be sent in so long. Before the first of what was sent counts no more, nothing changes.
+fn too_much(why: String, sent: &Sent, now: Timestamp, window: Duration) -> Refusal {
+    let left = |first: Timestamp| window.saturating_sub(now.duration_since(first).try_into().unwrap_or_default());
+    Refusal::TooMuch { why, retry_after: sent.first.map(left) }
 }

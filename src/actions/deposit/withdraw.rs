@@ -3,10 +3,13 @@
 use jiff::Timestamp;
 use queuekeeper_ingest::deposit::id_of;
 use queuekeeper_ingest::withdrawal;
+use queuekeeper_queue::Queue;
+use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::record::WithdrawnNote;
 use uuid::Uuid;
 
 use super::shared::{Intake, unavailable};
+use crate::actions::accept::{Accepted, CALLER_TIMEOUT};
 use crate::actions::action::{Action, Requested};
 use crate::actions::table::BatchAction;
 use crate::actions::{Actor, Reason, Refusal, Role};
@@ -15,11 +18,12 @@ use crate::actions::{Actor, Reason, Refusal, Role};
 const BY_ITS_DEPOSITOR: &str = "no reason given";
 
 impl Intake {
-    /// Withdraws a deposit: its batch is deleted with all its jobs, or nothing is changed. A depositor does that for
+    /// Withdraws a deposit: its batch is deleted with all its jobs, or nothing is changed; of several batches, all are. A depositor does that for
     /// their own, an operator for any, with a reason. Gives whether it is done: a large one takes a while.
     ///
     /// # Errors
-    /// When it is not the caller's, or a job of it has left Pending; then nothing is changed.
+    /// When it is not the caller's, or a job of it has left Pending; then nothing is changed. [`Refusal::InPart`] where a job
+    /// of a later batch has, after the first ones were withdrawn.
     pub async fn withdraw(&self, uuid: Uuid, actor: &Actor, reason: Option<&str>) -> Result<bool, Refusal> {
         let missing = || Refusal::Missing(format!("there is no deposit {} of yours in the queue", id_of(uuid)));
         let original = self.deposit(uuid, actor).await?.ok_or_else(|| {
@@ -37,21 +41,107 @@ impl Intake {
             reason => reason.unwrap_or_default(),
         };
         let reason = Reason::new(reason).map_err(|error| Refusal::Invalid(format!("reason: {error}")))?;
-        let actions = &self.shared.actions;
-        let queue = actions.shared.connected.queue_at_hand()?;
-        let batch = queue.find_batch(&id_of(uuid)).await?.ok_or_else(missing)?;
-        let loaded = queue.load_batch(batch).await?;
-        let is_withdrawn = WithdrawnNote::of_batch(loaded.state(), &loaded.message()).is_some();
-        if !is_withdrawn {
-            let action = Action::from(Requested::Batch(batch, BatchAction::Withdraw));
-            let action = if is_owners { action.of_owner() } else { action };
-            let accepted = actions.execute(action, actor.clone(), reason, None, Timestamp::now()).await?;
-            if accepted.outcome.is_none() {
+        if let Some((first, number)) = original.part_of {
+            let why = format!("it is part {number} of {}; withdraw that: all of it is", id_of(first));
+            return Err(Refusal::conflict(why));
+        }
+        let queue = self.shared.actions.shared.connected.queue_at_hand()?;
+        let mut parts = vec![Part::find(&queue, uuid).await?.ok_or_else(missing)?];
+        for part in self.parts(&original).await? {
+            parts.extend(Part::find(&queue, part.deposit.batch).await?);
+        }
+        let all = Withdrawal { parts, is_owners, actor: actor.clone(), reason };
+        if all.parts.len() > 1 {
+            return self.withdraw_parts(all).await;
+        }
+        for part in &all.parts {
+            if !part.is_withdrawn && self.start(&all, part).await?.outcome.is_none() {
                 return Ok(false);
             }
+            self.record(part).await?;
         }
-        let catalogue = &self.shared.services.catalogue;
-        withdrawal::record(catalogue, &id_of(uuid)).await.map_err(|error| unavailable(&error))?;
         Ok(true)
+    }
+
+    /// Withdraws the batches of a deposit, the first one first, since its jobs are the next to leave Pending. Gives whether
+    /// that is done; it goes on where its caller does not wait for it.
+    async fn withdraw_parts(&self, all: Withdrawal) -> Result<bool, Refusal> {
+        // Nothing was withdrawn yet: then all or nothing.
+        if !all.parts.iter().any(|part| part.is_withdrawn) {
+            let queue = self.shared.actions.shared.connected.queue_at_hand()?;
+            for part in &all.parts {
+                let plan = queue.plan_withdrawal(part.batch).await.map_err(Refusal::of_withdrawal)?;
+                if let Some(why) = plan.hindrance {
+                    return Err(Refusal::conflict(why));
+                }
+            }
+        }
+        let intake = self.clone();
+        let task = self.shared.actions.shared.tasks.spawn(async move {
+            let mut done = all.parts.iter().filter(|part| part.is_withdrawn).count();
+            let mut hindered = None;
+            for part in all.parts.iter().filter(|part| !part.is_withdrawn) {
+                match intake.withdraw_part(&all, part).await {
+                    Ok(()) => done += 1,
+                    Err(refusal) if done == 0 => return Err(refusal),
+                    Err(refusal) => drop(hindered.get_or_insert((part.batch, refusal))),
+                }
+            }
+            let Some((batch, why)) = hindered else { return Ok(()) };
+            let of = all.parts.len();
+            let why = format!("{done} of its {of} batches are withdrawn, and {batch} goes on: {why}");
+            tracing::warn!(%batch, "{why}");
+            Err(Refusal::InPart(why))
+        });
+        match tokio::time::timeout(CALLER_TIMEOUT, task).await {
+            Ok(Ok(outcome)) => outcome.map(|()| true),
+            Ok(Err(error)) => Err(Refusal::Failed(format!("the withdrawal was broken off: {error}"))),
+            Err(_elapsed) => Ok(false),
+        }
+    }
+
+    async fn withdraw_part(&self, all: &Withdrawal, part: &Part) -> Result<(), Refusal> {
+        let started = self.start(all, part).await?;
+        if started.outcome.is_none() {
+            started.execution.finished().await?;
+        }
+        self.record(part).await
+    }
+
+    async fn start(&self, all: &Withdrawal, part: &Part) -> Result<Accepted, Refusal> {
+        let action = Action::from(Requested::Batch(part.batch, BatchAction::Withdraw));
+        let action = if all.is_owners { action.of_owner() } else { action };
+        self.shared.actions.execute(action, all.actor.clone(), all.reason.clone(), None, Timestamp::now()).await
+    }
+
+    async fn record(&self, part: &Part) -> Result<(), Refusal> {
+        let recorded = withdrawal::record(&self.shared.services.catalogue, &id_of(part.uuid)).await;
+        recorded.map_err(|error| unavailable(&error))
+    }
+}
+
+/// A withdrawal of a deposit.
+struct Withdrawal {
+    parts: Vec<Part>,
+    /// Whether it is its depositor who withdraws it.
+    is_owners: bool,
+    actor: Actor,
+    reason: Reason,
+}
+
+/// A batch of a deposit that is withdrawn.
+struct Part {
+    uuid: Uuid,
+    batch: BatchId,
+    is_withdrawn: bool,
+}
+
+impl Part {
+    /// The batch, if it is in the queue.
+    async fn find(queue: &Queue, uuid: Uuid) -> Result<Option<Self>, Refusal> {
+        let Some(batch) = queue.find_batch(&id_of(uuid)).await? else { return Ok(None) };
+        let loaded = queue.load_batch(batch).await?;
+        let is_withdrawn = WithdrawnNote::of_batch(loaded.state(), &loaded.message()).is_some();
+        Ok(Some(Self { uuid, batch, is_withdrawn }))
     }
 }

@@ -98,7 +98,8 @@ impl Shared {
                 refusal @ (Refusal::Conflict { .. }
                 | Refusal::Missing(_)
                 | Refusal::Invalid(_)
-                | Refusal::TooMuch(_)
+                | Refusal::OtherRequest(_)
+                | Refusal::TooMuch { .. }
                 | Refusal::NoRoom(_)
                 | Refusal::Forbidden { .. }),
             ) => self.skip(active, item, &refusal.to_string()).await,

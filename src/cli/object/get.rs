@@ -156,7 +156,7 @@ impl GetArgs {
         place: &Place,
         report: &mut Report,
     ) -> anyhow::Result<()> {
-        // The paths of an object come from whoever wrote it.
+        // The paths of an object come from its writer.
         if let Err(error) = name::check(&file.path) {
             report.errors.push(format!("{:?}: {error}", file.path));
             return Ok(());

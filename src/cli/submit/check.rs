@@ -67,7 +67,8 @@ impl SubmitArgs {
             .map(|one| json!({"line": one.line, "column": one.column, "message": one.message}))
             .collect();
         let value = json!({
-            "type": found.kind.map(|kind| kind.to_string()), "rows": found.rows, "urls_requested": found.requested,
+            "type": found.kind.map(|kind| kind.to_string()), "rows": found.rows, "batches": found.batches,
+            "urls_requested": found.requested,
             "urls_not_requested": found.unrequested, "problems": problems, "has_more": found.has_more,
         });
         let mut lines: Vec<_> = found.problems.iter().map(ToString::to_string).collect();
@@ -76,7 +77,9 @@ impl SubmitArgs {
         }
         if let Some(kind) = found.kind {
             let rows = found.rows.map(|rows| format!(", rows: {rows}")).unwrap_or_default();
-            lines.push(format!("type: {kind}{rows}"));
+            let batches = found.batches.filter(|batches| *batches > 1);
+            let batches = batches.map(|batches| format!(", which become {batches} batches")).unwrap_or_default();
+            lines.push(format!("type: {kind}{rows}{batches}"));
         }
         if found.requested + found.unrequested > 0 {
             lines.push(format!("URLs checked: {}, not checked: {}", found.requested, found.unrequested));

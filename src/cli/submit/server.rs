@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_mins(3);
 /// The pause before it is asked again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// How much of the content tells its type, in bytes.
+/// How much of the content its type is guessed from, in bytes.
 const START: u64 = 4_096;
 
 /// Which server takes the deposit.
@@ -52,7 +52,7 @@ pub(super) struct ServerArgs {
     token_file: Option<PathBuf>,
 
     /// A text of your own for this deposit: made again with it, the same deposit is one, and its upload goes on where it
-    /// was [default: a new one]
+    /// was; another one is refused [default: a new one]
     #[arg(long = "key", value_name = "TEXT", requires = "server", help_heading = "Deposit")]
     key: Option<String>,
 }
@@ -115,7 +115,9 @@ impl SubmitArgs {
             let view = server.begin(&request, true).await?;
             let left = view["urls_not_requested"].as_u64().unwrap_or(0);
             let left = if left > 0 { format!("; {left} URLs were not requested") } else { String::new() };
-            return self.output.show(&view, |screen| screen.say(&format!("the server would take it{left}")));
+            let batches = view["batches"].as_u64().filter(|batches| *batches > 1);
+            let batches = batches.map(|batches| format!(", as {batches} batches")).unwrap_or_default();
+            return self.output.show(&view, |screen| screen.say(&format!("the server would take it{batches}{left}")));
         }
         let start = match &content {
             Some(content) => read(content, Some(START)).await?.0,
@@ -150,10 +152,10 @@ fn request(deposit: &NewDeposit, payload: &Payload, content: Option<&Content>) -
         title: deposit.title.clone(),
         creator: deposit.creator.clone(),
         date: deposit.date.clone(),
-        note: None,
+        note: deposit.note.clone(),
         ark: deposit.primary_id.clone(),
         local_ids: deposit.local_ids.clone(),
-        notification: None,
+        notification: deposit.notification.clone(),
         update: deposit.is_update,
     }
 }

@@ -15,7 +15,9 @@ use crate::actions::deposit::Allowance;
 pub(super) struct Keys {
     profiles: Vec<String>,
     bytes_per_day: Option<u64>,
+    objects_per_day: Option<u64>,
     deposits_per_day: Option<u64>,
+    deposits_per_minute: Option<u64>,
 }
 
 /// Checks that exactly those who are depositors have an entry. `depositors` are the users and tokens of that role, each
@@ -35,7 +37,7 @@ pub(super) fn check(
     let mut allowances = BTreeMap::new();
     for (name, keys) in keys {
         let line = keys.referenced.line();
-        let Keys { profiles, bytes_per_day, deposits_per_day } = keys.value;
+        let Keys { profiles, bytes_per_day, objects_per_day, deposits_per_day, deposits_per_minute } = keys.value;
         if !depositors.contains_key(&name) {
             return Err(refuse(path, line, format!("depositors: no user or token {name} has the role depositor")));
         }
@@ -43,7 +45,14 @@ pub(super) fn check(
             return Err(refuse(path, line, format!("depositors: {name}: profiles is empty")));
         }
         let profiles: BTreeSet<_> = profiles.into_iter().collect();
-        allowances.insert(name, Allowance { profiles: Some(profiles), bytes_per_day, deposits_per_day });
+        let allowance = Allowance {
+            profiles: Some(profiles),
+            bytes_per_day,
+            objects_per_day,
+            deposits_per_day,
+            deposits_per_minute,
+        };
+        allowances.insert(name, allowance);
     }
     Ok(allowances)
 }
@@ -66,10 +75,12 @@ mod tests {
     #[test]
     fn each_depositor_has_an_entry_and_nobody_else() {
         let file = "tokens_file: tokens.yml\nusers: {bob: depositor}\n";
-        let both =
-            format!("{file}depositors:\n  lab: {{profiles: [a, b], bytes_per_day: 1000}}\n  bob: {{profiles: [a]}}\n");
+        let both = format!(
+            "{file}depositors:\n  lab: {{profiles: [a, b], bytes_per_day: 1000, objects_per_day: 20, deposits_per_minute: 3}}\n  bob: {{profiles: [a]}}\n"
+        );
         let allowance = read(&both).unwrap().allowance("lab").unwrap();
         assert_eq!((allowance.bytes_per_day, allowance.deposits_per_day), (Some(1_000), None));
+        assert_eq!((allowance.objects_per_day, allowance.deposits_per_minute), (Some(20), Some(3)));
         assert_eq!(allowance.profiles.unwrap().into_iter().collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(read(&both).unwrap().allowance("alice"), None);
         for (text, expected) in [

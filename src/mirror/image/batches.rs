@@ -29,6 +29,7 @@ pub(super) struct Entry {
     pub(super) filename: Arc<str>,
     pub(super) title: Arc<str>,
     pub(super) has_rows: bool,
+    pub(super) part_of: Arc<str>,
     /// These texts but the collection, folded for a search, one a line.
     pub(super) folded: Arc<str>,
     /// Which folders of outcomes are there.
@@ -78,7 +79,8 @@ impl Entry {
                 self.filename = cut(&value.filename).into();
                 self.title = cut(&value.title).into();
                 self.has_rows = value.kind.ends_with(OF_ROWS);
-                let texts = [&self.uuid, &self.filename, &self.title, &self.submitter];
+                self.part_of = cut(&value.part_of).into();
+                let texts = [&self.uuid, &self.filename, &self.title, &self.submitter, &self.part_of];
                 let texts = texts.into_iter().filter(|text| !text.is_empty()).map(|text| text.to_lowercase());
                 self.folded = texts.collect::<Vec<_>>().join("\n").into();
                 return data.is_some_and(|data| refused(data, malformed).is_err());

@@ -2,11 +2,15 @@
 //!
 //! Whatever a client leaves there is taken in a form that is bounded, or left out; nothing of it is counted.
 
+mod grants;
+
 use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
 use jiff::Timestamp;
 use zookeeper_client::Stat;
+
+pub use grants::{Grant, Granted};
 
 use super::Image;
 use super::notes::Note;
@@ -48,17 +52,6 @@ pub(super) struct StoreHold {
     /// When its znode was created, in milliseconds by the servers' clock.
     pub(super) created_ms: i64,
     pub(super) note: Note,
-}
-
-/// What was granted of all volumes together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Granted {
-    /// How many jobs have a grant.
-    pub jobs: u64,
-    /// How many bytes they were granted.
-    pub bytes: u64,
-    /// When the oldest of these grants was given, by the clock of the daemon's host.
-    pub since: Option<Timestamp>,
 }
 
 /// A process in which daemons of ours run.
@@ -137,22 +130,6 @@ impl Own {
     /// Whether a job is the last one of a batch whose jobs are being created.
     pub(super) fn is_last_of_expansion(&self, job: JobId, batch: Option<BatchId>) -> bool {
         batch.and_then(|batch| self.expansions.get(&batch)).is_some_and(|expansion| expansion.last == Some(job))
-    }
-
-    /// What was granted of all volumes; `None` where no process grants anything.
-    pub(super) fn granted(&self) -> Option<Granted> {
-        if self.spaces.is_empty() {
-            return None;
-        }
-        let grants = self.spaces.values().flat_map(|note| note.grants.values());
-        let mut granted = Granted::default();
-        for grant in grants {
-            granted.jobs += 1;
-            granted.bytes = granted.bytes.saturating_add(grant.bytes);
-            let since = Timestamp::from_millisecond(grant.since).ok();
-            granted.since = [granted.since, since].into_iter().flatten().min();
-        }
-        Some(granted)
     }
 
     /// The mail that no process has delivered yet: what the one says that has found the oldest of it.
@@ -377,5 +354,26 @@ mod tests {
         image.apply(Path::space("volume").unwrap(), &node(*grants, 0));
         let expected = Granted { jobs: 2, bytes: u64::MAX, since: Some(at(1)) };
         assert_eq!(image.own.granted(), Some(expected));
+
+        // One that waits for more comes first, and what a failed job keeps is none.
+        let grants = r#"{"grants":{"jid0000000001":{"bytes":10,"since":2000},"jid0000000002":{"bytes":5,"since":3000,"extension":7},
+            "jid0000000003":{"bytes":0,"since":1000}}}"#;
+        image.apply(Path::space("volume").unwrap(), &node(grants, 0));
+        let (listed, total) = image.grants(1);
+        let grant = Grant {
+            job: JobId::new(2),
+            state: None,
+            volume: "volume".to_owned(),
+            bytes: 5,
+            written: None,
+            extension: Some(7),
+            since: at(3),
+        };
+        assert_eq!((listed, total), (vec![grant], 2));
+        assert_eq!(image.own.granted().map(|granted| (granted.jobs, granted.bytes)), Some((2, 15)));
+
+        let unseen = |image: &Image, state| image.own.unseen_volume(job, state).map(ToOwned::to_owned);
+        assert_eq!(unseen(&image, JobState::Downloading).as_deref(), Some("volume"));
+        assert_eq!(unseen(&image, JobState::Storing), None, "daemons in Java may see it");
     }
 }

@@ -89,6 +89,10 @@ impl Image {
                 .and_then(|batch| self.own.expansion(batch))
                 .map(|expansion| expansion.next),
             withdrawal: row.batch.and_then(|batch| self.own.withdrawal(batch)).cloned(),
+            unseen_volume: state
+                .filter(|state| state.is_worked_on() && *state > JobState::Provisioning)
+                .and_then(|state| self.own.unseen_volume(id, state))
+                .map(Into::into),
         })
     }
 
@@ -135,6 +139,7 @@ impl Image {
             faults: self.faults_of(&Path::StateFolder(state.into()), fault_query),
             usual: fault_query.limits.stuck.get(Some(state)),
             workers: self.own.workers(state),
+            unserved: self.unserved_ms(state).map(|at| offset.to_own(at)),
             granted: if is_provisioning { self.own.granted() } else { None },
             held_stores: if state == JobState::Storing { self.held_stores() } else { Vec::new() },
         }

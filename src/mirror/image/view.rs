@@ -104,6 +104,8 @@ pub struct Batch {
     pub title: Arc<str>,
     /// Whether it is a manifest whose rows are objects.
     pub has_rows: bool,
+    /// The UUID of the batch with the first rows of its manifest, as its submission says; empty where it has these itself.
+    pub part_of: Arc<str>,
     /// Whether a daemon has acquired it, which is to say whether it has `states`.
     pub is_acquired: bool,
     /// How many jobs are referenced in each folder, in the order of [`Outcome::ALL`]; `None` for a folder that is not
@@ -265,6 +267,7 @@ impl Image {
             filename: entry.filename.clone(),
             title: entry.title.clone(),
             has_rows: entry.has_rows,
+            part_of: entry.part_of.clone(),
             is_acquired: self.is_acquired(id),
             references: std::array::from_fn(|outcome| entry.folders[outcome].then_some(entry.references[outcome])),
         }

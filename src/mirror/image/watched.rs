@@ -18,7 +18,7 @@ use crate::mirror::summary::ByState;
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::{JobNode, Path};
 use queuekeeper_queue::record::OperatorNote;
-use queuekeeper_queue::state::JobState;
+use queuekeeper_queue::state::{JobState, State as _};
 
 mod batches;
 
@@ -29,6 +29,8 @@ pub(super) struct Watched {
     batches: BatchPast,
     /// When a daemon last locked a job of each state, in milliseconds by the servers' clock.
     taken_ms: ByState<JobState, Option<i64>>,
+    /// Since when no daemon is known to take jobs of each state, likewise: no process names it, and no job is locked.
+    unserved_ms: ByState<JobState, Option<i64>>,
     /// The last lock that is gone while its job has not been seen to leave its state, by row: of the writes of one step,
     /// the end of the lock may be read first.
     released: HashMap<u32, Released>,
@@ -100,6 +102,7 @@ impl Image {
         let mut watched = Watched { now_ms, ..Watched::default() };
         if let Some(old) = old {
             watched.taken_ms = old.watched.taken_ms.clone();
+            watched.unserved_ms = old.watched.unserved_ms.clone();
             let mut past = Past::heir(&old.watched.past);
             for row in self.jobs.rows() {
                 let at = self.jobs.at(row);
@@ -127,6 +130,24 @@ impl Image {
     /// What was seen of a job, oldest first.
     pub(in crate::mirror) fn past(&self, job: JobId, offset: Offset) -> Vec<PastEvent> {
         self.jobs.find(job).map(|row| self.watched.past.of(row, offset)).unwrap_or_default()
+    }
+
+    /// Takes note of the states of which no daemon is known to take jobs now.
+    pub(in crate::mirror) fn note_unserved(&mut self, now_ms: i64) {
+        for state in JobState::ALL.iter().copied().filter(|state| state.is_worked_on()) {
+            let is_locked = !self.jobs.figures.states.get(Some(state)).locked.is_empty();
+            let is_served = is_locked || self.own.workers(state) > 0;
+            let since = self.watched.unserved_ms.get_mut(Some(state));
+            *since = if is_served { None } else { since.or(Some(now_ms)) };
+        }
+    }
+
+    /// Since when no daemon is known to take jobs of a state, in milliseconds by the servers' clock; at the most, since
+    /// the tree was first read. `None` while there is one.
+    pub(super) fn unserved_ms(&self, state: JobState) -> Option<i64> {
+        // One that held a lock for a moment only may not have been seen when that was noted.
+        let since = *self.watched.unserved_ms.get(Some(state));
+        since.map(|since| since.max(self.taken_ms(state).unwrap_or(since)))
     }
 
     /// When a daemon last locked a job of a state, if that was observed, in milliseconds by the servers' clock.

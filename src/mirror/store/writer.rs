@@ -68,6 +68,7 @@ impl Writer {
         let (until_ms, now_ms) = (offset.to_server(horizon), offset.to_server(now));
         image.evaluate_all(self.shared.image.read().as_ref(), until_ms, now_ms, &self.shared.limits);
         image.inherit(self.shared.image.read().as_ref(), now_ms);
+        image.note_unserved(now_ms);
         let left = image.inferred_left();
         let old = self.shared.image.write().replace(image);
         self.shared.history.write().infer_left(&left);
@@ -117,6 +118,7 @@ impl Writer {
                     let change = image.apply(path, &found);
                     changes.push((found, change));
                 }
+                image.note_unserved(now_ms);
             } else {
                 return;
             }

@@ -1,6 +1,6 @@
 //! The content of an object's files.
 
-use queuekeeper_ingest::contents::{Contents, Opened};
+use queuekeeper_ingest::contents::{ObjectReader, Opened};
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
@@ -35,7 +35,7 @@ pub(crate) struct OpenedFile {
 impl Objects {
     /// Has files be read, too.
     #[must_use]
-    pub(crate) fn with_contents(self, contents: Contents) -> Self {
+    pub(crate) fn with_contents(self, contents: ObjectReader) -> Self {
         Self { contents: Some(contents), ..self }
     }
 

@@ -17,15 +17,10 @@ use crate::web::actions::{
 };
 use crate::web::http::identity::Identity;
 use crate::web::http::json::Json;
+use crate::web::http::key::key;
 use crate::web::http::params::{Body, pairs_of};
 use crate::web::http::problem::Problem;
 use crate::web::state::State;
-
-/// The header that makes an action idempotent.
-const KEY: &str = "idempotency-key";
-
-/// The longest key, in bytes.
-const LONGEST_KEY: usize = 200;
 
 /// An action.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -279,17 +274,4 @@ fn action_names() -> Object {
     let names = ActionKind::ALL.map(ActionKind::label);
     let object = ObjectBuilder::new().schema_type(Type::String).description(Some("Which action."));
     object.enum_values(Some(names)).examples(["resume"]).build()
-}
-
-pub(super) fn key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
-    let wrong = || Problem::bad(format!("An Idempotency-Key has 1 to {LONGEST_KEY} visible characters."));
-    let mut values = headers.get_all(KEY).iter();
-    match (values.next(), values.next()) {
-        (None, _) => Ok(None),
-        (Some(value), None) => {
-            let text = value.to_str().map_err(|_| wrong())?;
-            if text.is_empty() || text.len() > LONGEST_KEY { Err(wrong()) } else { Ok(Some(text)) }
-        }
-        (Some(_), Some(_)) => Err(wrong()),
-    }
 }

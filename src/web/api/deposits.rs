@@ -10,13 +10,13 @@ use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::Answer;
-use super::actions::key;
 use crate::actions::Source;
 use crate::actions::deposit::{DepositRequest, Taken};
 use crate::views::deposits::{DepositList, DepositView};
 use crate::web::deposits::{deposit_id, no_deposit};
 use crate::web::http::identity::Identity;
 use crate::web::http::json::Json;
+use crate::web::http::key::key;
 use crate::web::http::params::{Body, Params};
 use crate::web::http::problem::Problem;
 use crate::web::state::State;
@@ -50,7 +50,7 @@ pub(super) struct JobsQuery {
 ///
 /// With `url`, the deposit is made at once, and the daemons fetch the content. Without it, the response has the id to
 /// which the content is uploaded with `PATCH`, in one or more parts. With the header `Idempotency-Key`, the same deposit
-/// sent twice is one, and its upload goes on where it was. One that was withdrawn stays withdrawn for ever: sent again with
+/// sent twice is one, and its upload goes on where it was; another one is refused, with 422. One that was withdrawn stays withdrawn for ever: sent again with
 /// its key, nothing is made, and the response has the deposit with its outcome `withdrawn`. To make it anew, use another key.
 #[utoipa::path(
     post, path = "/deposits",
@@ -66,7 +66,8 @@ pub(super) struct JobsQuery {
         (status = 400, description = "The request is not valid"),
         (status = 404, description = "This server takes no deposits"),
         (status = 409, description = "Another request is uploading the same deposit"),
-        (status = 429, description = "It is more than the caller may deposit in 24 hours, or four dry runs are being checked"),
+        (status = 422, description = "The `Idempotency-Key` was used for another deposit: the problem names the field"),
+        (status = 429, description = "It is more than the caller may deposit in 24 hours or in a minute, or four dry runs are being checked; `Retry-After` says for how long at least"),
         (status = 503, description = "A dry run was not checked within eight seconds"),
         (status = 507, description = "There is no room on the working storage"),
     ),
@@ -101,7 +102,8 @@ pub(super) async fn make(
         (status = 400, description = "The request is not valid, more came than was announced, or the digest differs"),
         (status = 404, description = "There is no such upload of the caller"),
         (status = 409, description = "Another offset is expected, or another request is uploading"),
-        (status = 429, description = "It is more than the caller may deposit in 24 hours"),
+        (status = 422, description = "Another deposit was made under the same `Idempotency-Key` meanwhile"),
+        (status = 429, description = "It is more than the caller may deposit in 24 hours or in a minute; `Retry-After` says for how long at least"),
         (status = 507, description = "There is no room on the working storage"),
     ),
 )]
@@ -128,7 +130,7 @@ async fn answer(
     request: &DepositRequest,
 ) -> Result<Response, Problem> {
     let (status, view) = match taken {
-        Taken::WouldBeTaken { unrequested } => (
+        Taken::WouldBeTaken { unrequested, batches } => (
             StatusCode::OK,
             DepositView {
                 state: "accepted".to_owned(),
@@ -137,12 +139,13 @@ async fn answer(
                 depositor: identity.name.clone(),
                 size_bytes: request.size,
                 urls_not_requested: Some(unrequested),
+                batches,
                 ..DepositView::default()
             },
         ),
         Taken::Withdrawn(id) => {
             let mut view = state.find_deposit(&id, identity, Source::Api).await?;
-            // The mirror may not have seen it yet, and the catalogue not have been told.
+            // The mirror may not have seen it yet, and the catalogue may not have it.
             WITHDRAWN.clone_into(&mut view.state);
             view.outcome.get_or_insert_with(|| WITHDRAWN.to_owned());
             (StatusCode::OK, view)
@@ -169,7 +172,8 @@ async fn answer(
 ///
 /// The batch must have been reported as Failed. What is submitted is a manifest of the rows whose jobs failed. However
 /// often it is requested, it is one batch, unless that failed before it had jobs, or was withdrawn. From then on the jobs
-/// of the first one cannot be resumed: each row would be made twice. The request needs no body.
+/// of the first one cannot be resumed: each row would be made twice. The request needs no body. Of a deposit that became
+/// several batches, the failed rows of each part are submitted again by the id of that part.
 #[utoipa::path(
     post, path = "/deposits/{id}/failed",
     params(("id" = String, Path, description = "The id of the deposit", example = "bid-9c1a0b5e-0000-4000-8000-000000000001")),
@@ -178,7 +182,7 @@ async fn answer(
         (status = 400, description = "The caller may not deposit for this profile"),
         (status = 404, description = "There is no such deposit of the caller in the queue"),
         (status = 409, description = "It has no failed rows that can be submitted again"),
-        (status = 429, description = "It is more than the caller may deposit in 24 hours"),
+        (status = 429, description = "It is more than the caller may deposit in 24 hours or in a minute; `Retry-After` says for how long at least"),
         (status = 507, description = "There is no room on the working storage"),
     ),
 )]
@@ -203,6 +207,8 @@ pub(super) struct WithdrawalRequest {
 
 /// `POST /api/v1/deposits/{id}/withdraw`: withdraws a deposit: its batch is deleted with all its jobs, or nothing is
 /// changed.
+///
+/// Of a deposit that became several batches, all are; withdraw it by its own id, not that of a further part.
 ///
 /// It is possible until the first job leaves Pending. There is no report; what was uploaded is removed by cleanup, and
 /// counts in the quota for 24 hours after it was deposited. Withdrawn again, it is withdrawn. A depositor withdraws their own, and needs no body;
@@ -256,7 +262,8 @@ pub(super) async fn withdraw(
 pub(super) async fn deposits(FromState(state): FromState<State>, identity: Identity) -> Answer<DepositList> {
     let (intake, actor, _) = state.depositor(&identity, Source::Api)?;
     let (found, source) = (intake.deposits(&actor, LISTED).await?, state.source());
-    Ok(Json(DepositList { items: found.iter().map(|deposit| source.deposit(deposit, Timestamp::now())).collect() }))
+    let view = |(deposit, parts): &(_, Vec<_>)| source.deposit(deposit, parts, Timestamp::now());
+    Ok(Json(DepositList { items: found.iter().map(view).collect() }))
 }
 
 /// `GET /api/v1/deposits/{id}`: what has become of a deposit.

@@ -64,7 +64,7 @@ impl IntoResponse for Download {
     }
 }
 
-/// The same chunks, each when the next one has come without an error: nobody gets all bytes of content that is damaged.
+/// The same chunks, each when the next one has come without an error: no client gets all bytes of content that is damaged.
 fn held_back(
     chunks: impl Stream<Item = io::Result<Bytes>> + Send + Unpin + 'static,
     path: String,

@@ -6,7 +6,7 @@ use crate::web::http::json::Json;
 use crate::web::http::params::Params;
 use crate::web::state::State;
 
-/// `GET /api/v1/objects`: the objects of the catalogue, by ARK, local id or collection.
+/// `GET /api/v1/objects`: the objects of the catalogue, by ARK, local id, title or collection.
 #[utoipa::path(
     get, path = "/objects",
     params(ObjectFilter),

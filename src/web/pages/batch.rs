@@ -6,6 +6,7 @@ use askama::Template;
 use jiff::Timestamp;
 use queuekeeper_ingest::again::{self, Resubmission};
 use queuekeeper_ingest::deposit::id_of;
+use queuekeeper_ingest::parts::{number_of, uuid_of_part};
 use uuid::Uuid;
 
 use super::batches::Head;
@@ -18,7 +19,7 @@ use super::progress::Progress;
 use crate::actions::Role;
 use crate::insight::Forecast;
 use crate::views::NONE;
-use crate::views::batches::{BatchChange, BatchStanding};
+use crate::views::batches::{BatchChange, BatchItem, BatchStanding};
 use crate::views::deposits::{may_withdraw, uuid_of};
 use crate::views::diagnosis::{Cause, Diagnosis};
 use crate::views::show::{Ago, Count, Moment, brief, counted, requested};
@@ -55,6 +56,10 @@ pub(super) struct BatchPage {
     resubmitted: Option<(String, String)>,
     /// The batch whose failed rows these are, likewise.
     origin: Option<(String, String)>,
+    /// Which part of a deposit it is that became several batches; `None` for the first part, and one that is all.
+    part: Option<Part>,
+    /// The further parts of its deposit that are in the queue: number, batch, and where that is.
+    further_parts: Vec<(u64, String, String)>,
     why: Option<DiagnosisView>,
     events: Vec<Event>,
     /// What the timeline leaves out; empty for nothing.
@@ -65,6 +70,16 @@ pub(super) struct BatchPage {
     nodes: Vec<Node>,
     json: String,
     buttons: Vec<Button>,
+}
+
+/// A further part of a deposit.
+#[derive(Debug)]
+struct Part {
+    /// Which one it is, from 2 on.
+    number: u64,
+    deposit: String,
+    /// The first batch, where it is in the queue, and where that is.
+    first: Option<(String, String)>,
 }
 
 /// The jobs of a state.
@@ -166,6 +181,12 @@ impl BatchPage {
             resubmit: resubmit.map(|uuid| format!("{root}submit/{}/failed", id_of(uuid))).unwrap_or_default(),
             resubmitted,
             origin: uuid.and_then(|uuid| known(again::origin(&batch.filename, uuid)?)),
+            part: part_of(state, batch).map(|(number, first)| Part {
+                number,
+                deposit: id_of(first),
+                first: known(first),
+            }),
+            further_parts: uuid.map(|uuid| further_parts(state, uuid, root)).unwrap_or_default(),
             is_withdrawn: WithdrawnNote::read(&batch.message).is_some(),
             has_one_failed: batch.jobs.failed == Some(1),
             failed_href: if batch.jobs.failed.unwrap_or(0) > 0 { jobs(Some("failed")) } else { String::new() },
@@ -188,6 +209,23 @@ impl BatchPage {
             frame,
         }
     }
+}
+
+/// Which part of a deposit of several batches a batch is, and the deposit; `None` for the first part, and one that is all.
+fn part_of(state: &State, batch: &BatchItem) -> Option<(u64, Uuid)> {
+    let found = state.shared_store().batch(batch.id.parse().ok()?)?.batch;
+    let first = uuid_of(&found.part_of)?;
+    Some((number_of(first, uuid_of(&found.uuid)?)?, first))
+}
+
+/// The batches of the further parts of a deposit that are in the queue, with where they are.
+fn further_parts(state: &State, deposit: Uuid, root: &str) -> Vec<(u64, String, String)> {
+    let part = |number| {
+        let id = state.shared_store().batch_of_uuid(&id_of(uuid_of_part(deposit, number)))?.to_string();
+        let href = format!("{root}batches/{id}");
+        Some((number, id, href))
+    };
+    (2..).map_while(part).collect()
 }
 
 /// What has happened to it, the latest first.

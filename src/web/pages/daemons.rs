@@ -5,8 +5,9 @@ use jiff::Timestamp;
 
 use super::frame::{Frame, Section};
 use super::listing::with;
+use crate::mirror::words::size;
 use crate::views::ViewError;
-use crate::views::daemons::{DaemonList, ProcessItem, ServedState};
+use crate::views::daemons::{DaemonList, GrantItem, ProcessItem, ServedState};
 use crate::views::show::{Count, Moment, counted, visible};
 use crate::web::http::problem::Problem;
 use crate::web::state::State;
@@ -25,6 +26,24 @@ pub(super) struct DaemonsPage {
 struct List {
     states: Vec<Served>,
     processes: Vec<Process>,
+    grants: Vec<Grant>,
+    /// How many more grants there are; empty for none.
+    more_grants: String,
+}
+
+/// What a job was granted.
+#[derive(Debug)]
+struct Grant {
+    job: String,
+    href: String,
+    state: &'static str,
+    volume: String,
+    granted: String,
+    /// Empty where it is not known.
+    written: String,
+    /// What it waits for; empty for nothing.
+    extension: String,
+    since: Moment,
 }
 
 /// A state, and who takes its jobs.
@@ -36,7 +55,10 @@ struct Served {
     jobs: String,
     locked: String,
     last_taken: Option<Moment>,
+    /// Since when jobs wait that no daemon takes.
     without: Option<Moment>,
+    /// Since when there is no daemon as far as is known.
+    unseen: Option<Moment>,
 }
 
 /// A process with daemons.
@@ -94,6 +116,11 @@ impl List {
         Self {
             states: list.states.iter().map(|state| Served::new(state, root, now)).collect(),
             processes: list.processes.iter().map(|process| Process::new(process, root, now)).collect(),
+            grants: list.grants.iter().map(|grant| Grant::new(grant, root, now)).collect(),
+            more_grants: match list.grants_total.saturating_sub(list.grants.len() as u64) {
+                0 => String::new(),
+                more => Count(more).to_string(),
+            },
         }
     }
 }
@@ -112,7 +139,23 @@ impl Served {
             jobs: Count(state.jobs).to_string(),
             locked: Count(state.locked).to_string(),
             last_taken: state.last_taken.map(|at| Moment::new(at, now)),
+            unseen: state.no_daemon_seen_since.map(|at| Moment::new(at, now)),
             without: state.without_daemon_since.map(|at| Moment::new(at, now)),
+        }
+    }
+}
+
+impl Grant {
+    fn new(grant: &GrantItem, root: &str, now: Timestamp) -> Self {
+        Self {
+            job: grant.job.clone(),
+            href: format!("{root}jobs/{}", grant.job),
+            state: state_name(grant.state),
+            volume: grant.volume.clone(),
+            granted: size(grant.granted_bytes),
+            written: grant.written_bytes.map(size).unwrap_or_default(),
+            extension: grant.extension_bytes.map(size).unwrap_or_default(),
+            since: Moment::new(grant.since, now),
         }
     }
 }

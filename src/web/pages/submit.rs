@@ -12,7 +12,7 @@ use super::{View, render};
 use crate::actions::Source;
 use crate::actions::deposit::DepositRequest;
 use crate::mirror::words::size;
-use crate::views::deposits::DepositView;
+use crate::views::deposits::{DepositPart, DepositView};
 use crate::views::show::{Count, Moment};
 use crate::web::deposits::{SentForm, deposit_id};
 use crate::web::http::identity::Identity;
@@ -76,10 +76,23 @@ struct DepositPage {
     resubmitted_href: String,
     /// Where it is withdrawn; empty where that cannot be done.
     withdraw: String,
+    /// The deposit that it is a part of; empty for none.
+    whole_href: String,
+    parts: Vec<Part>,
     /// Since when it is being withdrawn.
     withdrawing: Option<Moment>,
     /// When it was withdrawn.
     withdrawn: Option<Moment>,
+}
+
+#[derive(Debug)]
+struct Part {
+    number: u64,
+    id: String,
+    href: String,
+    state: String,
+    outcome: String,
+    counts: Vec<(&'static str, String)>,
 }
 
 #[derive(Debug)]
@@ -161,7 +174,7 @@ async fn page(
         profile: deposit.profile.clone(),
         received: deposit.received.map(|at| Moment::new(at, now)),
     };
-    let deposits = deposits.iter().map(|deposit| line(&source.deposit(deposit, now))).collect();
+    let deposits = deposits.iter().map(|(deposit, parts)| line(&source.deposit(deposit, parts, now))).collect();
     let kind = sent.kind.clone().unwrap_or_default();
     let page = SubmitPage {
         profiles: intake.profiles(&allowance).into_iter().map(|name| chosen(name, &sent.profile)).collect(),
@@ -187,6 +200,12 @@ pub(super) fn frame(view: &View, root: &str, who: &Identity) -> Frame {
         (frame.jobs, frame.batches, frame.session) = Default::default();
     }
     frame
+}
+
+/// How many jobs have which outcome.
+fn counts(completed: u64, failed: u64, processing: u64) -> Vec<(&'static str, String)> {
+    let counts = [("completed", completed), ("failed", failed), ("not done", processing)];
+    counts.map(|(what, count)| (what, Count(count).to_string())).into()
 }
 
 /// `POST /submit/{id}/failed`: submits the failed rows of a batch again, and redirects to the deposit of these.
@@ -219,14 +238,24 @@ pub(super) async fn show(
         ark: job.ark.clone(),
         message: job.message.clone(),
     };
-    let counts = [("completed", deposit.completed), ("failed", deposit.failed), ("not done", deposit.processing)];
+    let part = |part: &DepositPart| Part {
+        number: part.part,
+        id: part.id.clone(),
+        // The page need not lead to itself.
+        href: if part.id == deposit.id { String::new() } else { format!("{root}submit/{}", part.id) },
+        state: part.state.clone(),
+        outcome: part.outcome.clone().unwrap_or_default(),
+        counts: counts(part.completed, part.failed, part.processing),
+    };
     let batch_href = deposit.batch.as_ref().filter(|_| may_read).map(|batch| format!("{root}batches/{batch}"));
     let is_at_rest = deposit.outcome.is_some() || matches!(&*deposit.state, "removed" | "uploading");
     let page = DepositPage {
         received: deposit.received.map(|at| Moment::new(at, now)),
         size: deposit.size_bytes.map(size).unwrap_or_default(),
         come: deposit.offset.map(size).unwrap_or_default(),
-        counts: counts.map(|(what, count)| (what, Count(count).to_string())).into(),
+        counts: counts(deposit.completed, deposit.failed, deposit.processing),
+        whole_href: deposit.part_of.as_ref().map(|id| format!("{root}submit/{id}")).unwrap_or_default(),
+        parts: deposit.parts.iter().map(part).collect(),
         jobs: deposit.jobs.iter().map(job).collect(),
         batch_href: batch_href.unwrap_or_default(),
         resubmit: if deposit.may_resubmit { format!("{root}submit/{}/failed", deposit.id) } else { String::new() },

@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::{File, Object, Version};
 use crate::catalogue::{Catalogue, page};
-use crate::database::value::{Row, values};
+use crate::database::value::{Row, Value, values};
 use crate::error::Error;
 
 /// The columns that [`object`] reads.
@@ -27,6 +27,67 @@ pub(crate) const OBJECTS: &str =
 
 pub(crate) const OBJECTS_OF_COLLECTION: &str =
     concat!("SELECT ", object_columns!(), " FROM objects WHERE collection = $1 AND ark > $2 ORDER BY ark LIMIT $3");
+
+/// A title as the indexes by title have it: its first 200 characters, without the case of ASCII letters.
+macro_rules! title_key {
+    () => {
+        "lower(substr(title, 1, 200))"
+    };
+}
+
+/// How many characters of a title the indexes have.
+const TITLE_CHARS: usize = 200;
+
+/// Objects by title: those of one, and those of others. Each goes by one range of an index.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ByTitle {
+    /// Those with this title, of those above an ARK.
+    pub(crate) same: &'static str,
+    /// Those with titles behind one and before another.
+    pub(crate) behind: &'static str,
+}
+
+pub(crate) const BY_TITLE: ByTitle = ByTitle {
+    same: concat!(
+        "SELECT ",
+        object_columns!(),
+        " FROM objects WHERE ",
+        title_key!(),
+        " = $1 AND ark > $2 ORDER BY ark LIMIT $3"
+    ),
+    behind: concat!(
+        "SELECT ",
+        object_columns!(),
+        " FROM objects WHERE ",
+        title_key!(),
+        " > $1 AND ",
+        title_key!(),
+        " < $2 ORDER BY ",
+        title_key!(),
+        ", ark LIMIT $3"
+    ),
+};
+
+pub(crate) const BY_TITLE_OF_COLLECTION: ByTitle = ByTitle {
+    same: concat!(
+        "SELECT ",
+        object_columns!(),
+        " FROM objects WHERE collection = $4 AND ",
+        title_key!(),
+        " = $1 AND ark > $2 ORDER BY ark LIMIT $3"
+    ),
+    behind: concat!(
+        "SELECT ",
+        object_columns!(),
+        " FROM objects WHERE collection = $4 AND ",
+        title_key!(),
+        " > $1 AND ",
+        title_key!(),
+        " < $2 ORDER BY ",
+        title_key!(),
+        ", ark LIMIT $3"
+    ),
+};
 
 pub(crate) const VERSIONS: &str = "SELECT number, job, batch, submitter, message, file_count, byte_count, ingested
     FROM versions WHERE object = (SELECT id FROM objects WHERE ark = $1) AND number < $2
@@ -74,6 +135,42 @@ impl Catalogue {
             None => self.list(OBJECTS, values![after, page(limit)], object).await,
             Some(name) => self.list(OBJECTS_OF_COLLECTION, values![name, after, page(limit)], object).await,
         }
+    }
+
+    /// Objects whose titles begin with a text, whatever the case of ASCII letters, of one collection or of all, in the byte
+    /// order of their titles and ARKs, of those behind the object with the ARK `after` (all, where it is empty); at most
+    /// `limit`, and at most 1,000. The first 200 characters of a title count.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn objects_by_title(
+        &self,
+        collection: Option<&str>,
+        beginning: &str,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<Object>, Error> {
+        let beginning = title_key(beginning);
+        // No title that is recorded has one, and PostgreSQL takes none.
+        if beginning.contains('\0') {
+            return Ok(Vec::new());
+        }
+        let last = if after.is_empty() { None } else { self.object(after).await? };
+        let last = last.and_then(|object| object.title).map(|title| title_key(&title));
+        let key = last.filter(|key| key.starts_with(&beginning)).unwrap_or_else(|| beginning.clone());
+        // Behind all that begin with it.
+        let end = format!("{beginning}{}", char::MAX);
+        let (by_title, limit) = (collection.map_or(BY_TITLE, |_| BY_TITLE_OF_COLLECTION), page(limit));
+        let mut same = values![&*key, after, limit];
+        same.extend(collection.map(Value::from));
+        let mut found = self.list(by_title.same, same, object).await?;
+        let rest = limit.saturating_sub(u32::try_from(found.len()).unwrap_or(u32::MAX));
+        if rest > 0 {
+            let mut behind = values![&*key, &*end, rest];
+            behind.extend(collection.map(Value::from));
+            found.extend(self.list(by_title.behind, behind, object).await?);
+        }
+        Ok(found)
     }
 
     /// The versions of an object, the newest first, of those with a number below `before` (all, without it); at most
@@ -124,6 +221,11 @@ impl Catalogue {
     pub async fn local_ids(&self, owner: &str, ark: &str, after: &str, limit: u32) -> Result<Vec<String>, Error> {
         self.list(LOCAL_IDS, values![ark, owner, after, page(limit)], |row| row.get(0)).await
     }
+}
+
+/// A title as the indexes have it.
+fn title_key(title: &str) -> String {
+    title.chars().take(TITLE_CHARS).collect::<String>().to_ascii_lowercase()
 }
 
 fn object(row: &Row) -> Result<Object, sqlx::Error> {

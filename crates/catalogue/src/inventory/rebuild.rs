@@ -222,7 +222,7 @@ fn totals(files: &[File]) -> (i64, i64) {
 }
 
 async fn recount(session: &mut Session) -> Result<u64, Error> {
-    // Whoever records appends deltas before the end of its transaction: none is between the two readings.
+    // A process that records appends deltas before the end of its transaction: none is between the two readings.
     if session.dialect() == Dialect::Postgres {
         session.script("LOCK TABLE counter_deltas IN EXCLUSIVE MODE").await?;
     }

@@ -9,6 +9,7 @@ use crate::database::Session;
 use crate::database::session::ROWS_AT_ONCE;
 use crate::database::value::{Value, values};
 use crate::error::{Error, ErrorKind};
+use crate::object_intents;
 
 impl Catalogue {
     /// Records a version with all its files, and the object where it is new. Repeated for the same job, it changes
@@ -33,6 +34,7 @@ async fn record(
     new: &NewVersion,
     files: impl Iterator<Item = File> + Send,
 ) -> Result<Recorded, Error> {
+    object_intents::end(session, new.job).await?;
     if is_recorded(session, new.job).await? {
         return Ok(Recorded::Before);
     }

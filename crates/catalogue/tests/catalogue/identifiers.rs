@@ -1,7 +1,10 @@
 //! Reserved ARKs and local ids.
 
+use std::time::Duration;
+
 use queuekeeper_catalogue::ErrorKind;
 use queuekeeper_catalogue::identifiers::{Request, Reserved};
+use queuekeeper_catalogue::object_intents::ObjectIntent;
 use uuid::Uuid;
 
 use super::inventory::{files, version};
@@ -14,6 +17,7 @@ fn request(candidate: &str, local_ids: &[&str]) -> Request {
         local_ids: local_ids.iter().map(ToString::to_string).collect(),
         candidate: candidate.to_owned(),
         is_registered: false,
+        place: ("main".to_owned(), "demo".to_owned()),
     }
 }
 
@@ -49,6 +53,31 @@ on_both! {
         }
         assert_eq!(world.number("SELECT COUNT(*) FROM local_ids").await, 0);
         assert_eq!(world.number("SELECT COUNT(*) FROM identifiers").await, 1);
+    }
+
+    async fn a_job_intends_a_version_from_its_reservation_until_its_record(world: World) {
+        let catalogue = &world.catalogue;
+        let intents = async || catalogue.object_intents(Duration::ZERO, None, 10).await.unwrap();
+        let job = version("ark:/99999/a", 1);
+        let first = Request { job: job.job, ..request("ark:/99999/a", &["id-1"]) };
+        catalogue.reserve(&first).await.unwrap();
+        // Of an object that exists, and of one that the local id leads to.
+        let others = [request("ark:/99999/a", &[]), request("ark:/99999/c", &["id-1"])];
+        for other in &others {
+            catalogue.reserve(other).await.unwrap();
+        }
+        let mut found = intents().await;
+        assert!(found.iter().all(|intent| (intent.ark.as_str(), intent.space.as_str()) == ("ark:/99999/a", "demo")));
+        assert_eq!(found.len(), 3);
+        assert_eq!(catalogue.object_intents(Duration::ZERO, Some(&found[1]), 10).await.unwrap(), [found.remove(2)]);
+        assert!(catalogue.object_intents(Duration::from_mins(1), None, 10).await.unwrap().is_empty());
+        catalogue.record_version(&job, files(0)).await.unwrap();
+        let left = intents().await;
+        assert!(left.len() == 2 && left.iter().all(|intent| intent.job != job.job), "{left:?}");
+        catalogue.end_object_intent(&left[0]).await.unwrap();
+        let stale = ObjectIntent { begun_ms: 0, ..left[1].clone() };
+        catalogue.end_object_intent(&stale).await.unwrap();
+        assert_eq!(intents().await, left[1..]);
     }
 
     async fn local_ids_of_different_objects_are_refused(world: World) {

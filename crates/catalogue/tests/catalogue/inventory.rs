@@ -123,6 +123,44 @@ on_both! {
         assert_eq!(all.iter().map(|object| &*object.ark).collect::<Vec<_>>(), ["ark:/99999/c", "ark:/99999/\u{e9}"]);
     }
 
+    async fn objects_are_found_by_the_beginning_of_their_titles_by_pages(world: World) {
+        let catalogue = &world.catalogue;
+        let long = "x".repeat(5_000);
+        let titles = ["Map", "map", "MAPS of the \u{e9}", "Maple", "\u{c9}t\u{e9}", "100 % of_it", "Mao", &long];
+        for (at, title) in titles.iter().enumerate() {
+            let collection = if at == 3 { "other" } else { "collection" }.to_owned();
+            let new = version(&format!("ark:/99999/{}", 9 - at), 1);
+            let new = NewVersion { title: Some((*title).to_owned()), collection, ..new };
+            catalogue.record_version(&new, files(0)).await.unwrap();
+        }
+        let untitled = NewVersion { title: None, ..version("ark:/99999/none", 1) };
+        catalogue.record_version(&untitled, files(0)).await.unwrap();
+        let found = async |collection: Option<&str>, beginning: &str, limit: u32| {
+            let (mut after, mut found) = (String::new(), Vec::new());
+            loop {
+                let page = catalogue.objects_by_title(collection, beginning, &after, limit).await.unwrap();
+                let Some(last) = page.last() else { return found };
+                after.clone_from(&last.ark);
+                assert!(page.len() <= limit as usize);
+                found.extend(page.into_iter().map(|object| object.title.unwrap()));
+            }
+        };
+        for limit in [1, 2, 3, 100] {
+            // Titles that are the same but for case are in the order of their ARKs.
+            assert_eq!(found(None, "mAp", limit).await, ["map", "Map", "Maple", "MAPS of the \u{e9}"], "{limit}");
+            assert_eq!(found(Some("collection"), "map", limit).await, ["map", "Map", "MAPS of the \u{e9}"], "{limit}");
+        }
+        assert_eq!(found(Some("other"), "map", 2).await, ["Maple"]);
+        assert_eq!(found(None, "maps of the \u{e9}", 2).await.len(), 1);
+        assert_eq!(found(None, "\u{c9}T", 2).await, ["\u{c9}t\u{e9}"]);
+        // No character is a wildcard.
+        assert_eq!(found(None, "100 % o", 2).await.len(), 1);
+        for nothing in ["%", "_", "maz", "\0", "ap"] {
+            assert_eq!(found(None, nothing, 2).await, [""; 0], "{nothing:?}");
+        }
+        assert_eq!(found(None, &long[..300], 2).await, [&*long]);
+    }
+
     async fn the_same_version_recorded_by_many_at_once_is_one(world: World) {
         let new = NewVersion { local_ids: vec!["b".to_owned(), "a".to_owned()], ..version("ark:/99999/a", 1) };
         let mut tasks = tokio::task::JoinSet::new();

@@ -133,4 +133,29 @@ on_both! {
         assert_eq!((listed.len(), &listed[2].deposit), (3, &first));
         assert_eq!(listed[2].outcome.as_ref().map(|(outcome, _)| outcome.as_str()), Some("Completed"));
     }
+
+    async fn the_further_batches_of_a_deposit_are_its_depositors_and_no_deposits_of_their_own(world: World) {
+        let (catalogue, first) = (&world.catalogue, deposit("ada", Some("key")));
+        let [second, third] = [(); 2].map(|()| Uuid::new_v4());
+        // Of one that another program made, nothing is recorded.
+        catalogue.record_part(first.batch, 2, second, 5).await.unwrap();
+        assert_eq!(catalogue.deposit(second).await.unwrap(), None);
+        catalogue.record_deposit(&first).await.unwrap();
+        for (part, batch) in [(3, third), (2, second), (2, second)] {
+            catalogue.record_part(first.batch, part, batch, 5).await.unwrap();
+        }
+        catalogue.deposit_ended(third, "Completed").await.unwrap();
+        let received = catalogue.deposit(first.batch).await.unwrap().unwrap().received;
+        for parts in [catalogue.parts(first.batch).await.unwrap(), catalogue.parts_since("ada", received).await.unwrap()] {
+            let mut parts: Vec<_> = parts.iter().map(|part| (part.part_of, part.deposit.batch, part.outcome.is_some())).collect();
+            parts.sort_unstable();
+            assert_eq!(parts, [(Some((first.batch, 2)), second, false), (Some((first.batch, 3)), third, true)]);
+        }
+        let part = catalogue.deposit(second).await.unwrap().unwrap();
+        assert_eq!((&*part.deposit.depositor, part.deposit.objects, part.received), ("ada", 5, received));
+        assert_eq!(catalogue.parts(second).await.unwrap(), []);
+        let sent = catalogue.deposited_since("ada", received).await.unwrap();
+        assert_eq!((sent.deposits, sent.bytes), (1, first.bytes));
+        assert_eq!(catalogue.deposits("ada", None, 10).await.unwrap().len(), 1);
+    }
 }

@@ -86,7 +86,7 @@ enum Part {
 /// Takes the files of an archive, one after the other.
 pub(super) struct Files(mpsc::Sender<Part>);
 
-/// The archive is not written any more; whoever reads it knows why.
+/// The archive is not written any more; its reader knows why.
 #[derive(Debug)]
 pub(super) struct Stopped;
 
@@ -100,7 +100,7 @@ pub(super) fn begin(format: Format, modified: Timestamp) -> (Files, Chunks) {
             Format::Zip => write_zip(parts, output, modified),
             Format::Tar => write_tar(parts, output, modified),
         };
-        // An empty piece is the end. Where nobody reads any more, there is nobody to say it to.
+        // An empty piece is the end. Without a reader, it is of no use.
         let _ = chunks.blocking_send(written.map(|()| Bytes::new()));
     });
     // A writer that panics says nothing: without its word the archive is not whole.

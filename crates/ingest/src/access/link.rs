@@ -152,7 +152,7 @@ impl Deliveries {
                 break;
             }
         }
-        // Any other would be a key that somebody may guess.
+        // Any other would be a key that may be guessed.
         if bytes.len() == KEY_BYTES {
             return Ok(bytes);
         }

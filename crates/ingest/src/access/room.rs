@@ -14,7 +14,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use parking_lot::Mutex;
 use queuekeeper_store::Store;
 use queuekeeper_store::store::Chunks;
-use rustix::fs::{FallocateFlags, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 
 use super::trouble::Trouble;
 use crate::directory;
@@ -25,7 +25,7 @@ const STEP: u64 = 16 << 20;
 
 /// How many bytes the archives of this process will still take that could not be allocated.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Room(Arc<Mutex<u64>>);
+pub(super) struct UnallocatedBytes(Arc<Mutex<u64>>);
 
 /// Room for an archive, as long as it is being written.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ enum By {
     /// The allocation of a file without a name.
     File(File),
     /// So many bytes of the count.
-    Count(Room, u64),
+    Count(UnallocatedBytes, u64),
 }
 
 /// Why there is no room.
@@ -56,7 +56,7 @@ enum NoRoom {
     Now(u64),
 }
 
-impl Room {
+impl UnallocatedBytes {
     /// Takes room for an archive of at most so many bytes.
     ///
     /// # Errors
@@ -122,8 +122,10 @@ impl Room {
 /// A file without a name, to which so many bytes are allocated.
 fn allocated(directory: &Path, bytes: u64) -> io::Result<File> {
     let file = rustix::fs::open(directory, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::from(0o600))?;
-    rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes)?;
-    Ok(file.into())
+    let file = File::from(file);
+    // It shrinks with its length.
+    file.set_len(bytes)?;
+    if directory::allocate(&file, bytes)? { Ok(file) } else { Err(io::ErrorKind::Unsupported.into()) }
 }
 
 /// Whether the file system knows no files without names, or no allocation.
@@ -185,7 +187,7 @@ mod tests {
     async fn an_archive_waits_for_the_room_of_another_process_and_fails_where_there_never_will_be_any() {
         let (_directory, store, rules) = store(384 * MIB).await;
         // What they share is the volume.
-        let [one, other] = [Room::default(), Room::default()];
+        let [one, other] = [UnallocatedBytes::default(), UnallocatedBytes::default()];
         let taken = one.take(&store, rules, 256 * MIB).await.unwrap();
         assert!(matches!(taken.by, By::File(_)), "{taken:?}");
         for room in [&one, &other] {
@@ -203,7 +205,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_allocated_is_counted_until_it_has_come() {
-        let room = Room(Arc::new(Mutex::new(100 * MIB)));
+        let room = UnallocatedBytes(Arc::new(Mutex::new(100 * MIB)));
         let mut taken = Taken { by: By::Count(room.clone(), 100 * MIB), left: 100 * MIB, fresh: 0 };
         taken.came(10 * MIB);
         assert_eq!(*room.0.lock(), 100 * MIB);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, BufReader};
 
 use super::UnpackedFile;
-use crate::manifest::{Contents, Difference, FoundFile, Limits, MOST_PROBLEMS, ManifestError, Summary, in_one_line};
+use crate::manifest::{Difference, FoundFile, Limits, ListedFiles, MOST_PROBLEMS, ManifestError, Summary, in_one_line};
 use crate::place::{self, Place};
 
 /// How many bytes of differences or problems one sentence holds.
@@ -39,7 +39,7 @@ impl ContentsError {
 
 impl fmt::Display for ContentsError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Contents::FILE_NAME;
+        let name = ListedFiles::FILE_NAME;
         match self {
             Self::Manifest(error) => write!(to, "{name} of the container: {}", error.in_full(PROBLEMS_BYTES)),
             Self::Different { differences, has_more } => {
@@ -65,11 +65,11 @@ impl From<io::Error> for ContentsError {
 /// # Errors
 /// When the manifest is invalid, the files are not those of it, or one cannot be read.
 pub fn validate(place: &Place, files: &[UnpackedFile]) -> Result<Option<Summary>, ContentsError> {
-    if !files.iter().any(|file| file.name == Contents::FILE_NAME) {
+    if !files.iter().any(|file| file.name == ListedFiles::FILE_NAME) {
         return Ok(None);
     }
-    let manifest = BufReader::new(open(place, Contents::FILE_NAME)?);
-    let (mut contents, summary) = Contents::read(manifest, Limits::default()).map_err(ContentsError::Manifest)?;
+    let manifest = BufReader::new(open(place, ListedFiles::FILE_NAME)?);
+    let (mut contents, summary) = ListedFiles::read(manifest, Limits::default()).map_err(ContentsError::Manifest)?;
     let (mut differences, mut left) = (Vec::new(), files.iter());
     for UnpackedFile { name, size, digests } in left.by_ref() {
         let missing = contents.algorithm(name).filter(|algorithm| digests.get(*algorithm).is_none());

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufReader, Seek as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::{self, BufReader, Seek as _};
 use std::sync::Arc;
 
 use queuekeeper_queue::id::{JobId, Priority};
@@ -14,17 +13,16 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::submission::BatchSpec;
+use crate::directory::secret::{keep_url, kept_url};
 use crate::fetch::Expected;
 use crate::manifest::{Limits, Reader, Row};
+use crate::parts::{self, Part};
 use crate::place::{self, Place};
 use crate::profile::Profile;
 use crate::spec::{job_uuid, uuid_of};
 use crate::step::{Services, StepError};
 use crate::steps::downloading::blocking;
 use crate::url::ContentUrl;
-
-/// How many jobs a batch may have: its folder must stay listable, and its report below 1 MiB.
-pub(super) const MOST_JOBS: u64 = 40_000;
 
 /// How many rows are kept ready: as many as go into a transaction.
 const READY: usize = 1_000;
@@ -44,13 +42,16 @@ pub(super) struct Existing {
     pub(super) last: Option<JobId>,
 }
 
-/// The rows of a submission from the first one on, without the last.
+/// The rows of a batch from the first one on, without the last.
 pub(super) struct Rows {
     spec: BatchSpec,
     profile: Arc<Profile>,
     batch: std::path::PathBuf,
     digest: String,
+    /// How many it has, and the whole manifest.
     total: u64,
+    in_manifest: u64,
+    batches: u64,
     last: Option<Row>,
     coming: Option<mpsc::Receiver<Row>>,
     /// The row that the first of `ready` is.
@@ -62,12 +63,19 @@ impl Rows {
     /// Saves and validates the manifest; a submission that is none has one row.
     pub(super) async fn open(services: &Services, profile: &Arc<Profile>, spec: &BatchSpec) -> Result<Self, StepError> {
         let batch = services.working.batch(&spec.id);
+        let mut spec = spec.clone();
+        if spec.url.as_ref().is_some_and(ContentUrl::has_query) {
+            // A submission of another program has all of it.
+            spec.url = kept_url(&batch).or(spec.url);
+        }
         let mut rows = Self {
             spec: spec.clone(),
             profile: Arc::clone(profile),
             batch,
             digest: String::new(),
             total: 1,
+            in_manifest: 1,
+            batches: 1,
             last: None,
             coming: None,
             at: 0,
@@ -83,11 +91,20 @@ impl Rows {
         let form = spec.kind.manifest();
         let algorithms = [Algorithm::Sha256].into_iter().chain(spec.digest.iter().map(Digest::algorithm));
         let algorithms: Vec<_> = algorithms.collect();
+        let size = spec.part.as_ref().map_or(services.settings.most_jobs, |part| part.rows);
+        let first = spec.part.as_ref().map_or(0, Part::first_row);
+        let end = first + size;
         let (checked, digests, last) = blocking(move || -> io::Result<_> {
             let (_, digests) = place::digests(&file, algorithms)?;
             (&file).rewind()?;
             let mut reader = Reader::new(BufReader::new(&file), Limits::default(), form);
-            let last = reader.by_ref().last();
+            let (mut at, mut last) = (0, None);
+            for (_, row) in reader.by_ref() {
+                if at < end {
+                    last = Some(row);
+                }
+                at += 1;
+            }
             let summary = reader.finish();
             (&file).rewind()?;
             Ok((summary.map(|summary| (summary, file)), digests, last))
@@ -102,19 +119,21 @@ impl Rows {
             return Err(StepError::permanent(why));
         }
         let (summary, file) = checked.map_err(|error| StepError::Permanent(error.in_full(PROBLEMS_BYTES)))?;
-        rows.total = summary.rows;
-        if rows.total > MOST_JOBS && services.settings.java_readers {
-            let why = format_args!("the manifest has {} rows; a batch may have {MOST_JOBS}: split it", rows.total);
-            return Err(StepError::permanent(why));
-        }
-        let (_, last) = last.ok_or_else(|| StepError::permanent("the manifest has no rows"))?;
         rows.digest = digests.get(Algorithm::Sha256).map(Digest::hex).unwrap_or_default();
-        rows.last = Some(last);
+        if spec.part.as_ref().is_some_and(|part| part.digest != rows.digest || summary.rows <= first) {
+            let name = crate::name::shown(&spec.file_name);
+            let why = "the manifest is not the one that its deposit had when this batch was made of it";
+            return Err(StepError::permanent(format_args!("{name:?}: {why}")));
+        }
+        rows.in_manifest = summary.rows;
+        rows.batches = parts::batches_of(summary.rows, size);
+        rows.total = summary.rows.min(end) - first;
+        rows.last = Some(last.ok_or_else(|| StepError::permanent("the manifest has no rows"))?);
         let (send, coming) = mpsc::channel(READY);
-        let count = rows.total - 1;
+        let [first, count] = [first, rows.total - 1].map(|rows| usize::try_from(rows).unwrap_or(usize::MAX));
         tokio::task::spawn_blocking(move || {
             let reader = Reader::new(BufReader::new(file), Limits::default(), form);
-            for (_, row) in reader.take(usize::try_from(count).unwrap_or(usize::MAX)) {
+            for (_, row) in reader.skip(first).take(count) {
                 if send.blocking_send(row).is_err() {
                     return;
                 }
@@ -128,7 +147,8 @@ impl Rows {
     async fn manifest(&self, services: &Services) -> Result<File, StepError> {
         let failed = |error: io::Error| StepError::working("read the manifest", &error);
         std::fs::create_dir_all(&self.batch).map_err(failed)?;
-        let place = Arc::new(Place::open(&self.batch, &self.batch).map_err(failed)?);
+        // Its URLs may be presigned.
+        let place = Arc::new(Place::open(&self.batch, &self.batch).map_err(failed)?.private());
         if let Some(url) = &self.spec.url {
             let expected = Expected { size: None, most_bytes: MOST_MANIFEST_BYTES, digests: Digests::default() };
             // What was fetched by an attempt before is the manifest whose jobs were begun.
@@ -148,6 +168,21 @@ impl Rows {
     /// How many rows there are.
     pub(super) fn total(&self) -> u64 {
         self.total
+    }
+
+    /// How many rows the manifest has, with those of the other parts of its deposit.
+    pub(super) fn in_manifest(&self) -> u64 {
+        self.in_manifest
+    }
+
+    /// How many batches these are.
+    pub(super) fn batches(&self) -> u64 {
+        self.batches
+    }
+
+    /// The digest of the manifest.
+    pub(super) fn digest(&self) -> &str {
+        &self.digest
     }
 
     /// The job of the last row.
@@ -244,10 +279,10 @@ impl Rows {
     ) -> Result<NewJob, StepError> {
         if let Some(url) = url.filter(|url| url.has_query()) {
             let directory = self.batch.join(self.spec.job_id(at));
-            let kept = keep_secret(&directory, url);
+            let kept = keep_url(&directory, url);
             kept.map_err(|error| StepError::working("keep a presigned URL", &error))?;
         }
-        let priority = Priority::new(self.profile.priority(self.total).into()).unwrap_or_default();
+        let priority = Priority::new(self.profile.priority(self.in_manifest).into()).unwrap_or_default();
         let data = serde_json::to_vec(configuration).map_err(StepError::permanent)?;
         Ok(NewJob::new(data).with_priority(priority))
     }
@@ -256,13 +291,4 @@ impl Rows {
 /// A URL as a znode may have it: without its query.
 fn url_value(url: &ContentUrl) -> Value {
     url.to_string().into()
-}
-
-/// The whole URL, for the owner of the working storage only.
-fn keep_secret(directory: &std::path::Path, url: &ContentUrl) -> io::Result<()> {
-    std::fs::create_dir_all(directory)?;
-    let mut options = std::fs::OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(directory.join(".url"))?;
-    file.write_all(url.reveal().as_str().as_bytes())?;
-    file.sync_all()
 }

@@ -4,16 +4,18 @@ use queuekeeper_store::Digest;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use crate::deposit::VOLUME;
 use crate::kind::DepositType;
 use crate::name;
-use crate::spec::{digest_of, object_of, uuid_of};
+use crate::parts::{self, Part};
+use crate::spec::{digest_of, object_of, uuid_of, volume_of};
 use crate::url::ContentUrl;
 
 /// The keys of a submission that are its own, and not those of its jobs.
 const OWN: [&str; 4] = ["size", "responseForm", "payload_url", "filename"];
 
 /// The keys that say something of the payload: in a batch of several objects, of its manifest and of none of them.
-const OF_PAYLOAD: [&str; 4] = ["digestType", "digestValue", "objectID", "localID"];
+const OF_PAYLOAD: [&str; 5] = ["digestType", "digestValue", "objectID", "localID", VOLUME];
 
 /// The keys that each deposit sets by itself.
 const OF_DEPOSIT: [&str; 11] = [
@@ -30,6 +32,11 @@ const OF_DEPOSIT: [&str; 11] = [
     "notification",
 ];
 
+/// Whether a key of a submission is its own, and not one of its jobs.
+fn is_own(key: &str) -> bool {
+    OWN.contains(&key) || parts::KEYS.contains(&key)
+}
+
 /// A submission, checked.
 #[derive(Clone, Debug)]
 pub(crate) struct BatchSpec {
@@ -41,8 +48,12 @@ pub(crate) struct BatchSpec {
     pub(crate) file_name: String,
     /// Where the payload is fetched from; `None` for one that lies in the working storage.
     pub(super) url: Option<ContentUrl>,
+    /// The volume that it was uploaded to, where that is known.
+    pub(super) volume: Option<Uuid>,
     /// The digest of the manifest, where the depositor gave one; that of another payload is for its job.
     pub(super) digest: Option<Digest>,
+    /// Which part of a deposit of several batches it is, if not the first.
+    pub(super) part: Option<Part>,
     all: Map<String, Value>,
 }
 
@@ -65,8 +76,15 @@ impl BatchSpec {
         name::check(&file_name).map_err(|error| format!("filename {:?}: {error}", name::shown(&file_name)))?;
         let url = text("payload_url").map(|url| url.parse::<ContentUrl>()).transpose();
         let digest = if kind.is_batch() { digest_of(text("digestType"), text("digestValue"))? } else { None };
+        let uuid = uuid_of(&id, "bid-");
+        let part = Part::of(&all, uuid);
+        if part.is_none() && all.contains_key("partOf") {
+            return Err("the submission names another batch that it is a part of, and is none of its parts".to_owned());
+        }
         Ok(Self {
-            uuid: uuid_of(&id, "bid-"),
+            uuid,
+            part,
+            volume: volume_of(&all),
             id,
             profile: text("profile").or_else(|| text("profile_name")).ok_or("the submission has no profile")?,
             kind,
@@ -75,6 +93,11 @@ impl BatchSpec {
             digest,
             all,
         })
+    }
+
+    /// Everything that it says.
+    pub(super) fn all(&self) -> &Map<String, Value> {
+        &self.all
     }
 
     /// A text that is passed on to its jobs; empty where it is missing.
@@ -92,8 +115,8 @@ impl BatchSpec {
 
     /// What a batch of some of its rows says beside what each deposit does, such as `responseForm` and `DC*`.
     pub(crate) fn passed_on(&self) -> Map<String, Value> {
-        let is_own = |key: &str| key != "responseForm" && OWN.contains(&key) || OF_DEPOSIT.contains(&key);
-        let of_all = self.all.iter().filter(|(key, _)| !is_own(key) && !OF_PAYLOAD.contains(&key.as_str()));
+        let is_said_anew = |key: &str| key != "responseForm" && is_own(key) || OF_DEPOSIT.contains(&key);
+        let of_all = self.all.iter().filter(|(key, _)| !is_said_anew(key) && !OF_PAYLOAD.contains(&key.as_str()));
         of_all.map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
@@ -102,7 +125,7 @@ impl BatchSpec {
         let mut all: Map<String, Value> = self
             .all
             .iter()
-            .filter(|(key, _)| !OWN.contains(&key.as_str()))
+            .filter(|(key, _)| !is_own(key))
             .filter(|(key, _)| !self.kind.is_batch() || !OF_PAYLOAD.contains(&key.as_str()))
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect();
@@ -146,7 +169,8 @@ mod tests {
         let job = |kind: &str| {
             let text = format!(
                 r#"{{"batchID":"bid-1","profile":"p","type":"{kind}","filename":"f","title":"T","localID":"a",
-                    "objectID":"ark:/1/2","digestType":"md5","digestValue":"d41d8cd98f00b204e9800998ecf8427e","size":"9","update":true}}"#
+                    "objectID":"ark:/1/2","digestType":"md5","digestValue":"d41d8cd98f00b204e9800998ecf8427e","size":"9","update":true,
+                    "volume":"00000000-0000-0000-0000-000000000007"}}"#
             );
             BatchSpec::of(text.as_bytes()).unwrap().job(0, [])
         };

@@ -1,4 +1,4 @@
-//! The directories of batches and jobs that nobody needs any more.
+//! The directories of batches and jobs that are not needed any more.
 //!
 //! What a directory is of is decided by all batches of the tree, never by an index of them. A directory goes when nothing in
 //! it was changed for [`CleanupSettings::after`](super::CleanupSettings), by `ctime`, which no program can set back.
@@ -107,7 +107,7 @@ fn most(total: usize, share: f64) -> usize {
     ((total as f64 * share.clamp(0.0, 1.0)) as usize).max(1)
 }
 
-/// The directories that nobody needs.
+/// The directories that are not needed.
 async fn candidates(
     session: &Session,
     found: &[BatchDirectory],

@@ -70,7 +70,7 @@ async fn has_ended(queue: &Queue, known: &mut BTreeMap<String, bool>, id: String
     Ok(has_ended)
 }
 
-/// Whether nobody works on a batch or its jobs, and none will unless an operator wants it.
+/// Whether no daemon works on a batch or its jobs, and none will unless an operator requests it.
 pub(super) fn is_settled(batch: &Batch) -> bool {
     let is_at_rest = matches!(batch.state(), Some(BatchState::Completed | BatchState::Deleted | BatchState::Failed));
     is_at_rest && batch.lock().is_none() && batch.references(Outcome::Processing).unwrap_or(0) == 0

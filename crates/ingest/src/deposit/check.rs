@@ -18,6 +18,7 @@ use super::{DepositError, NewDeposit, blocking};
 use crate::fetch::{Expected, Fetcher};
 use crate::kind::DepositType;
 use crate::manifest::{Limits, MOST_PROBLEMS, ManifestError, Problem, Reader};
+use crate::parts::{MOST_JOBS, batches_of};
 use crate::place::{self, Place};
 use crate::url::ContentUrl;
 
@@ -51,6 +52,8 @@ pub struct Findings {
     pub kind: Option<DepositType>,
     /// How many rows its manifest has; `None` where it is invalid or there is none.
     pub rows: Option<u64>,
+    /// How many batches these would become; likewise.
+    pub batches: Option<u64>,
     /// How many URLs were requested, or refused by the profile's guard before that.
     pub requested: u64,
     /// How many URLs of valid rows were not, because of the bounds in number and time or the problems before them.
@@ -72,7 +75,7 @@ impl Findings {
     /// Nothing is wrong with a deposit that would be taken for this, as far as it was checked.
     #[must_use]
     pub fn new(kind: Option<DepositType>) -> Self {
-        Self { kind, rows: None, requested: 0, unrequested: 0, problems: Vec::new(), has_more: false }
+        Self { kind, rows: None, batches: None, requested: 0, unrequested: 0, problems: Vec::new(), has_more: false }
     }
 
     fn wrong(mut self, why: &dyn fmt::Display) -> Self {
@@ -213,7 +216,10 @@ async fn check_manifest(
     let (urls, finished): (u64, _) = reading.await.map_err(failed)?;
     findings.unrequested = urls - findings.requested;
     match finished {
-        Ok(summary) => findings.rows = Some(summary.rows),
+        Ok(summary) => {
+            findings.rows = Some(summary.rows);
+            findings.batches = Some(if kind.is_batch() { batches_of(summary.rows, MOST_JOBS) } else { 1 });
+        }
         Err(ManifestError::Read(error)) => return Err(DepositError::Disk { what: "read the manifest", error }),
         Err(ManifestError::Invalid { problems, has_more }) => {
             findings.problems.extend(problems.iter().map(Finding::from));

@@ -4,16 +4,18 @@
 //! exists.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use queuekeeper_store::{Digest, Hashers};
 use uuid::Uuid;
 
-use super::{DepositError, id_of};
+use super::{DepositError, NewDeposit, id_of};
 use crate::directory::{self, WorkingStorage};
+use crate::manifest::{Limits, Reader};
+use crate::place::PRIVATE;
 
 /// What has come of the payload.
 const DATA: &str = ".upload";
@@ -21,7 +23,7 @@ const DATA: &str = ".upload";
 /// What is said of the deposit.
 const NOTE: &str = ".deposit";
 
-/// How much of a payload tells its type, in bytes.
+/// How much of a payload its type is guessed from, in bytes.
 const START: u64 = 4_096;
 
 /// How much of it is read at once, in bytes.
@@ -31,6 +33,8 @@ const PIECE: usize = 256 * 1024;
 #[derive(Debug)]
 pub struct Upload {
     directory: PathBuf,
+    /// The volume that it lies on.
+    volume: Uuid,
     file: File,
     offset: u64,
     held: u64,
@@ -53,7 +57,8 @@ impl Upload {
     pub fn open(storage: &WorkingStorage, batch: Uuid) -> io::Result<Self> {
         let directory = storage.batch(&id_of(batch));
         fs::create_dir_all(&directory)?;
-        Self::at(directory, OpenOptions::new().read(true).append(true).create(true))
+        // Until it has come whole it may be a manifest, whose URLs may be presigned.
+        Self::at(directory, storage.volume(), OpenOptions::new().read(true).append(true).create(true).mode(PRIVATE))
     }
 
     /// Takes up an upload; `None` where there is none.
@@ -61,20 +66,20 @@ impl Upload {
     /// # Errors
     /// As [`Self::open`].
     pub fn find(storage: &WorkingStorage, batch: Uuid) -> io::Result<Option<Self>> {
-        match Self::at(storage.batch(&id_of(batch)), OpenOptions::new().read(true).append(true)) {
+        match Self::at(storage.batch(&id_of(batch)), storage.volume(), OpenOptions::new().read(true).append(true)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             found => found.map(Some),
         }
     }
 
-    fn at(directory: PathBuf, options: &OpenOptions) -> io::Result<Self> {
+    fn at(directory: PathBuf, volume: Uuid, options: &OpenOptions) -> io::Result<Self> {
         let file = options.open(directory.join(DATA))?;
         file.try_lock().map_err(|error| match error {
             TryLockError::Error(error) => error,
             TryLockError::WouldBlock => io::ErrorKind::WouldBlock.into(),
         })?;
         let facts = file.metadata()?;
-        Ok(Self { directory, file, offset: facts.len(), held: held(&facts) })
+        Ok(Self { directory, volume, file, offset: facts.len(), held: held(&facts) })
     }
 
     /// Takes the room for so many bytes in all, so that no job is granted what is still to come.
@@ -91,6 +96,11 @@ impl Upload {
     #[must_use]
     pub fn held(&self) -> u64 {
         self.held
+    }
+
+    /// The volume that it lies on.
+    pub(super) fn volume(&self) -> Uuid {
+        self.volume
     }
 
     /// How many bytes have come.
@@ -180,6 +190,24 @@ impl Upload {
         }
     }
 
+    /// How many objects a deposit of what has come would have: the rows of a batch manifest, or one.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn objects(&mut self, deposit: &NewDeposit) -> io::Result<u64> {
+        let mut start = Vec::new();
+        self.file.seek(SeekFrom::Start(0))?;
+        (&self.file).take(START).read_to_end(&mut start)?;
+        let kind = deposit.kind_of(&start);
+        if !kind.is_batch() {
+            return Ok(1);
+        }
+        self.file.seek(SeekFrom::Start(0))?;
+        // One that is not valid becomes no objects at all, which the daemons find.
+        let rows = Reader::new(BufReader::new(&self.file), Limits::default(), kind.manifest()).count();
+        Ok(u64::try_from(rows).unwrap_or(u64::MAX).max(1))
+    }
+
     /// Compares what has come with the digest that was announced.
     pub(super) fn check(&mut self, expected: Option<&Digest>) -> Result<Whole, DepositError> {
         let disk = |error| DepositError::Disk { what: "read the upload", error };
@@ -205,10 +233,15 @@ impl Upload {
         Ok(Whole { start, size: self.offset })
     }
 
-    /// Gives what has come its name, durably. [`Self::remove`] follows when the batch exists.
-    pub(super) fn keep(&self, file_name: &str) -> io::Result<()> {
+    /// Gives what has come its name, durably. [`Self::remove`] follows when the batch exists. A manifest stays readable by
+    /// the owner of the process only; other files get the access that the batch's directory has.
+    pub(super) fn keep(&self, file_name: &str, is_manifest: bool) -> io::Result<()> {
         // More may have been announced before.
         self.file.set_len(self.offset)?;
+        if !is_manifest {
+            let mode = fs::metadata(&self.directory)?.mode() & 0o666;
+            self.file.set_permissions(fs::Permissions::from_mode(mode))?;
+        }
         self.file.sync_all()?;
         let path = self.directory.join(file_name);
         fs::rename(self.directory.join(DATA), &path)?;
@@ -262,7 +295,7 @@ mod tests {
         assert_eq!((used(), one.offset()), (50, 5 << 20));
         other.remove().unwrap();
         assert_eq!(used(), 20);
-        one.keep("a").unwrap();
+        one.keep("a", false).unwrap();
         assert_eq!(used(), 5);
     }
 
@@ -291,7 +324,14 @@ mod tests {
         assert_eq!(abandoned(&storage, Duration::ZERO).unwrap(), [id_of(batch)]);
         let whole = upload.check(Some(&right)).unwrap();
         assert_eq!((whole.start, whole.size), (b"one two".to_vec(), 7));
-        upload.keep("a.txt").unwrap();
+        let mode =
+            |name: &str| fs::metadata(storage.batch(&id_of(batch)).join(name)).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(DATA), PRIVATE);
+        upload.keep("a.checkm", true).unwrap();
+        assert_eq!(mode("a.checkm"), PRIVATE);
+        fs::rename(storage.batch(&id_of(batch)).join("a.checkm"), storage.batch(&id_of(batch)).join(DATA)).unwrap();
+        upload.keep("a.txt", false).unwrap();
+        assert_eq!(mode("a.txt"), fs::metadata(storage.batch(&id_of(batch))).unwrap().mode() & 0o666);
         upload.remove().unwrap();
         let left: Vec<_> =
             fs::read_dir(storage.batch(&id_of(batch))).unwrap().map(|entry| entry.unwrap().file_name()).collect();

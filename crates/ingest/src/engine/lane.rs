@@ -1,6 +1,6 @@
 //! Taking the jobs of one state.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -127,6 +127,7 @@ async fn find_ended(session: &Session) -> Result<(), StepError> {
             Err(Error::Missing(_)) => grants.ended(job),
             Err(error) => return Err(error.into()),
             Ok(found) => match found.state() {
+                Some(S::Failed) if session.keeps_volume(&found) => grants.failed(job),
                 Some(S::Completed | S::Deleted | S::Failed | S::Held) => grants.ended(job),
                 // By then it is corrected to what was downloaded.
                 Some(S::Processing | S::Storing | S::Recording | S::Notify) => {
@@ -151,8 +152,10 @@ async fn round(session: &Arc<Session>, workers: &Arc<Semaphore>) -> Result<usize
     remove_ended(session).await?;
     let mut loads = stream::iter(ids.into_iter().map(|id| queue.load_job(id))).buffered(AT_A_TIME);
     let mut waiting: Vec<Wanted> = Vec::new();
+    let mut elsewhere = BTreeSet::new();
     while let Some(loaded) = loads.next().await {
         match loaded {
+            Ok(job) if !provisioning::may_be_here(&job, services.working.volume()) => drop(elsewhere.insert(job.id)),
             Ok(job) if job.lock().is_none() => waiting.push(provisioning::wanted(&job)),
             Ok(_) | Err(Error::Missing(_)) => {}
             Err(error) => return Err(error.into()),
@@ -169,7 +172,7 @@ async fn round(session: &Arc<Session>, workers: &Arc<Semaphore>) -> Result<usize
         decided.passed.iter().map(|(job, _)| *job).chain(decided.failed.iter().map(|(job, _)| *job)).collect();
     let fail_file = services.working.fail_file(JobState::Provisioning);
     let all_fail = fail_file.map_err(|error| StepError::working("look for FAIL files", &error))?.is_some();
-    poll.retain(|job| all_fail || chosen.contains(&job));
+    poll.retain(|job| (all_fail || chosen.contains(&job)) && !elsewhere.contains(&job));
     loop {
         let Ok(permit) = Arc::clone(workers).acquire_owned().await else { break };
         let Some(job) = poll.next(now()).await? else { break };

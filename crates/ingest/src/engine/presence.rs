@@ -12,7 +12,6 @@ use zookeeper_client::{Acls, Client, CreateMode, Error};
 
 use super::session::Session;
 use super::workers;
-use crate::daemon::Daemon;
 use crate::step::Services;
 
 /// The folder of our own znodes.
@@ -81,8 +80,7 @@ pub(super) async fn announce(client: &Client, services: &Arc<Services>, acls: &A
     folder(client, &Path::daemons().to_string(), acls).await;
     // Here, so that it does not depend on how long a download takes whether it is there.
     folder(client, &Path::progresses().to_string(), acls).await;
-    let settings = &services.settings;
-    let workers = Daemon::ALL.into_iter().map(|daemon| (daemon, settings.workers_of(daemon)));
+    let workers = services.workers.borrow().clone();
     let note = DaemonNote {
         host: host(),
         pid: std::process::id(),
@@ -90,8 +88,8 @@ pub(super) async fn announce(client: &Client, services: &Arc<Services>, acls: &A
         since: Timestamp::now(),
         volume: services.working.volume().to_string(),
         workers: workers
-            .filter(|(_, workers)| *workers > 0)
-            .map(|(daemon, workers)| (daemon.name().to_owned(), u32::try_from(workers).unwrap_or(u32::MAX)))
+            .iter()
+            .map(|(daemon, bounds)| (daemon.name().to_owned(), u32::try_from(*bounds.start()).unwrap_or(u32::MAX)))
             .collect(),
         mail: None,
     };
@@ -111,7 +109,7 @@ pub(super) async fn keep_current(session: &Session, client: &Client, mut note: D
     let mut is_written = mail.borrow().is_none();
     loop {
         tokio::select! {
-            changed = workers::follow_load(session) => {
+            changed = workers::follow(session) => {
                 for (daemon, workers) in changed {
                     note.workers.insert(daemon.name().to_owned(), u32::try_from(workers).unwrap_or(u32::MAX));
                 }

@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 
 use super::fence::Fence;
 use super::holds::StoreHolds;
+use super::leftovers::AtWork;
 use super::volumes::Volumes;
 use super::workers::Workers;
 use crate::daemon::Daemon;
@@ -42,6 +43,10 @@ pub(crate) struct Session {
     pub(crate) stopping: watch::Receiver<bool>,
     /// The jobs that are at work here: what happens in the folders of their states is their own doing.
     carried: Mutex<BTreeSet<JobId>>,
+    /// The jobs that were given up here: another process may have been at work on them meanwhile.
+    lost: Mutex<BTreeSet<JobId>>,
+    /// The batches whose jobs are being created here, and those that were given up.
+    expanding: Mutex<BTreeSet<BatchId>>,
     /// How many items each daemon listed last.
     listed: Mutex<BTreeMap<Daemon, u32>>,
     /// Whether jobs waited for room when those in Provisioning were looked at last.
@@ -60,13 +65,8 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn new(services: Arc<Services>, queue: Queue, fence: Fence, stopping: watch::Receiver<bool>) -> Self {
-        let settings = &services.settings;
-        let running = settings.workers.iter().filter(|(_, workers)| **workers > 0);
-        let workers = running.map(|(daemon, least)| {
-            let most = settings.most_workers.get(daemon).copied().unwrap_or_default();
-            (*daemon, Workers::new(*least..=most.max(*least)))
-        });
-        let workers = workers.collect();
+        let bounds = services.workers.borrow().clone();
+        let workers = bounds.into_iter().map(|(daemon, bounds)| (daemon, Workers::new(bounds))).collect();
         let holds = StoreHolds::of(services.stores.keys());
         let volumes = Volumes::beside(services.working.volume());
         let wakes = Daemon::ALL.into_iter().map(|daemon| (daemon, Arc::default())).collect();
@@ -81,6 +81,8 @@ impl Session {
             volumes,
             stopping,
             carried: Mutex::default(),
+            lost: Mutex::default(),
+            expanding: Mutex::default(),
             listed: Mutex::default(),
             is_room_wanted: AtomicBool::new(true),
             is_removal_due: AtomicBool::new(false),
@@ -136,6 +138,28 @@ impl Session {
         self.carried.lock().remove(&job);
     }
 
+    /// A job was given up here, which others may take.
+    pub(super) fn lose(&self, job: JobId) {
+        self.lost.lock().insert(job);
+        self.put_down(job);
+    }
+
+    /// The jobs of a batch are being created here, or are not any more.
+    pub(crate) fn expands(&self, batch: BatchId, is_at_work: bool) {
+        let mut expanding = self.expanding.lock();
+        if is_at_work {
+            expanding.insert(batch)
+        } else {
+            expanding.remove(&batch)
+        };
+    }
+
+    /// What is at work here or was given up.
+    pub(super) fn at_work(&self) -> AtWork {
+        let jobs = self.carried.lock().union(&self.lost.lock()).copied().collect();
+        AtWork { jobs, batches: self.expanding.lock().clone() }
+    }
+
     /// Whether a job is at work here.
     pub(super) fn carries(&self, job: JobId) -> bool {
         self.carried.lock().contains(&job)
@@ -152,8 +176,12 @@ impl Session {
     }
 
     /// A grant has ended. Where jobs wait, they get what is free at once; else it is removed soon.
-    fn grant_ended(&self, job: JobId) {
-        self.services.grants.ended(job);
+    fn grant_ended(&self, job: JobId, keeps_volume: bool) {
+        if keeps_volume {
+            self.services.grants.failed(job);
+        } else {
+            self.services.grants.ended(job);
+        }
         if self.is_room_wanted.load(Ordering::Relaxed) {
             self.wake(Daemon::Provisioning).notify_one();
         } else if !self.is_removal_due.swap(true, Ordering::Relaxed) {
@@ -171,7 +199,7 @@ impl Session {
         self.put_down(job.id());
         match changed.to {
             JobState::Completed | JobState::Failed => {
-                self.grant_ended(job.id());
+                self.grant_ended(job.id(), changed.to == JobState::Failed && self.keeps_volume(&job.job));
                 if let Ok(batch) = job.job.batch() {
                     self.may_be_due(batch);
                 }

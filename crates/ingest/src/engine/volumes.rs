@@ -1,7 +1,7 @@
 //! Jobs whose files lie on another volume than ours: they are left to the processes that see that volume.
 //!
 //! The grant says on which volume the files of a job lie. It is written with the change to Downloading, so that it is found by
-//! whoever has found the job in that state or a later one. While there is no volume but ours, nothing is read for this.
+//! the process that has found the job in that state or a later one. While there is no volume but ours, nothing is read for this.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::record::GrantsNote;
 use queuekeeper_queue::state::JobState;
-use queuekeeper_queue::{Cause, Error, Queue};
+use queuekeeper_queue::{Cause, Error, Job, Queue};
 use tokio::sync::{Mutex, MutexGuard};
 use tracing::warn;
 use uuid::Uuid;
@@ -18,6 +18,7 @@ use zookeeper_client::{AddWatchMode, Client};
 
 use super::arrivals;
 use super::session::Session;
+use crate::spec::JobSpec;
 
 /// What is known of the grants on all volumes.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub(super) struct Volumes {
     is_stale: AtomicBool,
     /// None where there is no volume but ours.
     known: Mutex<BTreeMap<String, Known>>,
+    /// Whether there is any but ours.
+    has_others: AtomicBool,
     /// Whether a job was passed over already.
     has_passed: AtomicBool,
 }
@@ -55,6 +58,7 @@ impl Volumes {
             ours: ours.to_string(),
             is_stale: AtomicBool::new(true),
             known: Mutex::default(),
+            has_others: AtomicBool::new(false),
             has_passed: AtomicBool::new(false),
         }
     }
@@ -72,6 +76,7 @@ impl Volumes {
                     known.entry(volume).or_default();
                 }
             }
+            self.has_others.store(!known.is_empty(), Ordering::Relaxed);
         }
         for (volume, known) in &mut *known {
             known.read(queue, volume).await?;
@@ -84,11 +89,11 @@ impl Known {
     async fn read(&mut self, queue: &Queue, volume: &str) -> Result<(), Error> {
         let Some(path) = Path::space(volume) else { return Ok(()) };
         let name = path.to_string();
-        let stat = within(queue, &path, queue.client().check_stat(&name)).await?;
+        let stat = read(queue, &path, queue.client().check_stat(&name)).await?;
         if stat.is_some_and(|stat| Some(stat.mzxid) == self.written) {
             return Ok(());
         }
-        *self = match within(queue, &path, queue.client().get_data(&name)).await {
+        *self = match read(queue, &path, queue.client().get_data(&name)).await {
             Ok((data, stat)) => Self { written: Some(stat.mzxid), since: since(&path, &data) },
             Err(Error::Missing(_)) => Self::default(),
             Err(error) => return Err(error),
@@ -129,6 +134,13 @@ impl Session {
         Ok(self.grants_everywhere().await?.is_elsewhere(job))
     }
 
+    /// Whether it is to be remembered of a job that fails that its files are on our volume: where there are others, it would
+    /// be taken by anyone when it is resumed.
+    pub(super) fn keeps_volume(&self, job: &Job) -> bool {
+        self.volumes.has_others.load(Ordering::Relaxed)
+            && JobSpec::of(job).is_ok_and(|spec| self.services.working.job(&spec).path().exists())
+    }
+
     /// Takes note when volumes come, or go, until it is dropped.
     pub(super) async fn watch_volumes(&self, client: &Client) {
         let folder = Path::spaces().to_string();
@@ -163,7 +175,7 @@ fn is_elsewhere(known: &BTreeMap<String, Known>, ours: &str, job: JobId) -> bool
 /// The volumes of which anything was granted.
 async fn list(queue: &Queue) -> Result<Vec<String>, Error> {
     let folder = Path::spaces();
-    match within(queue, &folder, queue.client().list_children(&folder.to_string())).await {
+    match read(queue, &folder, queue.client().list_children(&folder.to_string())).await {
         Err(Error::Missing(_)) => Ok(Vec::new()),
         listed => listed,
     }
@@ -180,19 +192,15 @@ fn since(path: &Path, data: &[u8]) -> HashMap<JobId, i64> {
     }
 }
 
-async fn within<T>(
+async fn read<T>(
     queue: &Queue,
     path: &Path,
     request: impl Future<Output = Result<T, zookeeper_client::Error>>,
 ) -> Result<T, Error> {
-    let limit = queue.time_limit();
-    let cause = match tokio::time::timeout(limit, request).await {
-        Ok(Ok(answer)) => return Ok(answer),
-        Ok(Err(zookeeper_client::Error::NoNode)) => return Err(Error::Missing(path.clone())),
-        Ok(Err(error)) => Cause::Client(error),
-        Err(_elapsed) => Cause::TimedOut(limit),
-    };
-    Err(Error::Read { path: path.clone(), cause })
+    queue.within(request).await.map_err(|cause| match cause {
+        Cause::Client(zookeeper_client::Error::NoNode) => Error::Missing(path.clone()),
+        cause => Error::Read { path: path.clone(), cause },
+    })
 }
 
 #[cfg(test)]

@@ -17,11 +17,14 @@ use crate::daemon::Daemon;
 use crate::metrics::Ended;
 use crate::spec::JobSpec;
 use crate::step::{self, JobAtWork, StepError, now};
-use crate::steps::{notify, provisioning};
+use crate::steps::{estimating, notify, provisioning};
 use crate::withdrawal;
 
 /// How often a grant is decided again because another process was faster.
 const GRANT_ATTEMPTS: usize = 20;
+
+/// The longest pause of a job that waits for a connection to a host.
+const MOST_BUSY: Duration = Duration::from_mins(1);
 
 /// The pause before a request is made again that a lost connection has ended.
 pub(crate) const RECONNECTING: Duration = Duration::from_millis(200);
@@ -97,7 +100,7 @@ async fn one_step(session: &Arc<Session>, job: &mut LockedJob) -> StepOutcome {
         return match session.queue.unlock_job(job).await {
             Ok(_) => {
                 session.put_down(job.id());
-                // Whoever was woken by a release meanwhile has found it locked, or at work here.
+                // A daemon that was woken by a release meanwhile has found it locked, or at work here.
                 if !session.waits_for_store(&job.job) {
                     session.wake(Daemon::Storing).notify_one();
                 }
@@ -121,6 +124,8 @@ async fn one_step(session: &Arc<Session>, job: &mut LockedJob) -> StepOutcome {
             postpone(session, job, &why, after).await
         }
         StepError::Temporary { why, after } | StepError::Away { why, after } => delay(session, job, &why, after).await,
+        StepError::Busy(why) => wait_for_host(session, job, &why).await,
+        StepError::NoExtension(why) => wait_for_extension(session, job, &why).await,
         StepError::NoRoom => match session.queue.unlock_job(job).await {
             Ok(_) => {
                 // From now on it is looked at in each round.
@@ -155,8 +160,15 @@ async fn work(session: &Session, job: &mut LockedJob) -> Result<Planned, StepErr
     if let Some(name) = fail_file.map_err(|error| StepError::working("look for FAIL files", &error))? {
         return Err(StepError::Permanent(format!("FAIL file exists: {name}")));
     }
-    let spec = JobSpec::of(&job.job).map_err(StepError::Permanent)?;
-    let profile = services.profile(&spec.profile)?;
+    let known = JobSpec::of(&job.job).map_err(StepError::Permanent);
+    let known = known.and_then(|spec| services.profile(&spec.profile).map(|profile| (spec, profile)));
+    let (spec, profile) = match known {
+        // It never fails: the next state says what is wrong with the configuration.
+        Err(_) if job.state == JobState::Estimating => {
+            return Ok(Planned::Change(estimating::estimated(&job.job, &services.settings.space, None)));
+        }
+        known => known?,
+    };
     let directory = services.working.job(&spec);
     let at_work =
         JobAtWork { services, queue: &session.queue, fence: &session.fence, job, spec: &spec, profile, directory };
@@ -204,7 +216,7 @@ async fn give_up(session: &Session, job: &LockedJob, error: &Error) -> StepOutco
         warn!(job = %job.id(), %error, "the lock of a job cannot be released; it ends with the session");
     }
     // Where it is now it may have come while it was at work here, when its arrival woke no daemon.
-    session.put_down(job.id());
+    session.lose(job.id());
     session.wake_all();
     StepOutcome::Released(Ended::Lost)
 }
@@ -228,7 +240,7 @@ async fn fail_here(session: &Session, job: &LockedJob, why: &str) -> StepOutcome
 async fn fail(session: &Session, job: &LockedJob, why: &str) -> StepOutcome {
     let (queue, why) = (&session.queue, step::message(why));
     if let Err(error) = notify::failed(&session.services, &session.fence, job, &why).await {
-        let why = format!("{why}; the depositor's system cannot be told yet: {}", error.sentence());
+        let why = format!("{why}; the callback cannot be queued yet: {}", error.sentence());
         return postpone(session, job, &why, None).await;
     }
     warn!(job = %job.id(), state = %job.state, %why, "job failed");
@@ -243,23 +255,52 @@ async fn fail(session: &Session, job: &LockedJob, why: &str) -> StepOutcome {
 
 /// Gives a job back, to be tried again later; one that was tried for too long fails.
 async fn delay(session: &Session, job: &LockedJob, why: &str, after: Option<Duration>) -> StepOutcome {
-    let (settings, now, before) = (&session.services.settings, now(), job.retry.as_ref());
-    let since = before.map_or(now, |retry| retry.since);
-    let attempts = before.map_or(0, |retry| retry.attempts) + 1;
+    let (settings, now) = (&session.services.settings, now());
+    let (since, attempts) = tried(job, now);
     if now.duration_since(since).unsigned_abs() >= settings.retry_within {
-        let why = format!("{why} (tried {attempts} times since {})", since.strftime("%F %T UTC"));
+        let why = format!("{why} (tried {} times since {})", attempts + 1, since.strftime("%F %T UTC"));
         return fail(session, job, &why).await;
     }
     postpone(session, job, why, after).await
 }
 
+/// Since when a job is tried in its state, and how often it was. What it waited before its first attempt counts for nothing.
+fn tried(job: &LockedJob, now: Timestamp) -> (Timestamp, u32) {
+    let before = job.retry.as_ref().filter(|retry| retry.attempts > 0);
+    before.map_or((now, 0), |retry| (retry.since, retry.attempts))
+}
+
 /// Gives a job back, to be tried again after a pause.
 async fn postpone(session: &Session, job: &LockedJob, why: &str, after: Option<Duration>) -> StepOutcome {
-    let (settings, now, before) = (&session.services.settings, now(), job.retry.as_ref());
-    let since = before.map_or(now, |retry| retry.since);
-    let attempts = before.map_or(0, |retry| retry.attempts) + 1;
-    let pause = settings.pause(attempts - 1).max(after.unwrap_or_default());
-    let not_before = now.checked_add(pause).unwrap_or(Timestamp::MAX);
+    let (since, attempts) = tried(job, now());
+    let pause = session.services.settings.pause(attempts).max(after.unwrap_or_default());
+    give_back(session, job, why, (since, attempts + 1), pause).await
+}
+
+/// Gives a job back that waits for a connection to a host, which is no attempt. The longer it has waited, the longer is the
+/// next pause: those who wait keep few workers busy with looking, however many they are.
+async fn wait_for_host(session: &Session, job: &LockedJob, why: &str) -> StepOutcome {
+    let (now, first) = (now(), session.services.settings.retry_first);
+    let (since, attempts) = job.retry.as_ref().map_or((now, 0), |retry| (retry.since, retry.attempts));
+    let waited = now.duration_since(since).unsigned_abs();
+    let pause = waited.clamp(first, MOST_BUSY.max(first));
+    give_back(session, job, why, (since, attempts), pause).await
+}
+
+/// Gives a job back that waits for room. It has not failed, and the time in which it may fail begins behind that.
+async fn wait_for_extension(session: &Session, job: &LockedJob, why: &str) -> StepOutcome {
+    give_back(session, job, why, (now(), 0), session.services.settings.pause(0)).await
+}
+
+/// Gives a job back, with how often it was tried since when; nobody takes it before a pause is over.
+async fn give_back(
+    session: &Session,
+    job: &LockedJob,
+    why: &str,
+    (since, attempts): (Timestamp, u32),
+    pause: Duration,
+) -> StepOutcome {
+    let not_before = now().checked_add(pause).unwrap_or(Timestamp::MAX);
     let retry = Retry { version: 0, since, attempts, not_before, why: step::message(why) };
     info!(job = %job.id(), state = %job.state, why = %retry.why, not_before = %not_before, "job is tried again later");
     match session.queue.delay_job(job, &retry).await {

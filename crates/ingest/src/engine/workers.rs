@@ -1,21 +1,23 @@
-//! How many workers a daemon has. Where `--workers` gives it two bounds, it gets more while jobs wait for one, and fewer
-//! while some are idle.
+//! How many workers a daemon has. Where it is given two bounds, it gets more while jobs wait for one, and fewer while some
+//! are idle. The bounds may be changed while it runs.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::info;
 
 use super::session::Session;
 use crate::daemon::Daemon;
+use crate::settings::WorkerBounds;
 
 /// The workers of a daemon in a session, a permit for each.
 #[derive(Debug)]
 pub(super) struct Workers {
     permits: Arc<Semaphore>,
-    bounds: RangeInclusive<usize>,
+    bounds: Mutex<RangeInclusive<usize>>,
     number: AtomicUsize,
     /// Whether a job has waited for one since the number was looked at last.
     is_awaited: AtomicBool,
@@ -26,7 +28,7 @@ impl Workers {
     pub(super) fn new(bounds: RangeInclusive<usize>) -> Self {
         let number = *bounds.start();
         let (permits, number) = (Arc::new(Semaphore::new(number)), AtomicUsize::new(number));
-        Self { permits, bounds, number, is_awaited: AtomicBool::new(false) }
+        Self { permits, bounds: Mutex::new(bounds), number, is_awaited: AtomicBool::new(false) }
     }
 
     /// The permits.
@@ -42,11 +44,27 @@ impl Workers {
         self.permits().acquire_owned().await.ok()
     }
 
+    /// Sets other bounds, and the number where it is not within them; the answer is whether they are others, and how many
+    /// workers are to go when they have ended their work.
+    fn set_bounds(&self, bounds: &RangeInclusive<usize>) -> Option<usize> {
+        let before = std::mem::replace(&mut *self.bounds.lock(), bounds.clone());
+        if before == *bounds {
+            return None;
+        }
+        let number = self.number.load(Ordering::Relaxed);
+        let wanted = number.clamp(*bounds.start(), *bounds.end());
+        self.permits.add_permits(wanted.saturating_sub(number));
+        let fewer = number.saturating_sub(wanted);
+        let busy = fewer - self.permits.forget_permits(fewer);
+        self.number.store(wanted, Ordering::Relaxed);
+        Some(busy)
+    }
+
     /// Sets the number anew by what was seen since the last call; the answer is the number where that has changed.
     fn adjust(&self) -> Option<usize> {
         let number = self.number.load(Ordering::Relaxed);
         let is_awaited = self.is_awaited.swap(false, Ordering::Relaxed);
-        let wanted = wanted(number, &self.bounds, is_awaited, self.permits.available_permits());
+        let wanted = wanted(number, &self.bounds.lock(), is_awaited, self.permits.available_permits());
         let next = if wanted > number {
             self.permits.add_permits(wanted - number);
             wanted
@@ -65,25 +83,26 @@ fn wanted(number: usize, bounds: &RangeInclusive<usize>, is_awaited: bool, idle:
     wanted.clamp(*bounds.start(), *bounds.end())
 }
 
-/// Counts the workers that there are in the beginning, where their numbers follow the load.
+/// Counts the workers that there are in the beginning.
 pub(super) fn count(session: &Session) {
-    let services = &session.services;
-    if services.settings.most_workers.is_empty() {
-        return;
-    }
     for (daemon, workers) in session.all_workers() {
-        services.metrics.set_workers(daemon, workers.number.load(Ordering::Relaxed));
+        session.services.metrics.set_workers(daemon, workers.number.load(Ordering::Relaxed));
     }
 }
 
-/// Waits until the load has changed numbers of workers; the answer is how many there are now.
-pub(super) async fn follow_load(session: &Session) -> Vec<(Daemon, usize)> {
+/// Waits until the load or an operator has changed numbers of workers; the answer is how many there are now.
+pub(super) async fn follow(session: &Session) -> Vec<(Daemon, usize)> {
     let services = &session.services;
-    if services.settings.most_workers.is_empty() {
-        return std::future::pending().await;
-    }
+    let mut bounds = services.workers.subscribe();
     loop {
-        tokio::time::sleep(services.settings.adjust_workers).await;
+        let changed = set_bounds(session, &bounds.borrow_and_update().clone());
+        if !changed.is_empty() {
+            return changed;
+        }
+        tokio::select! {
+            Ok(()) = bounds.changed() => continue,
+            () = tokio::time::sleep(services.settings.adjust_workers) => {}
+        }
         let changed: Vec<(Daemon, usize)> =
             session.all_workers().filter_map(|(daemon, workers)| Some((daemon, workers.adjust()?))).collect();
         for (daemon, number) in &changed {
@@ -94,6 +113,29 @@ pub(super) async fn follow_load(session: &Session) -> Vec<(Daemon, usize)> {
             return changed;
         }
     }
+}
+
+/// Gives daemons the bounds that are set now; the answer is how many workers those have whose bounds were others.
+fn set_bounds(session: &Session, bounds: &WorkerBounds) -> Vec<(Daemon, usize)> {
+    let mut changed = Vec::new();
+    for (daemon, workers) in session.all_workers() {
+        let Some(busy) = bounds.get(&daemon).and_then(|bounds| workers.set_bounds(bounds)) else { continue };
+        let permits = workers.permits();
+        if busy > 0 {
+            session.spawn(async move {
+                for _ in 0..busy {
+                    if let Ok(permit) = Arc::clone(&permits).acquire_owned().await {
+                        permit.forget();
+                    }
+                }
+            });
+        }
+        let number = workers.number.load(Ordering::Relaxed);
+        info!(%daemon, workers = number, "the number of workers was changed");
+        session.services.metrics.set_workers(daemon, number);
+        changed.push((daemon, number));
+    }
+    changed
 }
 
 #[cfg(test)]
@@ -115,7 +157,7 @@ mod tests {
     async fn a_job_that_waits_gets_the_worker_that_comes() {
         let workers = Workers::new(1..=2);
         let first = workers.of_waiting().await.unwrap();
-        assert_eq!(workers.adjust(), None, "nobody has waited");
+        assert_eq!(workers.adjust(), None, "no job has waited");
         let (second, number) = tokio::join!(workers.of_waiting(), async {
             tokio::task::yield_now().await;
             workers.adjust()
@@ -125,5 +167,16 @@ mod tests {
         drop((first, second));
         assert_eq!((workers.adjust(), workers.adjust()), (Some(1), None));
         assert_eq!(workers.permits().available_permits(), 1);
+    }
+
+    #[tokio::test]
+    async fn bounds_that_are_changed_hold_at_once_and_work_under_way_goes_on() {
+        let workers = Workers::new(2..=2);
+        let _busy = [workers.of_waiting().await.unwrap(), workers.of_waiting().await.unwrap()];
+        assert_eq!(workers.set_bounds(&(2..=2)), None, "they are the same");
+        assert_eq!((workers.set_bounds(&(3..=5)), workers.permits().available_permits()), (Some(0), 1));
+        // One that is idle is gone, and one at work is to go.
+        assert_eq!((workers.set_bounds(&(1..=1)), workers.permits().available_permits()), (Some(1), 0));
+        assert_eq!(workers.adjust(), None, "it is within its bounds");
     }
 }

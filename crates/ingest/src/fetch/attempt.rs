@@ -5,6 +5,7 @@ use reqwest::header::{
 };
 use reqwest::{Method, Response, StatusCode};
 
+use super::connections::Purpose;
 use super::hop::{Part, length, whole};
 use super::{Cause, Expected, Fetcher, Sink};
 use crate::url::ContentUrl;
@@ -40,7 +41,7 @@ impl Attempt<'_> {
             headers.insert(RANGE, range);
             headers.extend(self.validator.clone().map(|validator| (IF_RANGE, validator)));
         }
-        let response = self.fetcher.send(Method::GET, self.url, headers).await?;
+        let (response, _connection) = self.fetcher.send(Purpose::Content, Method::GET, self.url, headers).await?;
         let total = match (response.status(), offset) {
             (StatusCode::OK, _) => {
                 if offset > 0 {

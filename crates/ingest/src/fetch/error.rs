@@ -57,6 +57,14 @@ pub enum Cause {
         /// For how long.
         wait: Duration,
     },
+    /// All connections that the host gets are in use.
+    #[error("all connections to {host} are in use ({connections} at most)")]
+    Busy {
+        /// The host with its port.
+        host: String,
+        /// How many there are.
+        connections: usize,
+    },
     /// There is no connection, or it broke off.
     #[error("{0}")]
     Connection(String),
@@ -111,7 +119,7 @@ impl FetchError {
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         match &self.cause {
-            Cause::Connection(_) | Cause::BrokenOff { .. } | Cause::Away { .. } => true,
+            Cause::Connection(_) | Cause::BrokenOff { .. } | Cause::Away { .. } | Cause::Busy { .. } => true,
             Cause::Status { status, .. } => {
                 status.is_server_error()
                     || matches!(

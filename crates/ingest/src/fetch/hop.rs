@@ -4,6 +4,7 @@ use reqwest::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, HeaderMap,
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use url::Url;
 
+use super::connections::{Connection, Purpose};
 use super::{Cause, Fetcher};
 use crate::url::{ContentUrl, MOST_BYTES};
 
@@ -15,8 +16,14 @@ const MOST_ANSWER_BYTES: usize = 64 << 10;
 
 impl Fetcher {
     /// Sends a request, and follows redirects, each of which is checked as the first URL. Credentials go to the host
-    /// that they are for, and to no other one.
-    pub(super) async fn send(&self, method: Method, url: &ContentUrl, headers: HeaderMap) -> Result<Response, Cause> {
+    /// that they are for, and to no other one. The connection is kept until the answer was read.
+    pub(super) async fn send(
+        &self,
+        purpose: Purpose,
+        method: Method,
+        url: &ContentUrl,
+        headers: HeaderMap,
+    ) -> Result<(Response, Connection), Cause> {
         if url.is_file() {
             return Err(Cause::LocalFile);
         }
@@ -29,9 +36,11 @@ impl Fetcher {
             if let Some(login) = self.credentials.login(&at) {
                 request = request.basic_auth(login.username(), Some(login.reveal_password()));
             }
+            let (host, limits) = (host(&at), self.settings.hosts);
+            let connection = self.hosts.connections.connect(&self.kept, purpose, &host, limits).await?;
             let response = self.exchange(&method, &at, request).await?;
             if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
-                return Ok(response);
+                return Ok((response, connection));
             }
             let to = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
             let to = to.ok_or(Cause::Redirect("the origin redirects, but does not say where"))?;
@@ -75,9 +84,7 @@ impl Fetcher {
 
     /// Sends one request, unless its host is away; whether it answers is remembered.
     async fn exchange(&self, method: &Method, at: &Url, request: RequestBuilder) -> Result<Response, Cause> {
-        let host = at.host_str().unwrap_or_default();
-        let port = at.port_or_known_default().unwrap_or_default();
-        let ticket = self.hosts.enter(format!("{host}:{port}"), self.settings.hosts)?;
+        let ticket = self.hosts.enter(host(at), self.settings.hosts)?;
         match request.send().await {
             Ok(response) => {
                 let cause = Cause::status(response.status(), response.headers());
@@ -101,7 +108,8 @@ impl Fetcher {
     }
 
     pub(super) async fn ask_size(&self, url: &ContentUrl) -> Result<Option<u64>, Cause> {
-        let head = self.send(Method::HEAD, url, HeaderMap::new()).await?;
+        let (head, connection) = self.send(Purpose::Size, Method::HEAD, url, HeaderMap::new()).await?;
+        drop(connection);
         if head.status().is_success()
             && let Some(size) = length(head.headers())
         {
@@ -112,7 +120,7 @@ impl Fetcher {
             return Err(Cause::status(head.status(), head.headers()));
         }
         let first = HeaderMap::from_iter([(RANGE, HeaderValue::from_static("bytes=0-0"))]);
-        let get = self.send(Method::GET, url, first).await?;
+        let (get, _connection) = self.send(Purpose::Size, Method::GET, url, first).await?;
         match get.status() {
             StatusCode::PARTIAL_CONTENT => Ok(Part::of(get.headers()).and_then(|part| part.total)),
             // There is no first byte.
@@ -121,6 +129,11 @@ impl Fetcher {
             status => Err(Cause::status(status, get.headers())),
         }
     }
+}
+
+/// The host of a URL with its port.
+fn host(url: &Url) -> String {
+    format!("{}:{}", url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default())
 }
 
 /// The length of a body as its header says.

@@ -1,4 +1,4 @@
-//! Hosts that are away: one that failed many requests in a row gets none for a while, and then one at a time, until it
+//! What is known of the hosts, and which of them are away: one that failed many requests in a row gets none for a while, and then one at a time, until it
 //! answers. Without this, the jobs of one dead origin would keep all workers busy with waiting.
 
 use std::collections::BTreeMap;
@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::Cause;
+use super::connections::Connections;
 
 /// How many hosts are known at most; of others nothing is remembered.
 const MOST_HOSTS: usize = 10_000;
@@ -20,9 +21,14 @@ const MOST_NAME_BYTES: usize = 260;
 /// How long those wait who come while another one tries whether a host is back.
 const TRIED: Duration = Duration::from_secs(5);
 
-/// When a host counts as away.
+/// What a host gets, and when it counts as away.
 #[derive(Clone, Copy, Debug)]
 pub struct HostLimits {
+    /// How many connections for content it gets at a time, and as many to ask for sizes
+    /// (`--download.connections-per-host`).
+    pub connections: usize,
+    /// How long a job that has none waits for one, before it gives its worker back.
+    pub wait: Duration,
     /// After how many failed requests in a row.
     pub failures: u32,
     /// For how long it gets no request then; after each that fails, twice as long.
@@ -33,13 +39,22 @@ pub struct HostLimits {
 
 impl Default for HostLimits {
     fn default() -> Self {
-        Self { failures: 10, first: Duration::from_secs(30), most: Duration::from_mins(10) }
+        Self {
+            connections: 6,
+            wait: Duration::from_secs(2),
+            failures: 10,
+            first: Duration::from_secs(30),
+            most: Duration::from_mins(10),
+        }
     }
 }
 
-/// The hosts that failed last time, shared by the fetchers of a process. Cheap to clone.
+/// The hosts that failed last time, and the connections to all, shared by the fetchers of a process. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Hosts(Arc<Mutex<BTreeMap<String, Host>>>);
+pub struct Hosts {
+    failed: Arc<Mutex<BTreeMap<String, Host>>>,
+    pub(super) connections: Connections,
+}
 
 /// A host whose last request failed.
 #[derive(Debug, Default)]
@@ -67,7 +82,7 @@ impl Hosts {
     /// # Errors
     /// [`Cause::Away`] while it gets none.
     pub(super) fn enter(&self, name: String, limits: HostLimits) -> Result<Ticket, Cause> {
-        let (mut hosts, mut is_trial) = (self.0.lock(), false);
+        let (mut hosts, mut is_trial) = (self.failed.lock(), false);
         if let Some(host) = hosts.get_mut(&name)
             && let Some((until, _)) = host.away
         {
@@ -90,7 +105,7 @@ impl Hosts {
     /// How many hosts get no request now, or are just being tried. One whose time is over, and to which no one wants to send
     /// anything, is not among them.
     pub(super) fn away(&self) -> usize {
-        let (hosts, now) = (self.0.lock(), Instant::now());
+        let (hosts, now) = (self.failed.lock(), Instant::now());
         hosts.values().filter(|host| host.is_tried || host.away.is_some_and(|(until, _)| until > now)).count()
     }
 }
@@ -98,7 +113,7 @@ impl Hosts {
 impl Ticket {
     /// The host has answered, whatever it said.
     pub(super) fn answered(self) {
-        self.hosts.0.lock().remove(&self.name);
+        self.hosts.failed.lock().remove(&self.name);
     }
 
     /// The host did not answer, or said that it cannot.
@@ -106,7 +121,7 @@ impl Ticket {
         if self.name.len() > MOST_NAME_BYTES {
             return;
         }
-        let mut hosts = self.hosts.0.lock();
+        let mut hosts = self.hosts.failed.lock();
         if hosts.len() >= MOST_HOSTS && !hosts.contains_key(&self.name) {
             let now = Instant::now();
             hosts.retain(|_, host| host.away.is_some_and(|(until, _)| until > now));
@@ -136,7 +151,7 @@ impl Drop for Ticket {
     /// Where the request was given up, another one may try.
     fn drop(&mut self) {
         if self.is_trial
-            && let Some(host) = self.hosts.0.lock().get_mut(&self.name)
+            && let Some(host) = self.hosts.failed.lock().get_mut(&self.name)
         {
             host.is_tried = false;
         }

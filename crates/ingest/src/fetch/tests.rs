@@ -18,7 +18,13 @@ pub(super) const QUICK: Settings = Settings {
         first: Duration::from_millis(2),
         most: Duration::from_millis(4),
     },
-    hosts: HostLimits { failures: 100, first: Duration::from_hours(1), most: Duration::from_hours(1) },
+    hosts: HostLimits {
+        connections: 6,
+        wait: Duration::from_millis(100),
+        failures: 100,
+        first: Duration::from_hours(1),
+        most: Duration::from_hours(1),
+    },
 };
 
 pub(super) fn content(bytes: usize) -> Vec<u8> {

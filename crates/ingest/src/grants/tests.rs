@@ -65,3 +65,43 @@ async fn what_a_job_has_written_is_not_kept_for_it_any_more_whichever_process_wr
     grants.set_downloaded(written);
     assert!(fits(&locked, 19) && !fits(&locked, 21));
 }
+
+#[tokio::test]
+async fn a_failed_job_keeps_a_grant_of_no_bytes_and_the_oldest_of_too_many_are_forgotten() {
+    let here = tempfile::tempdir().unwrap();
+    let storage = WorkingStorage::open(here.path()).unwrap().limited(SizeLimit::new(100 << 20));
+    let grants = Grants::new(Uuid::nil(), Rules::default());
+    let mut locked = LockedGrants { of: &grants, known: grants.known.lock().await, next: None };
+    let wanted =
+        |number, mib: u64| Wanted { job: JobId::new(number), bytes: Some(mib << 20), priority: 5, age: Duration::ZERO };
+    let (job, now) = (JobId::new(7_000), Timestamp::now());
+    assert!(locked.grant(&storage, &wanted(7_000, 60), now).unwrap().is_some());
+    locked.committed();
+    let fail = |locked: &mut LockedGrants<'_>| {
+        grants.failed(job);
+        assert!(locked.remove_ended().is_some());
+        locked.committed();
+        assert!(locked.remove_ended().is_none());
+    };
+    fail(&mut locked);
+    assert_eq!((locked.of(job), locked.total()), (Some(0), 0));
+    // It takes no room, and frees none: where another one needs more, no job is left to wait for.
+    assert!(locked.grant(&storage, &wanted(2, 70), now).unwrap().is_some());
+    locked.committed();
+    let file = std::fs::File::create(here.path().join("of-others")).unwrap();
+    crate::directory::allocate(&file, 60 << 20).unwrap();
+    let (_, outcome) = locked.extend(&storage, JobId::new(2), 75 << 20, now).unwrap();
+    assert!(matches!(outcome, Extension::GivesUp(_)), "{outcome:?}");
+    grants.ended(JobId::new(2));
+    // When it is resumed, it is granted room as any other.
+    assert!(locked.grant(&storage, &wanted(7_000, 10), now).unwrap().is_some());
+    locked.committed();
+    assert_eq!(locked.of(job), Some(10 << 20));
+
+    let form = |since| GrantNote { bytes: 0, since, extension: None };
+    let many = (0..1_500).map(|number| (JobId::new(number).to_string(), form(i64::from(number))));
+    locked.known.granted.grants.extend(many);
+    fail(&mut locked);
+    let left: BTreeSet<_> = locked.jobs().collect();
+    assert_eq!((left.len(), left.first(), left.last()), (MOST_FAILED, Some(&JobId::new(501)), Some(&job)));
+}

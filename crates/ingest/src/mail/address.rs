@@ -34,13 +34,28 @@ pub struct Recipients {
 }
 
 impl Recipients {
-    /// Those of a profile and those that a submission names, separated by commas, semicolons or white space.
+    /// Those that a submission names, separated by commas, semicolons or white space; else those of its profile.
     #[must_use]
     pub fn new<'a>(of_profile: impl IntoIterator<Item = &'a str>, of_submission: &'a str) -> Self {
+        let named = Self::parse(of_submission);
+        if named.valid.is_empty() {
+            let of_profile = Self::collect(of_profile);
+            let refused = of_profile.refused.into_iter().chain(named.refused).collect();
+            return Self { valid: of_profile.valid, refused };
+        }
+        named
+    }
+
+    /// Those that a text names, separated by commas, semicolons or white space.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
         let separate = |char: char| char.is_whitespace() || char == ',' || char == ';';
-        let named = of_submission.split(separate).map(|text| text.trim_start_matches('<').trim_end_matches('>'));
+        Self::collect(text.split(separate).map(|text| text.trim_start_matches('<').trim_end_matches('>')))
+    }
+
+    fn collect<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
         let (mut recipients, mut left_out) = (Self::default(), 0);
-        for text in of_profile.into_iter().chain(named).filter(|text| !text.is_empty()) {
+        for text in texts.into_iter().filter(|text| !text.is_empty()) {
             if recipients.valid.iter().any(|known| known.eq_ignore_ascii_case(text)) {
                 continue;
             }
@@ -93,12 +108,15 @@ mod tests {
 
     #[test]
     fn each_address_gets_one_mail_and_one_that_is_none_is_named() {
-        let found = Recipients::new(["a@x.example"], "A@x.example; b@x.example, <c@x.example>\r\nBcc: d@x.example");
+        let found =
+            Recipients::new(["p@x.example"], "a@x.example A@x.example; b@x.example, <c@x.example>\r\nBcc: d@x.example");
         assert_eq!(found.valid, ["a@x.example", "b@x.example", "c@x.example", "d@x.example"]);
         assert_eq!(found.refused, [("Bcc:".to_owned(), "\"Bcc:\" is not a mail address".to_owned())]);
         let many = (0..60).map(|number| format!("u{number}@x.example")).collect::<Vec<_>>().join(" ");
         let found = Recipients::new([], &many);
         assert_eq!((found.valid.len(), found.refused[0].0.as_str()), (50, "10 more"));
         assert_eq!(Recipients::new([], " , ;"), Recipients::default());
+        let found = Recipients::new(["p@x.example", "P@x.example"], "nobody");
+        assert_eq!((found.valid.as_slice(), found.refused.len()), (&["p@x.example".to_owned()][..], 1));
     }
 }

@@ -1,4 +1,4 @@
-//! The form of all mails: text and HTML with the same content, and one attachment.
+//! The form of all mails: text and HTML with the same content, and attachments.
 
 use std::fmt::Write as _;
 use std::time::SystemTime;
@@ -24,14 +24,27 @@ pub struct Mail<'a> {
     pub reply_to: Option<&'a str>,
     /// Whom it goes to; none for one that is only a file.
     pub to: &'a [String],
+    /// Who gets a copy.
+    pub copies: &'a [String],
     /// One line.
     pub subject: &'a str,
     /// What its `Message-ID` has before the host.
     pub id: &'a str,
     /// What it says.
     pub body: Body,
-    /// A table of jobs, as CSV.
-    pub table: Option<String>,
+    /// What is attached.
+    pub attachments: Vec<Attached>,
+}
+
+/// A file that is attached to a mail.
+#[derive(Debug)]
+pub struct Attached {
+    /// Its name.
+    pub name: &'static str,
+    /// Its media type.
+    pub media_type: &'static str,
+    /// Its content, in UTF-8.
+    pub content: String,
 }
 
 /// A mail cannot be rendered.
@@ -65,6 +78,9 @@ impl Mail<'_> {
         for to in self.to {
             message = message.to(Mailbox::new(None, to.parse()?));
         }
+        for copy in self.copies {
+            message = message.cc(Mailbox::new(None, copy.parse()?));
+        }
         if self.to.is_empty() {
             message = message
                 .raw_header(HeaderValue::dangerous_new_pre_encoded(
@@ -76,11 +92,11 @@ impl Mail<'_> {
         }
         let Body { text, html } = self.body.finish();
         let mut parts = MultiPart::mixed().multipart(MultiPart::alternative_plain_html(text, html));
-        if let Some(table) = self.table {
-            let encoded = EncodedBody::new_with_encoding(table.into_bytes(), ContentTransferEncoding::Base64);
+        for Attached { name, media_type, content } in self.attachments {
+            let encoded = EncodedBody::new_with_encoding(content.into_bytes(), ContentTransferEncoding::Base64);
             let encoded = encoded.unwrap_or_else(EncodedBody::new);
-            let csv = ContentType::parse("text/csv; charset=utf-8; header=present").unwrap_or(ContentType::TEXT_PLAIN);
-            parts = parts.singlepart(Attachment::new("jobs.csv".to_owned()).body(encoded, csv));
+            let media_type = ContentType::parse(media_type).unwrap_or(ContentType::TEXT_PLAIN);
+            parts = parts.singlepart(Attachment::new(name.to_owned()).body(encoded, media_type));
         }
         Ok(String::from_utf8_lossy(&message.multipart(parts)?.formatted()).into_owned())
     }

@@ -10,10 +10,12 @@ use tracing::{info, warn};
 use uuid::Uuid;
 
 use super::address::Recipients;
-use super::message::{Body, Mail};
+use super::message::{Attached, Body, Mail};
 use super::settings::{MailSettings, Route};
 use super::{MAIL, Settled, line, report, write_settled};
+use crate::deposit::id_of;
 use crate::engine::fence::Fence;
+use crate::parts::{Part, uuid_of_part};
 use crate::profile::Profile;
 use crate::spec::uuid_of;
 use crate::step::{Services, StepError};
@@ -44,6 +46,14 @@ impl Occasion {
     }
 }
 
+/// Whom a mail goes to.
+struct Addressed {
+    /// The depositor, or those whom the profile names.
+    depositor: Recipients,
+    /// The admins who get a copy.
+    copies: Vec<String>,
+}
+
 /// A batch whose depositor gets a mail.
 pub(crate) struct Correspondence<'a> {
     services: &'a Services,
@@ -61,16 +71,16 @@ impl<'a> Correspondence<'a> {
         Self { services, fence, batch, id, uuid }
     }
 
-    /// The mail that a submission is valid and becomes jobs.
+    /// The mail that a submission is valid and becomes jobs, with those of all its batches.
     ///
     /// # Errors
     /// When it cannot be written down.
-    pub(crate) async fn queued(&self, jobs: u64) -> Result<(), StepError> {
+    pub(crate) async fn queued(&self, jobs: u64, batches: u64) -> Result<(), StepError> {
         let occasion = Occasion::Queued;
         let Some(to) = self.recipients(occasion, "queued").await? else { return Ok(()) };
         let body = Body::default().paragraph("The submission is valid, and its jobs are queued.");
-        let body = self.facts(body, &[("Jobs", &jobs.to_string())]);
-        self.commit("queued", "OK -- Submission Queued", &to, body, None).await
+        let body = self.facts(body, &[("Part", &self.part(batches)), ("Jobs", &jobs.to_string())]);
+        self.commit("queued", "OK -- Submission Queued", &to, body, Vec::new()).await
     }
 
     /// The mail that a submission became no jobs.
@@ -82,7 +92,7 @@ impl<'a> Correspondence<'a> {
         let body =
             Body::default().paragraph("The submission has failed. No job was created; it has to be submitted again.");
         let body = self.facts(body, &[("Reason", &line(why, 1_024))]);
-        self.commit("refused", "FAIL -- Submission Processed", &to, body, None).await
+        self.commit("refused", "FAIL -- Submission Processed", &to, body, Vec::new()).await
     }
 
     /// The report of a batch whose jobs have ended.
@@ -109,16 +119,40 @@ impl<'a> Correspondence<'a> {
         let counts = [jobs.failed.len(), jobs.completed.len(), jobs.deleted.len()].map(|count| count.to_string());
         let [failed, completed, deleted] = &counts;
         let body = Body::default().paragraph(&sentence);
-        let body = self.facts(body, &[("Failed", failed), ("Completed", completed), ("Deleted", deleted)]);
-        let (body, table) = outcomes.say(body, last.as_ref());
+        let part = self.part(self.batches(queue, jobs).await?);
+        let facts = [("Part", &part), ("Failed", failed), ("Completed", completed), ("Deleted", deleted)];
+        let body = self.facts(body, &facts.map(|(name, text)| (name, text.as_str())));
+        let (body, attachments) = outcomes.say(body, last.as_ref());
         let word = if verdict == BatchState::Completed { "OK" } else { "FAIL" };
         let update = if number > 1 { " Again" } else { "" };
         let subject = format!("{word} -- Submission Processed{update}");
-        self.commit(&name, &subject, &to, body, Some(table)).await
+        self.commit(&name, &subject, &to, body, attachments).await
     }
 
-    /// Whom a mail goes to; `None` where it is wanted by nobody, or written down already.
-    async fn recipients(&self, occasion: Occasion, name: &str) -> Result<Option<Recipients>, StepError> {
+    /// How many batches the deposit has become, as far as that is to be found from the first one.
+    async fn batches(&self, queue: &Queue, jobs: &BatchReport) -> Result<u64, StepError> {
+        let mut batches = 1;
+        // One that is not full has none beside it.
+        if jobs.len() as u64 >= self.services.settings.most_jobs {
+            while queue.find_batch(&id_of(uuid_of_part(self.uuid, batches + 1))).await?.is_some() {
+                batches += 1;
+            }
+        }
+        Ok(batches)
+    }
+
+    /// Which part of its deposit the batch is, in words; empty where it is all of it.
+    fn part(&self, batches: u64) -> String {
+        let submission = serde_json::from_slice(self.batch.submission.as_deref().unwrap_or_default());
+        match Part::of(&submission.unwrap_or_default(), self.uuid) {
+            Some(Part { of, number, count, .. }) => format!("{number} of {count}, of {}", line(&of, 80)),
+            None if batches > 1 => format!("1 of {batches}; each further part has a mail of its own"),
+            None => String::new(),
+        }
+    }
+
+    /// Whom a mail goes to; `None` where it is not wanted, or written down already.
+    async fn recipients(&self, occasion: Occasion, name: &str) -> Result<Option<Addressed>, StepError> {
         let collection = self.batch.submitted().value.collection.into_owned();
         let profile = self.services.profile(&collection).ok();
         if !occasion.is_wanted(profile.as_deref()) {
@@ -128,17 +162,21 @@ impl<'a> Correspondence<'a> {
             serde_json::from_slice(self.batch.submission.as_deref().unwrap_or_default()).unwrap_or_default();
         let named = submission.get("notification").and_then(Value::as_str).unwrap_or_default();
         let of_profile = profile.as_deref().map(|profile| profile.addresses.as_slice()).unwrap_or_default();
-        let to = Recipients::new(of_profile.iter().map(String::as_str), named);
-        for (address, why) in &to.refused {
+        let depositor = Recipients::new(of_profile.iter().map(String::as_str), named);
+        for (address, why) in &depositor.refused {
             warn!(batch = %self.batch.id, %address, %why, "no mail is sent to an address of a submission");
         }
-        // A file is for whoever looks.
-        let has_reader = matches!(self.services.settings.mail.route, Route::Directory(_));
-        if to == Recipients::default() && !has_reader {
+        let settings = &self.services.settings.mail;
+        let copies = if occasion == Occasion::Queued { &[] } else { settings.copies.as_slice() };
+        let is_new = |copy: &&String| depositor.valid.iter().all(|known| !known.eq_ignore_ascii_case(copy));
+        let copies: Vec<String> = copies.iter().filter(is_new).cloned().collect();
+        // A file may be read by anyone.
+        let has_reader = matches!(settings.route, Route::Directory(_));
+        if depositor == Recipients::default() && copies.is_empty() && !has_reader {
             return Ok(None);
         }
         let known = self.services.catalogue.message(&self.name(name)).await?;
-        Ok(known.is_none().then_some(to))
+        Ok(known.is_none().then_some(Addressed { depositor, copies }))
     }
 
     fn name(&self, what: &str) -> String {
@@ -165,9 +203,9 @@ impl<'a> Correspondence<'a> {
         &self,
         what: &str,
         subject: &str,
-        to: &Recipients,
+        to: &Addressed,
         body: Body,
-        table: Option<String>,
+        attachments: Vec<Attached>,
     ) -> Result<(), StepError> {
         let (name, submitted) = (self.name(what), self.batch.submitted().value);
         let title = line(&submitted.title, 80);
@@ -175,23 +213,24 @@ impl<'a> Correspondence<'a> {
         let subject = format!("Ingest: {subject}: {}{title}", line(&self.id, 80));
         let MailSettings { from, reply_to, .. } = &self.services.settings.mail;
         let reply_to = reply_to.as_deref();
-        let mail = Mail { from, reply_to, to: &to.valid, subject: &subject, id: &name, body, table };
+        let (to, copies, refused) = (&to.depositor.valid, &to.copies, &to.depositor.refused);
+        let mail = Mail { from, reply_to, to, copies, subject: &subject, id: &name, body, attachments };
         let content =
             mail.render(SystemTime::now()).map_err(|error| StepError::temporary(format_args!("mail: {error}")))?;
-        let settled: Settled = to.refused.iter().cloned().map(|(address, why)| (address, Some(why))).collect();
+        let settled: Settled = refused.iter().cloned().map(|(address, why)| (address, Some(why))).collect();
         let message = NewMessage {
             name,
             kind: MAIL.to_owned(),
             subject: self.uuid,
             batch: self.id.clone(),
             profile: submitted.collection.into_owned(),
-            recipient: to.valid.join(", "),
+            recipient: to.iter().chain(copies).map(String::as_str).collect::<Vec<_>>().join(", "),
             content,
             settled: write_settled(&settled),
         };
         self.fence.pass().await;
         if self.services.catalogue.queue_message(&message).await? {
-            info!(batch = %self.batch.id, mail = %message.name, to = to.valid.len(), bytes = message.content.len(), "a mail is queued");
+            info!(batch = %self.batch.id, mail = %message.name, to = to.len(), copies = copies.len(), bytes = message.content.len(), "a mail is queued");
         }
         self.services.posted.mail.notify_one();
         Ok(())

@@ -4,12 +4,17 @@ use std::collections::BTreeMap;
 
 use futures::{StreamExt as _, stream};
 use queuekeeper_queue::id::JobId;
+use queuekeeper_queue::path::JobNode;
 use queuekeeper_queue::state::Outcome;
 use queuekeeper_queue::{BatchReport, Error, Job, LastReport, Queue};
 
+use serde_json::{Value, json};
+
 use super::line;
-use super::message::Body;
+use super::listed::{COMPLETED, FAILED, JobsJson};
+use super::message::{Attached, Body};
 use super::table::Table;
+use crate::warnings;
 
 /// How many jobs are read at a time.
 const AT_A_TIME: usize = 32;
@@ -29,6 +34,17 @@ pub(crate) struct JobLine {
     pub(crate) local_ids: String,
     pub(crate) ark: String,
     pub(crate) message: String,
+}
+
+impl JobLine {
+    /// It as the lists of JSON have it.
+    fn json(&self, status: &str, configuration: &Value) -> Value {
+        let Self { job, local_ids, ark, message, .. } = self;
+        json!({
+            "jobID": job.to_string(), "status": status, "message": message, "localID": local_ids, "primaryID": ark,
+            "configuration": configuration,
+        })
+    }
 }
 
 /// The first jobs of a kind, and how many there are.
@@ -84,6 +100,9 @@ const CHANGES: [(Before, Outcome, &str); 9] = [
 pub(crate) struct Outcomes {
     failed: Listed,
     repaired: Listed,
+    /// Those that were completed with warnings.
+    warned: Listed,
+    json: [JobsJson; 2],
     changes: BTreeMap<(Before, Outcome), u64>,
     table: Table,
 }
@@ -102,6 +121,8 @@ pub(crate) async fn collect(queue: &Queue, report: &BatchReport, last: Option<&L
     let mut outcomes = Outcomes {
         failed: Listed::default(),
         repaired: Listed::default(),
+        warned: Listed::default(),
+        json: [FAILED, COMPLETED].map(JobsJson::new),
         changes: BTreeMap::new(),
         table: Table::new(report.len()),
     };
@@ -110,20 +131,21 @@ pub(crate) async fn collect(queue: &Queue, report: &BatchReport, last: Option<&L
     let read = |(outcome, job): (Outcome, JobId)| async move { (outcome, job, queue.load_job(job).await) };
     let mut reads = stream::iter(jobs.into_iter().map(read)).buffered(AT_A_TIME);
     while let Some((outcome, id, read)) = reads.next().await {
-        let line = match read {
-            Ok(job) => JobLine::of(&job),
+        let (line, configuration) = match read {
+            Ok(job) => (JobLine::of(&job), job.data(JobNode::Configuration).map(ToOwned::to_owned)),
             // Its znodes are gone, the reference to it is not.
-            Err(Error::Missing(_)) => JobLine::gone(id),
+            Err(Error::Missing(_)) => (JobLine::gone(id), None),
             Err(error) => return Err(error),
         };
-        outcomes.add(outcome, before(id), line);
+        let configuration: Value = serde_json::from_slice(&configuration.unwrap_or_default()).unwrap_or_default();
+        outcomes.add(outcome, before(id), line, &configuration);
     }
     drop(reads);
     Ok(outcomes)
 }
 
 impl Outcomes {
-    fn add(&mut self, outcome: Outcome, before: Before, line: JobLine) {
+    fn add(&mut self, outcome: Outcome, before: Before, line: JobLine, configuration: &Value) {
         *self.changes.entry((before, outcome)).or_default() += 1;
         let name = match outcome {
             Outcome::Processing => "Processing",
@@ -133,6 +155,15 @@ impl Outcomes {
         };
         let JobLine { job, file, local_ids, ark, message } = line.clone();
         self.table.push([job.to_string(), name.to_owned(), before.name().to_owned(), file, local_ids, ark, message]);
+        let [failed, completed] = &mut self.json;
+        match outcome {
+            Outcome::Failed => failed.push(&line.json(name, configuration)),
+            Outcome::Completed => completed.push(&line.json(name, configuration)),
+            Outcome::Processing | Outcome::Deleted => {}
+        }
+        if outcome == Outcome::Completed && !warnings::of(&line.message).is_empty() {
+            self.warned.add(line.clone());
+        }
         match (before, outcome) {
             (_, Outcome::Failed) => self.failed.add(line),
             (Before::Failed, Outcome::Completed) => self.repaired.add(line),
@@ -140,8 +171,8 @@ impl Outcomes {
         }
     }
 
-    /// Says it, with what has changed since a report before; the rest is the table.
-    pub(crate) fn say(self, mut body: Body, last: Option<&LastReport>) -> (Body, String) {
+    /// Says it, with what has changed since a report before; the rest is attached.
+    pub(crate) fn say(self, mut body: Body, last: Option<&LastReport>) -> (Body, Vec<Attached>) {
         if let Some(last) = last {
             body = body.paragraph(&format!("Since report {}, of the jobs of this submission:", last.number));
             for (before, outcome, words) in CHANGES {
@@ -152,8 +183,15 @@ impl Outcomes {
         }
         body = body.jobs("Failed jobs", &self.failed);
         body = body.jobs("Jobs that had failed and are completed now", &self.repaired);
+        body = body.jobs("Completed jobs with warnings", &self.warned);
         body = body.paragraph("All jobs are in the attached file jobs.csv.");
-        (body, self.table.finish())
+        let [failed, completed] = self.json;
+        let json = [(FAILED, failed), (COMPLETED, completed)].into_iter().filter_map(|((name, ..), jobs)| {
+            jobs.finish().map(|content| Attached { name, media_type: "application/json", content })
+        });
+        let media_type = "text/csv; charset=utf-8; header=present";
+        let table = Attached { name: "jobs.csv", media_type, content: self.table.finish() };
+        (body, std::iter::once(table).chain(json).collect())
     }
 }
 

@@ -10,6 +10,8 @@ pub struct MailSettings {
     pub from: String,
     /// The address of the person whom answers go to, checked in the same way; answers go to [`Self::from`] without it.
     pub reply_to: Option<String>,
+    /// The addresses of admins who get a copy of each report, checked in the same way.
+    pub copies: Vec<String>,
     /// The way out of this process.
     pub route: Route,
     /// For how long a process has a mail to itself while it delivers it. An attempt takes at most half of that.
@@ -68,6 +70,7 @@ impl Default for MailSettings {
         Self {
             from: "queuekeeper@localhost".to_owned(),
             reply_to: None,
+            copies: Vec::new(),
             route: Route::None,
             lease: Duration::from_mins(10),
             retry_first: Duration::from_secs(30),

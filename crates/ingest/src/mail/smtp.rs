@@ -35,7 +35,7 @@ const MOST_SENTENCE: usize = 300;
 pub(crate) struct SmtpFailure {
     /// One sentence.
     pub(crate) why: String,
-    /// Whether the server was not reached, or lets nobody in: it has refused no mail.
+    /// Whether the server was not reached, or refuses every login: it has refused no mail.
     pub(crate) is_away: bool,
 }
 

@@ -12,7 +12,7 @@ use super::read::{Limits, Reader, Summary};
 use crate::name::shown;
 
 /// What a manifest in a container says of its files.
-pub struct Contents {
+pub struct ListedFiles {
     files: HashMap<String, Listed>,
 }
 
@@ -30,7 +30,7 @@ pub struct FoundFile<'a> {
     pub name: &'a str,
     /// Its size in bytes.
     pub size: u64,
-    /// Its digests, that of [`Contents::algorithm`] among them.
+    /// Its digests, that of [`ListedFiles::algorithm`] among them.
     pub digests: &'a Digests,
 }
 
@@ -67,7 +67,7 @@ impl fmt::Display for Difference {
     }
 }
 
-impl Contents {
+impl ListedFiles {
     /// The name of the manifest in a container.
     pub const FILE_NAME: &str = "mrt-manifest.txt";
 

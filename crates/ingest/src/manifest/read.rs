@@ -13,6 +13,9 @@ use super::problem::{MOST_PROBLEMS, ManifestError, Problem, ProblemKind};
 use super::profile::{self, ManifestProfile};
 use super::row::{Findings, Row};
 
+/// How many warnings are repeated as sentences.
+const MOST_SENTENCES: usize = 5;
+
 /// How many warnings are kept.
 const MOST_WARNINGS: usize = 100;
 
@@ -50,6 +53,16 @@ pub struct Summary {
     pub more_warnings: u64,
 }
 
+impl Summary {
+    /// What is odd about the manifest: one sentence each, the first of them.
+    #[must_use]
+    pub fn sentences(&self) -> Vec<String> {
+        let more = (self.warnings.len().saturating_sub(MOST_SENTENCES) as u64).saturating_add(self.more_warnings);
+        let more = (more > 0).then(|| format!("the manifest has {more} more warnings"));
+        self.warnings.iter().take(MOST_SENTENCES).map(ToString::to_string).chain(more).collect()
+    }
+}
+
 /// Reads a manifest in a stream: an iterator over the valid rows, each with the number of its line. Whether the manifest
 /// is valid is known at its end: [`Reader::finish`].
 pub struct Reader<R> {
@@ -70,7 +83,7 @@ struct State {
     has_eof: bool,
     has_ended: bool,
     names: Names,
-    /// The lines of objects in a batch, by a hash of what tells them apart.
+    /// The lines of objects in a batch, by a hash of what distinguishes them.
     objects: HashMap<u64, u64, RandomState>,
     hasher: RandomState,
     problems: Vec<Problem>,

@@ -200,7 +200,7 @@ fn a_container_is_compared_with_its_manifest_both_ways() {
         "#%checkm_0.7\n#%profile | http://uc3.cdlib.org/registry/store/manifest/mrt-object-manifest\n\
          a.txt | sha256 | {sha} | 7\nb.txt | sha256 | {sha}\nc.txt\nd.txt | | | 5\ne.txt\n#%eof\n"
     );
-    let (mut contents, summary) = Contents::read(text.as_bytes(), Limits::default()).unwrap();
+    let (mut contents, summary) = ListedFiles::read(text.as_bytes(), Limits::default()).unwrap();
     assert_eq!(
         (summary.rows, contents.algorithm("b.txt"), contents.algorithm("c.txt")),
         (5, Some(Algorithm::Sha256), None)
@@ -212,7 +212,7 @@ fn a_container_is_compared_with_its_manifest_both_ways() {
     assert!(compare("b.txt", 7, &none).unwrap().contains("does not have the sha256 digest"));
     assert_eq!(compare("d.txt", 6, &none).unwrap(), "file \"d.txt\" has 6 bytes, and 5 by the manifest");
     assert_eq!(compare("x.txt", 6, &none).unwrap(), "file \"x.txt\" of the container is not in its manifest");
-    assert_eq!(compare(Contents::FILE_NAME, 6, &none), None);
+    assert_eq!(compare(ListedFiles::FILE_NAME, 6, &none), None);
     assert_eq!(compare("c.txt", 0, &none), None);
     let missing = contents.missing();
     assert_eq!(missing, [Difference::Missing { name: "e.txt".to_owned(), line: 7 }]);

@@ -235,7 +235,7 @@ async fn wait(stopping: &mut watch::Receiver<bool>, longest: Duration, posted: O
         }
     };
     let stopped = async {
-        // Where nobody can stop us any more, the whole process is ending.
+        // Where the sender is gone, the whole process is ending.
         if stopping.wait_for(|stopping| *stopping).await.is_err() {
             std::future::pending::<()>().await;
         }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use uuid::Uuid;
 
 use crate::spec::uuid_of;
+use crate::steps::cut;
 
 /// What describes a version, besides its OCFL inventory.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,9 +37,9 @@ impl Described {
             owner: owner.to_owned(),
             collection,
             batch: text("batch").map(|batch| uuid_of(&batch, "bid-")),
-            title: text("title"),
-            creator: text("creator"),
-            date: text("date"),
+            title: text("title").as_deref().map(cut),
+            creator: text("creator").as_deref().map(cut),
+            date: text("date").as_deref().map(cut),
             local_ids: places.filter(|id| !id.is_empty()).map(ToOwned::to_owned).collect(),
         })
     }

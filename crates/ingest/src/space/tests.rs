@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const RULES: Rules = Rules { threshold: 0.8, unknown: 30, patience: Duration::from_mins(1) };
+const RULES: Rules = Rules { threshold: 0.8, unknown: 30, large: 1_000, patience: Duration::from_mins(1) };
 
 fn volume(used: u64, grants: Vec<Grant<u32>>) -> Volume<u32> {
     Volume { total: 100, free: 100 - used, grants }

@@ -8,20 +8,25 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
+use queuekeeper_queue::state::JobState;
 use queuekeeper_queue::{Error, JobChange, JobValue};
 use queuekeeper_store::Digests;
 use tracing::warn;
 
+use super::priority;
 use crate::archive::{self, ArchiveCause, Progress, bag};
+use crate::directory::secret::kept_url;
 use crate::fetch::{ALGORITHMS, Expected, Fetcher};
 use crate::files::{self, FilesWriter, JobFile};
+use crate::grants::Extension;
 use crate::manifest::{self, Limits, ManifestProfile, Reader, Row};
 use crate::place::{self, Place};
 use crate::spec::Package;
-use crate::step::{JobAtWork, StepError, message, now};
+use crate::step::{JobAtWork, StepError, now};
+use crate::warnings;
 
 /// The folder of packages that are no content themselves.
-const PACKAGE: &str = ".package";
+pub(crate) const PACKAGE: &str = ".package";
 
 /// The folder of the deposited files.
 pub const PRODUCER: &str = "producer";
@@ -37,22 +42,30 @@ pub async fn download(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
     ensure(work, work.job.job.space_needed().ok().flatten().unwrap_or(0)).await?;
     work.fence.pass().await;
     let _begun = work.services.downloads.begin(work.job.id());
-    let (bytes, warnings) = match listed(work)? {
-        Some(bytes) => (bytes, Vec::new()),
+    let bytes = match listed(work)? {
+        Some(bytes) => bytes,
         None => match work.spec.package {
-            Package::File => (file(work).await?, Vec::new()),
+            Package::File => file(work).await?,
             Package::Container => container(work).await?,
-            Package::Manifest => (manifest_files(work).await?, Vec::new()),
+            Package::Manifest => manifest_files(work).await?,
         },
     };
     work.directory.remove_temporary().map_err(|error| StepError::working("remove temporary files", &error))?;
-    let change = JobChange::success().with_value(JobValue::SpaceNeeded(Some(bytes)));
-    if warnings.is_empty() {
-        return Ok(change);
+    let mut change = JobChange::success().with_value(JobValue::SpaceNeeded(Some(bytes)));
+    if let (Ok(before), Ok(estimate)) = (work.job.job.priority(), work.job.job.space_needed()) {
+        let after = priority::corrected(&work.services.settings.space, estimate, bytes, before);
+        change = if after == before { change } else { change.with_priority(after) };
     }
-    let warnings = warnings.join("; ");
-    warn!(job = %work.job.id(), %warnings, "container is taken with warnings");
-    Ok(change.with_message(message(&format!("Success, with warnings: {warnings}"))))
+    Ok(change)
+}
+
+/// Keeps what is odd about a package, before its files are listed as complete.
+fn keep_warnings(work: &JobAtWork<'_>, warnings: &[String]) -> Result<(), StepError> {
+    if !warnings.is_empty() {
+        warn!(job = %work.job.id(), warnings = %warnings.join("; "), "a package is taken with warnings");
+    }
+    let kept = warnings::write(&work.directory, JobState::Downloading, warnings);
+    kept.map_err(|error| StepError::working("keep the warnings", &error))
 }
 
 /// The bytes of all files, where an earlier attempt fetched them all.
@@ -66,11 +79,12 @@ fn listed(work: &JobAtWork<'_>) -> Result<Option<u64>, StepError> {
     Ok(Some(bytes))
 }
 
-/// Sees to it that the job may have so many bytes on the working storage.
+/// Sees to it that the job may have so many bytes on the working storage, and as many as it has waited for.
 async fn ensure(work: &JobAtWork<'_>, bytes: u64) -> Result<(), StepError> {
     loop {
         let mut grants = work.services.grants.lock(work.queue).await?;
-        let (transaction, may_go_on) = grants.extend(&work.services.working, work.job.id(), bytes, now())?;
+        let bytes = bytes.max(grants.wanted(work.job.id()).unwrap_or(0));
+        let (transaction, outcome) = grants.extend(&work.services.working, work.job.id(), bytes, now())?;
         if !transaction.is_empty() {
             match work.queue.commit(&transaction).await {
                 Ok(_) => grants.committed(),
@@ -84,11 +98,19 @@ async fn ensure(work: &JobAtWork<'_>, bytes: u64) -> Result<(), StepError> {
                 }
             }
         }
-        return if may_go_on {
-            Ok(())
-        } else {
-            let why = format!("waits for working storage: it needs {bytes} bytes in all");
-            Err(StepError::Temporary { why, after: None })
+        return match outcome {
+            Extension::Granted => Ok(()),
+            Extension::Waits => {
+                Err(StepError::NoExtension(format!("waits for working storage: it needs {bytes} bytes in all")))
+            }
+            Extension::GivesUp(why) => {
+                drop(grants);
+                work.fence.pass().await;
+                let directory = work.directory.clone();
+                let removed = blocking(move || directory.remove_content()).await?;
+                removed.map_err(|error| StepError::working("remove what the job has fetched", &error))?;
+                Err(StepError::permanent(why))
+            }
         };
     }
 }
@@ -100,8 +122,8 @@ async fn file(work: &JobAtWork<'_>) -> Result<u64, StepError> {
     finish(work, &place, std::slice::from_ref(&file)).await
 }
 
-/// A package that is an archive: its bytes, and what is odd about it.
-async fn container(work: &JobAtWork<'_>) -> Result<(u64, Vec<String>), StepError> {
+/// A package that is an archive.
+async fn container(work: &JobAtWork<'_>) -> Result<u64, StepError> {
     let packages = open(work, PACKAGE)?;
     let packed = package(work, &packages, work.spec.size).await?;
     let producer = open(work, PRODUCER)?;
@@ -122,7 +144,12 @@ async fn container(work: &JobAtWork<'_>) -> Result<(u64, Vec<String>), StepError
     };
     let place = Arc::clone(&producer);
     let unpacked = blocking(move || validate(&place, &unpacked.files).map(|()| unpacked)).await??;
-    let warnings = unpacked.warnings();
+    if unpacked.files.is_empty() {
+        let name = crate::name::shown(&packed.name);
+        let why = format_args!("container {name:?} holds no file, so there is nothing to store");
+        return Err(StepError::permanent(why));
+    }
+    keep_warnings(work, &unpacked.warnings())?;
     let files: Vec<JobFile> = unpacked
         .files
         .into_iter()
@@ -131,7 +158,7 @@ async fn container(work: &JobAtWork<'_>) -> Result<(u64, Vec<String>), StepError
     let bytes = finish(work, &producer, &files).await?;
     let folder = work.directory.path().join(PACKAGE);
     std::fs::remove_dir_all(folder).map_err(|error| StepError::working("remove the package", &error))?;
-    Ok((bytes, warnings))
+    Ok(bytes)
 }
 
 /// Compares the files of a container with what it states of them: as a bag, and in its manifest.
@@ -209,7 +236,8 @@ async fn manifest_files(work: &JobAtWork<'_>) -> Result<u64, StepError> {
         io::Seek::rewind(&mut &check).map(|()| summary)
     });
     let summary = summary.await?.map_err(|error| StepError::working("read the manifest", &error))?;
-    summary.map_err(StepError::permanent)?;
+    let summary = summary.map_err(StepError::permanent)?;
+    keep_warnings(work, &summary.sentences())?;
 
     let (fetcher, written) = (work.fetcher()?, work.services.grants.written(work.job.id()));
     let mut list = FilesWriter::begin(&work.directory).map_err(|error| StepError::working("list the files", &error))?;
@@ -263,7 +291,9 @@ async fn fetch_row(
 
 /// The manifest that the package is, read from its beginning.
 pub(super) async fn manifest(work: &JobAtWork<'_>) -> Result<File, StepError> {
-    let place = open(work, PACKAGE)?;
+    // Its URLs may be presigned.
+    let place = work.directory.private_place(PACKAGE);
+    let place = place.map_err(|error| StepError::working("make the job's directory", &error))?;
     let packed = package(work, &place, work.spec.size.filter(|size| *size <= MOST_MANIFEST_BYTES)).await?;
     let file = place.file(&packed.name).map_err(|error| StepError::working("read the manifest", &error))?;
     file.ok_or_else(|| StepError::temporary("working storage: the manifest is gone"))
@@ -277,7 +307,7 @@ async fn package(work: &JobAtWork<'_>, place: &Arc<Place>, size: Option<u64>) ->
     if let Some(url) = &spec.url {
         let granted = work.job.job.space_needed().ok().flatten().unwrap_or(work.services.settings.space.unknown);
         let expected = Expected { size, most_bytes: granted.max(MOST_MANIFEST_BYTES), digests };
-        let url = secret_url(work).unwrap_or_else(|| url.clone());
+        let url = kept_url(work.directory.path()).unwrap_or_else(|| url.clone());
         work.fence.pass().await;
         let file = work.services.downloads.file(work.job.id(), &spec.file_name, size, &written);
         let fetched = work.fetcher()?.fetch(&url, &expected, place, &spec.file_name, &written).await?;
@@ -312,11 +342,6 @@ async fn package(work: &JobAtWork<'_>, place: &Arc<Place>, size: Option<u64>) ->
         return Err(StepError::permanent(why));
     }
     Ok(JobFile { name: spec.file_name.clone(), size: found_size, digests: found, media_type: None })
-}
-
-/// The whole URL of the package, where its query is kept out of the znodes.
-fn secret_url(work: &JobAtWork<'_>) -> Option<crate::url::ContentUrl> {
-    std::fs::read_to_string(work.directory.helper("url")).ok()?.trim().parse().ok()
 }
 
 fn open(work: &JobAtWork<'_>, folder: &str) -> Result<Arc<Place>, StepError> {

@@ -4,20 +4,18 @@
 use std::io::BufReader;
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use queuekeeper_queue::id::Priority;
-use queuekeeper_queue::{JobChange, JobValue};
+use queuekeeper_queue::{Job, JobChange, JobValue};
 
+use super::priority;
 use crate::fetch::Fetcher;
 use crate::manifest::{Limits, ManifestProfile, Reader};
+use crate::space::Rules;
 use crate::spec::Package;
 use crate::step::{JobAtWork, StepError};
 use crate::url::ContentUrl;
 
 /// How many times the size of a container its content is taken to have, until it is unpacked.
 const UNPACKED: u64 = 2;
-
-/// How much later a job of unknown size comes.
-const UNKNOWN_PRIORITY: u8 = 10;
 
 /// How many sizes are requested at a time.
 const AT_A_TIME: usize = 8;
@@ -31,33 +29,47 @@ enum NoSize {
     Unknown,
     /// The host that has it gets no request now.
     Away(StepError),
+    /// All connections to that host are in use.
+    Busy(StepError),
 }
 
 impl From<StepError> for NoSize {
     fn from(error: StepError) -> Self {
-        if matches!(error, StepError::Away { .. }) { Self::Away(error) } else { Self::Unknown }
+        match error {
+            StepError::Away { .. } => Self::Away(error),
+            StepError::Busy(_) => Self::Busy(error),
+            StepError::Temporary { .. }
+            | StepError::Permanent(_)
+            | StepError::NoRoom
+            | StepError::NoExtension(_)
+            | StepError::Queue(_) => Self::Unknown,
+        }
     }
 }
 
 /// Estimates, and sets space and priority.
 ///
 /// # Errors
-/// [`StepError::Away`] where the host is away that has the size, and the job has not waited for one yet.
+/// [`StepError::Busy`] where all connections to the host are in use that has the size; [`StepError::Away`] where it is away,
+/// and the job has not waited for one yet.
 pub async fn estimate(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
     let size = match size(work).await {
         Ok(size) => Some(size),
-        Err(NoSize::Away(error)) if work.job.retry.is_none() => return Err(error),
+        Err(NoSize::Busy(error)) => return Err(error),
+        Err(NoSize::Away(error)) if work.job.retry.as_ref().is_none_or(|retry| retry.attempts == 0) => {
+            return Err(error);
+        }
         Err(NoSize::Away(_) | NoSize::Unknown) => None,
     };
+    Ok(estimated(&work.job.job, &work.services.settings.space, size))
+}
+
+/// The change of a job whose size is known or not: it may come later.
+pub(crate) fn estimated(job: &Job, rules: &Rules, size: Option<u64>) -> JobChange {
     let change = JobChange::success().with_value(JobValue::SpaceNeeded(size));
-    if size.is_some() {
-        return Ok(change);
-    }
-    let later = |priority: Priority| priority.number().saturating_add(UNKNOWN_PRIORITY).min(Priority::MAX.number());
-    Ok(match work.job.job.priority().ok().and_then(|old| Priority::new(later(old).into())) {
-        Some(priority) => change.with_priority(priority),
-        None => change,
-    })
+    let Ok(before) = job.priority() else { return change };
+    let after = priority::estimated(rules, size, before);
+    if after == before { change } else { change.with_priority(after) }
 }
 
 async fn size(work: &JobAtWork<'_>) -> Result<u64, NoSize> {
@@ -73,8 +85,10 @@ async fn size(work: &JobAtWork<'_>) -> Result<u64, NoSize> {
 /// The size of the package itself.
 async fn package_size(work: &JobAtWork<'_>) -> Result<u64, NoSize> {
     let Some(url) = &work.spec.url else {
-        let file = work.directory.local_package(&work.spec.file_name).ok().flatten().ok_or(NoSize::Unknown)?;
-        return file.metadata().map(|metadata| metadata.len()).map_err(|_| NoSize::Unknown);
+        let file = work.directory.local_package(&work.spec.file_name).ok().flatten();
+        let size = file.and_then(|file| Some(file.metadata().ok()?.len()));
+        // It may lie on another volume.
+        return size.or(work.spec.size).ok_or(NoSize::Unknown);
     };
     match work.spec.size {
         Some(size) => Ok(size),

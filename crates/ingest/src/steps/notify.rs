@@ -3,7 +3,7 @@
 use queuekeeper_catalogue::outbox::{Attempt, NewMessage};
 use queuekeeper_queue::path::JobNode;
 use queuekeeper_queue::state::{JobState, State as _};
-use queuekeeper_queue::{JobChange, LockedJob};
+use queuekeeper_queue::{JobChange, LockedJob, record};
 use serde_json::{Map, Value, json};
 
 use super::downloading::blocking;
@@ -118,6 +118,9 @@ fn message(
 fn body(spec: &JobSpec, job: &LockedJob, outcome: &Outcome<'_>) -> Value {
     let version = job.job.data(JobNode::Inventory).unwrap_or_default();
     let version: Map<String, Value> = serde_json::from_slice(version).unwrap_or_default();
+    let consumed = record::consumed(job.job.data(JobNode::Status).unwrap_or_default());
+    // One that fails in Pending is taken now.
+    let consumed = consumed.or_else(|| (job.state == JobState::Pending).then(now));
     let version = version.get("manifest_url").and_then(Value::as_str).and_then(|url| url.rsplit_once("/v"));
     let state = json!({
         "xmlns:job": NAMESPACE,
@@ -126,6 +129,7 @@ fn body(spec: &JobSpec, job: &LockedJob, outcome: &Outcome<'_>) -> Value {
         "job:primaryID": outcome.ark,
         "job:localID": spec.local_ids.join(";"),
         "job:submissionDate": spec.text("submissionDate"),
+        "job:consumptionDate": consumed.map(|at| at.to_string()),
         "job:completionDate": outcome.ended,
         "job:jobStatus": outcome.status,
         "job:jobStatusMessage": outcome.message,

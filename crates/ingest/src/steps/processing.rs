@@ -7,21 +7,25 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use queuekeeper_catalogue::identifiers::{Request, Reserved};
 use queuekeeper_catalogue::inventory::Object;
 use queuekeeper_queue::path::JobNode;
+use queuekeeper_queue::state::JobState;
 use queuekeeper_queue::{JobChange, JobValue};
 use queuekeeper_store::{Algorithm, Digest};
 use serde_json::{Map, Value};
 use url::Url;
 
 use super::downloading::{PRODUCER, blocking};
-use super::system::{self, Description};
+use super::system::{self, Description, Provenance};
 use crate::ark::Ark;
 use crate::directory::{JobDirectory, sync_folder_of};
 use crate::ezid::Ezid;
 use crate::files;
-use crate::manifest::AddWriter;
-use crate::place;
+use crate::manifest::{AddWriter, ListedFiles};
+use crate::metadata::{MetadataError, ProducerMetadata};
+use crate::place::{self, Place};
 use crate::profile::Minter;
+use crate::spec::Package;
 use crate::step::{JobAtWork, StepError};
+use crate::warnings;
 
 /// The folder of the files that ingest adds.
 pub const SYSTEM: &str = "system";
@@ -32,9 +36,6 @@ pub const MANIFEST: &str = "mrt-manifest.txt";
 /// The manifest as it was submitted, in [`SYSTEM`] where there was one: it is no row of [`MANIFEST`].
 const SUBMISSION: &str = "mrt-submission-manifest.txt";
 
-/// The largest text of one key in `metadata`, in characters.
-const MOST_METADATA_CHARS: usize = 3_500;
-
 /// How often an ARK is derived again where the name is taken: the chance of one is 1 in 10^17.
 const DERIVATIONS: u32 = 16;
 
@@ -43,17 +44,14 @@ const DERIVATIONS: u32 = 16;
 /// # Errors
 /// When a local id belongs to another object, an id is no ARK, or catalogue or disk cannot be written.
 pub async fn process(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
-    let ark = identify(work).await?;
+    let producer = producer_metadata(work).await?;
+    let ark = identify(work, &producer).await?;
     let object = check_owner(work, ark.as_str()).await?;
-    let description = Description::known(work.spec, object.as_ref());
-    let url = write_files(work, &description, ark.as_str()).await?;
-    let cut = |text: &str| text.chars().take(MOST_METADATA_CHARS).collect::<String>();
-    let metadata = JobValue::Metadata {
-        who: cut(&description.who),
-        what: cut(&description.what),
-        when: cut(&description.when),
-        location: ark.to_string(),
-    };
+    let description = Description::new(work.spec, &producer, object.as_ref());
+    let is_retrieved = work.spec.primary_id.is_none() && object.is_some();
+    let url = write_files(work, &description, &producer, (ark.as_str(), is_retrieved)).await?;
+    let [who, what, when] = description.terms().map(system::cut);
+    let metadata = JobValue::Metadata { who, what, when, location: ark.to_string() };
     let encoded = utf8_percent_encode(ark.as_str(), NON_ALPHANUMERIC);
     let action = if work.spec.is_update { "update" } else { "add" };
     let mode = format!("{action}/{}/{encoded}", work.profile.node);
@@ -65,8 +63,22 @@ pub async fn process(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
     }))
 }
 
+/// What the deposited files say of the object; nothing where they are gone.
+pub(super) async fn producer_metadata(work: &JobAtWork<'_>) -> Result<ProducerMetadata, StepError> {
+    let producer = work.directory.path().join(PRODUCER);
+    let read = move || match Place::open(&producer, &producer) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(ProducerMetadata::default()),
+        Err(error) => Err(StepError::working("open the deposited files", &error)),
+        Ok(place) => ProducerMetadata::read(&place).map_err(|error| match error {
+            MetadataError::Read { .. } => StepError::temporary(format_args!("working storage: {error}")),
+            MetadataError::Embargo(_) => StepError::permanent(error),
+        }),
+    };
+    blocking(read).await?
+}
+
 /// The ARK: the one that the depositor named, that of the local ids, or a new one.
-async fn identify(work: &JobAtWork<'_>) -> Result<Ark, StepError> {
+async fn identify(work: &JobAtWork<'_>, producer: &ProducerMetadata) -> Result<Ark, StepError> {
     let (spec, profile) = (work.spec, &work.profile);
     let named = spec.primary_id.as_deref().map(str::parse::<Ark>).transpose().map_err(StepError::permanent)?;
     for derivation in 0..DERIVATIONS {
@@ -88,6 +100,7 @@ async fn identify(work: &JobAtWork<'_>) -> Result<Ark, StepError> {
             local_ids: spec.local_ids.clone(),
             candidate: candidate.to_string(),
             is_registered: matches!(profile.minter, Minter::Noid(_)),
+            place: (profile.store.to_string(), profile.space.to_string()),
         };
         work.fence.pass().await;
         match work.services.catalogue.reserve(&request).await? {
@@ -99,7 +112,8 @@ async fn identify(work: &JobAtWork<'_>) -> Result<Ark, StepError> {
                     return Err(StepError::permanent(why));
                 }
                 if let (false, Minter::Ezid { url, options, .. }) = (is_registered, &profile.minter) {
-                    Ezid { url, options }.register(work, &found).await?;
+                    let description = Description::new(spec, producer, None);
+                    Ezid { url, options }.register(work, &description, &found).await?;
                     work.services.catalogue.registered(found.as_str()).await?;
                 }
                 return Ok(found);
@@ -127,21 +141,26 @@ pub(super) async fn check_owner(work: &JobAtWork<'_>, ark: &str) -> Result<Optio
 }
 
 /// The files that describe the object.
-fn texts(work: &JobAtWork<'_>, description: &Description, ark: &str) -> [(&'static str, String); 6] {
-    let (spec, profile, agent) = (work.spec, &work.profile, &work.services.settings.agent);
+fn texts(work: &JobAtWork<'_>, description: &Description, from: Provenance<'_>) -> [(&'static str, String); 6] {
+    let (spec, profile) = (work.spec, &work.profile);
     [
-        ("mrt-erc.txt", description.erc(ark)),
-        ("mrt-dc.xml", description.dublin_core(ark)),
-        ("mrt-ingest.txt", system::ingest(spec, profile, agent, ark)),
+        ("mrt-erc.txt", description.erc(from.ark)),
+        ("mrt-dc.xml", description.dublin_core(from.ark)),
+        ("mrt-ingest.txt", system::ingest(spec, profile, description, from)),
         ("mrt-owner.txt", system::owner(profile)),
         ("mrt-membership.txt", system::membership(profile)),
-        ("mrt-mom.txt", system::mom(spec, ark)),
+        ("mrt-mom.txt", system::mom(spec, from.ark)),
     ]
 }
 
 /// Writes the files that describe the object, and the manifest of the version: a row for each file of `producer/` and
-/// `system/`. Its URL is the answer.
-async fn write_files(work: &JobAtWork<'_>, description: &Description, ark: &str) -> Result<String, StepError> {
+/// `system/`. Its URL is the answer. `ark` is the object's, and whether it was found by the local ids.
+async fn write_files(
+    work: &JobAtWork<'_>,
+    description: &Description,
+    producer: &ProducerMetadata,
+    (ark, is_retrieved): (&str, bool),
+) -> Result<String, StepError> {
     let failed = |error: io::Error| StepError::working("write the files of ingest", &error);
     let base = match &work.services.settings.working_url {
         Some(url) => url.join(&format!("{}/{}/", work.spec.batch, work.spec.job)).map_err(io::Error::other),
@@ -151,13 +170,19 @@ async fn write_files(work: &JobAtWork<'_>, description: &Description, ark: &str)
     let system = work.directory.path().join(SYSTEM);
     let (directory, url) = (work.directory.clone(), base.to_string());
     let temporary = work.directory.helper(&format!("manifest-{}", uuid::Uuid::new_v4()));
-    let (target, texts) = (system.join(MANIFEST), texts(work, description, ark));
+    let has_manifest = work.spec.package == Package::Manifest
+        || work.spec.package == Package::Container
+            && work.directory.path().join(PRODUCER).join(ListedFiles::FILE_NAME).is_file();
+    let from = Provenance { agent: &work.services.settings.agent, ark, is_retrieved, has_manifest };
+    let (target, texts) = (system.join(MANIFEST), texts(work, description, from));
+    let (kept, warnings) = (work.directory.clone(), producer.warnings.clone());
     // Where the session is lost meanwhile, this goes on beside the next attempt. Both write the same, unless the profile was
     // changed between them: then the manifest of the one may not fit the files of the other, and the job fails in Storing
     // by a digest, until it is resumed at Processing.
     let written = blocking(move || -> io::Result<bool> {
         let Some(files) = files::read(&directory)? else { return Ok(false) };
         std::fs::create_dir_all(&system)?;
+        warnings::write(&kept, JobState::Processing, &warnings)?;
         texts.iter().try_for_each(|(name, text)| JobDirectory::write(&system.join(name), text.as_bytes()))?;
         let file = std::fs::File::create(&temporary)?;
         let mut manifest = AddWriter::new(io::BufWriter::new(file), base)?;

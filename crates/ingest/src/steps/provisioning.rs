@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use queuekeeper_queue::{Error, JobChange};
+use uuid::Uuid;
 
 use crate::grants::{LockedGrants, Wanted};
+use crate::spec::JobSpec;
 use crate::step::{JobAtWork, StepError, now};
 
 /// What a job in Provisioning wants.
@@ -19,11 +21,21 @@ pub fn wanted(job: &queuekeeper_queue::Job) -> Wanted {
     }
 }
 
-/// The change that lets a job pass, with its grant. The grants stay locked until [`settle`] was told its outcome.
+/// Whether a job may get room on our volume: its package was not uploaded to another one.
+#[must_use]
+pub fn may_be_here(job: &queuekeeper_queue::Job, ours: Uuid) -> bool {
+    // What is wrong with its configuration is for its step to say.
+    JobSpec::of(job).ok().and_then(|spec| spec.volume).is_none_or(|volume| volume == ours)
+}
+
+/// The change that lets a job pass, with its grant. The grants stay locked until [`settle`] has its outcome.
 ///
 /// # Errors
-/// [`StepError::NoRoom`] where it has to wait; where it can never pass, or the grants cannot be read.
+/// [`StepError::NoRoom`] where it has to wait, for room or for those who see its upload; where it can never pass, or the grants cannot be read.
 pub async fn grant<'a>(work: &'a JobAtWork<'_>) -> Result<(JobChange, LockedGrants<'a>), StepError> {
+    if !may_be_here(&work.job.job, work.services.working.volume()) {
+        return Err(StepError::NoRoom);
+    }
     let mut grants = work.services.grants.lock(work.queue).await?;
     let also = grants.grant(&work.services.working, &wanted(&work.job.job), now())?.ok_or(StepError::NoRoom)?;
     Ok((JobChange::success().with_also(also), grants))

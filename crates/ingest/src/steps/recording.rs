@@ -10,7 +10,7 @@ use queuekeeper_queue::JobChange;
 use super::downloading::blocking;
 use super::processing::{self, MANIFEST, SYSTEM};
 use super::storing;
-use super::system;
+use super::system::{self, Description};
 use crate::manifest::{Limits, Reader};
 use crate::step::{JobAtWork, StepError};
 
@@ -30,7 +30,10 @@ pub async fn record(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
     let number = inventory.version_of(work.spec.uuid).ok_or_else(missing)?;
     let info = inventory.version(number).ok_or_else(missing)?;
     let before = if work.spec.is_update { work.services.catalogue.object(&ark).await? } else { None };
-    let [title, creator, date] = system::said(work.spec, before.as_ref());
+    let producer = processing::producer_metadata(work).await?;
+    let description = Description::new(work.spec, &producer, before.as_ref());
+    let [creator, title, date] =
+        [&description.who, &description.what, &description.when].map(|term| term.as_deref().map(system::cut));
     let new = NewVersion {
         ark: ark.clone(),
         owner: work.profile.owner.to_string(),

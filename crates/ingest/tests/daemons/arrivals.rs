@@ -24,7 +24,7 @@ async fn jobs_of_another_process_wake_daemons_at_once_also_after_the_connection_
     let of_jobs: Vec<_> = Daemon::ALL.into_iter().filter(|daemon| !of_batches.contains(daemon)).collect();
     let creating = world.start_anew(only(&of_batches, quick()), Duration::from_secs(30)).await;
     let settings = only(&of_jobs, Settings { look_again: HOUR, ..quick() });
-    let working = world.start_through(&proxy.connect_string(), settings).await;
+    let working = world.start_through(&proxy.connect_string(), settings, Duration::from_secs(30)).await;
     for round in 0..4 {
         let url = world.origin.url("/a");
         let (batch, _) = world.deposit(json!({"type": "file", "filename": "a.txt", "payload_url": url})).await;

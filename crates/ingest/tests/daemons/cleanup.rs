@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use jiff::Timestamp;
+use queuekeeper_catalogue::identifiers::Request;
 use queuekeeper_ingest::cleanup::CleanupSettings;
 use queuekeeper_ingest::daemon::Daemon;
 use queuekeeper_ingest::mail::settings::Route;
@@ -12,6 +14,7 @@ use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::state::{BatchState, JobState};
 use queuekeeper_queue::{JobChange, Transaction};
+use queuekeeper_store::ocfl::{Begun, NewFile, NewVersion, Root, Start, User};
 use queuekeeper_testkit::wait::eventually;
 use serde_json::json;
 use uuid::Uuid;
@@ -34,6 +37,7 @@ fn cleaning(change: impl FnOnce(&mut CleanupSettings)) -> Settings {
         entries_after: NEVER,
         directories_every: every,
         messages_after: NEVER,
+        objects_after: NEVER,
     };
     change(&mut cleanup);
     Settings { cleanup, ..only(&[Daemon::Cleanup], quick()) }
@@ -229,4 +233,68 @@ async fn no_run_removes_more_than_its_share_and_no_tree_removes_what_is_anothers
     let daemons = world.start_anew(cleaning(all), SESSION).await;
     eventually(LIMIT, "all are removed", async || left() == 0).await;
     daemons.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_writer_left_of_a_version_is_removed_once_it_has_long_been_still_and_its_object_stays() {
+    let world = World::with(quick()).await;
+    world.origin.serve("/there", "content");
+    let file =
+        json!({"type": "file", "filename": "a.txt", "payload_url": world.origin.url("/there"), "localID": "obj"});
+    let daemons = world.start();
+    let (batch, _) = world.deposit(file).await;
+    let (_, report) = world.ended(batch).await;
+    daemons.stop().await;
+    let ark = world.ark(report.completed[0]).await;
+    assert!(world.services.catalogue.object_intents(Duration::ZERO, None, 9).await.unwrap().is_empty());
+
+    // Writers of two more objects, one of which exists, stop before their versions are made.
+    let store = std::sync::Arc::clone(world.services.stores.values().next().unwrap());
+    let root = Root::open(store, "demo".parse().unwrap()).await.unwrap();
+    let other = "ark:/99999/fk4other".to_owned();
+    for (ark, local_id) in [(&ark, "obj"), (&other, "another")] {
+        let job = Uuid::now_v7();
+        let new = NewVersion {
+            job,
+            user: User { name: "x".to_owned(), address: None },
+            message: String::new(),
+            created: Timestamp::now(),
+            start: Start::Empty,
+        };
+        let Begun::Writer(mut writer) = root.object(ark).unwrap().begin(new).await.unwrap() else {
+            panic!("it is new")
+        };
+        let content = || futures::stream::iter([Ok(bytes::Bytes::from_static(b"left"))]).boxed();
+        let files = futures::stream::iter([("producer/left.txt".to_owned(), NewFile::new(content))]);
+        writer.put_all(files, 1).await.unwrap();
+        let request = Request {
+            job,
+            owner: "ark:/99999/owner".to_owned(),
+            local_ids: vec![local_id.to_owned()],
+            candidate: other.clone(),
+            is_registered: true,
+            place: ("main".to_owned(), "demo".to_owned()),
+        };
+        world.services.catalogue.reserve(&request).await.unwrap();
+    }
+    let left = || {
+        let files = walk(&world.directory.path().join("objects"));
+        files.iter().filter(|path| path.ends_with("left.txt")).count()
+    };
+    assert_eq!(left(), 2);
+
+    // Where they wrote not long ago, they may go on.
+    let daemons = world.start_anew(cleaning(|_| {}), SESSION).await;
+    world.looked_through().await;
+    daemons.stop().await;
+    assert_eq!(left(), 2);
+    let now = |cleanup: &mut CleanupSettings| (cleanup.objects_after, cleanup.after) = (Duration::ZERO, Duration::ZERO);
+    let daemons = world.start_anew(cleaning(now), SESSION).await;
+    eventually(LIMIT, "nothing is intended any more", async || {
+        world.services.catalogue.object_intents(Duration::ZERO, None, 9).await.unwrap().is_empty()
+    })
+    .await;
+    daemons.stop().await;
+    assert_eq!(left(), 0);
+    world.check_object(&ark, 1).await;
 }

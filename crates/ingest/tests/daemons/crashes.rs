@@ -1,6 +1,7 @@
-//! Daemons that end at any instant, and several that work on one queue.
+//! Daemons that end at any instant.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::time::Duration;
 
 use queuekeeper_ingest::manifest::ManifestProfile;
@@ -18,13 +19,51 @@ const LIMIT: Duration = Duration::from_mins(5);
 /// How often the daemons are ended, at most, before they may go on.
 const CRASHES: u64 = 300;
 
+/// Numbers that are the same for the same seed (Xorshift).
+#[derive(Clone, Debug)]
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed.max(1))
+    }
+
+    /// Another sequence, by the same seed.
+    pub(super) fn another(&self) -> Self {
+        Self::new(self.0.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15)
+    }
+
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+
+    /// Sleeps for a time between two, in milliseconds.
+    pub(super) async fn sleep(&mut self, between: Range<u64>) {
+        let pause = between.start + self.below(between.end - between.start);
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+    }
+}
+
+/// What a variable of the environment says, or something else where it says nothing.
+pub(super) fn number(variable: &str, otherwise: u64) -> u64 {
+    std::env::var(variable).map_or(otherwise, |number| number.parse().unwrap())
+}
+
 impl World {
     pub(super) async fn deposit_rows(&self, name: &str, rows: usize) -> BatchId {
+        self.deposit_rows_to("demo", name, rows).await
+    }
+
+    /// The same for another collection.
+    pub(super) async fn deposit_rows_to(&self, profile: &str, name: &str, rows: usize) -> BatchId {
         self.origin.serve("/row", "content of a row");
         let path = format!("/{name}.checkm");
         let rows = (0..rows).map(|row| format!("{} | | | 16 | | {name}-{row}.txt", self.origin.url("/row")));
         self.origin.serve(&path, manifest(ManifestProfile::SingleFileBatch, rows));
-        let say = json!({"type": "single-file-batch-manifest", "filename": format!("{name}.checkm"),
+        let say = json!({"profile": profile, "type": "single-file-batch-manifest", "filename": format!("{name}.checkm"),
                          "payload_url": self.origin.url(&path)});
         self.deposit(say).await.0
     }
@@ -70,7 +109,7 @@ impl World {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn jobs_whose_daemons_end_at_random_instants_are_completed_once() {
-    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0x5eed_u64);
+    let seed = number("SEED", 0x5eed);
     let world = World::with(quick()).await;
     let mut batches = vec![(world.deposit_rows("many", 12).await, 12)];
     world.origin.serve("/a.txt", "content");
@@ -86,14 +125,10 @@ async fn jobs_whose_daemons_end_at_random_instants_are_completed_once() {
         batches.push((world.deposit(say).await.0, 1));
     }
 
-    let (mut state, mut crashes) = (seed, 0);
+    let (mut random, mut crashes) = (Random::new(seed), 0);
     while crashes < CRASHES && world.children("/jobs/states/completed").await.len() < JOBS {
         let daemons = world.start_anew(quick(), Duration::from_secs(1)).await;
-        // Xorshift.
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        tokio::time::sleep(Duration::from_millis(10 + state % 60)).await;
+        random.sleep(10..70).await;
         daemons.abort().await;
         crashes += 1;
     }
@@ -106,16 +141,4 @@ async fn jobs_whose_daemons_end_at_random_instants_are_completed_once() {
     assert_eq!(arks.len(), JOBS);
     world.check_nothing_is_left().await;
     daemons.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_processes_on_one_queue_each_job_is_done_by_one() {
-    let world = World::with(quick()).await;
-    let first = world.start_anew(quick(), Duration::from_secs(10)).await;
-    let second = world.start_anew(quick(), Duration::from_secs(10)).await;
-    let batch = world.deposit_rows("shared", 100).await;
-    world.check_batch(batch, 100).await;
-    world.check_nothing_is_left().await;
-    first.stop().await;
-    second.stop().await;
 }

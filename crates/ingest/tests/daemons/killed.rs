@@ -1,4 +1,5 @@
-//! Daemons in a process of their own, which is killed behind each of its writes, or whose disk is full at each.
+//! Daemons in a process of their own, which is killed behind each of its writes, or stopped in the middle of each for longer
+//! than its session while another process takes over, or whose disk is full at each.
 //!
 //! What counts is the end: ZooKeeper, catalogue, objects, working storage and mails are compared with those of daemons
 //! that nothing disturbed.
@@ -28,6 +29,7 @@ use zookeeper_client::{Acls, Client, CreateMode};
 
 mod end;
 mod kinds;
+mod stopped;
 
 use super::remote::Remote;
 use super::world::{World, delivering, quick, services};
@@ -63,6 +65,9 @@ fn settings(kind: Kind, directory: &Path) -> Settings {
     if kind == Kind::Access {
         settings = delivering(settings);
     }
+    if kind == Kind::Parts {
+        settings.most_jobs = 1;
+    }
     if kind == Kind::Cleanup {
         let now = Duration::ZERO;
         settings.cleanup = CleanupSettings {
@@ -72,6 +77,7 @@ fn settings(kind: Kind, directory: &Path) -> Settings {
             entries_after: now,
             directories_every: now,
             messages_after: now,
+            objects_after: Duration::from_hours(24),
         };
     }
     settings
@@ -161,7 +167,10 @@ impl Trial {
     /// Runs a process to its fault, and others until all is done; the answer is what the first one wrote, and the end.
     async fn end(&self, fault: Option<WriteFault>) -> (Trace, End) {
         let context = format!("{:?} {fault:?}", self.kind);
-        let trace = self.run(&context, fault).await;
+        let trace = match fault {
+            Some(fault @ WriteFault::Stop(_)) => self.run_stopped(&context, fault).await,
+            Some(WriteFault::Kill(_) | WriteFault::Full(..)) | None => self.run(&context, fault).await,
+        };
         let mut last = trace.clone();
         let mut attempts = 0;
         while last.code != Some(0) {
@@ -225,6 +234,7 @@ async fn try_all(
         let at = match fault {
             WriteFault::Kill(_) if trace.code.is_none() => trace.writes.last().map(ToString::to_string),
             WriteFault::Kill(_) => None,
+            WriteFault::Stop(_) => trace.stopped.as_ref().map(ToString::to_string),
             WriteFault::Full(..) => trace.failed.first().map(ToString::to_string),
         };
         // Timers write as well, so that a process may end before its last write.
@@ -244,15 +254,23 @@ async fn try_all(
 }
 
 async fn kill(server: &Server, kinds: &[Kind]) {
+    try_kinds(server, kinds, "killed", WriteFault::Kill).await;
+}
+
+async fn stop(server: &Server, kinds: &[Kind]) {
+    try_kinds(server, kinds, "stopped", WriteFault::Stop).await;
+}
+
+async fn try_kinds(server: &Server, kinds: &[Kind], name: &str, fault: fn(usize) -> WriteFault) {
     // Where few are tried of each, there is little to do at a time.
     let at_a_time = if std::env::var_os(WHICH).is_some() { 1 } else { AT_A_TIME / SOME };
-    let all = kinds.iter().map(|kind| try_all(server, *kind, "killed", WriteFault::Kill, |trace| trace.writes.len()));
+    let all = kinds.iter().map(|kind| try_all(server, *kind, name, fault, |trace| trace.writes.len()));
     stream::iter(all.collect::<Vec<_>>()).buffer_unordered(at_a_time).collect::<()>().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deposit_of_each_kind_is_done_once_by_daemons_that_are_killed_at_any_write() {
-    kill(&Server::start().await, &[Kind::File, Kind::Container, Kind::Manifest, Kind::Batch]).await;
+    kill(&Server::start().await, &[Kind::File, Kind::Container, Kind::Manifest, Kind::Batch, Kind::Parts]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -268,6 +286,16 @@ async fn an_archive_is_delivered_once_by_daemons_that_are_killed_at_any_write() 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_postgresql_and_s3_as_well_all_of_it_is_done_once_by_daemons_that_are_killed_at_any_write() {
     kill(&Server::with_remote().await, &Kind::ALL).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_of_it_is_done_once_when_daemons_are_stopped_in_any_write_and_go_on_after_others_took_over() {
+    stop(&Server::start().await, &Kind::ALL).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_postgresql_and_s3_as_well_it_is_when_daemons_are_stopped_and_go_on_after_others_took_over() {
+    stop(&Server::with_remote().await, &Kind::ALL).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

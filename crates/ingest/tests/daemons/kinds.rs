@@ -1,14 +1,10 @@
 //! Packages of each kind, and the versions of objects that exist.
 
-use std::time::Duration;
-
-use queuekeeper_ingest::daemon::Daemon;
 use queuekeeper_ingest::manifest::ManifestProfile;
 use queuekeeper_queue::state::BatchState;
-use queuekeeper_testkit::wait::eventually_some;
 use serde_json::{Value, json};
 
-use super::world::{World, manifest, only, quick, sha256, tar_gz, zip};
+use super::world::{World, manifest, quick, sha256, tar_gz, zip};
 
 /// Deposits what becomes one job; the answer is its object.
 async fn completed(world: &World, say: Value) -> String {
@@ -170,27 +166,5 @@ async fn a_container_is_what_the_manifest_in_it_says_or_fails_for_good() {
     ] {
         assert_eq!(failed(&world, serve(name, &manifest)).await, expected);
     }
-    daemons.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_container_with_similar_names_is_kept_with_a_warning() {
-    // Processing takes no job, so that the message of downloading stays.
-    let daemons = [Daemon::Batch, Daemon::Pending, Daemon::Estimating, Daemon::Provisioning, Daemon::Downloading];
-    let world = World::with(only(&daemons, quick())).await;
-    world.origin.serve("/twins.zip", zip(&[("e\u{301}.txt", "one"), ("\u{e9}.txt", "two")]));
-    let url = world.origin.url("/twins.zip");
-    let daemons = world.start();
-    let (batch, _) = world.deposit(json!({"type": "container", "filename": "twins.zip", "payload_url": url})).await;
-    let message = eventually_some(Duration::from_mins(2), "the container is unpacked", async || {
-        let report = world.queue.batch_report(batch).await.unwrap();
-        let job = world.job(*report.processing.first()?).await;
-        let status = job.status().value;
-        (status.status.text == "Processing").then(|| status.message.into_owned())
-    })
-    .await;
-    let expected =
-        "Success, with warnings: names that differ from another one by Unicode normalization only: 1, such as";
-    assert_eq!(message, format!("{expected} \"\u{e9}.txt\""));
     daemons.stop().await;
 }

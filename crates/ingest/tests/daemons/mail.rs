@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use queuekeeper_ingest::mail::settings::{MailSettings, MailTls, Route, SmtpServer};
 use queuekeeper_ingest::manifest::ManifestProfile;
 use queuekeeper_ingest::settings::Settings;
-use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_queue::{ItemChange, JobChange};
 use queuekeeper_testkit::certs::Authority;
@@ -29,6 +29,12 @@ pub(super) fn mailing(route: Route) -> Settings {
     Settings { mail, ..quick() }
 }
 
+/// The same with an admin who gets copies.
+fn copied(mut settings: Settings) -> Settings {
+    settings.mail.copies = vec!["admin@keeper.example".to_owned()];
+    settings
+}
+
 /// A server that is spoken to in the clear.
 pub(super) fn plain(server: &Smtp) -> SmtpServer {
     let host = "127.0.0.1".to_owned();
@@ -41,6 +47,25 @@ fn rows(mail: &Value) -> Vec<Vec<String>> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let rows = reader.records().map(|row| row.unwrap().iter().map(ToOwned::to_owned).collect());
     rows.collect()
+}
+
+/// The jobs of the two attached lists: those that failed, and those that were completed.
+fn attached(mail: &Value) -> (Vec<Value>, Vec<Value>) {
+    let list = |name: &str, key: &str| {
+        let part = mail["parts"].as_array().unwrap().iter().find(|part| part["name"] == name).unwrap();
+        assert_eq!(part["type"], "application/json");
+        let list: Value = serde_json::from_str(part["text"].as_str().unwrap()).unwrap();
+        list[key].as_array().unwrap().clone()
+    };
+    (list("failed.json", "failedJobs"), list("completed.json", "completedJobs"))
+}
+
+/// Whom a mail is to, and who gets a copy: an admin, if it is a report.
+fn check_recipients(mail: &Value) {
+    let admin = header(mail, "subject")[0].contains("Processed").then_some("admin@keeper.example");
+    let all: Vec<&str> = ["ada@depositor.example"].into_iter().chain(admin).collect();
+    assert_eq!((&mail["to"], header(mail, "to")), (&json!(all), vec!["ada@depositor.example"]));
+    assert_eq!(header(mail, "cc"), Vec::from_iter(admin));
 }
 
 impl World {
@@ -72,6 +97,12 @@ pub(super) async fn mails(server: &Smtp, count: usize) -> Vec<Value> {
     server.received()
 }
 
+/// Checks how a failed job is listed as JSON.
+fn check_failed(listed: &Value, job: JobId) {
+    assert_eq!((&listed["status"], &listed["jobID"]), (&json!("Failed"), &json!(job.to_string())));
+    assert!(listed["message"].as_str().unwrap().contains("404"), "{listed}");
+}
+
 async fn mail_about(server: &Smtp, subject: &str) -> Value {
     eventually_some(LIMIT, subject, async || {
         server.received().into_iter().find(|mail| header(mail, "subject")[0].contains(subject))
@@ -97,7 +128,7 @@ async fn a_batch_is_reported_once_although_its_daemon_ends_before_its_state_and_
         ca_file: Some(authority.ca_file.clone()),
     };
     smtp.check().unwrap();
-    let settings = || mailing(Route::Smtp(smtp.clone()));
+    let settings = || copied(mailing(Route::Smtp(smtp.clone())));
     world.add_profile("mailed", "notification: {addresses: [staff@library.example], queued: true}\n");
 
     // The outcome of the deposit is written between the mail and the state: here it cannot be.
@@ -107,7 +138,7 @@ async fn a_batch_is_reported_once_although_its_daemon_ends_before_its_state_and_
         "INSERT INTO deposits (batch, depositor, profile, object_count, byte_count, received)
          VALUES (x'{bare}', 'ada', 'mailed', 1, 1, 0)"
     ));
-    world.sql("CREATE TRIGGER away BEFORE UPDATE ON deposits BEGIN SELECT RAISE(ABORT, 'away'); END");
+    world.sql("CREATE TRIGGER away BEFORE UPDATE OF outcome ON deposits BEGIN SELECT RAISE(ABORT, 'away'); END");
     let reported = async || world.sql("SELECT message, content, attempts FROM outbox WHERE message LIKE 'report-%'");
     let daemons = world.start_anew(settings(), SESSION).await;
     let before = eventually_some(LIMIT, "the report is written down", async || reported().await.pop()).await;
@@ -130,8 +161,7 @@ async fn a_batch_is_reported_once_although_its_daemon_ends_before_its_state_and_
     assert!(part(queued, "text/plain").contains(&format!("Jobs:        {FILES}")), "{queued}");
     for mail in &received {
         assert_eq!((&mail["tls"], &mail["user"], &mail["defects"]), (&json!(true), &json!("keeper"), &json!([])));
-        assert_eq!(mail["to"], json!(["staff@library.example", "ada@depositor.example"]));
-        assert_eq!(header(mail, "to"), ["staff@library.example, ada@depositor.example"]);
+        check_recipients(mail);
         assert_eq!((&mail["from"], &mail["is_ascii"]), (&json!("keeper@keeper.example"), &json!(true)));
         assert_eq!(header(mail, "auto-submitted"), ["auto-generated"]);
     }
@@ -148,6 +178,10 @@ async fn a_batch_is_reported_once_although_its_daemon_ends_before_its_state_and_
             assert!(part.contains(&row[0]) && part.contains(&row[3]), "{part}");
         }
     }
+    let (failed, completed) = attached(first);
+    assert_eq!((failed.len(), completed.len()), (4, FILES - 4));
+    check_failed(&failed[0], report.failed[0]);
+    assert_eq!(completed[9]["configuration"]["filename"], table[4 + 9][3]);
     for (row, job) in table[4..].iter().zip(&report.completed) {
         assert_eq!((row[0].as_str(), row[1].as_str()), (job.to_string().as_str(), "Completed"));
         assert_eq!(row[5], world.ark(*job).await);
@@ -199,7 +233,7 @@ async fn a_hostile_submission_adds_no_header_no_recipient_and_no_markup() {
         "notification": "<ada@depositor.example>\r\nBcc: x@evil.example, \"a\r\nb\"@evil.example; evil@@x",
         "localID": "=HYPERLINK(\"http://evil.example\")",
     });
-    let daemons = world.start_anew(mailing(Route::Smtp(plain(&server))), SESSION).await;
+    let daemons = world.start_anew(copied(mailing(Route::Smtp(plain(&server)))), SESSION).await;
     let (batch, uuid) = world.deposit_file(&say).await;
     let (state, _) = world.ended(batch).await;
     assert_eq!(state, BatchState::Completed, "{:?}", world.jobs(batch).await);
@@ -208,9 +242,10 @@ async fn a_hostile_submission_adds_no_header_no_recipient_and_no_markup() {
     daemons.stop().await;
     assert_eq!((&mail["defects"], &mail["is_ascii"]), (&json!([]), &json!(true)));
     // What stands behind the line break is an address of its own to a reader of addresses, and gets its mail openly.
-    assert_eq!(mail["to"], json!(["staff@library.example", "ada@depositor.example", "x@evil.example"]));
+    assert_eq!(mail["to"], json!(["ada@depositor.example", "x@evil.example", "admin@keeper.example"]));
     let names: Vec<_> = mail["headers"].as_array().unwrap().iter().map(|header| header[0].as_str().unwrap()).collect();
-    let expected = ["from", "subject", "date", "message-id", "auto-submitted", "to", "mime-version", "content-type"];
+    let expected =
+        ["from", "subject", "date", "message-id", "auto-submitted", "to", "cc", "mime-version", "content-type"];
     assert_eq!(names.iter().collect::<BTreeSet<_>>(), expected.iter().collect(), "{names:?}");
     assert_eq!(names.len(), expected.len());
     let subject = header(&mail, "subject")[0];

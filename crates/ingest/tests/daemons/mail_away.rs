@@ -146,7 +146,7 @@ async fn a_mail_that_is_refused_to_all_is_given_up_with_the_servers_sentence() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_job_that_fails_is_told_to_the_depositors_system_and_waits_for_nothing() {
+async fn a_job_that_fails_is_reported_to_the_depositors_system_and_waits_for_nothing() {
     let world = World::with(quick()).await;
     let callback = format!("callback: {}\n", world.origin.url("/cb"));
     world.add_profile("mailed", &callback);
@@ -176,6 +176,9 @@ async fn a_job_that_fails_is_told_to_the_depositors_system_and_waits_for_nothing
     let state = &body["job:jobState"];
     assert_eq!((&state["job:jobID"], &state["job:jobStatus"]), (&json!(id), &json!("FAILED")));
     assert!(state["job:jobStatusMessage"].as_str().unwrap().contains("404"), "{body}");
+    let at = |key: &str| state[key].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+    assert!(at("job:submissionDate") < at("job:consumptionDate"), "{body}");
+    assert!(at("job:consumptionDate") < at("job:completionDate"), "{body}");
     let calls: Vec<_> = world.origin.take_requests().into_iter().filter(|request| request.path == path).collect();
     assert_eq!(calls.len(), 3);
     assert!(calls.iter().all(|call| call.method == "POST" && call.headers["idempotency-key"] == key.as_str()));

@@ -114,6 +114,7 @@ async fn an_inventory_that_is_lost_or_damaged_is_made_again_from_the_stores() {
                 local_ids,
                 candidate: "ark:/99999/fk4no".to_owned(),
                 is_registered: false,
+                place: ("main".to_owned(), "demo".to_owned()),
             };
             let is = Reserved::Ark { ark: object.ark.clone(), is_registered: true };
             let first_job = versions.last().unwrap().0.job;

@@ -1,20 +1,28 @@
 //! Grants of working storage.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Cursor;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use queuekeeper_ingest::daemon::Daemon;
-use queuekeeper_ingest::directory::WorkingStorage;
+use queuekeeper_ingest::deposit::NewDeposit;
+use queuekeeper_ingest::directory::{SizeLimit, WorkingStorage};
+use queuekeeper_ingest::kind::DepositType;
 use queuekeeper_ingest::manifest::ManifestProfile;
 use queuekeeper_ingest::settings::Settings;
 use queuekeeper_ingest::step::Services;
-use queuekeeper_queue::state::BatchState;
+use queuekeeper_queue::record::GrantsNote;
+use queuekeeper_queue::state::{BatchState, JobState};
+use queuekeeper_queue::{ItemChange, JobChange};
 use queuekeeper_testkit::origin::OriginFault;
 use queuekeeper_testkit::wait::eventually;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
-use super::world::{Daemons, World, manifest, only, quick, services};
+use super::world::{Daemons, World, manifest, only, quick, services, zip};
 
 const LIMIT: Duration = Duration::from_mins(5);
 
@@ -112,6 +120,88 @@ async fn start_on(world: &World, working: &str, daemons: &[Daemon]) -> Daemons {
     world.start_with(Arc::new(services), Duration::from_secs(10))
 }
 
+/// Starts daemons whose working storage has so many bytes, of which they may use four fifths.
+async fn start_limited(world: &World, limit: &SizeLimit, settings: Settings) -> Daemons {
+    let of = Arc::into_inner(services(world.directory.path(), settings).await).unwrap();
+    let working = of.working.clone().limited(limit.clone());
+    let services = Services::new(of.catalogue, of.stores, of.profiles.into_inner(), working, of.settings);
+    world.start_with(Arc::new(services), Duration::from_secs(10))
+}
+
+/// A container that is much larger than it is taken for: it needs at least 64 MiB, as any archive may.
+fn outgrowing() -> Vec<u8> {
+    zip(&[("zeros", &"0".repeat(1 << 20))])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_outgrows_its_grant_waits_for_longer_than_a_failing_one_is_tried() {
+    let (world, limit) = (World::new().await, SizeLimit::new(100 << 20));
+    let settings = || Settings { retry_within: Duration::ZERO, ..quick() };
+    let (before, after) = Daemon::ALL.split_at(5);
+    world.origin.serve("/first", vec![b'x'; 20 << 20]);
+    world.origin.serve("/c.zip", outgrowing());
+    let say = |kind: &str, name: &str| json!({"type": kind, "filename": name, "payload_url": world.origin.url(&format!("/{name}"))});
+    let downloading = start_limited(&world, &limit, only(before, settings())).await;
+    let first = world.deposit(say("file", "first")).await.0;
+    eventually(LIMIT, "its files are there", async || !world.children("/jobs/states/processing").await.is_empty())
+        .await;
+    let second = world.deposit(say("container", "c.zip")).await.0;
+    let mut waits = BTreeSet::new();
+    eventually(LIMIT, "it has waited several times", async || {
+        for job in world.children("/queuekeeper/retry").await {
+            // It may be taken just now.
+            let Ok((note, _)) = world.queue.client().get_data(&format!("/queuekeeper/retry/{job}")).await else {
+                continue;
+            };
+            let note = String::from_utf8(note).unwrap();
+            assert!(note.contains("waits for working storage"), "{note}");
+            waits.insert(note);
+        }
+        assert!(world.queue.batch_report(second).await.unwrap().failed.is_empty(), "{:?}", world.jobs(second).await);
+        waits.len() > 3
+    })
+    .await;
+    let rest = start_limited(&world, &limit, only(after, settings())).await;
+    for batch in [first, second] {
+        assert_eq!(world.ended(batch).await.0, BatchState::Completed, "{:?}", world.jobs(batch).await);
+    }
+    for daemons in [downloading, rest] {
+        daemons.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_youngest_of_jobs_that_all_wait_fails_without_its_files_and_has_its_upload_when_it_is_resumed() {
+    let (world, limit) = (World::new().await, SizeLimit::new(100 << 20));
+    let working = world.directory.path().join("working");
+    std::fs::write(working.join("of-others"), vec![b'x'; 60 << 20]).unwrap();
+    let uuid = format!("bid-{}", Uuid::new_v4());
+    std::fs::create_dir(working.join(&uuid)).unwrap();
+    std::fs::write(working.join(&uuid).join("c.zip"), outgrowing()).unwrap();
+    let daemons = start_limited(&world, &limit, quick()).await;
+    let batch = world.deposit_as(&uuid, json!({"type": "container", "filename": "c.zip"})).await;
+    let (state, report) = world.ended(batch).await;
+    assert_eq!((state, report.failed.len()), (BatchState::Failed, 1));
+    let message = world.message(report.failed[0]).await;
+    assert!(message.contains("all other jobs wait for working storage, too"), "{message}");
+    let names = |path: &Path| -> BTreeSet<String> {
+        let entries = std::fs::read_dir(path).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    let of_batch = names(&working.join(&uuid));
+    let job = of_batch.iter().find(|name| name.starts_with("jid-")).unwrap();
+    assert!(of_batch.contains("c.zip") && names(&working.join(&uuid).join(job)) == ["system".to_owned()].into());
+
+    std::fs::remove_file(working.join("of-others")).unwrap();
+    world.queue.change_job(report.failed[0], &JobChange::resume(), Timestamp::now()).await.unwrap();
+    let again = ItemChange::to(BatchState::UpdateReporting).by_operator();
+    world.queue.change_batch(batch, &again, Timestamp::now()).await.unwrap();
+    eventually(LIMIT, "it is completed", async || world.queue.batch_report(batch).await.unwrap().completed.len() == 1)
+        .await;
+    world.check_object(&world.ark(report.failed[0]).await, 1).await;
+    daemons.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_is_taken_only_by_those_who_see_the_volume_on_which_it_was_given_room() {
     let world = World::new().await;
@@ -163,6 +253,93 @@ async fn a_job_is_taken_only_by_those_who_see_the_volume_on_which_it_was_given_r
     }
     assert_eq!(world.children("/queuekeeper/space").await.len(), 2, "room was given on both");
     for daemons in sharing.into_iter().chain([others]) {
+        daemons.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_uploaded_to_a_volume_is_left_to_those_who_see_it() {
+    let world = World::new().await;
+    std::fs::create_dir(world.directory.path().join("beside")).unwrap();
+    world.origin.serve("/f", "content");
+    let here = WorkingStorage::open(&world.directory.path().join("working")).unwrap();
+    let upload = async |kind: DepositType, content: String| {
+        let deposit = NewDeposit {
+            profile: "demo".to_owned(),
+            kind: Some(kind),
+            file_name: "upload".to_owned(),
+            submitter: "tester".to_owned(),
+            ..NewDeposit::default()
+        };
+        deposit.upload(&world.queue, &here, Uuid::new_v4(), Cursor::new(content)).await.unwrap().batch
+    };
+    let file = upload(DepositType::File, "a file".to_owned()).await;
+    let only_batch = start_on(&world, "working", &[Daemon::Batch]).await;
+    let has_job = async |batch| world.queue.batch_report(batch).await.is_ok_and(|report| report.processing.len() == 1);
+    eventually(LIMIT, "it has its job", async || has_job(file).await).await;
+    only_batch.stop().await;
+    let row = format!("{} | | | 7 | | row.txt", world.origin.url("/f"));
+    let rows = upload(DepositType::SingleFileBatchManifest, manifest(ManifestProfile::SingleFileBatch, [row])).await;
+
+    // Those on the other volume do all other work, and its estimate.
+    let others = start_on(&world, "beside", &Daemon::ALL).await;
+    for _ in 0..3 {
+        let say = json!({"type": "file", "filename": "f", "payload_url": world.origin.url("/f")});
+        let (state, _) = world.ended(world.deposit(say).await.0).await;
+        assert_eq!(state, BatchState::Completed);
+    }
+    eventually(LIMIT, "it waits", async || world.children("/jobs/states/provisioning").await.len() == 1).await;
+    let job = world.job(world.queue.batch_report(file).await.unwrap().processing[0]).await;
+    assert_eq!(job.space_needed(), Ok(Some(6)));
+    assert!(!has_job(rows).await);
+    let see = start_on(&world, "working", &Daemon::ALL).await;
+    for batch in [file, rows] {
+        assert_eq!(world.ended(batch).await.0, BatchState::Completed, "{:?}", world.jobs(batch).await);
+    }
+    for daemons in [others, see] {
+        daemons.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failed_job_that_is_resumed_is_taken_by_those_who_see_its_files() {
+    let world = World::new().await;
+    let [working, beside] = ["working", "beside"].map(|name| world.directory.path().join(name));
+    std::fs::create_dir(&beside).unwrap();
+    world.origin.serve("/f", "content");
+    let say = || json!({"type": "file", "filename": "f", "payload_url": world.origin.url("/f")});
+    // There are two volumes.
+    let others = start_on(&world, "beside", &Daemon::ALL).await;
+    assert_eq!(world.ended(world.deposit(say()).await.0).await.0, BatchState::Completed);
+    others.stop().await;
+    std::fs::write(working.join("Process_FAIL"), "").unwrap();
+    let see = start_on(&world, "working", &Daemon::ALL).await;
+    let batch = world.deposit(say()).await.0;
+    let (state, report) = world.ended(batch).await;
+    assert_eq!((state, report.failed.len()), (BatchState::Failed, 1));
+    let volume = WorkingStorage::open(&working).unwrap().volume();
+    let grants = async || {
+        let (data, _) = world.queue.client().get_data(&format!("/queuekeeper/space/{volume}")).await.unwrap();
+        let note = GrantsNote::decode(&data).unwrap();
+        note.grants.values().map(|grant| grant.bytes).collect::<Vec<_>>()
+    };
+    eventually(LIMIT, "its grant says no more than where its files are", async || grants().await == [0]).await;
+    see.stop().await;
+    std::fs::remove_file(working.join("Process_FAIL")).unwrap();
+
+    let others = start_on(&world, "beside", &Daemon::ALL).await;
+    let job = report.failed[0];
+    world.queue.change_job(job, &JobChange::resume(), Timestamp::now()).await.unwrap();
+    let again = ItemChange::to(BatchState::UpdateReporting).by_operator();
+    world.queue.change_batch(batch, &again, Timestamp::now()).await.unwrap();
+    for _ in 0..3 {
+        assert_eq!(world.ended(world.deposit(say()).await.0).await.0, BatchState::Completed);
+    }
+    assert_eq!(world.job(job).await.state(), Some(JobState::Processing), "{}", world.message(job).await);
+    let see = start_on(&world, "working", &Daemon::ALL).await;
+    eventually(LIMIT, "it is completed", async || world.job(job).await.state() == Some(JobState::Completed)).await;
+    eventually(LIMIT, "its grant has ended", async || grants().await.is_empty()).await;
+    for daemons in [others, see] {
         daemons.stop().await;
     }
 }

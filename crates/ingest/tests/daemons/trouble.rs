@@ -9,7 +9,7 @@ use queuekeeper_queue::JobChange;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::record::Retry;
 use queuekeeper_queue::state::{BatchState, JobState};
-use queuekeeper_testkit::origin::OriginFault;
+use queuekeeper_testkit::origin::{Origin, OriginFault};
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 use serde_json::json;
 
@@ -93,7 +93,7 @@ async fn a_size_is_waited_for_once_while_its_host_is_away_and_then_taken_as_unkn
     // No time at all may be left for others to be tried in: Estimating fails no job.
     settings.retry_within = Duration::ZERO;
     let pause = Duration::from_secs(4);
-    settings.fetch.hosts = HostLimits { failures: 1, first: pause, most: pause };
+    settings.fetch.hosts = HostLimits { failures: 1, first: pause, most: pause, ..HostLimits::default() };
     let world = World::with(settings).await;
     let daemons = world.start();
     let say = |kind: &str, path: &str| json!({"type": kind, "filename": "a", "payload_url": world.origin.url(path)});
@@ -171,5 +171,41 @@ async fn a_job_waits_in_estimating_for_a_working_storage_that_cannot_be_read_how
     std::fs::remove_file(&working).unwrap();
     std::fs::rename(&away, &working).unwrap();
     assert_eq!(world.estimated(batch).await.0, Some(7));
+    daemons.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_gets_no_connection_to_a_slow_host_gives_its_worker_back_and_was_not_tried() {
+    let mut settings = quick();
+    settings.workers.insert(Daemon::Downloading, 2);
+    // Whatever counts as an attempt fails the job.
+    settings.retry_within = Duration::ZERO;
+    settings.fetch.silence = Duration::from_secs(5);
+    settings.fetch.hosts = HostLimits { connections: 1, wait: Duration::from_millis(100), ..HostLimits::default() };
+    let world = World::with(settings).await;
+    let other = Origin::start().await;
+    let profile = std::fs::read_to_string(world.directory.path().join("profiles/demo.yaml")).unwrap();
+    let profile = profile.replace("name: demo", "name: far");
+    let profile = profile.replace(&world.origin.address().to_string(), &other.address().to_string());
+    std::fs::write(world.directory.path().join("profiles/far.yaml"), profile).unwrap();
+    world.services.profiles.write().read_again().unwrap();
+    for path in ["/slow", "/a"] {
+        world.origin.serve(path, "content");
+    }
+    other.serve("/a", "content");
+    world.origin.fail("/slow", [OriginFault::Stall(3)]);
+    let say = |profile: &str, url: String| json!({"profile": profile, "type": "file", "filename": "a", "payload_url": url, "size": "7"});
+    let daemons = world.start();
+    let (slow, _) = world.deposit(say("demo", world.origin.url("/slow"))).await;
+    eventually(LIMIT, "it is being fetched", async || !world.origin.take_requests().is_empty()).await;
+    let (waits, _) = world.deposit(say("demo", world.origin.url("/a"))).await;
+    let (job, retry) = world.waiting(waits).await;
+    assert!(retry.why.contains("are in use (1 at most)") && retry.attempts == 0, "{retry:?}");
+    assert_eq!(world.job(job).await.state(), Some(JobState::Downloading));
+    // The other worker is free for other hosts.
+    let (far, _) = world.deposit(say("far", other.url("/a"))).await;
+    assert_eq!(world.ended(far).await.0, BatchState::Completed);
+    assert_eq!(world.ended(slow).await.0, BatchState::Failed);
+    assert_eq!(world.ended(waits).await.0, BatchState::Completed);
     daemons.stop().await;
 }

@@ -104,6 +104,7 @@ async fn what_was_uploaded_of_a_withdrawn_deposit_goes_with_its_batch_when_the_c
         entries_after: short,
         directories_every: short,
         messages_after: short,
+        objects_after: short,
     };
     let mut settings = only(&[Daemon::Cleanup], quick());
     settings.cleanup = cleanup;

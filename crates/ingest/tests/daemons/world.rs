@@ -145,8 +145,9 @@ with sqlite3.connect(sys.argv[1], timeout=60) as database:
     }
 
     /// The same by way of a proxy.
-    pub(super) async fn start_through(&self, proxy: &str, settings: Settings) -> Daemons {
-        start(services(self.directory.path(), settings).await, config(proxy))
+    pub(super) async fn start_through(&self, proxy: &str, settings: Settings, session: Duration) -> Daemons {
+        let zookeeper = Config { session_timeout: session, ..config(proxy) };
+        start(services(self.directory.path(), settings).await, zookeeper)
     }
 
     pub(super) fn start_with(&self, services: Arc<Services>, session: Duration) -> Daemons {

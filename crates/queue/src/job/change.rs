@@ -108,7 +108,7 @@ impl Queue {
         Ok(plan.changed(Some(&committed)))
     }
 
-    /// Changes a job that we hold: in one round trip where nobody else has touched it since our last step, else in two.
+    /// Changes a job that we hold: in one round trip where no other client has changed it since our last step, else in two.
     /// The job is as it was before.
     async fn change_under(
         &self,

@@ -25,6 +25,8 @@ pub struct Submission<'a> {
     pub kind: Cow<'a, str>,
     /// When it was submitted, as spelled.
     pub submission_date: Cow<'a, str>,
+    /// The UUID of the batch with the first rows of the manifest, where this one has later ones; empty for any other.
+    pub part_of: Cow<'a, str>,
 }
 
 #[derive(Deserialize)]
@@ -45,6 +47,8 @@ struct RawSubmission<'a> {
     kind: Field<'a>,
     #[serde(borrow, default, rename = "submissionDate")]
     submission_date: Field<'a>,
+    #[serde(borrow, default, rename = "partOf")]
+    part_of: Field<'a>,
 }
 
 impl<'a> Submission<'a> {
@@ -61,6 +65,7 @@ impl<'a> Submission<'a> {
                 title: text("title", raw.title),
                 kind: text("type", raw.kind),
                 submission_date: text("submissionDate", raw.submission_date),
+                part_of: text("partOf", raw.part_of),
             }
         })
     }

@@ -257,6 +257,12 @@ fn a_rewrite_keeps_the_keys_of_others() {
     });
     assert_eq!(new, expected);
 
+    let taken = StatusChange { from: Some(JobState::Pending), to: JobState::Estimating, ..change };
+    let taken = job_status(old, &taken);
+    assert_eq!((consumed(&taken), consumed(old)), (Some(now), None));
+    let later = StatusChange { now: now + jiff::SignedDuration::from_secs(9), ..change };
+    assert_eq!(consumed(&job_status(&taken, &later)), Some(now));
+
     let failed = StatusChange {
         from: Some(JobState::Storing),
         to: JobState::Failed,

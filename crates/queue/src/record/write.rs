@@ -8,6 +8,9 @@ use crate::id::JobId;
 use crate::state::{JobState, State};
 use crate::time;
 
+/// The key of ours in a job's `status` for when a daemon took it from Pending.
+const CONSUMED: &str = "consumption_date";
+
 /// A change of a job's state, as its `status` node records it.
 #[derive(Clone, Copy, Debug)]
 pub struct StatusChange<'a> {
@@ -34,7 +37,7 @@ pub fn new_status(now: Timestamp) -> Vec<u8> {
 }
 
 /// The value of a job's `status` after a change. Unknown keys of `old` stay; where `old` is not an object it is
-/// replaced as a whole.
+/// replaced as a whole. A step from Pending to where a daemon takes a job sets when that was: [`consumed`].
 #[must_use]
 pub fn job_status(old: &[u8], change: &StatusChange<'_>) -> Vec<u8> {
     let last_successful = match change.from {
@@ -43,9 +46,18 @@ pub fn job_status(old: &[u8], change: &StatusChange<'_>) -> Vec<u8> {
     };
     let mut object = kept(old);
     set_common(&mut object, change.to, change.message, change.now);
+    if change.from == Some(JobState::Pending) && !matches!(change.to, JobState::Held | JobState::Deleted) {
+        object.insert(CONSUMED.into(), change.now.to_string().into());
+    }
     object.insert("last_successful_status".into(), last_successful.map_or(Value::Null, |state| state.name().into()));
     object.insert("retry_count".into(), change.retry_count.into());
     bytes(object)
+}
+
+/// When a daemon of ours took a job from Pending, by its `status`; `None` where none did.
+#[must_use]
+pub fn consumed(status: &[u8]) -> Option<Timestamp> {
+    kept(status).get(CONSUMED)?.as_str()?.parse().ok()
 }
 
 /// The value of a job's `status` as the Java daemons can load it, of a state that is not changed by this: what `old`

@@ -139,7 +139,7 @@ impl Records {
     /// directory that has to be synced.
     pub(super) fn replace(&self, key: &Key, etag: &EntityTag, record: &Record, temporary: &Path) -> io::Result<File> {
         let path = self.path(key, etag);
-        // Whoever may read the content may read its record.
+        // A user who may read the content may read its record.
         let mut file = temporary_file(temporary)?;
         file.write_all(&serde_json::to_vec(record)?)?;
         file.as_file().sync_all()?;

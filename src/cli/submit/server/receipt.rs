@@ -8,7 +8,8 @@ use queuekeeper_queue::state::{BatchState, State as _};
 use reqwest::Method;
 use serde_json::Value;
 
-use super::super::{Ended, SubmitArgs};
+use super::super::SubmitArgs;
+use super::super::ended::{Ended, Part};
 use super::{Server, TIMEOUT, Trouble, said, state};
 use crate::cli::UsageError;
 use crate::cli::exit::{CommandError, FAILED, REFUSED};
@@ -44,15 +45,21 @@ impl SubmitArgs {
             return self.print(batch, id, kind, None);
         }
         let view = server.follow(id).await?;
-        let jobs = server.jobs(id, &view).await?;
+        let mut jobs = server.jobs(id, &view).await?;
+        let parts: Vec<_> = view["parts"].as_array().into_iter().flatten().map(part).collect();
+        for part in parts.iter().filter(|part| part.id != id) {
+            let view = server.insist(async || server.find(&part.id).await).await?;
+            jobs.extend(server.jobs(&part.id, &view).await?);
+        }
         let jobs = || jobs.iter();
         let of = |name: &str| view[name].as_u64().unwrap_or(0);
-        let state = BatchState::ALL.iter().find(|one| one.label() == state(&view)).map(ToString::to_string);
+        let state = name(state(&view));
         let arks = jobs().filter(|job| job["state"] == "completed").filter_map(|job| job["ark"].as_str());
         let ended = Ended {
-            state: state.unwrap_or_default(),
+            state,
             completed: of("completed"),
             failed: of("failed"),
+            parts,
             arks: arks.map(ToOwned::to_owned).collect(),
         };
         self.print(batch, id, kind, Some(&ended))?;
@@ -70,6 +77,17 @@ impl SubmitArgs {
         };
         Err(CommandError::new(FAILED, why).into())
     }
+}
+
+/// The name of a state by its label; empty for another word.
+fn name(label: &str) -> String {
+    BatchState::ALL.iter().find(|one| one.label() == label).map(ToString::to_string).unwrap_or_default()
+}
+
+/// A part of a deposit as a server shows it.
+fn part(view: &Value) -> Part {
+    let text = |name: &str| view[name].as_str().unwrap_or_default().to_owned();
+    Part { number: view["part"].as_u64().unwrap_or(0), batch: text("batch"), id: text("id"), state: name(state(view)) }
 }
 
 /// Refuses what is no id of a deposit, which would be another path of the server.

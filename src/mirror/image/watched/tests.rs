@@ -9,6 +9,7 @@ use crate::mirror::image::tests::{empty, new_stat};
 use crate::mirror::past::BatchEvent;
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::path::BatchNode;
+use queuekeeper_queue::record::DaemonNote;
 
 const JOB: JobId = JobId::new(1);
 
@@ -149,4 +150,51 @@ fn the_changes_of_a_batch_are_remembered_with_who_held_it_and_go_with_it() {
         read(&mut walked, 90, node, &Found::Nothing);
     }
     assert!(lines(&walked).is_empty());
+}
+
+#[test]
+fn a_state_is_without_a_daemon_since_none_was_seen_there_and_no_longer_than_the_tree_is_read() {
+    let mut image = empty();
+    let since = |image: &mut Image, at: i64| {
+        image.note_unserved(at * 1_000);
+        image.unserved_ms(JobState::Storing).map(|since| since / 1_000)
+    };
+    assert_eq!(image.unserved_ms(JobState::Storing), None);
+    assert_eq!((since(&mut image, 5), since(&mut image, 6)), (Some(5), Some(5)));
+    // A daemon of any program holds a job.
+    image.apply_to_job(JOB, None, &Found::Node { data: Vec::new(), stat: new_stat(1) });
+    let (node, found) = status(r#"{"status":"Storing"}"#, 4, 10);
+    image.apply_to_job(JOB, node, &found);
+    assert_eq!(since(&mut image, 11), Some(5));
+    let (node, found) = lock(20);
+    image.apply_to_job(JOB, node, &found);
+    assert_eq!(since(&mut image, 21), None);
+    image.apply_to_job(JOB, GONE.0, &GONE.1);
+    assert_eq!(since(&mut image, 30), Some(30));
+    // One that is gone before that was noted.
+    let (node, found) = lock(40);
+    image.apply_to_job(JOB, node, &found);
+    image.apply_to_job(JOB, GONE.0, &GONE.1);
+    assert_eq!(since(&mut image, 41), Some(40));
+    // A process that has workers, and waits.
+    let workers = std::collections::BTreeMap::from([("storing".to_owned(), 1)]);
+    let note = DaemonNote {
+        host: "host".to_owned(),
+        pid: 1,
+        version: String::new(),
+        since: jiff::Timestamp::UNIX_EPOCH,
+        volume: String::new(),
+        workers,
+        mail: None,
+    };
+    image.apply(Path::daemon(1), &Found::Node { data: note.encode(), stat: new_stat(50) });
+    assert_eq!(since(&mut image, 51), None);
+    let mut next = empty();
+    next.inherit(Some(&image), 60_000);
+    assert_eq!((since(&mut next, 60), image.unserved_ms(JobState::Storing)), (Some(60), None));
+    image.apply(Path::daemon(1), &Found::Nothing);
+    assert_eq!(since(&mut image, 61), Some(61));
+    let mut next = empty();
+    next.inherit(Some(&image), 70_000);
+    assert_eq!(since(&mut next, 70), Some(61));
 }

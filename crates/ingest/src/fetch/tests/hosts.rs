@@ -1,5 +1,7 @@
 //! Hosts that are away.
 
+use queuekeeper_testkit::wait::eventually;
+
 use super::*;
 
 #[tokio::test]
@@ -71,7 +73,7 @@ async fn what_may_be_of_one_file_or_of_the_method_does_not_count_against_a_host(
 
 #[test]
 fn a_host_that_was_away_is_tried_by_one_request_at_a_time() {
-    let limits = HostLimits { failures: 1, first: Duration::ZERO, most: Duration::ZERO };
+    let limits = HostLimits { failures: 1, first: Duration::ZERO, most: Duration::ZERO, ..QUICK.hosts };
     let (hosts, cause) = (Hosts::default(), Cause::Connection("refused".to_owned()));
     let enter = || hosts.enter("a:80".to_owned(), limits);
     enter().unwrap().failed(&cause);
@@ -92,4 +94,56 @@ fn a_host_that_was_away_is_tried_by_one_request_at_a_time() {
     let [first, second] = [enter().unwrap(), enter().unwrap()];
     first.answered();
     second.answered();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_gets_so_many_connections_and_only_the_jobs_that_have_one_go_on() {
+    let wait = Duration::from_secs(1);
+    let hosts = HostLimits { connections: 2, wait, ..QUICK.hosts };
+    let fixture = Fixture::with(Settings { hosts, ..QUICK }, &["127.0.0.1"]).await;
+    fixture.origin.serve("/slow", content(100));
+    fixture.origin.serve("/a", "content");
+    fixture.origin.fail("/slow", std::iter::repeat_n(OriginFault::Stall(10), 2));
+    let fetch = |job: &Fetcher, path: &str, name: &'static str| {
+        let (job, place, url) = (job.clone(), Arc::clone(&fixture.place), fixture.origin.url(path).parse().unwrap());
+        tokio::spawn(async move { job.fetch(&url, &any(), &place, name, &Arc::default()).await })
+    };
+    let jobs: Vec<_> = (0..4).map(|_| fixture.fetcher.for_job()).collect();
+    let slow = [fetch(&jobs[0], "/slow", "0"), fetch(&jobs[1], "/slow", "1")];
+    let mut requests = 0;
+    eventually(Duration::from_secs(10), "both have a connection", async || {
+        requests += fixture.origin.take_requests().len();
+        requests == 2
+    })
+    .await;
+
+    let error = fetch(&jobs[2], "/a", "2").await.unwrap().unwrap_err();
+    assert!(matches!(error.cause(), Cause::Busy { connections: 2, .. }) && error.is_temporary(), "{error}");
+    assert!(error.to_string().ends_with("are in use (2 at most)"), "{error}");
+    // Sizes have connections of their own, and so has each other host.
+    let url = fixture.origin.url("/a").parse().unwrap();
+    assert_eq!(jobs[2].size(&url).await.unwrap(), Some(7));
+    assert_eq!(fixture.origin.take_requests().len(), 1);
+    let mut other = Fixture::start().await;
+    other.fetcher = other.fetcher.sharing(&fixture.fetcher.hosts);
+    other.origin.serve("/a", "content");
+    other.fetch("/a", &any()).await.unwrap();
+
+    // Where none becomes free one waits, and others do not.
+    let began = std::time::Instant::now();
+    let waiting = fetch(&jobs[2], "/a", "2");
+    eventually(wait / 2, "it waits", async || !fixture.fetcher.hosts.connections.has_place()).await;
+    let error = fetch(&jobs[3], "/a", "3").await.unwrap().unwrap_err();
+    assert!(matches!(error.cause(), Cause::Busy { .. }) && began.elapsed() < wait / 2, "{error}");
+    // The connection of a job is its own, whoever waits.
+    let next = fetch(&jobs[0], "/a", "0");
+    slow[0].abort();
+    assert_eq!(next.await.unwrap().unwrap().size, 7);
+    assert!(matches!(waiting.await.unwrap().unwrap_err().cause(), Cause::Busy { .. }));
+    assert_eq!(fixture.origin.take_requests().len(), 1);
+    // At its end another job gets it.
+    let waiting = fetch(&jobs[2], "/a", "2");
+    drop(jobs.into_iter().next());
+    assert_eq!(waiting.await.unwrap().unwrap().size, 7);
+    slow[1].abort();
 }

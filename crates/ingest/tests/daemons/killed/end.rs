@@ -12,7 +12,7 @@ use super::super::remote::Remote;
 use super::super::world::{World, store};
 
 /// What is compared of the catalogue.
-const TABLES: [&str; 7] = [
+const TABLES: [&str; 8] = [
     "SELECT 'object', ark, owner, collection, title, creator, current_version FROM objects",
     "SELECT 'version', objects.ark, number, job, batch, submitter, message, file_count, byte_count
      FROM versions JOIN objects ON objects.id = object",
@@ -21,6 +21,7 @@ const TABLES: [&str; 7] = [
     "SELECT 'identifier', ark, job, owner, registered IS NOT NULL FROM identifiers",
     "SELECT 'local id', owner, local_id, ark, job FROM local_ids",
     "SELECT 'message', message, kind, subject, recipient, batch, profile, error, settled, delivered IS NOT NULL FROM outbox",
+    "SELECT 'deposit', batch, depositor, object_count, outcome, part_of, part FROM deposits",
     "SELECT 'intent', store, space, key FROM intents",
 ];
 
@@ -37,8 +38,10 @@ impl End {
             store(directory, name.parse().unwrap(), folder).await.sweep(Timestamp::now()).await.unwrap();
         }
         let place = [(directory.display().to_string(), "HERE"), (world.origin.address().to_string(), "ORIGIN")];
+        let jobs = jobs(world).await;
         let hide = |text: &str| {
-            let text = place.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to));
+            let text = jobs.iter().fold(text.to_owned(), |text, (job, id)| text.replace(job, id));
+            let text = place.iter().fold(text, |text, (from, to)| text.replace(from, to));
             masked(&text)
         };
         znodes(world, &hide, &mut lines).await;
@@ -63,6 +66,18 @@ impl End {
         let more = found.0.difference(&self.0).map(|line| format!("left over: {line}"));
         more.chain(self.0.difference(&found.0).map(|line| format!("missing: {line}"))).collect()
     }
+}
+
+/// The id that each job has in its batch: of batches whose jobs are created at the same time, either may have the first.
+async fn jobs(world: &World) -> Vec<(String, String)> {
+    let mut jobs = Vec::new();
+    for job in world.children("/jobs").await {
+        if let Ok((data, _)) = world.queue.client().get_data(&format!("/jobs/{job}/configuration")).await {
+            let configuration: Value = serde_json::from_slice(&data).unwrap();
+            jobs.push((job, configuration["jobID"].as_str().unwrap().to_owned()));
+        }
+    }
+    jobs
 }
 
 /// Every znode with its data.
@@ -119,7 +134,12 @@ fn lasting(name: &str) -> Option<String> {
 /// JSON without times.
 fn timeless(value: Value) -> Value {
     match value {
-        Value::Object(all) => all.into_iter().map(|(key, value)| (key, timeless(value))).collect(),
+        Value::Object(all) => {
+            // The URLs in it have the port of an origin.
+            let timeless = |key: &str, value| if key == "manifestSHA256" { "DIGEST".into() } else { timeless(value) };
+            let all = all.into_iter();
+            all.map(|(key, value)| (key.clone(), timeless(&key, value))).collect()
+        }
         Value::Array(all) => all.into_iter().map(timeless).collect(),
         Value::String(text) if is_time(&text) => "TIME".into(),
         // Each link is signed with a key and a time of its own.

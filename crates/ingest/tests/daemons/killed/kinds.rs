@@ -1,7 +1,9 @@
 //! What is deposited, and when it is done.
 
 use jiff::Timestamp;
+use queuekeeper_catalogue::deposits::NewDeposit;
 use queuekeeper_ingest::manifest::ManifestProfile;
+use queuekeeper_ingest::parts::uuid_of_part;
 use queuekeeper_queue::id::RequestId;
 use queuekeeper_queue::path::AccessQueue;
 use queuekeeper_queue::state::{AccessState, BatchState};
@@ -30,6 +32,8 @@ pub(in super::super) enum Kind {
     Manifest,
     /// Two objects that a manifest names.
     Batch,
+    /// The same where a batch has one job at most.
+    Parts,
     /// The next version of an object.
     Update,
     /// A file that cannot be fetched.
@@ -43,11 +47,12 @@ pub(in super::super) enum Kind {
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::File,
         Self::Container,
         Self::Manifest,
         Self::Batch,
+        Self::Parts,
         Self::Update,
         Self::Failure,
         Self::Resumed,
@@ -76,7 +81,7 @@ fn id(batch: Uuid) -> String {
 /// Makes the deposit, and all that comes before it.
 pub(super) async fn set_up(world: &mut World, kind: Kind) {
     let url = |path: &str| world.origin.url(path);
-    for batch in [BATCH, BEFORE] {
+    for batch in [BATCH, BEFORE, uuid_of_part(BATCH, 2)] {
         for row in 0..2u64 {
             let job = Uuid::new_v5(&batch, &row.to_be_bytes());
             world.origin.serve(&format!("/callback/mc/jid-{job}"), "");
@@ -118,7 +123,16 @@ pub(super) async fn set_up(world: &mut World, kind: Kind) {
         }
         Kind::Container => drop(world.deposit_as(&id(BATCH), say("container", "one.zip", "/one.zip")).await),
         Kind::Manifest => drop(world.deposit_as(&id(BATCH), say("object-manifest", "all.checkm", "/all.checkm")).await),
-        Kind::Batch => {
+        Kind::Batch | Kind::Parts => {
+            let deposit = NewDeposit {
+                batch: BATCH,
+                depositor: "tester".to_owned(),
+                idempotency_key: None,
+                profile: "called".to_owned(),
+                objects: 1,
+                bytes: 0,
+            };
+            world.services.catalogue.record_deposit(&deposit).await.unwrap();
             let say = say("single-file-batch-manifest", "rows.checkm", "/rows.checkm");
             world.deposit_as(&id(BATCH), say).await;
         }
@@ -202,10 +216,12 @@ pub(super) async fn is_done(world: &World, kind: Kind) -> bool {
         let is_held = !world.children("/queuekeeper/held").await.is_empty();
         return request.is_ok_and(|request| request.state() == Some(AccessState::Completed)) && !is_held;
     }
-    let Ok(Some(batch)) = world.queue.find_batch(&id(BATCH)).await else { return false };
-    let Ok(batch) = world.queue.load_batch(batch).await else { return false };
-    if batch.state() != Some(kind.end()) || batch.lock().is_some() {
-        return false;
+    for part in 1..=if kind == Kind::Parts { 2 } else { 1 } {
+        let Ok(Some(batch)) = world.queue.find_batch(&id(uuid_of_part(BATCH, part))).await else { return false };
+        let Ok(batch) = world.queue.load_batch(batch).await else { return false };
+        if batch.state() != Some(kind.end()) || batch.lock().is_some() {
+            return false;
+        }
     }
     for folder in ["expansions", "retry", "held"] {
         if !world.children(&format!("/queuekeeper/{folder}")).await.is_empty() {

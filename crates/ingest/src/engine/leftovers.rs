@@ -1,0 +1,68 @@
+//! What workers leave whose session was lost while they were at work.
+//!
+//! A process that was stopped for longer than its session lasts goes on with the write that it had begun, and that may make
+//! a directory again which another process has removed.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use queuekeeper_queue::id::{BatchId, JobId};
+use queuekeeper_queue::state::{BatchState, JobState};
+use tracing::{info, warn};
+
+use super::session::Session;
+use crate::batches::submission::BatchSpec;
+use crate::deposit::id_of;
+use crate::directory::WorkingStorage;
+use crate::spec::JobSpec;
+
+/// What was at work when a session ended.
+#[derive(Debug, Default)]
+pub(super) struct AtWork {
+    /// The jobs.
+    pub(super) jobs: BTreeSet<JobId>,
+    /// The batches whose jobs were being created.
+    pub(super) batches: BTreeSet<BatchId>,
+}
+
+/// Removes the directories of what was completed meanwhile. What cannot be read now is left to cleanup.
+pub(super) async fn remove(session: &Session, left: &AtWork) {
+    for id in &left.jobs {
+        let Ok(job) = session.queue.load_job(*id).await else { continue };
+        let Ok(spec) = JobSpec::of(&job) else { continue };
+        if job.state() == Some(JobState::Completed) {
+            let directory = session.services.working.job(&spec);
+            removed(&id.to_string(), move || if directory.path().exists() { directory.remove() } else { Ok(()) }).await;
+        }
+    }
+    for id in &left.batches {
+        let Ok(batch) = session.queue.load_batch(*id).await else { continue };
+        let Ok(spec) = BatchSpec::of(batch.submission.as_deref().unwrap_or_default()) else { continue };
+        if batch.state() == Some(BatchState::Completed) {
+            let (working, name) = (session.services.working.clone(), id_of(spec.uuid));
+            removed(&id.to_string(), move || remove_jobs(&working, &name)).await;
+        }
+    }
+}
+
+/// Removes the directories of a batch's jobs, all of which are completed.
+fn remove_jobs(working: &WorkingStorage, batch: &str) -> io::Result<()> {
+    let jobs = match std::fs::read_dir(working.batch(batch)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for job in jobs {
+        let name = job?.file_name();
+        if let Some(name) = name.to_str().filter(|name| name.starts_with("jid-")) {
+            working.remove_job(batch, name)?;
+        }
+    }
+    Ok(())
+}
+
+async fn removed(id: &str, remove: impl FnOnce() -> io::Result<()> + Send + 'static) {
+    match tokio::task::spawn_blocking(remove).await.map_err(io::Error::other).flatten() {
+        Ok(()) => info!(id, "another process has completed what was at work here; nothing of it is left"),
+        Err(error) => warn!(id, %error, "what is left of what another process has completed is left to cleanup"),
+    }
+}

@@ -1,0 +1,174 @@
+//! How many connections there are to one host at a time: of all jobs of a process together.
+//!
+//! A job keeps the first one that it gets of a host until its step ends, and takes others beside it as they become free: so
+//! not more jobs are at work on a host than it has connections, and each of them goes on. A job that has none yet waits a
+//! moment for one. Where none becomes free within that time the job gives its worker back, and so do those that come after it
+//! at once, but for one: a slow host keeps no more workers busy than it has connections, and one more.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+use super::{Cause, HostLimits};
+
+/// From how many hosts on those are forgotten to which there is no connection.
+const FORGET: usize = 1_000;
+
+/// How much longer than one that has nothing a job waits that fetches content from another host: it might have to be fetched
+/// again.
+const PATIENCE: u32 = 30;
+
+/// What a connection is for. Those for content may last for hours, and do not hold up the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Purpose {
+    /// To ask for a size.
+    Size,
+    /// To fetch content.
+    Content,
+}
+
+type Key = (Purpose, String);
+
+/// The connections to all hosts. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Connections(Arc<Mutex<BTreeMap<Key, Weak<Host>>>>);
+
+/// The connections to a host.
+#[derive(Debug)]
+struct Host {
+    free: Arc<Semaphore>,
+    /// When one of them became free last.
+    freed: Mutex<Instant>,
+    /// The place of the one that waits where none becomes free.
+    place: Semaphore,
+}
+
+/// What a job keeps, and gives back when it is dropped. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Kept(Arc<KeptOfJob>);
+
+#[derive(Debug, Default)]
+struct KeptOfJob {
+    /// Held by the one that gets the first connection to a host.
+    first: tokio::sync::Mutex<()>,
+    hosts: Mutex<BTreeMap<Key, Arc<KeptHost>>>,
+}
+
+/// The connection to a host that a job keeps, and which its requests use in turn.
+#[derive(Debug)]
+struct KeptHost {
+    own: Arc<Semaphore>,
+    connection: Connection,
+}
+
+/// The right to have a connection to a host, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Connection {
+    host: Arc<Host>,
+    /// Whether it is one of the job's own, which has it on.
+    is_kept: bool,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            *self.host.freed.lock() = Instant::now();
+        }
+    }
+}
+
+impl Connections {
+    /// A connection to a host, which is named with its port, for a request of a job.
+    ///
+    /// # Errors
+    /// [`Cause::Busy`] where the job has none to that host, and gets none in time.
+    pub(super) async fn connect(
+        &self,
+        kept: &Kept,
+        purpose: Purpose,
+        name: &str,
+        limits: HostLimits,
+    ) -> Result<Connection, Cause> {
+        let key = (purpose, name.to_owned());
+        if let Some(known) = kept.of(&key) {
+            return Ok(known.next().await);
+        }
+        let _first = kept.0.first.lock().await;
+        if let Some(known) = kept.of(&key) {
+            return Ok(known.next().await);
+        }
+        let has_content = kept.0.hosts.lock().keys().any(|(purpose, _)| *purpose == Purpose::Content);
+        let wait = if has_content { limits.wait * PATIENCE } else { limits.wait };
+        let host = self.host(&key, limits.connections);
+        let Some(permit) = host.enter(wait, limits.wait).await else {
+            return Err(Cause::Busy { host: key.1, connections: limits.connections });
+        };
+        let connection = Connection { host, is_kept: false, _permit: permit };
+        let known = Arc::new(KeptHost { own: Arc::new(Semaphore::new(1)), connection });
+        kept.0.hosts.lock().insert(key, Arc::clone(&known));
+        Ok(known.next().await)
+    }
+
+    /// Whether the place is free of all hosts, for one that waits where no connection becomes free.
+    #[cfg(test)]
+    pub(super) fn has_place(&self) -> bool {
+        let hosts = self.0.lock();
+        hosts.values().filter_map(Weak::upgrade).all(|host| host.place.available_permits() > 0)
+    }
+
+    fn host(&self, key: &Key, connections: usize) -> Arc<Host> {
+        let mut hosts = self.0.lock();
+        if let Some(host) = hosts.get(key).and_then(Weak::upgrade) {
+            return host;
+        }
+        if hosts.len() >= FORGET {
+            hosts.retain(|_, host| host.strong_count() > 0);
+        }
+        let host = Arc::new(Host {
+            free: Arc::new(Semaphore::new(connections)),
+            freed: Mutex::new(Instant::now()),
+            place: Semaphore::new(1),
+        });
+        hosts.insert(key.clone(), Arc::downgrade(&host));
+        host
+    }
+}
+
+impl Host {
+    /// One that is free within a time; `None` where there is none, or another job waits already that gets none.
+    async fn enter(&self, wait: Duration, slow: Duration) -> Option<OwnedSemaphorePermit> {
+        if let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() {
+            return Some(permit);
+        }
+        let is_slow = self.freed.lock().elapsed() >= slow;
+        // Not for a job that waits for longer than this: it is at work.
+        let is_new = wait <= slow;
+        let _place = if is_slow && is_new { Some(self.place.try_acquire().ok()?) } else { None };
+        tokio::time::timeout(wait, Arc::clone(&self.free).acquire_owned()).await.ok()?.ok()
+    }
+}
+
+impl Kept {
+    fn of(&self, key: &Key) -> Option<Arc<KeptHost>> {
+        self.0.hosts.lock().get(key).cloned()
+    }
+}
+
+impl KeptHost {
+    /// The job's own connection, or another one, whichever is free first.
+    async fn next(&self) -> Connection {
+        let host = &self.connection.host;
+        let (permit, is_kept) = tokio::select! {
+            biased;
+            permit = Arc::clone(&self.own).acquire_owned() => (permit, true),
+            permit = Arc::clone(&host.free).acquire_owned() => (permit, false),
+        };
+        let permit = permit.expect("the semaphores are never closed");
+        Connection { host: Arc::clone(host), is_kept, _permit: permit }
+    }
+}

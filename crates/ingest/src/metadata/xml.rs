@@ -1,0 +1,93 @@
+//! The elements of a small XML document that hold text.
+
+use quick_xml::escape::resolve_xml_entity;
+use quick_xml::events::{BytesStart, Event};
+use quick_xml::{Reader, XmlVersion};
+
+/// How deeply elements may be nested.
+const MOST_DEPTH: usize = 32;
+
+/// An element with text, without elements in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Leaf {
+    /// Its name behind those of the elements that it is in, each without prefix.
+    pub(super) path: Vec<String>,
+    /// Whether it has the attribute `titleType` of `DataCite`.
+    pub(super) has_title_type: bool,
+    /// Its text in one line.
+    pub(super) text: String,
+}
+
+/// An element that has not ended.
+struct Open {
+    has_title_type: bool,
+    has_elements: bool,
+    text: String,
+}
+
+/// Reads a document whose entities are those of XML only; an error is one sentence.
+pub(super) fn leaves(document: &str) -> Result<Vec<Leaf>, String> {
+    let mut reader = Reader::from_str(document);
+    let invalid = |error: &dyn std::fmt::Display| format!("it is not valid XML: {error}");
+    let (mut path, mut open, mut leaves) = (Vec::<String>::new(), Vec::<Open>::new(), Vec::new());
+    loop {
+        let event = reader.read_event().map_err(|error| invalid(&error))?;
+        let more = match event {
+            Event::Start(element) => {
+                if open.len() >= MOST_DEPTH {
+                    return Err("it is nested too deeply".to_owned());
+                }
+                if let Some(above) = open.last_mut() {
+                    above.has_elements = true;
+                }
+                path.push(String::from_utf8_lossy(element.local_name().as_ref()).into_owned());
+                let has_title_type = has_title_type(&element);
+                open.push(Open { has_title_type, has_elements: false, text: String::new() });
+                continue;
+            }
+            Event::End(_) => {
+                if let Some(Open { has_title_type, has_elements: false, text }) = open.pop()
+                    && !text.trim().is_empty()
+                {
+                    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                    leaves.push(Leaf { path: path.clone(), has_title_type, text });
+                }
+                path.pop();
+                continue;
+            }
+            Event::Empty(_) => {
+                if let Some(above) = open.last_mut() {
+                    above.has_elements = true;
+                }
+                continue;
+            }
+            Event::Text(text) => {
+                text.xml_content(XmlVersion::Implicit1_0).map_err(|error| invalid(&error))?.into_owned()
+            }
+            Event::CData(text) => {
+                text.xml_content(XmlVersion::Implicit1_0).map_err(|error| invalid(&error))?.into_owned()
+            }
+            Event::GeneralRef(reference) => {
+                if let Some(char) = reference.resolve_char_ref().map_err(|error| invalid(&error))? {
+                    char.to_string()
+                } else {
+                    let name = reference.decode().map_err(|error| invalid(&error))?;
+                    let unknown = || invalid(&format_args!("entity {:?} is not known", crate::name::shown(&name)));
+                    resolve_xml_entity(&name).ok_or_else(unknown)?.to_owned()
+                }
+            }
+            // Entities that it defines are not expanded, and those of other files not read.
+            Event::DocType(_) => return Err("it has a document type".to_owned()),
+            Event::Decl(_) | Event::PI(_) | Event::Comment(_) => continue,
+            Event::Eof if open.is_empty() => return Ok(leaves),
+            Event::Eof => return Err(invalid(&"it ends within an element")),
+        };
+        if let Some(element) = open.last_mut() {
+            element.text.push_str(&more);
+        }
+    }
+}
+
+fn has_title_type(element: &BytesStart<'_>) -> bool {
+    element.attributes().flatten().any(|attribute| attribute.key.local_name().as_ref() == b"titleType")
+}

@@ -1,0 +1,65 @@
+//! What is odd about a job's package, and no reason to refuse it: said in the job's message up to its last state, and so
+//! in the report.
+//!
+//! The job's directory keeps it, since a failure replaces the message; the message keeps it once the directory is gone.
+
+use std::{fs, io};
+
+use queuekeeper_queue::state::{JobState, State as _};
+
+use crate::directory::{self, JobDirectory};
+
+/// What a message begins with that has warnings.
+const BEGINNING: &str = "Success, with warnings: ";
+
+/// The states that find warnings.
+const FINDING: [JobState; 2] = [JobState::Downloading, JobState::Processing];
+
+/// Whether a job of a state may have warnings when its step ends.
+pub(crate) fn may_have(state: JobState) -> bool {
+    match state {
+        JobState::Downloading | JobState::Processing | JobState::Storing | JobState::Recording | JobState::Notify => {
+            true
+        }
+        JobState::Pending
+        | JobState::Held
+        | JobState::Estimating
+        | JobState::Provisioning
+        | JobState::Failed
+        | JobState::Completed
+        | JobState::Deleted => false,
+    }
+}
+
+fn name(state: JobState) -> String {
+    format!("warnings-{}", state.label())
+}
+
+/// Keeps what a state has found, in the place of what it found in an attempt before.
+///
+/// # Errors
+/// When the job's directory cannot be written.
+pub(crate) fn write(directory: &JobDirectory, state: JobState, warnings: &[String]) -> io::Result<()> {
+    let path = directory.helper(&name(state));
+    if warnings.is_empty() {
+        return directory::absent_is_fine(fs::remove_file(path));
+    }
+    JobDirectory::write(&path, serde_json::to_string(warnings)?.as_bytes())?;
+    directory::sync_folder_of(&path)
+}
+
+/// What is kept in a job's directory; nothing where it cannot be read.
+pub(crate) fn read(directory: &JobDirectory) -> Vec<String> {
+    let kept = FINDING.into_iter().filter_map(|state| fs::read(directory.helper(&name(state))).ok());
+    kept.flat_map(|data| serde_json::from_slice::<Vec<String>>(&data).unwrap_or_default()).collect()
+}
+
+/// What a job's message says of them, as one.
+pub(crate) fn of(message: &str) -> Vec<String> {
+    message.strip_prefix(BEGINNING).map(ToOwned::to_owned).into_iter().collect()
+}
+
+/// The message of a step that went well; `None` without warnings.
+pub(crate) fn said(warnings: &[String]) -> Option<String> {
+    (!warnings.is_empty()).then(|| format!("{BEGINNING}{}", warnings.join("; ")))
+}

@@ -1,0 +1,122 @@
+//! A client of a server that takes deposits.
+
+use std::path::Path;
+use std::time::Duration;
+
+use queuekeeper_testkit::wait::eventually;
+use reqwest::{Method, RequestBuilder, Response};
+use serde_json::Value;
+
+/// How long anything may take.
+pub(super) const LONGEST: Duration = Duration::from_mins(1);
+
+/// A client of a server that takes deposits.
+#[derive(Clone)]
+pub(super) struct Client {
+    pub(super) address: String,
+    pub(super) token: Option<String>,
+}
+
+impl Client {
+    pub(super) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let request = reqwest::Client::new().request(method, format!("{}{path}", self.address));
+        match &self.token {
+            Some(token) => request.header("authorization", format!("Bearer {token}")),
+            None => request.header("sec-fetch-site", "same-origin"),
+        }
+    }
+
+    pub(super) async fn begin(&self, key: Option<&str>, body: &Value) -> (u16, Value) {
+        let request = self.request(Method::POST, "/api/v1/deposits").header("content-type", "application/json");
+        let request = key.into_iter().fold(request, |request, key| request.header("idempotency-key", key));
+        answer(request.body(body.to_string()).send().await.unwrap()).await
+    }
+
+    pub(super) async fn upload(&self, id: &str, offset: u64, content: impl Into<reqwest::Body>) -> (u16, Value) {
+        let request = self.request(Method::PATCH, &format!("/api/v1/deposits/{id}"));
+        let request = request.header("content-type", "application/octet-stream").header("upload-offset", offset);
+        answer(request.body(content).send().await.unwrap()).await
+    }
+
+    pub(super) async fn get(&self, path: &str) -> (u16, Value) {
+        answer(self.request(Method::GET, path).send().await.unwrap()).await
+    }
+
+    /// Sends a form with these fields and, where there is one, a file before them.
+    pub(super) async fn form(&self, path: &str, file: Option<(&str, &str)>, fields: &[(&str, &str)]) -> Response {
+        self.form_of(None, path, file, fields).await
+    }
+
+    /// The same with a key.
+    pub(super) async fn form_of(
+        &self,
+        key: Option<&str>,
+        path: &str,
+        file: Option<(&str, &str)>,
+        fields: &[(&str, &str)],
+    ) -> Response {
+        let part = |head: String, content: &str| {
+            format!("--edge\r\nContent-Disposition: form-data; {head}\r\n\r\n{content}\r\n")
+        };
+        let file = file.map(|(name, content)| part(format!("name=\"file\"; filename=\"{name}\""), content));
+        let fields = fields.iter().map(|(name, value)| part(format!("name=\"{name}\""), value));
+        let body: Vec<String> = file.into_iter().chain(fields).chain(["--edge--\r\n".to_owned()]).collect();
+        let body = body.concat();
+        let request = self.request(Method::POST, path).header("content-type", "multipart/form-data; boundary=edge");
+        let request = key.into_iter().fold(request, |request, key| request.header("idempotency-key", key));
+        request.body(body).send().await.unwrap()
+    }
+
+    /// Checks that a deposit with a change is refused under a key, by the field that differs.
+    pub(super) async fn refused_as_another(&self, key: &str, deposit: &Value, change: &Value, what: &str) {
+        let mut other = deposit.clone();
+        other.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        let (status, problem) = self.begin(Some(key), &other).await;
+        let expected = format!("is another deposit: its {what} differs");
+        assert!(status == 422 && says(&problem, &expected), "{status} {problem}");
+    }
+
+    /// Checks that what is posted twice with a key is one deposit, and that another one is refused.
+    pub(super) async fn posts_with_a_key(&self, fields: &[(&str, &str)]) {
+        let post = async |file: (&str, &str)| {
+            let (status, state) = answer(self.form_of(Some("two"), "/poster/submit", Some(file), fields).await).await;
+            (status, state["bat:batchState"].clone())
+        };
+        let (status, first) = post(("e.txt", "even more")).await;
+        let id = first["bat:batchID"].as_str().unwrap().to_owned();
+        assert_eq!((status, self.reported(&id).await["state"].as_str()), (200, Some("completed")), "{first}");
+        assert_eq!(post(("e.txt", "even more")).await.1["bat:batchID"], id);
+        for (file, what) in [(("f.txt", "even more"), "filename"), (("e.txt", "even"), "size")] {
+            let (status, other) = post(file).await;
+            assert_eq!((status, &other["bat:batchStatus"]), (422, &"FAILED".into()), "{other}");
+            assert!(says_message(&other, &format!("its {what} differs")), "{other}");
+        }
+    }
+
+    /// The deposit once its batch is reported.
+    pub(super) async fn reported(&self, id: &str) -> Value {
+        let path = format!("/api/v1/deposits/{id}");
+        let is_over = async || ["completed", "failed"].contains(&self.get(&path).await.1["state"].as_str().unwrap());
+        eventually(LONGEST, "its batch is reported", is_over).await;
+        self.get(&path).await.1
+    }
+}
+
+pub(super) async fn answer(response: Response) -> (u16, Value) {
+    let (status, text) = (response.status().as_u16(), response.text().await.unwrap());
+    (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+}
+
+/// Whether a problem says this, in whatever case its sentence begins.
+pub(super) fn says(problem: &Value, text: &str) -> bool {
+    problem["detail"].as_str().unwrap().to_lowercase().contains(&text.to_lowercase())
+}
+
+fn says_message(state: &Value, text: &str) -> bool {
+    state["bat:batchStatusMessage"].as_str().unwrap().contains(text)
+}
+
+pub(super) fn batches(working: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(working).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    entries.filter(|name| name.starts_with("bid-")).collect()
+}
