@@ -10,7 +10,7 @@ use queuekeeper_queue::record::{
     identifiers, is_priority_out_of_range, item_status, job_status, merged, object_form, priority, space_needed,
     status_report,
 };
-use queuekeeper_queue::state::{AccessState, BatchState, JobState, State};
+use queuekeeper_queue::state::{AccessState, Authority, BatchState, JobState, State};
 use serde_json::{Map, Value};
 
 use super::shown;
@@ -155,6 +155,7 @@ fn written(data: &[u8], old: &Decoded<JobStatus<'_>>, object: Option<&Map<String
     let change = StatusChange {
         from: old.value.status.state,
         to: JobState::Failed,
+        by: Authority::Operator,
         last_successful: old.value.last_successful,
         retry_count: old.value.retry_count.unwrap_or(0),
         message: "no \"space\" left\n\u{0}",

@@ -134,11 +134,11 @@ pub(super) struct SubmitArgs {
     local_ids: Vec<String>,
 
     /// A note for people, which the job and the object's files keep
-    #[arg(long = "note", value_name = "TEXT", help_heading = "Deposit")]
+    #[arg(long = "note", value_name = "TEXT", help_heading = "Deposit", hide_short_help = true)]
     note: Option<String>,
 
     /// The addresses that the report is mailed to, separated by commas [default: those of the profile]
-    #[arg(long = "notification", value_name = "ADDRESSES", value_parser = read_notification, help_heading = "Deposit")]
+    #[arg(long = "notification", value_name = "ADDRESSES", value_parser = read_notification, help_heading = "Deposit", hide_short_help = true)]
     notification: Option<String>,
 
     /// Keep the object's other files, and add or replace these
@@ -146,12 +146,18 @@ pub(super) struct SubmitArgs {
     update: bool,
 
     /// The digest of the file, as sha256:HEX
-    #[arg(long = "digest", value_name = "ALGORITHM:HEX", value_parser = read_digest, help_heading = "Deposit")]
+    #[arg(long = "digest", value_name = "ALGORITHM:HEX", value_parser = read_digest, help_heading = "Deposit", hide_short_help = true)]
     digest: Option<Digest>,
 
     /// The UUID of the batch: the same deposit made again with it is the same batch, and another one is refused [default: a
     /// new one]
-    #[arg(long = "uuid", value_name = "UUID", help_heading = "Deposit", conflicts_with = "server")]
+    #[arg(
+        long = "uuid",
+        value_name = "UUID",
+        help_heading = "Deposit",
+        conflicts_with = "server",
+        hide_short_help = true
+    )]
     uuid: Option<Uuid>,
 
     /// Wait until the batch is reported
@@ -169,7 +175,7 @@ pub(super) struct SubmitArgs {
 
     /// The directory of the collections' profiles: a deposit for a profile that is not there is refused [default: that of
     /// --data]
-    #[arg(long = "profiles", value_name = "DIR")]
+    #[arg(long = "profiles", value_name = "DIR", hide_short_help = true)]
     profiles: Option<PathBuf>,
 
     #[command(flatten)]

@@ -39,7 +39,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// What there is in the environments of installations: none of these may change by accident.
-    const VARIABLES: [&str; 77] = [
+    const VARIABLES: [&str; 80] = [
         "QUEUEKEEPER_ACCESS_LIFETIME",
         "QUEUEKEEPER_AUDIT_FILE",
         "QUEUEKEEPER_AUDIT_FILES",
@@ -58,6 +58,7 @@ mod tests {
         "QUEUEKEEPER_DEPOSITS_PROFILES",
         "QUEUEKEEPER_DEPOSITS_WORKING",
         "QUEUEKEEPER_DOWNLOAD_CONNECTIONS",
+        "QUEUEKEEPER_DOWNLOAD_CONNECTIONS_PER_HOST",
         "QUEUEKEEPER_DUMP_OUTPUT",
         "QUEUEKEEPER_DUMP_REDACT",
         "QUEUEKEEPER_EXPIRES",
@@ -75,6 +76,7 @@ mod tests {
         "QUEUEKEEPER_LOG_FORMAT",
         "QUEUEKEEPER_LOG_LEVEL",
         "QUEUEKEEPER_MAIL_CA_FILE",
+        "QUEUEKEEPER_MAIL_COPY_TO",
         "QUEUEKEEPER_MAIL_CREDENTIALS_FILE",
         "QUEUEKEEPER_MAIL_DIRECTORY",
         "QUEUEKEEPER_MAIL_FROM",
@@ -98,6 +100,7 @@ mod tests {
         "QUEUEKEEPER_SERVE_WORKING_ALLOW",
         "QUEUEKEEPER_SERVE_WORKING_URL",
         "QUEUEKEEPER_SHUTDOWN_TIMEOUT",
+        "QUEUEKEEPER_SPACE_LARGE",
         "QUEUEKEEPER_SPACE_UNKNOWN",
         "QUEUEKEEPER_STORAGE_PATH",
         "QUEUEKEEPER_STORAGE_THRESHOLD",

@@ -21,7 +21,7 @@ use super::world::World;
 use queuekeeper_queue::id::{BatchId, JobId, Priority};
 use queuekeeper_queue::path::{JobNode, Path};
 use queuekeeper_queue::record::{self, StatusChange};
-use queuekeeper_queue::state::{BatchState, JobState, Outcome};
+use queuekeeper_queue::state::{Authority, BatchState, JobState, Outcome};
 use queuekeeper_queue::{Error, ItemChange, NewJob, Queue, Transaction};
 
 /// How many jobs one transaction moves to their states; each takes about 700 bytes.
@@ -204,6 +204,7 @@ fn to_state(batch: BatchId, id: JobId, state: JobState, refused: &str) -> Transa
     let change = StatusChange {
         from: Some(from),
         to: state,
+        by: Authority::Daemon,
         last_successful: (state == JobState::Failed).then_some(JobState::Provisioning),
         retry_count: 0,
         message: if state == JobState::Failed { refused } else { "Success" },

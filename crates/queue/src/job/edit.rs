@@ -136,6 +136,7 @@ impl JobChange {
         let change = StatusChange {
             from: Some(from),
             to,
+            by: self.by,
             last_successful: before.last_successful,
             retry_count: retries.saturating_add(u32::from(is_retry)),
             message: &self.message,

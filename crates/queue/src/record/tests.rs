@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::id::{BatchId, JobId, Priority};
 use crate::path::JobNode;
-use crate::state::{BatchState, JobState, State};
+use crate::state::{Authority, BatchState, JobState, State};
 
 #[test]
 fn a_job_status_of_production_is_read() {
@@ -245,6 +245,7 @@ fn a_rewrite_keeps_the_keys_of_others() {
     let change = StatusChange {
         from: Some(JobState::Processing),
         to: JobState::Storing,
+        by: Authority::Daemon,
         last_successful: Some(JobState::Downloading),
         retry_count: 1,
         message: "Success",
@@ -258,6 +259,8 @@ fn a_rewrite_keeps_the_keys_of_others() {
     assert_eq!(new, expected);
 
     let taken = StatusChange { from: Some(JobState::Pending), to: JobState::Estimating, ..change };
+    let by_operator = StatusChange { to: JobState::Failed, by: Authority::Operator, ..taken };
+    assert_eq!(consumed(&job_status(old, &by_operator)), None);
     let taken = job_status(old, &taken);
     assert_eq!((consumed(&taken), consumed(old)), (Some(now), None));
     let later = StatusChange { now: now + jiff::SignedDuration::from_secs(9), ..change };
@@ -353,7 +356,7 @@ proptest! {
     #[test]
     fn what_is_written_is_read_back(message in ".*", retries in any::<u32>(), to in 0..JobState::ALL.len(), from in 0..JobState::ALL.len()) {
         let (from, to) = (JobState::ALL[from], JobState::ALL[to]);
-        let change = StatusChange { from: Some(from), to, last_successful: None, retry_count: retries, message: &message, now: Timestamp::UNIX_EPOCH };
+        let change = StatusChange { from: Some(from), to, by: Authority::Daemon, last_successful: None, retry_count: retries, message: &message, now: Timestamp::UNIX_EPOCH };
         let data = job_status(b"", &change);
         let found = JobStatus::decode(&data);
         prop_assert_eq!(found.malformed, None);

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::Malformed;
 use crate::id::JobId;
-use crate::state::{JobState, State};
+use crate::state::{Authority, JobState, State};
 use crate::time;
 
 /// The key of ours in a job's `status` for when a daemon took it from Pending.
@@ -18,6 +18,8 @@ pub struct StatusChange<'a> {
     pub from: Option<JobState>,
     /// The state that it enters.
     pub to: JobState,
+    /// Whose change it is.
+    pub by: Authority,
     /// The last successful state, as it was before the change.
     pub last_successful: Option<JobState>,
     /// The number of retries after the change.
@@ -31,13 +33,13 @@ pub struct StatusChange<'a> {
 /// The value of a new job's `status`: Pending.
 #[must_use]
 pub fn new_status(now: Timestamp) -> Vec<u8> {
-    let change =
-        StatusChange { from: None, to: JobState::Pending, last_successful: None, retry_count: 0, message: "", now };
+    let (to, by) = (JobState::Pending, Authority::Daemon);
+    let change = StatusChange { from: None, to, by, last_successful: None, retry_count: 0, message: "", now };
     job_status(&[], &change)
 }
 
 /// The value of a job's `status` after a change. Unknown keys of `old` stay; where `old` is not an object it is
-/// replaced as a whole. A step from Pending to where a daemon takes a job sets when that was: [`consumed`].
+/// replaced as a whole. A daemon's step from Pending sets when it took the job: [`consumed`].
 #[must_use]
 pub fn job_status(old: &[u8], change: &StatusChange<'_>) -> Vec<u8> {
     let last_successful = match change.from {
@@ -46,7 +48,8 @@ pub fn job_status(old: &[u8], change: &StatusChange<'_>) -> Vec<u8> {
     };
     let mut object = kept(old);
     set_common(&mut object, change.to, change.message, change.now);
-    if change.from == Some(JobState::Pending) && !matches!(change.to, JobState::Held | JobState::Deleted) {
+    let is_taken = change.from == Some(JobState::Pending) && change.by == Authority::Daemon;
+    if is_taken && !matches!(change.to, JobState::Held | JobState::Deleted) {
         object.insert(CONSUMED.into(), change.now.to_string().into());
     }
     object.insert("last_successful_status".into(), last_successful.map_or(Value::Null, |state| state.name().into()));
