@@ -7,6 +7,12 @@ use quick_xml::{Reader, XmlVersion};
 /// How deeply elements may be nested.
 const MOST_DEPTH: usize = 32;
 
+/// The longest name of an element without its prefix, in bytes. Each leaf has those of all elements that it is in.
+const MOST_NAME_BYTES: usize = 128;
+
+/// How many elements with text are read.
+const MOST_LEAVES: usize = 10_000;
+
 /// An element with text, without elements in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Leaf {
@@ -40,7 +46,11 @@ pub(super) fn leaves(document: &str) -> Result<Vec<Leaf>, String> {
                 if let Some(above) = open.last_mut() {
                     above.has_elements = true;
                 }
-                path.push(String::from_utf8_lossy(element.local_name().as_ref()).into_owned());
+                let name = element.local_name();
+                if name.as_ref().len() > MOST_NAME_BYTES {
+                    return Err(format!("the name of an element has more than {MOST_NAME_BYTES} bytes"));
+                }
+                path.push(String::from_utf8_lossy(name.as_ref()).into_owned());
                 let has_title_type = has_title_type(&element);
                 open.push(Open { has_title_type, has_elements: false, text: String::new() });
                 continue;
@@ -49,6 +59,9 @@ pub(super) fn leaves(document: &str) -> Result<Vec<Leaf>, String> {
                 if let Some(Open { has_title_type, has_elements: false, text }) = open.pop()
                     && !text.trim().is_empty()
                 {
+                    if leaves.len() >= MOST_LEAVES {
+                        return Err(format!("it has more than {MOST_LEAVES} elements with text"));
+                    }
                     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
                     leaves.push(Leaf { path: path.clone(), has_title_type, text });
                 }
@@ -89,5 +102,29 @@ pub(super) fn leaves(document: &str) -> Result<Vec<Leaf>, String> {
 }
 
 fn has_title_type(element: &BytesStart<'_>) -> bool {
-    element.attributes().flatten().any(|attribute| attribute.key.local_name().as_ref() == b"titleType")
+    // The search for duplicates compares each attribute with all before it.
+    let mut attributes = element.attributes();
+    attributes.with_checks(false).flatten().any(|attribute| attribute.key.local_name().as_ref() == b"titleType")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_leaves_are_bounded_and_attributes_are_read_in_one_pass() {
+        let named = |bytes: usize| format!("<a><p:{0}>x</p:{0}></a>", "n".repeat(bytes));
+        assert_eq!(leaves(&named(MOST_NAME_BYTES)).unwrap()[0].path[1].len(), MOST_NAME_BYTES);
+        let error = leaves(&named(MOST_NAME_BYTES + 1)).unwrap_err();
+        assert_eq!(error, "the name of an element has more than 128 bytes");
+
+        let many = |count: usize| format!("<a>{}</a>", "<b>x</b>".repeat(count));
+        assert_eq!(leaves(&many(MOST_LEAVES)).unwrap().len(), MOST_LEAVES);
+        assert_eq!(leaves(&many(MOST_LEAVES + 1)).unwrap_err(), "it has more than 10000 elements with text");
+
+        // Compared with each other, these would take hours.
+        let attributes: String = (0..300_000).map(|number| format!(" a{number}=''")).collect();
+        let found = leaves(&format!("<a><b{attributes} titleType='x'>c</b></a>")).unwrap();
+        assert!(found[0].has_title_type);
+    }
 }
