@@ -140,12 +140,11 @@ pub(super) async fn check_owner(work: &JobAtWork<'_>, ark: &str) -> Result<Optio
     }
 }
 
-/// The files that describe the object.
-fn texts(work: &JobAtWork<'_>, description: &Description, from: Provenance<'_>) -> [(&'static str, String); 6] {
+/// The files that describe the object, besides `mrt-dc.xml`.
+fn texts(work: &JobAtWork<'_>, description: &Description, from: Provenance<'_>) -> [(&'static str, String); 5] {
     let (spec, profile) = (work.spec, &work.profile);
     [
         ("mrt-erc.txt", description.erc(from.ark)),
-        ("mrt-dc.xml", description.dublin_core(from.ark)),
         ("mrt-ingest.txt", system::ingest(spec, profile, description, from)),
         ("mrt-owner.txt", system::owner(profile)),
         ("mrt-membership.txt", system::membership(profile)),
@@ -175,15 +174,19 @@ async fn write_files(
             && work.directory.path().join(PRODUCER).join(ListedFiles::FILE_NAME).is_file();
     let from = Provenance { agent: &work.services.settings.agent, ark, is_retrieved, has_manifest };
     let (target, texts) = (system.join(MANIFEST), texts(work, description, from));
-    let (kept, warnings) = (work.directory.clone(), producer.warnings.clone());
+    let (kept, mut warnings) = (work.directory.clone(), producer.warnings.clone());
+    let (description, ark) = (description.clone(), ark.to_owned());
     // Where the session is lost meanwhile, this goes on beside the next attempt. Both write the same, unless the profile was
     // changed between them: then the manifest of the one may not fit the files of the other, and the job fails in Storing
     // by a digest, until it is resumed at Processing.
     let written = blocking(move || -> io::Result<bool> {
         let Some(files) = files::read(&directory)? else { return Ok(false) };
         std::fs::create_dir_all(&system)?;
+        let (dublin_core, cut) = description.dublin_core(&ark);
+        warnings.extend(cut);
         warnings::write(&kept, JobState::Processing, &warnings)?;
-        texts.iter().try_for_each(|(name, text)| JobDirectory::write(&system.join(name), text.as_bytes()))?;
+        let mut texts = texts.into_iter().chain([("mrt-dc.xml", dublin_core)]);
+        texts.try_for_each(|(name, text)| JobDirectory::write(&system.join(name), text.as_bytes()))?;
         let file = std::fs::File::create(&temporary)?;
         let mut manifest = AddWriter::new(io::BufWriter::new(file), base)?;
         for file in files {

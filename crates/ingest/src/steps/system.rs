@@ -1,5 +1,6 @@
 //! The files that ingest adds to an object, `system/`, in the form that today's daemons write.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use queuekeeper_catalogue::inventory::Object;
@@ -21,6 +22,9 @@ const HANDLERS: [(Package, &str); 3] = [
 
 /// The elements of `mrt-dc.xml` whose values are split at semicolons, an element each.
 const SPLIT: [&str; 4] = ["subject", "creator", "relation", "identifier"];
+
+/// How many values of an element `mrt-dc.xml` has.
+const MOST_VALUES: usize = 10_000;
 
 /// The largest text of a term in a znode and in the inventory, in characters. Files have all of it.
 const MOST_TERM_CHARS: usize = 3_500;
@@ -109,9 +113,11 @@ impl Description {
         text
     }
 
-    /// `mrt-dc.xml`: an element for each term, its values joined, or several where it is one that is split.
+    /// `mrt-dc.xml`: an element for each term, its values joined, or several where it is one that is split. Gives a warning
+    /// for each element that has too many values, too.
     #[must_use]
-    pub(crate) fn dublin_core(&self, ark: &str) -> String {
+    pub(crate) fn dublin_core(&self, ark: &str) -> (String, Vec<String>) {
+        let mut warnings = Vec::new();
         let mut text = String::from(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<DublinCore xmlns:dc=\"http://purl.org/dc/elements/1.1/\">\n",
         );
@@ -119,12 +125,18 @@ impl Description {
             let own = self.dublin_core.iter().filter(|(name, _)| *name == element).map(|(_, value)| value.as_str());
             let places = (element == "identifier").then(|| self.places(ark)).into_iter().flatten();
             let is_split = SPLIT.contains(&element);
-            let mut values: Vec<&str> = Vec::new();
+            let (mut values, mut known) = (Vec::<&str>::new(), HashSet::<&str>::new());
             for value in places.chain(own.flat_map(|value| value.split(move |char| is_split && char == ';'))) {
                 let value = value.trim();
-                if !value.is_empty() && !values.contains(&value) {
-                    values.push(value);
+                if value.is_empty() || known.contains(value) {
+                    continue;
                 }
+                if values.len() >= MOST_VALUES {
+                    warnings.push(format!("mrt-dc.xml has only the first {MOST_VALUES} values of {element}"));
+                    break;
+                }
+                known.insert(value);
+                values.push(value);
             }
             let joined = values.join(BETWEEN);
             let values = if is_split { values } else { vec![joined.as_str()] };
@@ -134,7 +146,7 @@ impl Description {
             }
         }
         text.push_str("</DublinCore>\n");
-        text
+        (text, warnings)
     }
 }
 
@@ -314,9 +326,22 @@ mod tests {
             "<dc:identifier>y</dc:identifier>",
             "<dc:rights>r;q</dc:rights>",
         ];
-        let xml = description.dublin_core("ark:/1/2");
+        let (xml, warnings) = description.dublin_core("ark:/1/2");
+        assert!(warnings.is_empty(), "{warnings:?}");
         let found: Vec<&str> = xml.lines().skip(2).map(str::trim).filter(|line| *line != "</DublinCore>").collect();
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn an_element_of_very_many_values_is_cut_with_a_warning_and_repeated_values_do_not_count() {
+        let described =
+            |subject: String| Description { dublin_core: vec![("subject", subject)], ..Description::default() };
+        let subjects = |count: usize| (0..count).map(|number| format!("{number:x};")).collect::<String>();
+        let (xml, warnings) = described(subjects(MOST_VALUES).repeat(2)).dublin_core("ark:/1/2");
+        assert_eq!((xml.matches("<dc:subject>").count(), warnings), (MOST_VALUES, Vec::new()));
+        let (xml, warnings) = described(subjects(800_000)).dublin_core("ark:/1/2");
+        assert_eq!(xml.matches("<dc:subject>").count(), MOST_VALUES);
+        assert_eq!(warnings, ["mrt-dc.xml has only the first 10000 values of subject"]);
     }
 
     #[test]
@@ -327,7 +352,7 @@ mod tests {
         let expected =
             "erc:\nwho: A  where: ark:/1/forged\nwhat: <b> & ]]> x\nwhen: (:unas)\nwhere: ark:/99999/x\nwhere: x\n";
         assert_eq!(erc, expected);
-        let xml = description.dublin_core("ark:/99999/x");
+        let (xml, _) = description.dublin_core("ark:/99999/x");
         assert!(xml.contains("<dc:title>&lt;b&gt; &amp; ]]&gt; x</dc:title>"), "{xml}");
         assert!(!xml.contains("dc:date") && xml.contains("<dc:identifier>x</dc:identifier>"));
         assert_eq!(anvl([("a", "1\n2"), ("b", "")]), "a:\t1 2\n");
