@@ -14,6 +14,7 @@ use super::line;
 use super::listed::{COMPLETED, FAILED, JobsJson};
 use super::message::{Attached, Body};
 use super::table::Table;
+use crate::url::{ContentUrl, conceal};
 use crate::warnings;
 
 /// How many jobs are read at a time.
@@ -42,8 +43,37 @@ impl JobLine {
         let Self { job, local_ids, ark, message, .. } = self;
         json!({
             "jobID": job.to_string(), "status": status, "message": message, "localID": local_ids, "primaryID": ark,
-            "configuration": configuration,
+            "configuration": without_secrets("", configuration),
         })
+    }
+}
+
+/// A value of a configuration, without queries and users in its URLs, and without the URLs that are not valid. Other
+/// programs keep them there.
+fn without_secrets(key: &str, value: &Value) -> Value {
+    match value {
+        Value::String(text) => text_without_secrets(key, text).map_or(Value::Null, Value::String),
+        Value::Array(values) => values.iter().map(|value| without_secrets(key, value)).collect(),
+        Value::Object(all) => {
+            let shown = all.iter().map(|(key, value)| (key.clone(), without_secrets(key, value)));
+            Value::Object(shown.filter(|(key, value)| !value.is_null() || all[key].is_null()).collect())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
+/// A text of a configuration; `None` for a URL that is not valid.
+fn text_without_secrets(key: &str, text: &str) -> Option<String> {
+    let before = text.split_once("://").map(|(before, _)| before.trim());
+    // A flag may be called so, too.
+    let is_of_url = key.to_ascii_lowercase().ends_with("url") && text.contains(':');
+    let is_scheme =
+        |before: &str| !before.contains(|char: char| char.is_whitespace() || matches!(char, '?' | '@' | ';'));
+    match before {
+        _ if is_of_url => text.parse::<ContentUrl>().ok().map(|url| url.to_string()),
+        Some(before) if is_scheme(before) => text.parse::<ContentUrl>().ok().map(|url| url.to_string()),
+        Some(_) => Some(conceal(text)),
+        None => Some(text.to_owned()),
     }
 }
 
@@ -221,5 +251,27 @@ impl JobLine {
     fn gone(job: JobId) -> Self {
         let [file, local_ids, ark] = [(); 3].map(|()| String::new());
         Self { job, file, local_ids, ark, message: "its znodes were removed".to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_configuration_in_a_list_has_no_query_no_user_and_no_url_that_is_not_valid() {
+        let job = JobLine::gone("jid0000000001".parse().unwrap());
+        let configuration = json!({
+            "payload_url": "https://example.edu/a?X-Amz-Signature=SECRET", "callbackUrl": "http:u:SECRET@example.edu/",
+            "other": " HTTPS://u:SECRET@example.edu/b", "of": [{"s3": "s3://key:SECRET@bucket/c"}, "https://example.edu/d#SECRET"],
+            "note": "from https://example.edu/e?SECRET", "title": "Who? File: @home #1", "retainTargetURL": "true",
+            "objectID": "ark:/99999/x?", "size": 7, "creator": null,
+        });
+        let expected = json!({
+            "payload_url": "https://example.edu/a?..", "of": [{}, "https://example.edu/d"],
+            "note": "from https://example.edu/e?..", "title": "Who? File: @home #1", "retainTargetURL": "true",
+            "objectID": "ark:/99999/x?", "size": 7, "creator": null,
+        });
+        assert_eq!(job.json("Failed", &configuration)["configuration"], expected);
     }
 }
