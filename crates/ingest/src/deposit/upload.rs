@@ -29,6 +29,9 @@ const START: u64 = 4_096;
 /// How much of it is read at once, in bytes.
 const PIECE: usize = 256 * 1024;
 
+/// How often an upload is opened again that another request has removed meanwhile.
+const ATTEMPTS: u32 = 16;
+
 /// A payload that is being uploaded. No other process writes to it while this one has it.
 #[derive(Debug)]
 pub struct Upload {
@@ -38,6 +41,17 @@ pub struct Upload {
     file: File,
     offset: u64,
     held: u64,
+}
+
+/// Whose file has the name of an upload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum UploadPlace {
+    /// The one that was opened.
+    Ours,
+    /// One that another request has begun.
+    Others,
+    /// None has it: the one that was opened was kept or removed.
+    Empty,
 }
 
 /// What an upload that has come whole is.
@@ -56,9 +70,20 @@ impl Upload {
     /// [`io::ErrorKind::WouldBlock`] while another request writes to it; others when the disk cannot be written.
     pub fn open(storage: &WorkingStorage, batch: Uuid) -> io::Result<Self> {
         let directory = storage.batch(&id_of(batch));
-        fs::create_dir_all(&directory)?;
-        // Until it has come whole it may be a manifest, whose URLs may be presigned.
-        Self::at(directory, storage.volume(), OpenOptions::new().read(true).append(true).create(true).mode(PRIVATE))
+        for _ in 0..ATTEMPTS {
+            // One that is removed takes its directory with it.
+            fs::create_dir_all(&directory)?;
+            // Until it has come whole it may be a manifest, whose URLs may be presigned.
+            let mut options = OpenOptions::new();
+            let file = options.read(true).append(true).create(true).mode(PRIVATE).open(directory.join(DATA));
+            match file.and_then(|file| Self::lock(&directory, storage.volume(), file)) {
+                Ok(Some(upload)) => return Ok(upload),
+                Ok(None) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::ErrorKind::WouldBlock.into())
     }
 
     /// Takes up an upload; `None` where there is none.
@@ -66,20 +91,39 @@ impl Upload {
     /// # Errors
     /// As [`Self::open`].
     pub fn find(storage: &WorkingStorage, batch: Uuid) -> io::Result<Option<Self>> {
-        match Self::at(storage.batch(&id_of(batch)), storage.volume(), OpenOptions::new().read(true).append(true)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            found => found.map(Some),
+        let directory = storage.batch(&id_of(batch));
+        for _ in 0..ATTEMPTS {
+            let file = match OpenOptions::new().read(true).append(true).open(directory.join(DATA)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                opened => opened?,
+            };
+            if let Some(upload) = Self::lock(&directory, storage.volume(), file)? {
+                return Ok(Some(upload));
+            }
         }
+        Err(io::ErrorKind::WouldBlock.into())
     }
 
-    fn at(directory: PathBuf, volume: Uuid, options: &OpenOptions) -> io::Result<Self> {
-        let file = options.open(directory.join(DATA))?;
+    /// Takes up a file that was opened; `None` where the request that had it has removed or kept it since.
+    fn lock(directory: &Path, volume: Uuid, file: File) -> io::Result<Option<Self>> {
         file.try_lock().map_err(|error| match error {
             TryLockError::Error(error) => error,
             TryLockError::WouldBlock => io::ErrorKind::WouldBlock.into(),
         })?;
         let facts = file.metadata()?;
-        Ok(Self { directory, volume, file, offset: facts.len(), held: held(&facts) })
+        let upload = Self { directory: directory.to_owned(), volume, file, offset: facts.len(), held: held(&facts) };
+        Ok((upload.place()? == UploadPlace::Ours).then_some(upload))
+    }
+
+    /// What lies where it was opened.
+    fn place(&self) -> io::Result<UploadPlace> {
+        let there = match fs::metadata(self.directory.join(DATA)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(UploadPlace::Empty),
+            found => found?,
+        };
+        let ours = self.file.metadata()?;
+        let is_ours = (there.dev(), there.ino()) == (ours.dev(), ours.ino());
+        Ok(if is_ours { UploadPlace::Ours } else { UploadPlace::Others })
     }
 
     /// Takes the room for so many bytes in all, so that no job is granted what is still to come.
@@ -176,12 +220,17 @@ impl Upload {
         }
     }
 
-    /// Removes it with all that has come. What else lies in the directory belongs to a batch that was made before.
+    /// Removes it with all that has come. What else lies in the directory belongs to a batch that was made before, or to an
+    /// upload that another request has begun since this one was kept.
     ///
     /// # Errors
     /// When it cannot be removed.
     pub fn remove(self) -> io::Result<()> {
-        for name in [DATA, NOTE] {
+        if self.place()? == UploadPlace::Others {
+            return Ok(());
+        }
+        // Once the data is gone, another request may begin, and have a note of its own.
+        for name in [NOTE, DATA] {
             directory::absent_is_fine(fs::remove_file(self.directory.join(name)))?;
         }
         match fs::remove_dir(&self.directory) {
@@ -244,6 +293,9 @@ impl Upload {
         }
         self.file.sync_all()?;
         let path = self.directory.join(file_name);
+        if self.place()? != UploadPlace::Ours {
+            return Err(io::Error::other("the upload was removed meanwhile"));
+        }
         fs::rename(self.directory.join(DATA), &path)?;
         directory::sync_folder_of(&path)?;
         directory::sync_folder_of(&self.directory)
@@ -297,6 +349,37 @@ mod tests {
         assert_eq!(used(), 20);
         one.keep("a", false).unwrap();
         assert_eq!(used(), 5);
+    }
+
+    #[test]
+    fn an_upload_that_was_removed_is_not_taken_up_and_neither_kept_nor_removed_in_the_place_of_another() {
+        let directory = tempfile::tempdir().unwrap();
+        let storage = WorkingStorage::open(directory.path()).unwrap();
+        let batch = Uuid::from_u128(9);
+        let folder = storage.batch(&id_of(batch));
+        let opened = || OpenOptions::new().read(true).append(true).open(folder.join(DATA)).unwrap();
+
+        // One request has opened the file, and not locked it, while another removes it, and goes on with a new one.
+        let first = Upload::open(&storage, batch).unwrap();
+        let late = [opened(), opened()];
+        first.remove().unwrap();
+        let [gone, replaced] = late;
+        assert!(Upload::lock(&folder, storage.volume(), gone).unwrap().is_none());
+        let mut second = Upload::open(&storage, batch).unwrap();
+        assert!(Upload::lock(&folder, storage.volume(), replaced).unwrap().is_none());
+        second.write(b"two").unwrap();
+
+        fs::remove_file(folder.join(DATA)).unwrap();
+        let mut third = Upload::open(&storage, batch).unwrap();
+        third.write(b"th").unwrap();
+        third.set_note(b"note").unwrap();
+        assert!(second.keep("a", false).is_err());
+        second.remove().unwrap();
+        assert_eq!(Upload::look(&storage, batch).unwrap(), Some((2, Some(b"note".to_vec()))));
+        third.keep("a", false).unwrap();
+        third.remove().unwrap();
+        assert_eq!(fs::read(folder.join("a")).unwrap(), b"th");
+        assert!(!folder.join(NOTE).exists());
     }
 
     #[test]
