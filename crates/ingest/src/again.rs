@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::batches::submission::BatchSpec;
 use crate::deposit::{NewDeposit, REFUSED, id_of};
 use crate::directory::WorkingStorage;
-use crate::directory::secret::kept_url;
+use crate::directory::secret::whole_url;
 use crate::manifest::{Row, Writer};
 use crate::name::shown;
 use crate::spec::{JobSpec, uuid_of};
@@ -189,13 +189,7 @@ fn row(working: &WorkingStorage, job: &Job) -> Result<Row, String> {
     let spec = JobSpec::of(job).map_err(|why| format!("{}: {why}", job.id))?;
     let known =
         spec.url.clone().ok_or_else(|| format!("{} has no URL from which it could be fetched again", job.id))?;
-    let url = if known.has_query() {
-        // Only the directory of the job has the query.
-        kept_url(working.job(&spec).path())
-            .ok_or_else(|| format!("{}: the query of its URL {known} is not kept any more", job.id))?
-    } else {
-        known
-    };
+    let url = whole_url(working.job(&spec).path(), &known).map_err(|why| format!("{}: {why}", job.id))?;
     let text = |key: &str| Some(spec.text(key).to_owned()).filter(|text| !text.is_empty());
     let (creator, title, date) = (text("creator"), text("title"), text("date"));
     Ok(Row {

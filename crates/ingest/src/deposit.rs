@@ -7,14 +7,16 @@ use std::io::{self, Read};
 
 use jiff::Timestamp;
 use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::state::BatchState;
 use queuekeeper_queue::{Error as QueueError, Queue};
 use queuekeeper_store::Digest;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::directory::{WorkingStorage, secret, sync_folder_of};
+use crate::directory::{WorkingStorage, secret};
 use crate::kind::DepositType;
 use crate::name::{self, NameError};
+use crate::spec::{object_of, volume_of};
 use crate::url::ContentUrl;
 
 mod check;
@@ -27,7 +29,8 @@ pub use upload::{Upload, abandoned};
 /// What the outcome of a deposit begins with that never was a batch.
 pub const REFUSED: &str = "refused: ";
 
-/// The key of a submission, and of the job of its payload, that says on which volume of working storage an upload lies.
+/// The key of a submission, and of the job of its payload, that says on which volume of working storage an upload lies, or
+/// the query of a URL is kept.
 pub(crate) const VOLUME: &str = "volume";
 
 /// How much of an upload is copied at once, in bytes.
@@ -36,7 +39,8 @@ const PIECE: usize = 256 * 1024;
 /// Where the content of a deposit is.
 #[derive(Clone, Copy)]
 enum Source<'a> {
-    Url(&'a ContentUrl),
+    /// At a URL, whose query is kept on this volume, where it has one.
+    Url(&'a ContentUrl, Option<Uuid>),
     /// Uploaded to this volume.
     Volume(Uuid),
 }
@@ -44,8 +48,15 @@ enum Source<'a> {
 impl<'a> Source<'a> {
     fn url(&self) -> Option<&'a ContentUrl> {
         match self {
-            Self::Url(url) => Some(url),
+            Self::Url(url, _) => Some(url),
             Self::Volume(_) => None,
+        }
+    }
+
+    fn volume(&self) -> Option<Uuid> {
+        match self {
+            Self::Url(_, volume) => *volume,
+            Self::Volume(volume) => Some(*volume),
         }
     }
 }
@@ -201,7 +212,8 @@ impl NewDeposit {
     }
 
     /// Deposits what lies at a URL, which the daemons fetch. The query of the URL, which may be a signature, is kept in the
-    /// working storage.
+    /// working storage. Of a deposit that was made before, a query of now takes the place of the kept one while no daemon
+    /// has begun with it.
     ///
     /// # Errors
     /// When it is refused or cannot be made; also where the URL has a query, and there is no working storage.
@@ -213,21 +225,26 @@ impl NewDeposit {
         url: &ContentUrl,
     ) -> Result<Receipt, DepositError> {
         self.check()?;
-        if url.has_query() {
-            if let Some(batch) = queue.find_batch(&id_of(uuid)).await? {
-                self.check_same(queue, batch, Some(url), None).await?;
-            }
-            let what = "keep the query of the URL";
-            let none = || DepositError::Disk { what, error: io::Error::other("there is no working storage") };
-            let (directory, kept) = (storage.ok_or_else(none)?.batch(&id_of(uuid)), url.clone());
-            blocking(what, move || {
-                secret::keep_url(&directory, &kept)?;
-                sync_folder_of(&directory.join("url"))?;
-                sync_folder_of(&directory)
-            })
-            .await?;
+        if !url.has_query() {
+            return self.submit(queue, uuid, Source::Url(url, None), &[], None).await;
         }
-        self.submit(queue, uuid, Source::Url(url), &[], None).await
+        let (what, id) = ("keep the query of the URL", id_of(uuid));
+        let none = || DepositError::Disk { what, error: io::Error::other("there is no working storage") };
+        let storage = storage.ok_or_else(none)?;
+        let (directory, kept) = (storage.batch(&id), url.clone());
+        let keep = move || secret::keep_url(&directory, &kept);
+        if let Some(batch) = queue.find_batch(&id).await? {
+            self.check_same(queue, batch, Some(url), None).await?;
+            let known = queue.load_batch(batch).await?;
+            let all = object_of("submission", known.submission.as_deref().unwrap_or_default()).unwrap_or_default();
+            // What is kept elsewhere, or was removed with the batch's directory, is of no use here.
+            if known.state() == Some(BatchState::Pending) && volume_of(&all) == Some(storage.volume()) {
+                blocking(what, keep).await?;
+            }
+            return Ok(Receipt { batch, id, kind: self.kind_of(&[]) });
+        }
+        blocking(what, keep).await?;
+        self.submit(queue, uuid, Source::Url(url, Some(storage.volume())), &[], None).await
     }
 
     /// Checks what can be checked before anything of the content is there.
@@ -278,11 +295,11 @@ impl NewDeposit {
             ("digestType", self.digest.as_ref().map(|digest| digest.algorithm().to_string())),
             ("digestValue", self.digest.as_ref().map(Digest::hex)),
             ("notification", self.notification.clone()),
-            match source {
-                Source::Url(url) => ("payload_url", Some(url.to_string())),
-                Source::Volume(volume) => (VOLUME, Some(volume.to_string())),
-            },
+            ("payload_url", source.url().map(ContentUrl::without_query)),
+            (VOLUME, source.volume().map(|volume| volume.to_string())),
         ];
+        // Of a URL without a query any volume will do.
+        all.remove(VOLUME);
         for (key, text) in texts {
             if let Some(text) = text.filter(|text| !text.is_empty()) {
                 all.insert(key.to_owned(), text.into());

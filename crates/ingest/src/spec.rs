@@ -43,7 +43,8 @@ pub struct JobSpec {
     pub file_name: String,
     /// Where the package is fetched from; `None` for one that lies in the working storage.
     pub url: Option<ContentUrl>,
-    /// The volume that the package was uploaded to; `None` for one with a URL, and where that is not known.
+    /// The volume that the package was uploaded to, or the query of its URL is kept on; `None` where any will do, and where
+    /// that is not known.
     pub volume: Option<Uuid>,
     /// The package's digest, where the depositor gave one.
     pub digest: Option<Digest>,
@@ -59,9 +60,10 @@ pub struct JobSpec {
     pub all: Map<String, Value>,
 }
 
-/// The volume that the payload of a submission or a job was uploaded to; `None` for one that is fetched from elsewhere.
+/// The volume that the payload of a submission or a job was uploaded to, or the query of its URL is kept on; `None` for one
+/// that can be fetched from any.
 pub(crate) fn volume_of(all: &Map<String, Value>) -> Option<Uuid> {
-    if all.contains_key("payload_url") { None } else { all.get(VOLUME)?.as_str()?.parse().ok() }
+    all.get(VOLUME)?.as_str()?.parse().ok()
 }
 
 impl JobSpec {

@@ -17,6 +17,9 @@ pub use address::{AddressClass, classify};
 pub use guard::{Guard, HostPattern, HostPatternError, Refusal};
 pub use shown::{conceal, shown};
 
+/// What stands for a query in [`ContentUrl::without_query`].
+const CONCEALED: &str = "..";
+
 /// The longest URL, in bytes.
 pub const MOST_BYTES: usize = 16_384;
 
@@ -64,6 +67,22 @@ impl ContentUrl {
     #[must_use]
     pub fn has_query(&self) -> bool {
         self.0.query().is_some()
+    }
+
+    /// The URL with `?..` for its query, as znodes have it. Unlike what it shows of itself, it is never cut.
+    #[must_use]
+    pub fn without_query(&self) -> String {
+        let mut plain = self.0.clone();
+        if plain.query().is_some() {
+            plain.set_query(Some(CONCEALED));
+        }
+        plain.into()
+    }
+
+    /// Whether its query is the `..` that stands for another one.
+    #[must_use]
+    pub fn is_concealed(&self) -> bool {
+        self.0.query() == Some(CONCEALED)
     }
 
     /// The last part of its path, decoded; `None` where the path ends with a slash or the part is no text.
@@ -144,6 +163,14 @@ mod tests {
         assert_eq!(format!("{url:?}"), "ContentUrl(https://example.edu/a/b%20c?..)");
         assert_eq!((url.file_name().as_deref(), url.has_query()), (Some("b c"), true));
         assert_eq!(url.path_name().as_deref(), Some("ab c"));
+        assert_eq!((url.without_query().as_str(), url.is_concealed()), ("https://example.edu/a/b%20c?..", false));
+        let long = format!("https://example.edu/{}", "a".repeat(1_000));
+        for (text, expected) in [(long.clone(), long.clone()), (format!("{long}?secret"), format!("{long}?.."))] {
+            let url: ContentUrl = text.parse().unwrap();
+            assert_eq!(url.without_query(), expected);
+            let again: ContentUrl = expected.parse().unwrap();
+            assert_eq!((again.without_query(), again.is_concealed()), (expected, url.has_query()));
+        }
         for (text, error) in [
             ("a/b", "not a URL"),
             ("http://", "not a URL"),

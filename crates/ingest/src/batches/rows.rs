@@ -13,7 +13,8 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::submission::BatchSpec;
-use crate::directory::secret::{keep_url, kept_url};
+use crate::deposit::VOLUME;
+use crate::directory::secret::{keep_url, whole_url};
 use crate::fetch::Expected;
 use crate::manifest::{Limits, Reader, Row};
 use crate::parts::{self, Part};
@@ -46,6 +47,8 @@ pub(super) struct Existing {
 pub(super) struct Rows {
     spec: BatchSpec,
     profile: Arc<Profile>,
+    /// The volume that its directory is on.
+    volume: Uuid,
     batch: std::path::PathBuf,
     digest: String,
     /// How many it has, and the whole manifest.
@@ -63,14 +66,10 @@ impl Rows {
     /// Saves and validates the manifest; a submission that is none has one row.
     pub(super) async fn open(services: &Services, profile: &Arc<Profile>, spec: &BatchSpec) -> Result<Self, StepError> {
         let batch = services.working.batch(&spec.id);
-        let mut spec = spec.clone();
-        if spec.url.as_ref().is_some_and(ContentUrl::has_query) {
-            // A submission of another program has all of it.
-            spec.url = kept_url(&batch).or(spec.url);
-        }
         let mut rows = Self {
             spec: spec.clone(),
             profile: Arc::clone(profile),
+            volume: services.working.volume(),
             batch,
             digest: String::new(),
             total: 1,
@@ -83,6 +82,7 @@ impl Rows {
         };
         if !spec.kind.is_batch() {
             // It is the package of the only job, which fetches it.
+            rows.spec.url = rows.spec.url.as_ref().map(|url| whole_url(&rows.batch, url)).transpose()?;
             "single".clone_into(&mut rows.digest);
             return Ok(rows);
         }
@@ -153,8 +153,8 @@ impl Rows {
             let expected = Expected { size: None, most_bytes: MOST_MANIFEST_BYTES, digests: Digests::default() };
             // What was fetched by an attempt before is the manifest whose jobs were begun.
             if place.file(&self.spec.file_name).map_err(failed)?.is_none() {
-                let fetcher = services.fetcher(&self.profile)?;
-                fetcher.fetch(url, &expected, &place, &self.spec.file_name, &Arc::default()).await?;
+                let (fetcher, url) = (services.fetcher(&self.profile)?, whole_url(&self.batch, url)?);
+                fetcher.fetch(&url, &expected, &place, &self.spec.file_name, &Arc::default()).await?;
                 place.sync_folders([self.spec.file_name.as_str()]).map_err(failed)?;
             }
         }
@@ -191,7 +191,7 @@ impl Rows {
             return self.job(self.total - 1, row);
         }
         let own = self.spec.payload().chain(self.spec.url.iter().map(|url| ("payload_url", url_value(url))));
-        self.finish(0, &self.spec.job(0, own), self.spec.url.as_ref())
+        self.finish(0, self.spec.job(0, own), self.spec.url.as_ref())
     }
 
     /// Finds the jobs of the rows from one on among those of the batch, by their ids: they were created in their order. A
@@ -267,28 +267,29 @@ impl Rows {
         if !row.local_ids.is_empty() {
             own.push(("localID", row.local_ids.join(";").into()));
         }
-        self.finish(at, &self.spec.job(at, own), row.url.as_ref())
+        self.finish(at, self.spec.job(at, own), row.url.as_ref())
     }
 
-    /// Keeps a secret query in the job's directory, and completes the job.
+    /// Keeps a secret query in the job's directory, which is on this volume, and completes the job.
     fn finish(
         &self,
         at: u64,
-        configuration: &serde_json::Map<String, Value>,
+        mut configuration: serde_json::Map<String, Value>,
         url: Option<&ContentUrl>,
     ) -> Result<NewJob, StepError> {
         if let Some(url) = url.filter(|url| url.has_query()) {
             let directory = self.batch.join(self.spec.job_id(at));
             let kept = keep_url(&directory, url);
             kept.map_err(|error| StepError::working("keep a presigned URL", &error))?;
+            configuration.insert(VOLUME.to_owned(), self.volume.to_string().into());
         }
         let priority = Priority::new(self.profile.priority(self.in_manifest).into()).unwrap_or_default();
-        let data = serde_json::to_vec(configuration).map_err(StepError::permanent)?;
+        let data = serde_json::to_vec(&configuration).map_err(StepError::permanent)?;
         Ok(NewJob::new(data).with_priority(priority))
     }
 }
 
 /// A URL as a znode may have it: without its query.
 fn url_value(url: &ContentUrl) -> Value {
-    url.to_string().into()
+    url.without_query().into()
 }

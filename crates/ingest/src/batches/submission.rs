@@ -48,7 +48,7 @@ pub(crate) struct BatchSpec {
     pub(crate) file_name: String,
     /// Where the payload is fetched from; `None` for one that lies in the working storage.
     pub(super) url: Option<ContentUrl>,
-    /// The volume that it was uploaded to, where that is known.
+    /// The volume that it was uploaded to, or the query of its URL is kept on, where that is known.
     pub(super) volume: Option<Uuid>,
     /// The digest of the manifest, where the depositor gave one; that of another payload is for its job.
     pub(super) digest: Option<Digest>,

@@ -38,7 +38,7 @@ impl NewDeposit {
     ) -> Option<&'static str> {
         let text = |key: &str| known.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
         let local_ids = self.local_ids.join(";");
-        let known_url = text("payload_url").map(|url| url.parse::<ContentUrl>().map(|url| url.to_string()));
+        let known_url = text("payload_url").map(|url| url.parse::<ContentUrl>().map(|url| url.without_query()));
         let texts = [
             ("profile", Some(self.profile.as_str()), text("profile")),
             ("filename", Some(self.file_name.as_str()), text("filename")),
@@ -56,7 +56,7 @@ impl NewDeposit {
         let is_same_algorithm = |digest: &&Digest| text("digestType") == Some(&digest.algorithm().to_string());
         let digest = self.digest.as_ref().filter(is_same_algorithm).map(Digest::hex);
         let more = [
-            ("url", url.map(ToString::to_string) != known_url.and_then(Result::ok)),
+            ("url", url.map(ContentUrl::without_query) != known_url.and_then(Result::ok)),
             ("update", known.get("update").and_then(Value::as_bool).unwrap_or(false) != self.is_update),
             ("type", differs(self.kind.map(|kind| kind.to_string()), text("type"))),
             ("size", differs(size.map(|size| size.to_string()), text("size"))),

@@ -15,7 +15,7 @@ use tracing::warn;
 
 use super::priority;
 use crate::archive::{self, ArchiveCause, Progress, bag};
-use crate::directory::secret::kept_url;
+use crate::directory::secret::whole_url;
 use crate::fetch::{ALGORITHMS, Expected, Fetcher};
 use crate::files::{self, FilesWriter, JobFile};
 use crate::grants::Extension;
@@ -307,7 +307,7 @@ async fn package(work: &JobAtWork<'_>, place: &Arc<Place>, size: Option<u64>) ->
     if let Some(url) = &spec.url {
         let granted = work.job.job.space_needed().ok().flatten().unwrap_or(work.services.settings.space.unknown);
         let expected = Expected { size, most_bytes: granted.max(MOST_MANIFEST_BYTES), digests };
-        let url = kept_url(work.directory.path()).unwrap_or_else(|| url.clone());
+        let url = whole_url(work.directory.path(), url)?;
         work.fence.pass().await;
         let file = work.services.downloads.file(work.job.id(), &spec.file_name, size, &written);
         let fetched = work.fetcher()?.fetch(&url, &expected, place, &spec.file_name, &written).await?;

@@ -7,6 +7,7 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use queuekeeper_queue::{Job, JobChange, JobValue};
 
 use super::priority;
+use crate::directory::secret::whole_url;
 use crate::fetch::Fetcher;
 use crate::manifest::{Limits, ManifestProfile, Reader};
 use crate::space::Rules;
@@ -92,7 +93,7 @@ async fn package_size(work: &JobAtWork<'_>) -> Result<u64, NoSize> {
     };
     match work.spec.size {
         Some(size) => Ok(size),
-        None => requested(&work.fetcher()?, url).await,
+        None => requested(&work.fetcher()?, &whole_url(work.directory.path(), url)?).await,
     }
 }
 

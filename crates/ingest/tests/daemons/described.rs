@@ -189,7 +189,8 @@ async fn whatever_holds_a_presigned_url_is_readable_by_the_owner_of_the_daemons_
     for path in files(&world.directory.path().join("working")) {
         if String::from_utf8_lossy(&fs::read(&path).unwrap()).contains(SECRET) {
             assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600, "{}", path.display());
-            found.push(path.file_name().unwrap().to_string_lossy().into_owned());
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            found.push(name.split('-').next().unwrap_or_default().to_owned());
         }
     }
     found.sort();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use queuekeeper_ingest::daemon::Daemon;
-use queuekeeper_ingest::deposit::NewDeposit;
+use queuekeeper_ingest::deposit::{DepositError, NewDeposit};
 use queuekeeper_ingest::directory::{SizeLimit, WorkingStorage};
 use queuekeeper_ingest::kind::DepositType;
 use queuekeeper_ingest::manifest::ManifestProfile;
@@ -299,6 +299,59 @@ async fn what_was_uploaded_to_a_volume_is_left_to_those_who_see_it() {
     for daemons in [others, see] {
         daemons.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_url_with_a_query_is_fetched_by_those_who_have_its_query_and_only_the_deposit_that_was_made_keeps_one() {
+    let world = World::with(quick()).await;
+    std::fs::create_dir(world.directory.path().join("beside")).unwrap();
+    let here = WorkingStorage::open(&world.directory.path().join("working")).unwrap();
+    for path in ["/plain", "/f?sig=2", "/row?sig=3"] {
+        world.origin.serve(path, "content");
+    }
+    let row = format!("{} | | | 7 | | row.txt", world.origin.url("/row?sig=3"));
+    world.origin.serve("/rows", manifest(ManifestProfile::SingleFileBatch, [row]));
+    let say = |kind: &str, path: &str| json!({"type": kind, "filename": "f", "payload_url": world.origin.url(path)});
+    let rows = world.deposit(say("single-file-batch-manifest", "/rows")).await.0;
+    let only_batch = start_on(&world, "working", &[Daemon::Batch]).await;
+    let has_job = async |batch| world.queue.batch_report(batch).await.is_ok_and(|report| report.processing.len() == 1);
+    eventually(LIMIT, "it has its job", async || has_job(rows).await).await;
+    only_batch.stop().await;
+
+    let file_name = "f".to_owned();
+    let deposit =
+        NewDeposit { profile: "demo".to_owned(), kind: Some(DepositType::File), file_name, ..NewDeposit::default() };
+    let uuid = Uuid::new_v4();
+    let refer = async |path: &str| {
+        deposit.refer(&world.queue, Some(&here), uuid, &world.origin.url(path).parse().unwrap()).await
+    };
+    let file = refer("/f?sig=1").await.unwrap();
+    // Signed again, and another one with the same key.
+    assert_eq!(refer("/f?sig=2").await.unwrap(), file);
+    let other = refer("/other?sig=1").await.unwrap_err();
+    assert!(matches!(other, DepositError::Other { what: "url", .. }), "{other}");
+
+    let others = start_on(&world, "beside", &Daemon::ALL).await;
+    let gone = world.deposit(say("file", "/gone?..")).await.0;
+    assert_eq!(world.ended(gone).await.0, BatchState::Failed);
+    let message = world.queue.load_batch(gone).await.unwrap().message();
+    let sentence = "is not kept any more: deposit it again";
+    assert!(message.starts_with("the query of its URL ") && message.ends_with(sentence), "{message}");
+    for _ in 0..3 {
+        assert_eq!(world.ended(world.deposit(say("file", "/plain")).await.0).await.0, BatchState::Completed);
+    }
+    eventually(LIMIT, "it waits", async || world.children("/jobs/states/provisioning").await.len() == 1).await;
+    assert!(has_job(rows).await && !has_job(file.batch).await);
+    others.stop().await;
+
+    let see = start_on(&world, "working", &Daemon::ALL).await;
+    for batch in [rows, file.batch] {
+        assert_eq!(world.ended(batch).await.0, BatchState::Completed, "{:?}", world.jobs(batch).await);
+    }
+    let kept = || std::fs::read_dir(here.batch(&file.id)).map_or(0, Iterator::count);
+    eventually(LIMIT, "its directory is removed", async || kept() == 0).await;
+    assert_eq!((refer("/f?sig=4").await.unwrap(), kept()), (file.clone(), 0));
+    see.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
