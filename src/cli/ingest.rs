@@ -109,7 +109,7 @@ pub(super) struct DaemonArgs {
     daemons: Vec<Chosen>,
 
     /// How many workers a daemon has, as downloading=4; as downloading=2-16, at least two, and more while jobs wait for
-    /// one; may be repeated. The key workers of --config.file counts before this, and is read again when it changes
+    /// one; may be repeated. The key workers of --config.file of ingest counts before this, and is read again when it changes
     #[arg(long = "workers", value_name = "DAEMON=NUMBER", value_delimiter = ',', value_parser = workers)]
     workers: Vec<(Daemon, RangeInclusive<usize>)>,
 

@@ -14,7 +14,7 @@ use super::UsageError;
 #[command(next_help_heading = "Mail")]
 #[expect(clippy::struct_field_names, reason = "a command has these names beside those of its other flags")]
 pub(super) struct MailArgs {
-    /// The mail server; without one, mails wait for a process that has one
+    /// The mail server; without one, mails wait for a process that has one; those of standalone go to DIR/reports
     #[arg(long = "mail.server", value_name = "HOST:PORT", value_parser = server)]
     mail_server: Option<(String, u16)>,
 

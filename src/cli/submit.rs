@@ -22,7 +22,7 @@ use uuid::Uuid;
 use super::exit::{CommandError, FAILED, REFUSED};
 use super::output::{OutputArgs, note, without_csv};
 use super::{UsageError, ZooKeeperArgs};
-use crate::actions::deposit::{read_digest, read_notification};
+use crate::actions::deposit::{read_digest, read_notification, uuid_for};
 use crate::server::standalone::DataDirectory;
 
 mod check;
@@ -210,7 +210,7 @@ impl SubmitArgs {
         // Before anything is written: that it can be read.
         let content = payload.read_once()?;
         let queue = Queue::new(zookeeper.connect().await?);
-        let uuid = self.uuid.unwrap_or_else(Uuid::new_v4);
+        let uuid = self.uuid.unwrap_or_else(|| uuid_for(&deposit.submitter, self.server.key.as_deref()));
         let storage = || {
             WorkingStorage::open(&working)
                 .with_context(|| format!("cannot use {} as the working storage", working.display()))

@@ -81,7 +81,7 @@ pub(super) fn headline(kind: CauseKind, job: &JobSituation, verdict: Verdict) ->
         CauseKind::WaitingForSpace if job.lock.is_some() => "It is waiting for working storage.",
         CauseKind::WaitingForSpace => "It is waiting for working storage, and no daemon has taken it yet.",
         CauseKind::WaitingForGrant => "It is waiting until working storage is granted to it.",
-        CauseKind::VolumeUnseen => "No daemon that could take it sees its files.",
+        CauseKind::VolumeUnseen => "No running daemon has access to the volume of its files.",
         CauseKind::WaitingForRetry => "It is waiting for another attempt.",
         CauseKind::BeingCreated => "It is waiting for the other jobs of its batch to be created.",
         CauseKind::BeingWithdrawn => "It is being withdrawn with its deposit.",

@@ -183,6 +183,25 @@ pub(crate) struct Objects {
     contents: Option<ObjectReader>,
 }
 
+impl ObjectFilter {
+    /// Refuses fields of which one would be ignored.
+    fn check(&self) -> Result<(), ViewError> {
+        let fields = [("ark", &self.ark), ("local_id", &self.local_id), ("title", &self.title)];
+        let mut given = fields.into_iter().filter(|(_, text)| !text.trim().is_empty());
+        let first = given.next().map(|(name, _)| name);
+        if let Some((name, text)) = given.next() {
+            return Err(ViewError::value_because(name, text, "one of ark, local_id and title can be searched for"));
+        }
+        if !self.owner.trim().is_empty() && first != Some("local_id") {
+            return Err(ViewError::value_because("owner", &self.owner, "it goes with local_id"));
+        }
+        if !self.collection.trim().is_empty() && matches!(first, Some("ark" | "local_id")) {
+            return Err(ViewError::value_because("collection", &self.collection, "it goes with title, or alone"));
+        }
+        Ok(())
+    }
+}
+
 impl Objects {
     pub(crate) fn new(catalogue: Catalogue) -> Self {
         Self { catalogue, contents: None }
@@ -193,6 +212,7 @@ impl Objects {
     /// # Errors
     /// For a filter that is not one, and when the catalogue cannot be read.
     pub(crate) async fn list(&self, filter: &ObjectFilter) -> Result<ObjectList, ViewError> {
+        filter.check()?;
         let one =
             |object: Option<Object>| ObjectList { items: object.iter().map(ObjectItem::from).collect(), next: None };
         if !filter.ark.trim().is_empty() {

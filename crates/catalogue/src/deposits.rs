@@ -76,7 +76,7 @@ pub(crate) const PARTS_SINCE: &str = concat!(
     "SELECT ",
     columns!(),
     " FROM deposits WHERE depositor = $1 AND received >= $2 AND part_of IS NOT NULL
-      ORDER BY received, batch LIMIT $3"
+      ORDER BY received DESC, batch DESC LIMIT $3"
 );
 
 const ONE: &str = concat!("SELECT ", columns!(), " FROM deposits WHERE batch = $1");

@@ -88,7 +88,7 @@ impl Unpacked {
 
 /// How many there are, and the names of the first; `None` where there are none.
 fn named(what: &str, names: &[String]) -> Option<String> {
-    let first: Vec<String> = names.iter().take(MOST_NAMED).map(|name| format!("{:?}", shown(name))).collect();
+    let first: Vec<String> = names.iter().take(MOST_NAMED).map(|name| format!("\"{}\"", shown(name))).collect();
     let more = names.len().saturating_sub(first.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     (!first.is_empty()).then(|| format!("{what}: {}{more}", first.join(", ")))

@@ -11,10 +11,9 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::state::BatchState;
-use queuekeeper_queue::{Due, Error, ItemChange, LockedBatch};
+use queuekeeper_queue::{Batch, Due, Error, ItemChange, LockedBatch};
 use tokio::time::Instant;
-use tracing::{debug, info, warn};
-use uuid::Uuid;
+use tracing::{info, warn};
 
 use crate::daemon::Daemon;
 use crate::engine::session::Session;
@@ -28,7 +27,7 @@ mod further;
 mod rows;
 pub(crate) mod submission;
 
-/// How often a full folder is looked at.
+/// How long a batch waits at least for a connection, or for a folder that is full.
 const FULL: Duration = Duration::from_secs(1);
 
 /// The batches whose manifests could not be had yet: since when, how often, and when to try again.
@@ -77,14 +76,18 @@ async fn poll(
 ) -> Result<(), Error> {
     let Some(workers) = session.workers(Daemon::Batch) else { return Ok(()) };
     let mut poll = session.queue.poll_batches(due).await?.expanded();
-    let mut listed = 0;
+    let mut listed = BTreeSet::new();
     poll.retain(|batch| {
-        listed += 1;
+        listed.insert(batch);
         !session.restored.is_withdrawing(batch)
     });
+    if due == Due::RestOfJobs && poll.paused.is_none() {
+        // The others were finished, by whichever process.
+        delayed.lock().retain(|batch, _| listed.contains(batch));
+    }
     poll.retain(|batch| delayed.lock().get(&batch).is_none_or(|(_, _, not_before)| *not_before <= now()));
     if due == Due::Jobs {
-        session.has_listed(Daemon::Batch, listed);
+        session.has_listed(Daemon::Batch, listed.len());
         poll.retain(|batch| !acquired.contains(&batch));
     }
     loop {
@@ -92,7 +95,7 @@ async fn poll(
         if !session.may_take(Daemon::Batch) {
             return Ok(());
         }
-        let next = poll.next(now()).await;
+        let next = poll.next_if(now(), |batch| is_here(session, batch)).await;
         acquired.extend(poll.acquired.drain(..));
         let Some(batch) = next? else { return Ok(()) };
         acquired.insert(batch.batch.id);
@@ -107,12 +110,6 @@ async fn poll(
 async fn work(session: &Arc<Session>, batch: LockedBatch, delayed: &Delayed) {
     let (began, id) = (Instant::now(), batch.batch.id);
     let busy = session.services.metrics.begin(Daemon::Batch);
-    if let Some(volume) = uploaded_elsewhere(session, &batch) {
-        let why = format!("it was uploaded to volume {volume}, and is left to those who see that");
-        wait(session, &batch, delayed, (now(), 0), &why, session.services.settings.look_again).await;
-        drop(busy);
-        return session.services.metrics.end(Daemon::Batch, Ended::Delayed, began.elapsed());
-    }
     session.expands(id, true);
     let outcome = match create_jobs(session, &batch).await {
         Ok(Some(jobs)) => {
@@ -120,7 +117,7 @@ async fn work(session: &Arc<Session>, batch: LockedBatch, delayed: &Delayed) {
             info!(batch = %id, jobs, "the jobs of a batch were created");
             Ended::Done
         }
-        // For others, or for its withdrawal, which needs the lock.
+        // For its withdrawal, which needs the lock.
         Ok(None) => {
             session.queue.unlock_batch(&batch).await.map_or_else(|error| lost(&batch, &error), |_| Ended::Delayed)
         }
@@ -133,15 +130,15 @@ async fn work(session: &Arc<Session>, batch: LockedBatch, delayed: &Delayed) {
     session.services.metrics.end(Daemon::Batch, outcome, began.elapsed());
 }
 
-/// The volume that the payload of a batch was uploaded to, where that is not ours.
-fn uploaded_elsewhere(session: &Session, batch: &LockedBatch) -> Option<Uuid> {
+/// Whether the payload of a batch was not uploaded to another volume: such a batch is left to the processes that use that.
+fn is_here(session: &Session, batch: &Batch) -> bool {
     // What is wrong with its submission is said when its jobs are created.
-    let spec = BatchSpec::of(batch.batch.submission.as_deref().unwrap_or_default()).ok()?;
-    spec.volume.filter(|volume| *volume != session.services.working.volume())
+    let spec = BatchSpec::of(batch.submission.as_deref().unwrap_or_default()).ok();
+    spec.and_then(|spec| spec.volume).is_none_or(|volume| volume == session.services.working.volume())
 }
 
 /// Creates the jobs that are missing, and sets the batch Reporting as today's daemons do. Gives how many it has; `None`
-/// where it is given back as it is: its deposit was withdrawn before the queue was restored, or the daemon is to stop.
+/// where it is given back as it is: its deposit was withdrawn before the queue was restored.
 async fn create_jobs(session: &Arc<Session>, batch: &LockedBatch) -> Result<Option<u64>, StepError> {
     let (services, queue) = (&session.services, &session.queue);
     let spec = BatchSpec::of(batch.batch.submission.as_deref().unwrap_or_default()).map_err(StepError::Permanent)?;
@@ -154,7 +151,15 @@ async fn create_jobs(session: &Arc<Session>, batch: &LockedBatch) -> Result<Opti
     let new = batch.new_expansion();
     let is_new = new.is_some();
     let expansion = if is_new { new } else { queue.expansion(batch).await? };
+    let most_children = services.settings.java_readers.then_some(services.settings.most_children);
     if let Some(mut expansion) = expansion {
+        if let (false, Some(most)) = (is_new, most_children) {
+            // Before the manifest is read again.
+            queue.check_room(most).await.map_err(|error| match error {
+                Error::Full { .. } => StepError::Busy(error.to_string()),
+                error => StepError::Queue(error),
+            })?;
+        }
         session.fence.pass().await;
         let mut rows = rows::Rows::open(services, &profile, &spec).await?;
         total = rows.total();
@@ -164,26 +169,21 @@ async fn create_jobs(session: &Arc<Session>, batch: &LockedBatch) -> Result<Opti
         }
         // Before its jobs, or none would be mailed after a crash behind the last of them.
         Correspondence::new(services, &session.fence, &batch.batch).queued(total, rows.batches()).await?;
-        further::create(session, batch, &spec, &rows).await?;
+        // They exist once a job does, unless they have ended since.
+        if expansion.note.last.is_none() {
+            further::create(session, batch, &spec, &rows).await?;
+        }
         if !is_new {
             let found = rows.existing(expansion.note.next, &queue.configurations(batch.batch.id).await?);
             expansion = queue.behind_existing(expansion, found.next, found.last).await?;
         }
         let last = rows.last_job()?;
         rows.skip(expansion.note.next).await;
-        let most_children = services.settings.java_readers.then_some(services.settings.most_children);
         loop {
             rows.fill().await?;
             let begun = expansion.note.next;
             let advanced = match queue.expand(batch, &expansion, rows.next(&last, most_children), now()).await {
-                Err(Error::Full { folder, children }) => {
-                    debug!(batch = %batch.batch.id, %folder, children, "no more jobs are created for now");
-                    let mut stopping = session.stopping.clone();
-                    tokio::select! {
-                        () = tokio::time::sleep(FULL) => continue,
-                        _ = stopping.wait_for(|is_stopping| *is_stopping) => return Ok(None),
-                    }
-                }
+                Err(error @ Error::Full { .. }) => return Err(StepError::Busy(error.to_string())),
                 outcome => outcome?,
             };
             session.wake(Daemon::Pending).notify_one();
@@ -209,7 +209,7 @@ async fn after_failure(session: &Session, batch: &LockedBatch, error: StepError,
         // Nothing was tried.
         StepError::Busy(why) => {
             let tried = if attempts == 0 { (now(), 0) } else { (since, attempts) };
-            return wait(session, batch, delayed, tried, &why, settings.retry_first).await;
+            return wait(session, batch, delayed, tried, &why, settings.retry_first.max(FULL)).await;
         }
         StepError::Temporary { why, after } | StepError::Away { why, after } => {
             if now().duration_since(since).unsigned_abs() < settings.retry_within {

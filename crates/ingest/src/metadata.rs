@@ -55,7 +55,7 @@ pub(crate) struct ProducerMetadata {
     pub(crate) dublin_core: Vec<(&'static str, String)>,
     /// The terms of `mrt-erc.txt`, else of `mrt-datacite.xml`: they count before those of the deposit.
     pub(crate) overwriting: Terms,
-    /// What could not be read, and how long the object is embargoed: one sentence each.
+    /// What could not be read, and when an embargo ends: one sentence each.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -97,7 +97,7 @@ impl ProducerMetadata {
         }
         if let Some(bytes) = bytes(producer, EMBARGO)? {
             let end = embargo::end(&String::from_utf8_lossy(&bytes)).map_err(MetadataError::Embargo)?;
-            found.warnings.extend(end.map(|end| format!("the object is embargoed until {end} by its {EMBARGO}")));
+            found.warnings.extend(end.map(|end| format!("its {EMBARGO} says that an embargo ends at {end}")));
         }
         Ok(found)
     }
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn an_embargo_is_a_warning_and_one_without_an_end_is_refused() {
         let found = read(&[(EMBARGO, b"embargoEndDate: 2031-06-12T12:00:00-05:00\n")]).unwrap();
-        let expected = "the object is embargoed until 2031-06-12T12:00:00-05:00 by its mrt-embargo.txt";
+        let expected = "its mrt-embargo.txt says that an embargo ends at 2031-06-12T12:00:00-05:00";
         assert_eq!(found.warnings, [expected]);
         let error = read(&[(EMBARGO, b"embargoEndDate: soon\n")]).unwrap_err().to_string();
         assert_eq!(error, "mrt-embargo.txt: embargoEndDate \"soon\" is not a date such as 2030-01-31");

@@ -187,6 +187,16 @@ impl Queue {
         jobs.iter().take(self.jobs_per_transaction()).take_while(fits).count().max(1)
     }
 
+    /// Checks that the folders that jobs come into have fewer children than so many.
+    ///
+    /// # Errors
+    /// [`Error::Full`] where one has not; [`Error::Read`] where they cannot be read.
+    pub async fn check_room(&self, most_children: i32) -> Result<(), Error> {
+        let folders = [Path::Jobs, Path::StateFolder(JobState::Pending.into())];
+        let found = self.read(&folders.clone().map(Read::Data)).await?;
+        folders.iter().zip(&found).try_for_each(|(folder, found)| has_room(folder, found.stat(), most_children))
+    }
+
     /// Makes jobs in one `multi`; their queue entries are among what `complete` adds, by their ids. Refused where one of
     /// the folders that they come into has `most_children` already.
     pub(crate) async fn create_some_jobs(
@@ -204,10 +214,8 @@ impl Queue {
         let (_, ids) = self
             .create_numbered(&Path::Jobs, reads, |first, found| {
                 for (folder, found) in folders.iter().flatten().zip(found.iter().skip(1)) {
-                    let children = found.as_ref().map_or(0, |(_, stat)| stat.num_children);
-                    if most_children.is_some_and(|most| children >= most) {
-                        return Err(Error::Full { folder: folder.clone(), children });
-                    }
+                    let stat = found.as_ref().map(|(_, stat)| stat);
+                    has_room(folder, stat, most_children.unwrap_or(i32::MAX))?;
                 }
                 let Some((data, stat)) = found.first().cloned().flatten() else {
                     return Err(Error::Missing(status.clone()));
@@ -286,6 +294,12 @@ impl Queue {
         }
         Err(Error::conflict(parent.clone(), ConflictKind::Moved))
     }
+}
+
+/// Refuses a folder that has so many children already.
+fn has_room(folder: &Path, found: Option<&Stat>, most_children: i32) -> Result<(), Error> {
+    let children = found.map_or(0, |stat| stat.num_children);
+    if children < most_children { Ok(()) } else { Err(Error::Full { folder: folder.clone(), children }) }
 }
 
 /// The number that the next sequential creation below a parent would get; `None` where there are no more. A parent that

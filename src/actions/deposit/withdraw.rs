@@ -42,7 +42,7 @@ impl Intake {
         };
         let reason = Reason::new(reason).map_err(|error| Refusal::Invalid(format!("reason: {error}")))?;
         if let Some((first, number)) = original.part_of {
-            let why = format!("it is part {number} of {}; withdraw that: all of it is", id_of(first));
+            let why = format!("it is part {number} of {}; withdraw that deposit, with all its parts", id_of(first));
             return Err(Refusal::conflict(why));
         }
         let queue = self.shared.actions.shared.connected.queue_at_hand()?;

@@ -53,8 +53,8 @@ pub(super) struct ServerArgs {
 
     /// A text of your own for this deposit: made again with it, the same deposit is one, and its upload goes on where it
     /// was; another one is refused [default: a new one]
-    #[arg(long = "key", value_name = "TEXT", requires = "server", help_heading = "Deposit")]
-    key: Option<String>,
+    #[arg(long = "key", value_name = "TEXT", conflicts_with = "uuid", help_heading = "Deposit")]
+    pub(super) key: Option<String>,
 }
 
 /// A server that takes deposits.

@@ -97,7 +97,7 @@ fn a_job_whose_files_no_process_sees_says_on_which_volume_they_are() {
     assert_eq!(
         of_job(&waiting),
         [
-            "stopped: No daemon that could take it sees its files.",
+            "stopped: No running daemon has access to the volume of its files.",
             "volume_unseen: Its files are on volume “a-uuid”, which no running process that takes jobs of Processing sees. | \
              Processes that see another volume leave it. The UUID of a volume is in the file .queuekeeper-volume at its \
              top.",

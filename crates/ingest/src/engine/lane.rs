@@ -122,8 +122,10 @@ async fn find_ended(session: &Session) -> Result<(), StepError> {
     let (grants, queue) = (&session.services.grants, &session.queue);
     let granted: Vec<_> = grants.lock(queue).await?.jobs().collect();
     let mut downloaded = HashMap::new();
-    for job in granted {
-        match queue.load_job(job).await {
+    let read = |job| async move { (job, queue.load_job(job).await) };
+    let mut reads = stream::iter(granted.into_iter().map(read)).buffered(AT_A_TIME);
+    while let Some((job, found)) = reads.next().await {
+        match found {
             Err(Error::Missing(_)) => grants.ended(job),
             Err(error) => return Err(error.into()),
             Ok(found) => match found.state() {
@@ -137,6 +139,7 @@ async fn find_ended(session: &Session) -> Result<(), StepError> {
             },
         }
     }
+    drop(reads);
     grants.set_downloaded(downloaded);
     Ok(())
 }

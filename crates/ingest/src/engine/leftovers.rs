@@ -12,7 +12,6 @@ use tracing::{info, warn};
 
 use super::session::Session;
 use crate::batches::submission::BatchSpec;
-use crate::deposit::id_of;
 use crate::directory::WorkingStorage;
 use crate::spec::JobSpec;
 
@@ -39,7 +38,7 @@ pub(super) async fn remove(session: &Session, left: &AtWork) {
         let Ok(batch) = session.queue.load_batch(*id).await else { continue };
         let Ok(spec) = BatchSpec::of(batch.submission.as_deref().unwrap_or_default()) else { continue };
         if batch.state() == Some(BatchState::Completed) {
-            let (working, name) = (session.services.working.clone(), id_of(spec.uuid));
+            let (working, name) = (session.services.working.clone(), spec.id);
             removed(&id.to_string(), move || remove_jobs(&working, &name)).await;
         }
     }

@@ -226,7 +226,7 @@ async fn fail_here(session: &Session, job: &LockedJob, why: &str) -> StepOutcome
     match session.is_elsewhere(job.state, job.id()).await {
         Ok(false) => return fail(session, job, why).await,
         Ok(true) => {
-            info!(job = %job.id(), state = %job.state, why, "job is left to those who see the volume with its files");
+            info!(job = %job.id(), state = %job.state, why, "job is left to processes that use the volume with its files");
         }
         Err(error) => return give_up(session, job, &error).await,
     }
@@ -284,15 +284,17 @@ async fn wait_for_host(session: &Session, job: &LockedJob, why: &str) -> StepOut
     let (since, attempts) = job.retry.as_ref().map_or((now, 0), |retry| (retry.since, retry.attempts));
     let waited = now.duration_since(since).unsigned_abs();
     let pause = waited.clamp(first, MOST_BUSY.max(first));
+    // Behind an attempt that failed, the time in which others may fail does not go on meanwhile.
+    let since = if attempts == 0 { since } else { since.checked_add(pause).unwrap_or(since) };
     give_back(session, job, why, (since, attempts), pause).await
 }
 
 /// Gives a job back that waits for room. It has not failed, and the time in which it may fail begins behind that.
 async fn wait_for_extension(session: &Session, job: &LockedJob, why: &str) -> StepOutcome {
-    give_back(session, job, why, (now(), 0), session.services.settings.pause(0)).await
+    give_back(session, job, why, (now(), 1), session.services.settings.pause(0)).await
 }
 
-/// Gives a job back, with how often it was tried since when; nobody takes it before a pause is over.
+/// Gives a job back, with how often it was tried since when; no daemon takes it before a pause is over.
 async fn give_back(
     session: &Session,
     job: &LockedJob,

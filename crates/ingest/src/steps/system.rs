@@ -336,7 +336,7 @@ mod tests {
     fn an_element_of_very_many_values_is_cut_with_a_warning_and_repeated_values_do_not_count() {
         let described =
             |subject: String| Description { dublin_core: vec![("subject", subject)], ..Description::default() };
-        let subjects = |count: usize| (0..count).map(|number| format!("{number:x};")).collect::<String>();
+        let subjects = |count: usize| (0..count).map(|number| format!("{number:x};")).collect::<Vec<_>>().concat();
         let (xml, warnings) = described(subjects(MOST_VALUES).repeat(2)).dublin_core("ark:/1/2");
         assert_eq!((xml.matches("<dc:subject>").count(), warnings), (MOST_VALUES, Vec::new()));
         let (xml, warnings) = described(subjects(800_000)).dublin_core("ark:/1/2");

@@ -131,6 +131,19 @@ impl BatchPoll {
     /// # Errors
     /// When the queue cannot be read or written. The poll may be continued.
     pub async fn next(&mut self, now: Timestamp) -> Result<Option<LockedBatch>, Error> {
+        self.next_if(now, |_| true).await
+    }
+
+    /// The same of the batches for which `is_wanted` holds; the others are left as they are, and not looked at again by
+    /// this poll. A batch that an earlier call locked comes in any case.
+    ///
+    /// # Errors
+    /// As [`Self::next`].
+    pub async fn next_if(
+        &mut self,
+        now: Timestamp,
+        is_wanted: impl Fn(&Batch) -> bool,
+    ) -> Result<Option<LockedBatch>, Error> {
         let due = self.due;
         while let Some(outcome) = self.queue.recover_claim(|claim: &BatchClaim| claim.due == due).await? {
             match outcome {
@@ -140,6 +153,9 @@ impl BatchPoll {
         }
         loop {
             while let Some((batch, state)) = self.read.pop() {
+                if !is_wanted(&batch) {
+                    continue;
+                }
                 if self.due == Due::Jobs && self.is_expanded && self.is_held(&batch) {
                     match self.queue.change_batch(&batch, &ItemChange::to(BatchState::Held), now).await {
                         Ok(_) => self.held.push(batch.id),
