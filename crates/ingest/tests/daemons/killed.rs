@@ -213,11 +213,11 @@ async fn try_all(
     writes: impl Fn(&Trace) -> usize,
 ) {
     let began = Instant::now();
-    let (trace, expected) = Trial::new(server, kind, &format!("{kind:?}-undisturbed")).await.end(None).await;
+    let (trace, expected) = Trial::new(server, kind, &format!("{kind:?}-{name}-undisturbed")).await.end(None).await;
     let all = writes(&trace);
     let chosen = chosen(all);
     let trials = chosen.iter().map(|at| {
-        let (fault, name, server) = (fault(*at), format!("{kind:?}-{at}"), server.clone());
+        let (fault, name, server) = (fault(*at), format!("{kind:?}-{name}-{at}"), server.clone());
         // In a thread of its own: it waits for other programs, and would hold up those beside it.
         let trial = move || {
             Handle::current().block_on(async {
