@@ -39,7 +39,7 @@ impl ActionPlanner<'_> {
             JobAction::Resume { to: Some(to) } => self.plan_change(target, JobChange::to(to).by_operator()).await,
             JobAction::Hold => self.plan_change(target, JobChange::to(JobState::Held)).await,
             JobAction::Release => self.plan_change(target, JobChange::to(JobState::Pending).by_operator()).await,
-            JobAction::Fail => self.plan_change(target, JobChange::to(JobState::Failed)).await,
+            JobAction::Fail => self.plan_change(target, JobChange::to(JobState::Failed).by_operator()).await,
             JobAction::Delete => self.plan_change(target, JobChange::to(JobState::Deleted).by_operator()).await,
         };
         let plan = match planned {
