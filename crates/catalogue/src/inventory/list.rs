@@ -47,47 +47,37 @@ pub(crate) struct ByTitle {
     pub(crate) behind: &'static str,
 }
 
-pub(crate) const BY_TITLE: ByTitle = ByTitle {
-    same: concat!(
-        "SELECT ",
-        object_columns!(),
-        " FROM objects WHERE ",
-        title_key!(),
-        " = $1 AND ark > $2 ORDER BY ark LIMIT $3"
-    ),
-    behind: concat!(
-        "SELECT ",
-        object_columns!(),
-        " FROM objects WHERE ",
-        title_key!(),
-        " > $1 AND ",
-        title_key!(),
-        " < $2 ORDER BY ",
-        title_key!(),
-        ", ark LIMIT $3"
-    ),
-};
+/// The lists by title, of what a condition leaves.
+macro_rules! by_title {
+    ($condition:literal) => {
+        ByTitle {
+            same: concat!(
+                "SELECT ",
+                object_columns!(),
+                " FROM objects WHERE ",
+                $condition,
+                title_key!(),
+                " = $1 AND ark > $2 ORDER BY ark LIMIT $3"
+            ),
+            behind: concat!(
+                "SELECT ",
+                object_columns!(),
+                " FROM objects WHERE ",
+                $condition,
+                title_key!(),
+                " > $1 AND ",
+                title_key!(),
+                " < $2 ORDER BY ",
+                title_key!(),
+                ", ark LIMIT $3"
+            ),
+        }
+    };
+}
 
-pub(crate) const BY_TITLE_OF_COLLECTION: ByTitle = ByTitle {
-    same: concat!(
-        "SELECT ",
-        object_columns!(),
-        " FROM objects WHERE collection = $4 AND ",
-        title_key!(),
-        " = $1 AND ark > $2 ORDER BY ark LIMIT $3"
-    ),
-    behind: concat!(
-        "SELECT ",
-        object_columns!(),
-        " FROM objects WHERE collection = $4 AND ",
-        title_key!(),
-        " > $1 AND ",
-        title_key!(),
-        " < $2 ORDER BY ",
-        title_key!(),
-        ", ark LIMIT $3"
-    ),
-};
+pub(crate) const BY_TITLE: ByTitle = by_title!("");
+
+pub(crate) const BY_TITLE_OF_COLLECTION: ByTitle = by_title!("collection = $4 AND ");
 
 pub(crate) const VERSIONS: &str = "SELECT number, job, batch, submitter, message, file_count, byte_count, ingested
     FROM versions WHERE object = (SELECT id FROM objects WHERE ark = $1) AND number < $2

@@ -1,6 +1,11 @@
 use super::*;
 use crate::directory::SizeLimit;
 
+/// A job that wants so many MiB, and has come just now.
+fn wanted(number: u32, mib: u64) -> Wanted {
+    Wanted { job: JobId::new(number), bytes: Some(mib << 20), priority: 5, age: Duration::ZERO }
+}
+
 #[tokio::test]
 async fn what_is_reserved_for_one_keeps_none_back_that_comes_before_it() {
     let here = tempfile::tempdir().unwrap();
@@ -8,14 +13,9 @@ async fn what_is_reserved_for_one_keeps_none_back_that_comes_before_it() {
     let rules = Rules { patience: Duration::from_mins(1), ..Rules::default() };
     let grants = Grants::new(Uuid::nil(), rules);
     let mut locked = LockedGrants { of: &grants, known: grants.known.lock().await, next: None };
-    let wanted = |number, age| Wanted {
-        job: JobId::new(number),
-        bytes: Some(30 << 20),
-        priority: 5,
-        age: Duration::from_secs(age),
-    };
+    let waits = |number, age| Wanted { age: Duration::from_secs(age), ..wanted(number, 30) };
     // All have waited for too long, and there is room for the first two.
-    let waiting = [wanted(1, 90), wanted(2, 80), wanted(3, 70), wanted(4, 65)];
+    let waiting = [waits(1, 90), waits(2, 80), waits(3, 70), waits(4, 65)];
     let now = Timestamp::now();
     let round = locked.decide(&storage, &waiting, now).unwrap();
     assert_eq!(round.passed.iter().map(|(job, _)| job.number()).collect::<Vec<_>>(), [1, 2]);
@@ -28,7 +28,7 @@ async fn what_is_reserved_for_one_keeps_none_back_that_comes_before_it() {
     };
     assert!(is_granted(&waiting[0]) && is_granted(&waiting[1]));
     assert!(!is_granted(&waiting[2]), "there is no room");
-    let small = Wanted { bytes: Some(1), ..wanted(5, 0) };
+    let small = Wanted { bytes: Some(1), ..waits(5, 0) };
     assert!(!is_granted(&small), "what is free is reserved");
     grants.ended(JobId::new(1));
     assert!(!is_granted(&waiting[3]), "so is what becomes free");
@@ -42,8 +42,6 @@ async fn what_a_job_has_written_is_not_kept_for_it_any_more_whichever_process_wr
     let storage = WorkingStorage::open(here.path()).unwrap().limited(SizeLimit::new(100 << 20));
     let grants = Grants::new(Uuid::nil(), Rules::default());
     let mut locked = LockedGrants { of: &grants, known: grants.known.lock().await, next: None };
-    let wanted =
-        |number, mib: u64| Wanted { job: JobId::new(number), bytes: Some(mib << 20), priority: 5, age: Duration::ZERO };
     let (job, now) = (JobId::new(1), Timestamp::now());
     assert!(locked.grant(&storage, &wanted(1, 60), now).unwrap().is_some());
     locked.committed();
@@ -72,8 +70,6 @@ async fn a_failed_job_keeps_a_grant_of_no_bytes_and_the_oldest_of_too_many_are_f
     let storage = WorkingStorage::open(here.path()).unwrap().limited(SizeLimit::new(100 << 20));
     let grants = Grants::new(Uuid::nil(), Rules::default());
     let mut locked = LockedGrants { of: &grants, known: grants.known.lock().await, next: None };
-    let wanted =
-        |number, mib: u64| Wanted { job: JobId::new(number), bytes: Some(mib << 20), priority: 5, age: Duration::ZERO };
     let (job, now) = (JobId::new(7_000), Timestamp::now());
     assert!(locked.grant(&storage, &wanted(7_000, 60), now).unwrap().is_some());
     locked.committed();

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use queuekeeper_catalogue::deposits::NewDeposit;
 use queuekeeper_ingest::again::failed_rows;
 use queuekeeper_ingest::daemon::Daemon;
 use queuekeeper_ingest::deposit::id_of;
@@ -73,15 +72,7 @@ async fn a_deposit_of_many_rows_becomes_several_batches_that_have_each_row_once(
     let mail = MailSettings { route: Route::Directory(mails.clone()), ..MailSettings::default() };
     let daemons = world.start_anew(Settings { mail, ..small() }, SESSION).await;
     let uuid = Uuid::new_v4();
-    let deposit = NewDeposit {
-        batch: uuid,
-        depositor: "alice".to_owned(),
-        idempotency_key: None,
-        profile: "demo".to_owned(),
-        objects: 1,
-        bytes: 7,
-    };
-    world.services.catalogue.record_deposit(&deposit).await.unwrap();
+    world.record(uuid, "demo", 7).await;
     // It was uploaded. A row of the second part fails.
     let all = world.rows(8).replacen(
         &format!("{} | | | 7 | | f4.txt", world.origin.url("/content")),

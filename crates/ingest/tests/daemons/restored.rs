@@ -7,7 +7,6 @@ use std::process::Command;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use queuekeeper_catalogue::deposits::NewDeposit;
 use queuekeeper_ingest::daemon::Daemon;
 use queuekeeper_ingest::mail::settings::Route;
 use queuekeeper_ingest::manifest::ManifestProfile;
@@ -67,15 +66,7 @@ impl World {
     async fn deposit_rows_of(&self, path: &str) -> (BatchId, String) {
         self.origin.serve("/content", "content");
         let batch = Uuid::new_v4();
-        let deposit = NewDeposit {
-            batch,
-            depositor: "alice".to_owned(),
-            idempotency_key: None,
-            profile: "mailed".to_owned(),
-            objects: 1,
-            bytes: 0,
-        };
-        self.services.catalogue.record_deposit(&deposit).await.unwrap();
+        self.record(batch, "mailed", 0).await;
         let (url, id) = (self.origin.url(path), format!("bid-{batch}"));
         let say = json!({"type": "single-file-batch-manifest", "profile": "mailed", "filename": "rows.checkm", "payload_url": url});
         (self.deposit_as(&id, say).await, id)

@@ -23,19 +23,20 @@ const BY: WithdrawnNote<'static> = WithdrawnNote { who: "alice", why: "the wrong
 
 const SESSION: Duration = Duration::from_secs(10);
 
+impl World {
+    /// Records a deposit of alice's in the catalogue, of so many bytes.
+    pub(super) async fn record(&self, batch: Uuid, profile: &str, bytes: u64) {
+        let (depositor, profile) = ("alice".to_owned(), profile.to_owned());
+        let deposit = NewDeposit { batch, depositor, idempotency_key: None, profile, objects: 1, bytes };
+        self.services.catalogue.record_deposit(&deposit).await.unwrap();
+    }
+}
+
 /// A deposit with so many jobs that a withdrawal of it takes several transactions, which its client left after some.
 async fn left(world: &World, transactions: usize) -> (BatchId, Uuid) {
     let uuid = Uuid::new_v4();
     let id = format!("bid-{uuid}");
-    let deposit = NewDeposit {
-        batch: uuid,
-        depositor: "alice".to_owned(),
-        idempotency_key: None,
-        profile: "demo".to_owned(),
-        objects: 1,
-        bytes: 70,
-    };
-    world.services.catalogue.record_deposit(&deposit).await.unwrap();
+    world.record(uuid, "demo", 70).await;
     let batch = world.deposit_as(&id, json!({"type": "file", "filename": "a.txt"})).await;
     let (queue, now) = (world.queue.clone().with_jobs_per_transaction(2), Timestamp::now());
     let (locked, _) = queue.acquire_batch(Due::Jobs, now).await.unwrap();
