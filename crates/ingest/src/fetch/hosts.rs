@@ -1,5 +1,6 @@
-//! What is known of the hosts, and which of them are away: one that failed many requests in a row gets none for a while, and then one at a time, until it
-//! answers. Without this, the jobs of one dead origin would keep all workers busy with waiting.
+//! What is known of the hosts, and which of them are away: one that failed many requests in a row gets none for a while,
+//! and then one at a time, until it answers. Without this, the jobs of one dead origin would keep all workers busy with
+//! waiting.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
