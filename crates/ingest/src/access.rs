@@ -4,7 +4,7 @@
 //! large one. A request that a killed process has left in Processing is begun again; an archive that was complete is found
 //! by its name.
 //!
-//! No archive is begun while the delivery store is held, or where it would fill the volume above the threshold ([`room`]): the
+//! No archive is begun while the delivery store is held, or where it would fill the volume above the threshold (`room`): the
 //! request is given back, with a note of why.
 
 mod archive;
