@@ -6,6 +6,7 @@ mod catalogue {
     mod audit;
     mod away;
     mod backup;
+    mod brake;
     mod check;
     mod counters;
     mod crash;
@@ -15,4 +16,5 @@ mod catalogue {
     mod open;
     mod outbox;
     mod support;
+    mod tasks;
 }
