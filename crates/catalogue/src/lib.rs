@@ -9,7 +9,7 @@
 //!   is known of each copy after them;
 //! - [`inventory`]: objects, versions and files; [`identifiers`]: which job has which ARK; [`object_intents`]: which may
 //!   have left something in a store;
-//! - [`tasks`]: the mill's queues; [`brake`]: how much it may destroy in a day; [`asides`]: what it
+//! - [`tasks`]: the mill's queues; [`loops`]: how far its producers are; [`brake`]: how much it may destroy in a day; [`asides`]: what it
 //!   kept of that;
 //! - [`deposits`], [`outbox`]: what came from depositors, and what is sent to them;
 //! - [`check`]: whether all that fits together; `backup`: a copy of a file that is in use.
@@ -34,6 +34,7 @@ pub mod error;
 pub mod identifiers;
 pub mod index;
 pub mod inventory;
+pub mod loops;
 pub mod object_intents;
 pub mod outbox;
 #[cfg(test)]

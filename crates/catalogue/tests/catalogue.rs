@@ -13,6 +13,7 @@ mod catalogue {
     mod identifiers;
     mod index;
     mod inventory;
+    mod loops;
     mod open;
     mod outbox;
     mod support;

@@ -4,6 +4,7 @@
 //! - [`account`]: whose content it is;
 //! - [`audit`]: what a change leads to; [`duplicate`]: what is done to a copy;
 //! - [`merge`]: two listings side by side;
+//! - [`producer`]: goes through everything, and asks for what is missing;
 //! - [`worker`]: tasks are taken, processed, and come to an end.
 //!
 //! # Invariants
@@ -14,5 +15,7 @@ pub mod account;
 pub mod audit;
 pub mod duplicate;
 pub mod merge;
+mod missing;
 pub mod policy;
+pub mod producer;
 pub mod worker;

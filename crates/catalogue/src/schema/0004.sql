@@ -66,3 +66,6 @@ CREATE TABLE followers (
     name {text} PRIMARY KEY,
     seq {int} NOT NULL
 ){table_by_key};
+
+-- Deletions of what a loop has found are tasks like the others, which look at both sides.
+ALTER TABLE morsels DROP COLUMN is_deletes_done;

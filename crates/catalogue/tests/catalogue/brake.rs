@@ -3,7 +3,7 @@
 use queuekeeper_catalogue::brake::{BrakeAnswer, BrakeLimit, Braked};
 use queuekeeper_store::audit::{AuditSink as _, Change};
 
-use super::support::{LEASE, World, done, intent, on_both};
+use super::support::{LEASE, done, intent, on_both};
 
 const LIMIT: BrakeLimit = BrakeLimit { items: 3, percent: 50 };
 

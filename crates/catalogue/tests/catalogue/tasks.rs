@@ -191,7 +191,7 @@ on_both! {
     async fn tasks_of_other_accounts_and_of_unknown_kinds_are_left(world: World) {
         let catalogue = &world.catalogue;
         let mut other = request(LOW, "a");
-        other.subject.account = "other".to_owned();
+        "other".clone_into(&mut other.subject.account);
         let mut report = request(LOW, "a");
         (report.subject.kind, report.subject.key, report.subject.destination) = (TaskKind::BitReport, None, None);
         catalogue.put_tasks(&[other, report, request(LOW, "z")]).await.unwrap();

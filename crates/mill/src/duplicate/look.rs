@@ -9,6 +9,7 @@ use queuekeeper_store::store::{Item, Properties, Store};
 use queuekeeper_store::{Error as StoreError, ErrorKind, SpaceName};
 
 use super::decide::{Record, Seen, SpaceSeen};
+use crate::missing::confirm_missing;
 
 /// An item in one store: what the store has, and what the index says.
 pub(super) struct Side {
@@ -19,7 +20,10 @@ pub(super) struct Side {
 impl Side {
     pub(super) async fn look(catalogue: &Catalogue, store: &Arc<dyn Store>, item: &Item) -> Result<Self, String> {
         let properties = match store.head(item).await {
-            Err(StoreError { kind: ErrorKind::NoSpace, .. }) => None,
+            Err(StoreError { kind: ErrorKind::NoSpace, .. }) => {
+                confirm_missing(store, &item.space).await?;
+                None
+            }
             properties => properties.map_err(|error| error.to_string())?,
         };
         let copy = catalogue.copy(store.name(), item).await.map_err(|error| error.to_string())?;
@@ -63,7 +67,9 @@ pub(super) async fn space(store: &Arc<dyn Store>, space: &SpaceName) -> Result<S
             Ok(if spaces.contains(space) { SpaceSeen::Empty } else { SpaceSeen::Missing })
         }
         Some(Ok(_)) => Ok(SpaceSeen::Full),
-        Some(Err(StoreError { kind: ErrorKind::NoSpace, .. })) => Ok(SpaceSeen::Missing),
+        Some(Err(StoreError { kind: ErrorKind::NoSpace, .. })) => {
+            confirm_missing(store, space).await.map(|()| SpaceSeen::Missing)
+        }
         Some(Err(error)) => Err(error.to_string()),
     }
 }
