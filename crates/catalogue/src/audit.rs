@@ -5,6 +5,7 @@
 //! of the one before, so that one that was altered or removed later is found by [`Catalogue::check`].
 
 mod event;
+mod follow;
 mod intents;
 mod list;
 mod settle;
@@ -16,6 +17,7 @@ use queuekeeper_store::StoreName;
 use queuekeeper_store::audit::{AuditSink, Begun, Intent, Settlement, SinkError};
 
 pub use self::event::{Event, EventKind};
+pub use self::follow::Followed;
 #[cfg(test)]
 pub(crate) use self::intents::TAKE_LEFT;
 pub(crate) use self::list::AFTER;

@@ -113,6 +113,11 @@ pub(crate) fn counted(counter: Counter) -> &'static str {
             "SELECT collection, CAST(SUM(size) AS BIGINT) FROM files JOIN versions ON versions.id = files.version
                 JOIN objects ON objects.id = versions.object GROUP BY collection"
         }
+        Counter::SpaceItems => {
+            "SELECT copies.store || '/' || items.space AS scope, COUNT(*)
+                FROM copies JOIN items ON items.id = copies.item WHERE NOT copies.is_deleted GROUP BY scope"
+        }
+        Counter::Tasks => "SELECT queue || '/' || state AS scope, COUNT(*) FROM tasks GROUP BY scope",
     }
 }
 

@@ -29,11 +29,15 @@ pub enum Counter {
     Files,
     /// Their bytes; by collection.
     FileBytes,
+    /// Items that a space of a store has, by the content index; by store and space.
+    SpaceItems,
+    /// Tasks; by queue and state.
+    Tasks,
 }
 
 impl Counter {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::ContentItems,
         Self::ContentBytes,
         Self::AuditEvents,
@@ -41,6 +45,8 @@ impl Counter {
         Self::Versions,
         Self::Files,
         Self::FileBytes,
+        Self::SpaceItems,
+        Self::Tasks,
     ];
 
     /// The name in the database.
@@ -54,6 +60,8 @@ impl Counter {
             Self::Versions => "versions",
             Self::Files => "files",
             Self::FileBytes => "file_bytes",
+            Self::SpaceItems => "space_items",
+            Self::Tasks => "tasks",
         }
     }
 }

@@ -28,7 +28,7 @@ impl Entry {
     }
 }
 
-/// What the counters of a store gain by a change of one entry.
+/// What the counters of a store gain by a change of one entry; the first of them is that of its space, too.
 pub(crate) fn difference(before: Option<&Entry>, after: &Entry) -> [(Counter, i64); 2] {
     let (before, after) = (before.and_then(Entry::living_bytes), after.living_bytes());
     let items = i64::from(after.is_some()) - i64::from(before.is_some());

@@ -9,6 +9,8 @@
 //!   is known of each copy after them;
 //! - [`inventory`]: objects, versions and files; [`identifiers`]: which job has which ARK; [`object_intents`]: which may
 //!   have left something in a store;
+//! - [`tasks`]: the mill's queues; [`loops`]: how far its producers are; [`brake`]: how much it may destroy in a day; [`asides`]: what it
+//!   kept of that;
 //! - [`deposits`], [`outbox`]: what came from depositors, and what is sent to them;
 //! - [`check`]: whether all that fits together; `backup`: a copy of a file that is in use.
 //!
@@ -19,8 +21,10 @@
 //! - A figure that grows with the rows is kept by deltas, and never counted over rows.
 //! - No message has a password in it.
 
+pub mod asides;
 pub mod audit;
 mod backup;
+pub mod brake;
 pub mod catalogue;
 pub mod check;
 pub mod counters;
@@ -30,11 +34,13 @@ pub mod error;
 pub mod identifiers;
 pub mod index;
 pub mod inventory;
+pub mod loops;
 pub mod object_intents;
 pub mod outbox;
 #[cfg(test)]
 mod plans;
 mod schema;
+pub mod tasks;
 
 pub use catalogue::Catalogue;
 pub use error::{Error, ErrorKind};

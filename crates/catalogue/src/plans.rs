@@ -5,6 +5,7 @@ use queuekeeper_store::store::Item;
 use queuekeeper_testkit::postgres::Postgres;
 use uuid::Uuid;
 
+use crate::asides::OF_ITEM;
 use crate::audit::{AFTER, Events, TAKE_LEFT};
 use crate::catalogue::Catalogue;
 use crate::database::Session;
@@ -17,6 +18,7 @@ use crate::inventory::{
 };
 use crate::object_intents::OBJECT_INTENTS;
 use crate::outbox::{ENDED, TAKE_DUE};
+use crate::tasks::{DEAD, HELD, TAKE};
 
 /// Every list, with arguments of the right types.
 fn lists() -> Vec<(&'static str, Vec<Value>)> {
@@ -57,7 +59,13 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
         (FILES, values!["ark:/1/2", 1u64, "producer/", 10u64]),
         (FILE, values!["ark:/1/2", 1u64, "producer/a"]),
         (LOCAL_IDS, values!["ark:/1/2", "owner", "id", 10u64]),
+        (OF_ITEM, values!["main", "space", &b"key"[..], u64::MAX, 10u64]),
+        (DEAD, values!["account", i64::MAX, 0u64, 10u64]),
+        (HELD, values!["account", "main", 0u64, 10u64]),
     ];
+    let mut take = values![0i64, Uuid::nil(), "worker", "audit", "account", 10u64];
+    take.extend(values!["AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT"]);
+    let others = others.into_iter().chain([(TAKE, take)]);
     events.chain(others).collect()
 }
 

@@ -6,13 +6,16 @@ mod catalogue {
     mod audit;
     mod away;
     mod backup;
+    mod brake;
     mod check;
     mod counters;
     mod crash;
     mod identifiers;
     mod index;
     mod inventory;
+    mod loops;
     mod open;
     mod outbox;
     mod support;
+    mod tasks;
 }

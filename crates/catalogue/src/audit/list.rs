@@ -1,11 +1,13 @@
 //! The audit log as lists.
 
+use std::time::Duration;
+
 use queuekeeper_store::store::Item;
 use queuekeeper_store::{SpaceName, StoreName};
 
 use super::event::{Event, event_columns};
 use crate::catalogue::{Catalogue, page};
-use crate::database::value::{Value, values};
+use crate::database::value::{Row, Value, values};
 use crate::error::Error;
 
 /// Which events a list has.
@@ -81,5 +83,17 @@ impl Catalogue {
     /// When the database cannot be read.
     pub async fn events_after(&self, after: u64, limit: u32) -> Result<Vec<Event>, Error> {
         self.list(AFTER, values![after, page(limit)], Event::read).await
+    }
+}
+
+impl Catalogue {
+    /// How long ago an event was recorded, by the database's clock; `None` where the log does not have it.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn event_age(&self, seq: u64) -> Result<Option<Duration>, Error> {
+        let sql = "SELECT {now} - time FROM audit_log WHERE seq = $1";
+        let age = |row: &Row| Ok(Duration::from_millis(u64::try_from(row.get::<i64>(0)?).unwrap_or(0)));
+        Ok(self.list(sql, values![seq], age).await?.pop())
     }
 }

@@ -57,7 +57,10 @@ async fn made(session: &mut Session, open: &Intent, change: Change, after: &Afte
         let before = index::entry(session, item, store).await?;
         let now = entry_after(session, open, change, after, before.as_ref())?;
         if let Some(now) = &now {
-            deltas.extend(index::difference(before.as_ref(), now));
+            let [items, bytes] = index::difference(before.as_ref(), now);
+            deltas.extend([items, bytes]);
+            let of_space = format!("{store}/{}", open.subject.space);
+            counters::add(session, &of_space, &[(Counter::SpaceItems, items.1)]).await?;
         }
         entry = now.map(|entry| (item, entry));
     }

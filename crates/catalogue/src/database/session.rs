@@ -1,5 +1,6 @@
 //! One connection in use: statements, and the transaction around them.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,17 +19,23 @@ const STATEMENT_LIMIT: Duration = Duration::from_mins(1);
 /// How many rows one statement inserts at most: more gains nothing, and SQLite has a limit of arguments.
 pub(crate) const ROWS_AT_ONCE: usize = 100;
 
-fn insert_statement(into: &str, columns: usize, rows: usize) -> String {
+/// `row` is what stands in the parentheses of one row, with `?` for each argument.
+fn insert_statement(into: &str, row: &str, rows: usize, then: &str) -> String {
     let mut sql = format!("{into} VALUES ");
-    for row in 0..rows {
-        sql.push_str(if row == 0 { "(" } else { ", (" });
-        for column in 0..columns {
-            let separator = if column == 0 { "" } else { ", " };
-            let _infallible = write!(sql, "{separator}${}", row * columns + column + 1);
+    let mut argument = 0;
+    for number in 0..rows {
+        sql.push_str(if number == 0 { "(" } else { ", (" });
+        for char in row.chars() {
+            if char == '?' {
+                argument += 1;
+                let _infallible = write!(sql, "${argument}");
+            } else {
+                sql.push(char);
+            }
         }
         sql.push(')');
     }
-    sql
+    sql + then
 }
 
 /// The connection itself.
@@ -149,23 +156,37 @@ impl Session {
         &mut self,
         into: &'static str,
         columns: usize,
-        mut values: Vec<Value>,
+        values: Vec<Value>,
     ) -> Result<(), Error> {
-        while !values.is_empty() {
-            let rest = values.split_off(values.len().min(ROWS_AT_ONCE * columns));
-            let sql = insert_statement(into, columns, values.len() / columns);
-            self.run_any(sql, values).await?;
-            values = rest;
-        }
-        Ok(())
+        self.insert_returning(into, &vec!["?"; columns].join(", "), "", values).await.map(|_rows| ())
     }
 
-    async fn run_any(&mut self, sql: String, values: Vec<Value>) -> Result<(), Error> {
-        call!(self, sql, values, execute, |_done| ((), ()))
+    /// As [`Self::insert_many`]. `row` is one row, with `?` for each argument; `then` is what comes after the rows, and its answers
+    /// are returned.
+    pub(crate) async fn insert_returning(
+        &mut self,
+        into: &'static str,
+        row: &str,
+        then: &'static str,
+        mut values: Vec<Value>,
+    ) -> Result<Vec<Row>, Error> {
+        let columns = row.matches('?').count();
+        let mut answers = Vec::new();
+        while !values.is_empty() {
+            let rest = values.split_off(values.len().min(ROWS_AT_ONCE * columns));
+            let sql = insert_statement(into, row, values.len() / columns, then);
+            answers.extend(self.rows_of(sql, values).await?);
+            values = rest;
+        }
+        Ok(answers)
     }
 
     /// All rows of an answer. Statements say how many that are at most.
     pub(crate) async fn rows(&mut self, sql: &'static str, values: Vec<Value>) -> Result<Vec<Row>, Error> {
+        self.rows_of(sql, values).await
+    }
+
+    async fn rows_of(&mut self, sql: impl Into<Cow<'static, str>>, values: Vec<Value>) -> Result<Vec<Row>, Error> {
         call!(self, sql, values, fetch_all, |rows| (
             rows.into_iter().map(Row::Sqlite).collect(),
             rows.into_iter().map(Row::Postgres).collect()

@@ -1,0 +1,60 @@
+//! Following the audit log: each event leads to tasks, once.
+
+use super::event::Event;
+use super::list::AFTER;
+use crate::catalogue::{Catalogue, page};
+use crate::database::Session;
+use crate::database::value::values;
+use crate::error::Error;
+use crate::tasks::{NewTask, put};
+
+/// What following the log came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Followed {
+    /// How many events were read.
+    pub events: u64,
+    /// How many tasks are new by them.
+    pub tasks: u64,
+}
+
+impl Catalogue {
+    /// Reads the next events for a follower, at most `limit` and at most 1,000, and requests the tasks that they lead to: in one
+    /// transaction with the place up to which the follower has come, so that each event leads to its tasks once, whoever dies or
+    /// follows at the same time. A follower that is new begins at the end of the log.
+    ///
+    /// # Errors
+    /// When the database cannot be written; then the follower is where it was.
+    pub async fn follow_audit(
+        &self,
+        follower: &str,
+        limit: u32,
+        tasks: impl Fn(&Event) -> Vec<NewTask> + Send + Sync,
+    ) -> Result<Followed, Error> {
+        let mut session = self.database.begin().await?;
+        let outcome = follow(&mut session, follower, limit, tasks).await;
+        session.end(outcome).await
+    }
+}
+
+async fn follow(
+    session: &mut Session,
+    follower: &str,
+    limit: u32,
+    tasks: impl Fn(&Event) -> Vec<NewTask> + Send + Sync,
+) -> Result<Followed, Error> {
+    let new =
+        "INSERT INTO followers (name, seq) SELECT $1, seq FROM audit_chain WHERE only_row = 1 ON CONFLICT DO NOTHING";
+    session.run(new, values![follower]).await?;
+    let row = session.row("SELECT seq FROM followers WHERE name = $1 {lock}", values![follower]).await?;
+    let seq = row.map(|row| session.decode(row.count(0))).transpose()?.unwrap_or(0);
+    let (mut last, mut wanted, mut events) = (seq, Vec::new(), 0);
+    for row in session.rows(AFTER, values![seq, page(limit)]).await? {
+        let event = session.decode(Event::read(&row))?;
+        last = event.seq;
+        events += 1;
+        wanted.extend(tasks(&event));
+    }
+    let new = put(session, wanted).await?;
+    session.run("UPDATE followers SET seq = $2 WHERE name = $1", values![follower, last]).await?;
+    Ok(Followed { events, tasks: new })
+}

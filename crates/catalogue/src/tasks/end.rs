@@ -1,0 +1,160 @@
+//! What becomes of a task that was taken.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::figures::Deltas;
+use super::kind::Queue;
+use super::list::TaskState;
+use super::put::{NewTask, put};
+use super::take::TakenTask;
+use super::{MOST_ATTEMPTS, with_error};
+use crate::catalogue::Catalogue;
+use crate::database::Session;
+use crate::database::value::{millis, values};
+use crate::error::{Error, ErrorKind};
+
+/// How a worker comes to an end with a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is done. Where it was requested again meanwhile, it is to be done once more.
+    Done,
+    /// It failed. After a minute, then two, it is tried again; the third time it goes to the dead letters.
+    Failed(String),
+    /// It cannot be decided yet: it is visible again after this time, for its next round, and neither failed nor was tried.
+    Later(Duration),
+    /// It is not due yet: it is visible again after this time, as it was, or once it is requested again.
+    PutOff(Duration),
+    /// It was not done, because its worker stops: it is visible again at once, as it was.
+    GivenBack,
+    /// It may not take effect before a person allows it. Why: one sentence.
+    Held(String),
+}
+
+/// A task that a worker comes to an end with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedTask {
+    /// The task.
+    pub task: TakenTask,
+    /// How.
+    pub outcome: Outcome,
+    /// What is to be done next, requested in the same transaction.
+    pub follow_ups: Vec<NewTask>,
+}
+
+/// How long a failed task waits after its first failure; after the second it is twice that.
+const RETRY: Duration = Duration::from_mins(1);
+
+impl Catalogue {
+    /// Comes to an end with tasks, all in one transaction, with what is to be done next. The answer is, for each, whether it was
+    /// still ours: of one that was not, nothing is written.
+    ///
+    /// # Errors
+    /// When the database cannot be written; then nothing was.
+    pub async fn end_tasks(&self, tasks: &[EndedTask]) -> Result<Vec<bool>, Error> {
+        let mut session = self.database.begin().await?;
+        let outcome = end_all(&mut session, tasks).await;
+        session.end(outcome).await
+    }
+}
+
+async fn end_all(session: &mut Session, tasks: &[EndedTask]) -> Result<Vec<bool>, Error> {
+    let (mut ours, mut deltas, mut follow_ups) = (Vec::with_capacity(tasks.len()), Deltas::default(), Vec::new());
+    // In the order in which others lock them.
+    let mut order: Vec<_> = (0..tasks.len()).collect();
+    order.sort_by_key(|&at| tasks[at].task.id);
+    ours.resize(tasks.len(), false);
+    for at in order {
+        let ended = &tasks[at];
+        ours[at] = end(session, &ended.task, &ended.outcome, &mut deltas).await?;
+        if ours[at] {
+            follow_ups.extend(ended.follow_ups.iter().cloned());
+        }
+    }
+    deltas.write(session).await?;
+    put(session, follow_ups).await?;
+    Ok(ours)
+}
+
+/// Whether the task was ours.
+async fn end(session: &mut Session, task: &TakenTask, outcome: &Outcome, deltas: &mut Deltas) -> Result<bool, Error> {
+    match outcome {
+        Outcome::Done => done(session, task, deltas).await,
+        Outcome::Failed(why) => failed(session, task, why, deltas).await,
+        Outcome::Later(after) => put_off(session, task, *after, 1).await,
+        Outcome::PutOff(after) => put_off(session, task, *after, 0).await,
+        Outcome::GivenBack => {
+            let sql = "UPDATE tasks SET holder = NULL, worker = NULL, visible = {now}, attempts = attempts - 1
+                WHERE id = $1 AND holder = $2";
+            Ok(session.run(sql, values![task.id, task.holder]).await? > 0)
+        }
+        Outcome::Held(why) => {
+            let time = now(session).await?;
+            let errors = with_error(&task.errors, time, &task.worker, why);
+            let sql = "UPDATE tasks SET holder = NULL, worker = NULL, state = 'held', visible = $3,
+                attempts = attempts - 1, errors = $4 WHERE id = $1 AND holder = $2";
+            let ours = session.run(sql, values![task.id, task.holder, i64::MAX, &errors]).await? > 0;
+            if ours {
+                deltas.add(task.queue, TaskState::Waiting, -1);
+                deltas.add(task.queue, TaskState::Held, 1);
+            }
+            Ok(ours)
+        }
+    }
+}
+
+async fn put_off(session: &mut Session, task: &TakenTask, after: Duration, rounds: i64) -> Result<bool, Error> {
+    // What was requested while it was decided to wait is looked at now.
+    let sql = "UPDATE tasks SET holder = NULL, worker = NULL, is_put_off = (generation = $4),
+        visible = {now} + CASE WHEN generation = $4 THEN $3 ELSE 0 END, attempts = attempts - 1, rounds = rounds + $5
+        WHERE id = $1 AND holder = $2";
+    let values = values![task.id, task.holder, millis(after), task.generation, rounds];
+    Ok(session.run(sql, values).await? > 0)
+}
+
+async fn done(session: &mut Session, task: &TakenTask, deltas: &mut Deltas) -> Result<bool, Error> {
+    let sql = "DELETE FROM tasks WHERE id = $1 AND holder = $2 AND generation = $3";
+    if session.run(sql, values![task.id, task.holder, task.generation]).await? > 0 {
+        deltas.add(task.queue, TaskState::Waiting, -1);
+        return Ok(true);
+    }
+    let sql = "UPDATE tasks SET holder = NULL, worker = NULL, visible = {now}, attempts = 0, rounds = 0,
+        errors = '[]', is_released = FALSE WHERE id = $1 AND holder = $2";
+    Ok(session.run(sql, values![task.id, task.holder]).await? > 0)
+}
+
+async fn failed(session: &mut Session, task: &TakenTask, why: &str, deltas: &mut Deltas) -> Result<bool, Error> {
+    if session
+        .row("SELECT 1 FROM tasks WHERE id = $1 AND holder = $2 {lock}", values![task.id, task.holder])
+        .await?
+        .is_none()
+    {
+        return Ok(false);
+    }
+    if task.attempts >= MOST_ATTEMPTS {
+        bury(session, task, &task.worker, why).await?;
+        deltas.add(task.queue, TaskState::Waiting, -1);
+        deltas.add(Queue::DeadLetter, TaskState::Dead, 1);
+        return Ok(true);
+    }
+    let errors = with_error(&task.errors, now(session).await?, &task.worker, why);
+    let after = RETRY * 2u32.saturating_pow(task.attempts.saturating_sub(1));
+    let sql = "UPDATE tasks SET holder = NULL, worker = NULL, visible = {now} + $2, errors = $3 WHERE id = $1";
+    session.run(sql, values![task.id, millis(after), &errors]).await?;
+    Ok(true)
+}
+
+/// Puts a task that is ours into the dead letters.
+pub(super) async fn bury(session: &mut Session, task: &TakenTask, worker: &str, why: &str) -> Result<(), Error> {
+    let errors = with_error(&task.errors, now(session).await?, worker, why);
+    let sql = "UPDATE tasks SET holder = NULL, worker = NULL, queue = $2, state = 'dead', visible = $3, errors = $4
+        WHERE id = $1";
+    session.run(sql, values![task.id, Queue::DeadLetter.as_str(), i64::MAX, &errors]).await.map(|_rows| ())
+}
+
+async fn now(session: &mut Session) -> Result<Timestamp, Error> {
+    let row = session.row("SELECT {now}", values![]).await?;
+    let row = row.ok_or_else(|| session.error(ErrorKind::Corrupt("it has no time".to_owned())))?;
+    session.decode(row.time(0))
+}

@@ -1,0 +1,198 @@
+//! What people see of tasks, and what they decide of those that wait for them.
+
+use jiff::Timestamp;
+use queuekeeper_store::StoreName;
+
+use super::figures::Deltas;
+use super::kind::Queue;
+use super::{TaskError, TaskSubject, Unknown, subject_columns};
+use crate::catalogue::{Catalogue, page};
+use crate::counters::Counter;
+use crate::database::Session;
+use crate::database::value::{Row, values};
+use crate::error::Error;
+
+/// What a task waits for. As text, its name in the catalogue, in metrics and on pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TaskState {
+    /// A worker, or the end of the one that has it.
+    Waiting,
+    /// A person who allows what it would do.
+    Held,
+    /// A person who finds out why it failed.
+    Dead,
+}
+
+impl TaskState {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Waiting, Self::Held, Self::Dead];
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Held => "held",
+            Self::Dead => "dead",
+        }
+    }
+
+    pub(super) fn read(row: &Row, at: usize) -> Result<Self, sqlx::Error> {
+        let named = |name: String| Self::ALL.into_iter().find(|state| state.as_str() == name).ok_or(Unknown(name));
+        row.need(at, named)
+    }
+}
+
+/// A task as people see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownTask {
+    /// Its number.
+    pub id: u64,
+    /// The queue that it belongs to; of a dead letter, the one that it was in.
+    pub home: Queue,
+    /// What it is about.
+    pub subject: TaskSubject,
+    /// The store to copy from, where it copies.
+    pub source: Option<StoreName>,
+    /// Its failures, or why it is held.
+    pub errors: Vec<TaskError>,
+    /// When it was requested first.
+    pub created: Timestamp,
+}
+
+/// How many tasks a queue has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueFigures {
+    /// The queue.
+    pub queue: Queue,
+    /// Those that a worker may take now or later, and those that one has.
+    pub waiting: u64,
+    /// Those of them that a worker has.
+    pub taken: u64,
+    /// Those that wait for a person to allow them.
+    pub held: u64,
+    /// Those that failed.
+    pub dead: u64,
+}
+
+/// The columns that [`known`] reads.
+macro_rules! columns {
+    () => {
+        concat!("id, home, ", subject_columns!(), ", source, errors, created")
+    };
+}
+
+/// Dead letters from a number on. The visibility is what the index has of them.
+pub(crate) const DEAD: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM tasks WHERE queue = 'dead-letter' AND account = $1 AND visible = $2 AND id > $3 ORDER BY id LIMIT $4"
+);
+
+/// What is held of a destination, from a number on.
+pub(crate) const HELD: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM tasks WHERE state = 'held' AND account = $1 AND destination = $2 AND id > $3 ORDER BY id LIMIT $4"
+);
+
+const TAKEN: &str = "SELECT queue, COUNT(*) FROM tasks WHERE holder IS NOT NULL GROUP BY queue";
+
+impl Catalogue {
+    /// How many tasks each queue has, without counting what waits.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn task_figures(&self) -> Result<Vec<QueueFigures>, Error> {
+        let figures = self.counters().await?;
+        let taken = self.list(TAKEN, values![], |row| Ok((super::put::queue(row, 0)?, row.count(1)?))).await?;
+        let of = |queue, state| {
+            let figure = figures.get(&(Counter::Tasks, super::figures::scope(queue, state))).copied().unwrap_or(0);
+            u64::try_from(figure).unwrap_or(0)
+        };
+        let figures = Queue::ALL.map(|queue| QueueFigures {
+            queue,
+            waiting: of(queue, TaskState::Waiting),
+            taken: taken.iter().find(|(known, _)| *known == queue).map_or(0, |(_, count)| *count),
+            held: of(queue, TaskState::Held),
+            dead: of(queue, TaskState::Dead),
+        });
+        Ok(figures.to_vec())
+    }
+
+    /// The dead letters of an account with numbers above `after`, at most `limit`, and at most 1,000.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn dead_letters(&self, account: &str, after: u64, limit: u32) -> Result<Vec<KnownTask>, Error> {
+        self.list(DEAD, values![account, i64::MAX, after, page(limit)], known).await
+    }
+
+    /// What is held of an account at a destination, with numbers above `after`, at most `limit`, and at most 1,000.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn held_tasks(
+        &self,
+        account: &str,
+        destination: &StoreName,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<KnownTask>, Error> {
+        self.list(HELD, values![account, destination, after, page(limit)], known).await
+    }
+
+    /// Makes a dead letter or a held task wait for a worker again, with its failures and as many attempts as a new one; what was
+    /// held for is allowed, this once. The answer is whether it was one.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub async fn retry_task(&self, id: u64) -> Result<bool, Error> {
+        let sql = "UPDATE tasks SET queue = home, state = 'waiting', visible = {now}, attempts = 0, rounds = 0,
+            is_released = (state = 'held') WHERE id = $1 AND state = $2";
+        self.decide(id, sql, true).await
+    }
+
+    /// Removes a dead letter or a held task; the answer is whether it was one.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub async fn drop_task(&self, id: u64) -> Result<bool, Error> {
+        self.decide(id, "DELETE FROM tasks WHERE id = $1 AND state = $2", false).await
+    }
+
+    async fn decide(&self, id: u64, sql: &'static str, waits: bool) -> Result<bool, Error> {
+        let mut session = self.database.begin().await?;
+        let outcome = decide_in(&mut session, id, sql, waits).await;
+        session.end(outcome).await
+    }
+}
+
+async fn decide_in(session: &mut Session, id: u64, sql: &'static str, waits: bool) -> Result<bool, Error> {
+    let row = session.row("SELECT queue, home, state FROM tasks WHERE id = $1 {lock}", values![id]).await?;
+    let Some(row) = row else { return Ok(false) };
+    let read = || Ok((super::put::queue(&row, 0)?, super::put::queue(&row, 1)?, TaskState::read(&row, 2)?));
+    let (queue, home, state) = session.decode(read())?;
+    if state == TaskState::Waiting {
+        return Ok(false);
+    }
+    session.run(sql, values![id, state.as_str()]).await?;
+    let mut deltas = Deltas::default();
+    deltas.add(queue, state, -1);
+    if waits {
+        deltas.add(home, TaskState::Waiting, 1);
+    }
+    deltas.write(session).await?;
+    Ok(true)
+}
+
+fn known(row: &Row) -> Result<KnownTask, sqlx::Error> {
+    Ok(KnownTask {
+        id: row.count(0)?,
+        home: super::put::queue(row, 1)?,
+        subject: super::subject(row, 2)?,
+        source: super::store(row, 7)?,
+        errors: super::errors(&row.get::<String>(8)?),
+        created: row.time(9)?,
+    })
+}

@@ -1,0 +1,149 @@
+//! Taking tasks for the time of a lease.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use queuekeeper_store::StoreName;
+use uuid::Uuid;
+
+use super::figures::Deltas;
+use super::kind::{Queue, TaskKind};
+use super::list::TaskState;
+use super::{MOST_ATTEMPTS, TaskError, TaskSubject, subject_columns};
+use crate::catalogue::{Catalogue, page};
+use crate::database::Session;
+use crate::database::value::{Row, Value, millis, values};
+use crate::error::Error;
+
+/// Which tasks a worker takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tasks<'a> {
+    /// From which queue.
+    pub queue: Queue,
+    /// Of which account.
+    pub account: &'a str,
+    /// Of which kinds: those that the worker can process.
+    pub kinds: &'a [TaskKind],
+    /// At most how many.
+    pub limit: u32,
+}
+
+/// A task that is leased to a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakenTask {
+    /// Its number.
+    pub id: u64,
+    /// Who has it: made anew each time that it is taken.
+    pub holder: Uuid,
+    /// The worker, as it calls itself.
+    pub worker: String,
+    /// The queue that it was taken from.
+    pub queue: Queue,
+    /// What it is about.
+    pub subject: TaskSubject,
+    /// The store to copy from, where it copies.
+    pub source: Option<StoreName>,
+    /// The generation that was taken.
+    pub generation: u64,
+    /// How often it was begun, with this time.
+    pub attempts: u32,
+    /// How often it was put off because it could not be decided yet.
+    pub rounds: u32,
+    /// The failures before.
+    pub errors: Vec<TaskError>,
+    /// When it was requested first.
+    pub created: Timestamp,
+    /// Whether a person has allowed what it was held for.
+    pub is_released: bool,
+}
+
+/// Those that are visible for longest first. Of the kinds there are as many arguments as kinds exist.
+pub(crate) const TAKE: &str = concat!(
+    "UPDATE tasks SET visible = {now} + $1, holder = $2, worker = $3, attempts = attempts + 1,
+        taken_generation = generation
+    WHERE id IN (
+        SELECT id FROM tasks WHERE queue = $4 AND account = $5 AND visible <= {now}
+            AND kind IN ($7, $8, $9, $10, $11, $12, $13, $14)
+        ORDER BY visible, id LIMIT $6 {lock_next})
+    RETURNING id, ",
+    subject_columns!(),
+    ", source, generation, attempts, rounds, errors, created, is_released"
+);
+
+impl Catalogue {
+    /// Takes tasks that are visible, the one that is so for longest first. No other worker gets them until the lease ends. What
+    /// was begun too often without an end goes to the dead letters instead.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub async fn take_tasks(&self, tasks: &Tasks<'_>, worker: &str, lease: Duration) -> Result<Vec<TakenTask>, Error> {
+        if tasks.kinds.is_empty() || tasks.limit == 0 {
+            return Ok(Vec::new());
+        }
+        let mut session = self.database.begin().await?;
+        let outcome = take(&mut session, tasks, worker, lease).await;
+        session.end(outcome).await
+    }
+
+    /// Extends the lease of a task; the answer is whether it is still ours. One whose lease has ended is extended, too, while no
+    /// other worker has taken it.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub async fn extend_task(&self, task: &TakenTask, lease: Duration) -> Result<bool, Error> {
+        let sql = "UPDATE tasks SET visible = {now} + $3 WHERE id = $1 AND holder = $2";
+        let mut session = self.database.begin().await?;
+        let outcome = session.run(sql, values![task.id, task.holder, millis(lease)]).await;
+        Ok(session.end(outcome).await? > 0)
+    }
+}
+
+async fn take(
+    session: &mut Session,
+    tasks: &Tasks<'_>,
+    worker: &str,
+    lease: Duration,
+) -> Result<Vec<TakenTask>, Error> {
+    let holder = Uuid::now_v7();
+    let Tasks { queue, account, kinds, limit } = tasks;
+    let mut values = values![millis(lease), holder, worker, queue.as_str(), *account, page(*limit)];
+    let kinds = TaskKind::ALL.iter().enumerate().map(|(at, _)| kinds[at.min(kinds.len() - 1)].as_str());
+    values.extend(kinds.map(Value::from));
+    let mut taken = Vec::new();
+    for row in session.rows(TAKE, values).await? {
+        taken.push(session.decode(read(&row, *queue, holder, worker))?);
+    }
+    // Some databases answer in the order of their pages.
+    taken.sort_by_key(|task| task.id);
+    let (taken, spent): (Vec<_>, Vec<_>) = taken.into_iter().partition(|task| task.attempts <= MOST_ATTEMPTS);
+    let mut deltas = Deltas::default();
+    for task in spent {
+        bury_spent(session, &task).await?;
+        deltas.add(task.queue, TaskState::Waiting, -1);
+        deltas.add(Queue::DeadLetter, TaskState::Dead, 1);
+    }
+    deltas.write(session).await?;
+    Ok(taken)
+}
+
+fn read(row: &Row, queue: Queue, holder: Uuid, worker: &str) -> Result<TakenTask, sqlx::Error> {
+    Ok(TakenTask {
+        id: row.count(0)?,
+        holder,
+        worker: worker.to_owned(),
+        queue,
+        subject: super::subject(row, 1)?,
+        source: super::store(row, 6)?,
+        generation: row.count(7)?,
+        attempts: row.need(8, |value: i64| u32::try_from(value))?,
+        rounds: row.need(9, |value: i64| u32::try_from(value))?,
+        errors: super::errors(&row.get::<String>(10)?),
+        created: row.time(11)?,
+        is_released: row.get(12)?,
+    })
+}
+
+async fn bury_spent(session: &mut Session, task: &TakenTask) -> Result<(), Error> {
+    let why = "its workers ended, or lost their leases, each time before they came to an end with it";
+    super::end::bury(session, task, &task.worker, why).await
+}

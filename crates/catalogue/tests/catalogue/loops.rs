@@ -1,0 +1,73 @@
+//! The loops of producers.
+
+use std::time::Duration;
+
+use queuekeeper_catalogue::loops::{Advance, Morsel};
+use queuekeeper_catalogue::tasks::{NewTask, Queue, TaskKind, TaskSubject};
+use queuekeeper_store::Key;
+use uuid::Uuid;
+
+use super::support::{LEASE, on_both};
+
+const PRODUCER: &str = "duplication";
+
+fn morsel(space: &str) -> Morsel {
+    Morsel {
+        account: "account".to_owned(),
+        space: space.parse().unwrap(),
+        source: "main".parse().unwrap(),
+        destination: "replica".parse().unwrap(),
+        marker: None,
+        error: None,
+    }
+}
+
+fn task(key: &str) -> NewTask {
+    let subject = TaskSubject {
+        kind: TaskKind::Duplicate,
+        account: "account".to_owned(),
+        space: "a".parse().unwrap(),
+        key: Key::new(key.as_bytes()).ok(),
+        destination: Some("replica".parse().unwrap()),
+    };
+    NewTask { queue: Queue::DuplicationLow, subject, source: Some("main".parse().unwrap()) }
+}
+
+on_both! {
+    async fn one_leads_and_what_it_saves_is_found_by_the_next_one(world: World) {
+        let catalogue = &world.catalogue;
+        let [one, other] = [(); 2].map(|()| Uuid::now_v7());
+        let first = catalogue.lead(PRODUCER, one, LEASE).await.unwrap().unwrap();
+        assert_eq!((first.epoch, first.number, first.is_due, first.started), (1, 0, true, None));
+        assert_eq!(catalogue.lead(PRODUCER, other, LEASE).await.unwrap(), None);
+        assert!(catalogue.begin_loop(&first, &[morsel("b"), morsel("a")], LEASE).await.unwrap());
+        let again = catalogue.lead(PRODUCER, one, LEASE).await.unwrap().unwrap();
+        assert_eq!((again.epoch, again.number, again.is_due, again.started.is_some()), (1, 1, false, true));
+        assert_eq!(catalogue.morsels(PRODUCER).await.unwrap(), [morsel("a"), morsel("b")]);
+        assert!(catalogue.advance(&again, &morsel("a"), &Advance::To("k".parse().unwrap()), vec![task("j"), task("k")]).await.unwrap());
+        assert!(catalogue.advance(&again, &morsel("b"), &Advance::Failed("it is\naway".to_owned()), vec![]).await.unwrap());
+
+        // Another one leads once the lease has ended; the first one writes nothing any more.
+        world.tamper("UPDATE loops SET lease_end = 0").await;
+        assert!(!catalogue.advance(&again, &morsel("a"), &Advance::Done, vec![task("z")]).await.unwrap());
+        let second = catalogue.lead(PRODUCER, other, LEASE).await.unwrap().unwrap();
+        assert_eq!((second.epoch, second.number, second.is_due), (2, 1, false));
+        assert_eq!(catalogue.lead(PRODUCER, one, LEASE).await.unwrap(), None);
+        assert!(!catalogue.advance(&again, &morsel("a"), &Advance::Done, vec![task("z")]).await.unwrap());
+        assert!(!catalogue.begin_loop(&again, &[], LEASE).await.unwrap());
+        let left = catalogue.morsels(PRODUCER).await.unwrap();
+        let marked = Morsel { marker: Some("k".parse().unwrap()), ..morsel("a") };
+        assert_eq!(left, [marked.clone(), Morsel { error: Some("it is away".to_owned()), ..morsel("b") }]);
+        assert_eq!(world.number("SELECT COUNT(*) FROM tasks").await, 2);
+
+        assert!(catalogue.advance(&second, &left[1], &Advance::To("c".parse().unwrap()), vec![]).await.unwrap());
+        assert!(catalogue.advance(&second, &marked, &Advance::Done, vec![]).await.unwrap());
+        assert_eq!(catalogue.morsels(PRODUCER).await.unwrap(), [Morsel { marker: Some("c".parse().unwrap()), ..morsel("b") }]);
+        // The next loop is due after its time.
+        assert!(catalogue.begin_loop(&second, &[morsel("a")], Duration::ZERO).await.unwrap());
+        let third = catalogue.lead(PRODUCER, other, LEASE).await.unwrap().unwrap();
+        assert_eq!((third.epoch, third.number, third.is_due), (2, 2, true));
+        assert_eq!(catalogue.morsels(PRODUCER).await.unwrap(), [morsel("a")]);
+        assert_eq!(catalogue.morsels("bit").await.unwrap(), []);
+    }
+}

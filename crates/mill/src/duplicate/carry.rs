@@ -1,0 +1,266 @@
+//! Carrying out what was decided.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _};
+use queuekeeper_catalogue::brake::Braked;
+use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TakenTask, TaskKind, TaskSubject};
+use queuekeeper_store::store::{Chunks, Condition, Item, Properties, Put, Store};
+use queuekeeper_store::{Digest, Digests, ErrorKind, Hashers, Key, SpaceName};
+use uuid::Uuid;
+
+use super::decide::{self, Action, Seen, SpaceAction};
+use super::look::{self, Side};
+use super::{ALGORITHM, ASIDE, Duplicator, Places};
+use crate::worker::{Lease, Processed};
+
+/// How a step ended that did not bring the copy to what its source is.
+enum Stop {
+    /// It is to end so.
+    Ended(Processed),
+    /// It failed, and is tried again.
+    Failed(String),
+}
+
+impl From<String> for Stop {
+    fn from(why: String) -> Self {
+        Self::Failed(why)
+    }
+}
+
+impl From<queuekeeper_store::Error> for Stop {
+    fn from(error: queuekeeper_store::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl From<queuekeeper_catalogue::Error> for Stop {
+    fn from(error: queuekeeper_catalogue::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl From<Outcome> for Stop {
+    fn from(outcome: Outcome) -> Self {
+        Self::Ended(outcome.into())
+    }
+}
+
+impl Duplicator {
+    pub(super) async fn space(&self, places: &Places<'_>) -> Processed {
+        match self.space_in(places).await {
+            Ok(()) => Outcome::Done.into(),
+            Err(why) => Outcome::Failed(why).into(),
+        }
+    }
+
+    async fn space_in(&self, places: &Places<'_>) -> Result<(), String> {
+        let Places { source, destination, space } = places;
+        let (from, to) = (look::space(source, space).await?, look::space(destination, space).await?);
+        let done = match decide::space(from, to) {
+            SpaceAction::Nothing => return Ok(()),
+            SpaceAction::Create => destination.create_space(space).await,
+            SpaceAction::Delete => destination.delete_space(space).await,
+            SpaceAction::Orphan => {
+                let (source, destination) = (source.name(), destination.name());
+                tracing::warn!(%space, %source, %destination, "the space is gone at its source, and its copy has items: it stays");
+                return Ok(());
+            }
+        };
+        done.map(|_is_new| ()).map_err(|error| error.to_string())
+    }
+
+    pub(super) async fn item(&self, task: &TakenTask, places: &Places<'_>, key: &Key, lease: &Lease) -> Processed {
+        let item = Item::new(places.space.clone(), key.clone());
+        match self.item_in(task, places, &item, lease).await {
+            Ok(()) => Outcome::Done.into(),
+            Err(Stop::Ended(processed)) => processed,
+            Err(Stop::Failed(why)) => Outcome::Failed(why).into(),
+        }
+    }
+
+    async fn item_in(&self, task: &TakenTask, places: &Places<'_>, item: &Item, lease: &Lease) -> Result<(), Stop> {
+        let Places { source, destination, .. } = places;
+        let (from, to) = futures::try_join!(
+            Side::look(&self.catalogue, source, item),
+            Side::look(&self.catalogue, destination, item),
+        )?;
+        lease.progressed();
+        let (mut seen, mut there) = (from.seen(), to.seen());
+        let mut action = decide::item(seen.as_ref(), from.record(), there.as_ref());
+        if action == Action::Read {
+            if seen.as_ref().is_some_and(|seen| seen.digests.is_empty()) {
+                let found = self.read(source, item, &from, &Digests::default(), lease).await?;
+                seen = seen.map(|seen| Seen { digests: found, ..seen });
+            }
+            // What the source is known by decides what is computed of the copy.
+            let wanted = seen.as_ref().map(|seen| seen.digests.clone()).unwrap_or_default();
+            let found = self.read(destination, item, &to, &wanted, lease).await?;
+            there = there.map(|there| Seen { digests: found, ..there });
+            action = decide::item(seen.as_ref(), from.record(), there.as_ref());
+        }
+        match (action, &from.properties, &to.properties) {
+            (Action::Copy, Some(properties), _) => {
+                self.copy(task, places, item, (&from, properties), Condition::IfAbsent, lease).await
+            }
+            (Action::Overwrite, Some(properties), Some(old)) => {
+                check_source(task, places, &from)?;
+                self.brake(task, places).await?;
+                self.keep(destination, item, old, "overwrite").await?;
+                self.copy(task, places, item, (&from, properties), Condition::IfMatch(old.etag.clone()), lease).await
+            }
+            (Action::SetProperties, Some(properties), Some(old)) => {
+                destination.set_properties(item, &properties.user, Some(&old.etag)).await?;
+                Ok(())
+            }
+            (Action::Delete, _, Some(old)) => self.delete(task, places, item, &from, old).await,
+            (Action::Lost, ..) => {
+                let why = format!("the store {} has lost {item}: the index says that it is there", source.name());
+                Err(checked(task, places, why))
+            }
+            (Action::Foreign, ..) => {
+                let (source, destination) = (source.name(), destination.name());
+                tracing::warn!(%item, %source, %destination, "the copy has an item that its source never had: it stays");
+                Ok(())
+            }
+            (Action::Nothing, ..) => Ok(()),
+            (Action::Copy | Action::Overwrite | Action::Read | Action::SetProperties | Action::Delete, ..) => {
+                Err(Stop::Failed(format!("{item} changed while it was looked at")))
+            }
+        }
+    }
+
+    /// The digests of what a store has now, by the algorithms of others.
+    async fn read(
+        &self,
+        store: &Arc<dyn Store>,
+        item: &Item,
+        side: &Side,
+        wanted: &Digests,
+        lease: &Lease,
+    ) -> Result<Digests, Stop> {
+        let etag = side.properties.as_ref().map(|properties| &properties.etag);
+        let mut chunks = store.get(item, None, etag).await?.chunks;
+        let mut hashers = Hashers::new(wanted.iter().map(Digest::algorithm).chain([ALGORITHM]));
+        while let Some(chunk) = chunks.next().await {
+            hashers.update(&chunk.map_err(|error| format!("{item} cannot be read from {}: {error}", store.name()))?);
+            lease.progressed();
+        }
+        Ok(hashers.finish())
+    }
+
+    async fn copy(
+        &self,
+        task: &TakenTask,
+        places: &Places<'_>,
+        item: &Item,
+        (from, properties): (&Side, &Properties),
+        condition: Condition,
+        lease: &Lease,
+    ) -> Result<(), Stop> {
+        check_source(task, places, from)?;
+        let content = places.source.get(item, None, Some(&properties.etag)).await?;
+        let progress = lease.clone();
+        let chunks: Chunks = content.chunks.inspect_ok(move |_chunk: &Bytes| progress.progressed()).boxed();
+        let expected = from.seen().map(|seen| seen.digests).unwrap_or_default();
+        let put = Put {
+            size: Some(properties.size),
+            expected,
+            compute: vec![ALGORITHM],
+            condition,
+            user: properties.user.clone(),
+            abort: lease.ended().clone(),
+            gate: None,
+        };
+        match places.destination.put(item, chunks, put).await {
+            // It was done, and its record follows.
+            Ok(_) | Err(queuekeeper_store::Error { kind: ErrorKind::Unrecorded(_), .. }) => Ok(()),
+            Err(error) if matches!(error.kind, ErrorKind::Digest { .. } | ErrorKind::Size { .. }) => {
+                let why =
+                    format!("what {} has of {item} is damaged, and was not copied: {error}", places.source.name());
+                Err(checked(task, places, why))
+            }
+            Err(error) if matches!(error.kind, ErrorKind::NoSpace) => {
+                places.destination.create_space(&item.space).await?;
+                Err(Outcome::PutOff(Duration::ZERO).into())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn delete(
+        &self,
+        task: &TakenTask,
+        places: &Places<'_>,
+        item: &Item,
+        from: &Side,
+        old: &Properties,
+    ) -> Result<(), Stop> {
+        let seq = from.copy.as_ref().map(|copy| copy.seq);
+        let age = match seq {
+            Some(seq) => self.catalogue.event_age(seq).await?,
+            None => None,
+        };
+        let age =
+            age.ok_or_else(|| format!("the deletion of {item} in {} is not in the audit log", places.source.name()))?;
+        if let Some(left) = self.delete_after.checked_sub(age).filter(|left| !left.is_zero()) {
+            return Err(Outcome::PutOff(left).into());
+        }
+        self.brake(task, places).await?;
+        self.keep(places.destination, item, old, "delete").await?;
+        match places.destination.delete(item, Some(&old.etag)).await {
+            Ok(_) | Err(queuekeeper_store::Error { kind: ErrorKind::Unrecorded(_), .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Holds the task where too much would be destroyed within a day.
+    async fn brake(&self, task: &TakenTask, places: &Places<'_>) -> Result<(), Stop> {
+        let (account, store) = (task.subject.account.as_str(), places.destination.name());
+        let of = Braked { account, store, space: &places.space };
+        if task.is_released {
+            return Ok(self.catalogue.count_effect(&of).await?);
+        }
+        let answer = self.catalogue.brake(&of, self.limit).await?;
+        if answer.is_allowed {
+            return Ok(());
+        }
+        let why = format!(
+            "{} items of {} in {store} were deleted or overwritten within a day, of at most {}: release or drop this by hand",
+            answer.number, places.space, answer.limit
+        );
+        Err(Outcome::Held(why).into())
+    }
+
+    /// Keeps content aside before it is destroyed.
+    async fn keep(&self, store: &Arc<dyn Store>, item: &Item, old: &Properties, reason: &str) -> Result<(), Stop> {
+        let aside = ASIDE.parse::<SpaceName>().map_err(|error| error.to_string())?;
+        let kept_as = Uuid::now_v7().to_string();
+        let key = kept_as.parse::<Key>().map_err(|error| error.to_string())?;
+        self.catalogue.record_aside(store.name(), item, &kept_as, reason).await?;
+        store.create_space(&aside).await?;
+        store.copy(item, Some(&old.etag), &Item::new(aside, key), &Condition::IfAbsent).await?;
+        Ok(())
+    }
+}
+
+/// Refuses to copy what is not as it was recorded: content that was changed around this program.
+fn check_source(task: &TakenTask, places: &Places<'_>, from: &Side) -> Result<(), Stop> {
+    if from.copy.is_none() || from.is_as_recorded() {
+        return Ok(());
+    }
+    let store = places.source.name();
+    let why =
+        format!("the content in {store} is not as it was recorded, so that it is not copied; check its integrity");
+    Err(checked(task, places, why))
+}
+
+/// Fails, and has the source checked.
+fn checked(task: &TakenTask, places: &Places<'_>, why: String) -> Stop {
+    let subject =
+        TaskSubject { kind: TaskKind::Bit, destination: Some(places.source.name().clone()), ..task.subject.clone() };
+    let check = NewTask { queue: Queue::BitIntegrity, subject, source: None };
+    Stop::Ended(Processed { outcome: Outcome::Failed(why), follow_ups: vec![check] })
+}

@@ -1,0 +1,75 @@
+//! A look at both sides of a copy.
+
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use queuekeeper_catalogue::Catalogue;
+use queuekeeper_catalogue::index::Copy;
+use queuekeeper_store::store::{Item, Properties, Store};
+use queuekeeper_store::{Error as StoreError, ErrorKind, SpaceName};
+
+use super::decide::{Record, Seen, SpaceSeen};
+use crate::missing::confirm_missing;
+
+/// An item in one store: what the store has, and what the index says.
+pub(super) struct Side {
+    pub(super) properties: Option<Properties>,
+    pub(super) copy: Option<Copy>,
+}
+
+impl Side {
+    pub(super) async fn look(catalogue: &Catalogue, store: &Arc<dyn Store>, item: &Item) -> Result<Self, String> {
+        let properties = match store.head(item).await {
+            Err(StoreError { kind: ErrorKind::NoSpace, .. }) => {
+                confirm_missing(store, &item.space).await?;
+                None
+            }
+            properties => properties.map_err(|error| error.to_string())?,
+        };
+        let copy = catalogue.copy(store.name(), item).await.map_err(|error| error.to_string())?;
+        Ok(Self { properties, copy })
+    }
+
+    /// Whether the index is of the state that the store has.
+    pub(super) fn is_as_recorded(&self) -> bool {
+        let (Some(properties), Some(copy)) = (&self.properties, &self.copy) else { return false };
+        !copy.is_deleted
+            && copy.size == properties.size
+            && copy.digests.agree(&properties.checksums) != Some(false)
+            && (copy.etag.as_ref() == Some(&properties.etag) || copy.digests.agree(&properties.checksums) == Some(true))
+    }
+
+    /// What is certain of the content.
+    pub(super) fn seen(&self) -> Option<Seen> {
+        let properties = self.properties.as_ref()?;
+        let mut digests = properties.checksums.clone();
+        if let Some(copy) = self.copy.as_ref().filter(|_| self.is_as_recorded()) {
+            digests.extend(copy.digests.iter().cloned());
+        }
+        Some(Seen { size: properties.size, digests, user: properties.user.clone() })
+    }
+
+    pub(super) fn record(&self) -> Record {
+        match &self.copy {
+            None => Record::Never,
+            Some(copy) if copy.is_deleted => Record::Deleted,
+            Some(_) => Record::Living,
+        }
+    }
+}
+
+/// A look at a space.
+pub(super) async fn space(store: &Arc<dyn Store>, space: &SpaceName) -> Result<SpaceSeen, String> {
+    match store.list(space, b"", None).next().await {
+        None => {
+            // A store may list a space that it does not have as an empty one.
+            let spaces = store.spaces().await.map_err(|error| error.to_string())?;
+            Ok(if spaces.contains(space) { SpaceSeen::Empty } else { SpaceSeen::Missing })
+        }
+        Some(Ok(_)) => Ok(SpaceSeen::Full),
+        Some(Err(StoreError { kind: ErrorKind::NoSpace, .. })) => {
+            confirm_missing(store, space).await.map(|()| SpaceSeen::Missing)
+        }
+        Some(Err(error)) => Err(error.to_string()),
+    }
+}

@@ -1,0 +1,21 @@
+//! The mill: copies of content in other stores, as policies want them.
+//!
+//! - [`policy`]: which space is copied from where to where, in the files of the `DuraCloud` Mill;
+//! - [`account`]: whose content it is;
+//! - [`audit`]: what a change leads to; [`duplicate`]: what is done to a copy;
+//! - [`merge`]: two listings side by side;
+//! - [`producer`]: goes through everything, and asks for what is missing;
+//! - [`worker`]: tasks are taken, processed, and come to an end.
+//!
+//! # Invariants
+//! - Nothing is decided by a file that could not be read, nor by a listing that ended with an error.
+//! - A store, a space, an account or a policy that vanishes never leads to a deletion.
+
+pub mod account;
+pub mod audit;
+pub mod duplicate;
+pub mod merge;
+mod missing;
+pub mod policy;
+pub mod producer;
+pub mod worker;

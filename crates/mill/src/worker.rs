@@ -1,0 +1,187 @@
+//! Workers: they take tasks, have them processed, and come to an end with them.
+
+mod lease;
+mod order;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use queuekeeper_catalogue::Catalogue;
+use queuekeeper_catalogue::tasks::{EndedTask, NewTask, Outcome, Queue, TakenTask, TaskKind, Tasks};
+use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+pub use lease::{Lease, Times};
+use order::Order;
+
+/// How many tasks are taken at once, and how many are ended at once.
+const TENS: usize = 10;
+
+/// How a processor comes to an end with a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Processed {
+    /// How.
+    pub outcome: Outcome,
+    /// What is to be done next.
+    pub follow_ups: Vec<NewTask>,
+}
+
+impl From<Outcome> for Processed {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, follow_ups: Vec::new() }
+    }
+}
+
+/// What processes tasks of one kind.
+#[async_trait]
+pub trait Processor: Send + Sync + 'static {
+    /// The kind.
+    fn kind(&self) -> TaskKind;
+
+    /// Processes a task. It may be dropped at any point at which it waits: when its lease ends, or when the worker stops.
+    async fn process(&self, task: &TakenTask, lease: &Lease) -> Processed;
+}
+
+/// What workers need.
+pub struct Workers {
+    /// Where the tasks are.
+    pub catalogue: Catalogue,
+    /// What they can process. A kind that none of them has is never taken.
+    pub processors: Vec<Arc<dyn Processor>>,
+    /// Which queues they take from, the first one first.
+    pub queues: Vec<Queue>,
+    /// Whose tasks they take.
+    pub accounts: Vec<String>,
+    /// How many tasks are processed at once.
+    pub number: usize,
+    /// The name that they have in the history of a task.
+    pub name: String,
+    /// How long things take.
+    pub times: Times,
+    /// What says that there may be tasks.
+    pub wake: Arc<Notify>,
+}
+
+impl Workers {
+    /// Takes and processes tasks until the token is cancelled. Then what ends in the time of grace is ended, and the rest is given
+    /// back.
+    pub async fn run(self, stop: CancellationToken) {
+        let workers = Arc::new(self);
+        let free = Arc::new(Semaphore::new(workers.number));
+        let (ended, to_end) = mpsc::channel(workers.number.max(1));
+        let ender = tokio::spawn(Arc::clone(&workers).end_all(to_end));
+        let mut running = JoinSet::new();
+        let give_back = CancellationToken::new();
+        let mut order = Order::new(workers.queues.clone(), workers.accounts.clone());
+        let mut wait = workers.times.shortest_wait;
+        while !stop.is_cancelled() {
+            while running.try_join_next().is_some() {}
+            // Nobody else acquires any: what is free now stays so.
+            let Some(Ok(permit)) = stop.run_until_cancelled(free.acquire()).await else { break };
+            drop(permit);
+            let asked = Instant::now();
+            let Some(taken) = stop.run_until_cancelled(workers.take(&mut order, free.available_permits())).await else {
+                break;
+            };
+            if taken.is_empty() {
+                tokio::select! {
+                    () = stop.cancelled() => break,
+                    () = workers.wake.notified() => wait = workers.times.shortest_wait,
+                    () = sleep(wait) => wait = (wait * 2).min(workers.times.longest_wait),
+                }
+                continue;
+            }
+            wait = workers.times.shortest_wait;
+            for task in taken {
+                let Ok(permit) = Arc::clone(&free).acquire_owned().await else { continue };
+                let (workers, ended, give_back) = (Arc::clone(&workers), ended.clone(), give_back.clone());
+                running.spawn(async move {
+                    let processed = workers.process(&task, asked, &give_back).await;
+                    let Processed { outcome, follow_ups } = processed;
+                    let _closed_with_the_ender = ended.send(EndedTask { task, outcome, follow_ups }).await;
+                    drop(permit);
+                });
+            }
+        }
+        let grace = timeout(workers.times.grace, async { while running.join_next().await.is_some() {} }).await;
+        if grace.is_err() {
+            give_back.cancel();
+            while running.join_next().await.is_some() {}
+        }
+        drop(ended);
+        if let Err(error) = ender.await {
+            tracing::error!(%error, "the end of tasks could not be written: they are done again when their leases end");
+        }
+    }
+
+    /// The next tasks, at most as many as workers are free; none where all queues are empty, or the catalogue is away.
+    async fn take(&self, order: &mut Order, free: usize) -> Vec<TakenTask> {
+        let kinds: Vec<_> = self.processors.iter().map(|processor| processor.kind()).collect();
+        let limit = u32::try_from(free.min(TENS)).unwrap_or(0);
+        for (queue, account) in order.next() {
+            let tasks = Tasks { queue, account: &account, kinds: &kinds, limit };
+            match self.catalogue.take_tasks(&tasks, &self.name, self.times.lease).await {
+                Ok(taken) if taken.is_empty() => {}
+                Ok(taken) => return taken,
+                Err(error) => {
+                    tracing::warn!(%error, "no tasks are taken; this is tried again");
+                    return Vec::new();
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    async fn process(&self, task: &TakenTask, taken: Instant, give_back: &CancellationToken) -> Processed {
+        let processor = self.processors.iter().find(|processor| processor.kind() == task.subject.kind);
+        let Some(processor) = processor else { return Outcome::GivenBack.into() };
+        let lease = Lease::unlimited();
+        tokio::select! {
+            biased;
+            processed = processor.process(task, &lease) => processed,
+            () = give_back.cancelled() => Outcome::GivenBack.into(),
+            why = lease.keep(&self.catalogue, task, self.times, taken) => Outcome::Failed(why.to_owned()).into(),
+        }
+    }
+
+    /// Writes the ends of tasks, those that have come meanwhile together.
+    async fn end_all(self: Arc<Self>, mut ended: mpsc::Receiver<EndedTask>) {
+        let mut tasks = Vec::with_capacity(TENS);
+        while ended.recv_many(&mut tasks, TENS).await > 0 {
+            let has_follow_ups = tasks.iter().any(|task| !task.follow_ups.is_empty());
+            self.end(&tasks).await;
+            if has_follow_ups {
+                self.wake.notify_one();
+            }
+            tasks.clear();
+        }
+    }
+
+    /// Writes the ends of tasks, again and again while the catalogue is away and their leases last.
+    async fn end(&self, tasks: &[EndedTask]) {
+        let began = Instant::now();
+        loop {
+            match self.catalogue.end_tasks(tasks).await {
+                Ok(ours) => {
+                    for (task, _) in tasks.iter().zip(ours).filter(|(_, ours)| !ours) {
+                        tracing::warn!(
+                            task = task.task.id,
+                            "another worker has taken this task; its end is not written"
+                        );
+                    }
+                    return;
+                }
+                Err(error) if error.is_temporary() && began.elapsed() < self.times.lease => {
+                    tracing::warn!(%error, "the end of tasks cannot be written yet; this is tried again");
+                    sleep(self.times.margin / 60).await;
+                }
+                Err(error) => {
+                    tracing::error!(%error, "the end of tasks cannot be written: they are done again when their leases end");
+                    return;
+                }
+            }
+        }
+    }
+}
