@@ -16,8 +16,12 @@ use crate::database::{APPLICATION_ID, Database, Session};
 use crate::error::{Error, ErrorKind};
 
 /// The scripts, the first one being version 1.
-const SCRIPTS: &[&str] =
-    &[include_str!("schema/0001.sql"), include_str!("schema/0002.sql"), include_str!("schema/0003.sql")];
+const SCRIPTS: &[&str] = &[
+    include_str!("schema/0001.sql"),
+    include_str!("schema/0002.sql"),
+    include_str!("schema/0003.sql"),
+    include_str!("schema/0004.sql"),
+];
 
 /// The version that this program writes.
 #[expect(clippy::cast_possible_wrap, reason = "there are few scripts")]
