@@ -83,7 +83,7 @@ impl Intake {
         if key.is_some()
             && let Some(batch) = queue.find_batch(&id_of(uuid)).await?
         {
-            checked.new.check_same(&queue, batch, None, request.size).await?;
+            checked.new.check_same_size(&queue, batch, request.size).await?;
             let kind = checked.new.kind_of(&[]);
             return Ok(Taken::Made(Receipt { batch, id: id_of(uuid), kind }));
         }
