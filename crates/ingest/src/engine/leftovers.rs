@@ -14,7 +14,7 @@ use super::session::Session;
 use crate::batches::submission::BatchSpec;
 use crate::blocking::{self, blocking};
 use crate::deposit::id_of;
-use crate::directory::WorkingStorage;
+use crate::directory::{WorkingStorage, absent_is_fine};
 use crate::spec::JobSpec;
 use crate::step::StepError;
 
@@ -41,7 +41,7 @@ pub(super) async fn remove(session: &Session, left: &AtWork) {
         let Ok(spec) = JobSpec::of(&job) else { continue };
         if job.state() == Some(JobState::Completed) {
             let directory = session.services.working.job(&spec);
-            removed(&id.to_string(), move || if directory.path().exists() { directory.remove() } else { Ok(()) }).await;
+            removed(&id.to_string(), move || directory.remove()).await;
         }
     }
     for id in &left.batches {
@@ -64,7 +64,8 @@ pub(super) async fn remove(session: &Session, left: &AtWork) {
     }
 }
 
-/// Removes the directories of a batch's jobs, all of which are completed.
+/// Removes the directories of a batch's jobs, all of which are completed, and its own where nothing else is in it: what is
+/// uploaded under its name stays.
 fn remove_jobs(working: &WorkingStorage, batch: &str) -> io::Result<()> {
     let jobs = match std::fs::read_dir(working.batch(batch)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -76,7 +77,10 @@ fn remove_jobs(working: &WorkingStorage, batch: &str) -> io::Result<()> {
             working.remove_job(batch, name)?;
         }
     }
-    Ok(())
+    match std::fs::remove_dir(working.batch(batch)) {
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+        removed => absent_is_fine(removed),
+    }
 }
 
 async fn removed(id: &str, remove: impl FnOnce() -> io::Result<()> + Send + 'static) {
