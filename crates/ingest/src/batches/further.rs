@@ -36,6 +36,10 @@ pub(super) async fn create(
         let part = Part { of: spec.id.clone(), number, count, rows: size, digest: rows.digest().to_owned() };
         let uuid = uuid_of_part(spec.uuid, number);
         let (id, objects) = (id_of(uuid), size.min(rows.in_manifest() - part.first_row()));
+        if queue.find_batch(&id).await?.is_some() {
+            // An attempt before has made it: it may have ended since, and its directory be removed.
+            continue;
+        }
         session.fence.pass().await;
         let [from, to] = [&spec.id, &id].map(|id| services.working.batch(id));
         let name = spec.file_name.clone();
