@@ -23,8 +23,10 @@ pub(crate) async fn begin(objects: &Path, ark: &str) {
     let store: Arc<dyn Store> =
         Arc::new(DirectoryStore::open("main".parse().unwrap(), objects.to_owned()).await.unwrap());
     let object = Root::open(store, "default".parse().unwrap()).await.unwrap().object(ark).unwrap();
+    let job = uuid::Uuid::new_v4();
     let new = NewVersion {
-        job: uuid::Uuid::new_v4(),
+        job,
+        content: job,
         user: User { name: "a user".to_owned(), address: None },
         message: String::new(),
         created: Timestamp::now(),

@@ -4,6 +4,8 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::catalogue::{Catalogue, page};
+use crate::database::Session;
+use crate::database::dialect::Dialect;
 use crate::database::value::{Row, values};
 use crate::error::{Error, ErrorKind};
 
@@ -79,6 +81,9 @@ pub(crate) const PARTS_SINCE: &str = concat!(
       ORDER BY received DESC, batch DESC LIMIT $3"
 );
 
+/// The seed of the locks of depositors among PostgreSQL's advisory ones: any number.
+const DEPOSITOR: i64 = 0x716b_6465_706f;
+
 const ONE: &str = concat!("SELECT ", columns!(), " FROM deposits WHERE batch = $1");
 
 impl Catalogue {
@@ -89,24 +94,43 @@ impl Catalogue {
     /// [`ErrorKind::Refused`] when the batch is another depositor's. Others when the database cannot be written.
     pub async fn record_deposit(&self, new: &NewDeposit) -> Result<Uuid, Error> {
         let mut session = self.database.begin().await?;
-        let sql = "INSERT INTO deposits
-                (batch, depositor, idempotency_key, profile, object_count, byte_count, received)
-            VALUES ($1, $2, $3, $4, $5, $6, {now}) ON CONFLICT DO NOTHING";
-        let NewDeposit { batch, depositor, idempotency_key, profile, objects, bytes } = new;
-        let values = values![*batch, depositor, idempotency_key, profile, *objects, *bytes];
-        let outcome = match session.run(sql, values).await {
-            Ok(0) => {
-                let sql = "SELECT batch FROM deposits
-                    WHERE depositor = $1 AND (batch = $2 OR idempotency_key = $3) ORDER BY batch LIMIT 1";
-                let row = session.row(sql, values![depositor, *batch, idempotency_key]).await;
-                let foreign = || {
-                    let text = format!("batch {batch} belongs to another depositor; choose another UUID");
-                    session.error(ErrorKind::Refused(text))
-                };
-                row.and_then(|row| session.decode(row.ok_or_else(foreign)?.get(0)))
+        let outcome = record(&mut session, new).await;
+        session.end(outcome).await
+    }
+
+    /// The same where `may` agrees to what the depositor has sent since each of these instants; else nothing is recorded,
+    /// and the answer is its refusal. Of requests at once, each sees those that were recorded before it. One that is recorded
+    /// already is not looked at again.
+    ///
+    /// # Errors
+    /// As [`Self::record_deposit`].
+    pub async fn record_deposit_within<const N: usize, R>(
+        &self,
+        new: &NewDeposit,
+        since: [Timestamp; N],
+        may: impl FnOnce([Sent; N]) -> Result<(), R>,
+    ) -> Result<Result<Uuid, R>, Error> {
+        let mut session = self.database.begin().await?;
+        let outcome = async {
+            if session.dialect() == Dialect::Postgres {
+                // SQLite's writers are alone.
+                let alone = "SELECT pg_advisory_xact_lock(hashtextextended($1, $2))";
+                session.rows(alone, values![&new.depositor, DEPOSITOR]).await?;
             }
-            other => other.map(|_rows| *batch),
+            if let Some(batch) = known(&mut session, new).await? {
+                return Ok(Ok(batch));
+            }
+            let mut all = [Sent::default(); N];
+            for (sent, since) in all.iter_mut().zip(since) {
+                let row = session.row(SENT, values![&new.depositor, since.as_millisecond()]).await?;
+                *sent = session.decode(row.as_ref().map(sum).transpose())?.unwrap_or_default();
+            }
+            match may(all) {
+                Ok(()) => record(&mut session, new).await.map(Ok),
+                Err(refusal) => Ok(Err(refusal)),
+            }
         };
+        let outcome = outcome.await;
         session.end(outcome).await
     }
 
@@ -176,11 +200,7 @@ impl Catalogue {
     /// # Errors
     /// When the database cannot be read.
     pub async fn deposited_since(&self, depositor: &str, since: Timestamp) -> Result<Sent, Error> {
-        let sent = |row: &Row| {
-            let first = row.parse(3, Timestamp::from_millisecond)?;
-            Ok(Sent { deposits: row.count(0)?, objects: row.count(1)?, bytes: row.count(2)?, first })
-        };
-        let found = self.list(SENT, values![depositor, since.as_millisecond()], sent).await?;
+        let found = self.list(SENT, values![depositor, since.as_millisecond()], sum).await?;
         Ok(found.first().copied().unwrap_or_default())
     }
 
@@ -194,6 +214,35 @@ impl Catalogue {
         let batch = before.map_or(Uuid::max(), |before| before.deposit.batch);
         self.list(DEPOSITS, values![depositor, received, batch, page(limit)], deposit).await
     }
+}
+
+/// The answer to [`SENT`].
+fn sum(row: &Row) -> Result<Sent, sqlx::Error> {
+    let first = row.parse(3, Timestamp::from_millisecond)?;
+    Ok(Sent { deposits: row.count(0)?, objects: row.count(1)?, bytes: row.count(2)?, first })
+}
+
+/// The batch of a deposit that was recorded before: the same, or one with its key.
+async fn known(session: &mut Session, new: &NewDeposit) -> Result<Option<Uuid>, Error> {
+    let sql = "SELECT batch FROM deposits
+        WHERE depositor = $1 AND (batch = $2 OR idempotency_key = $3) ORDER BY batch LIMIT 1";
+    let row = session.row(sql, values![&new.depositor, new.batch, &new.idempotency_key]).await?;
+    row.map(|row| session.decode(row.get(0))).transpose()
+}
+
+async fn record(session: &mut Session, new: &NewDeposit) -> Result<Uuid, Error> {
+    let sql = "INSERT INTO deposits
+            (batch, depositor, idempotency_key, profile, object_count, byte_count, received)
+        VALUES ($1, $2, $3, $4, $5, $6, {now}) ON CONFLICT DO NOTHING";
+    let NewDeposit { batch, depositor, idempotency_key, profile, objects, bytes } = new;
+    let values = values![*batch, depositor, idempotency_key, profile, *objects, *bytes];
+    if session.run(sql, values).await? > 0 {
+        return Ok(*batch);
+    }
+    known(session, new).await?.ok_or_else(|| {
+        let text = format!("batch {batch} belongs to another depositor; choose another UUID");
+        session.error(ErrorKind::Refused(text))
+    })
 }
 
 fn deposit(row: &Row) -> Result<Deposit, sqlx::Error> {

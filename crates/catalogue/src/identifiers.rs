@@ -60,7 +60,7 @@ impl Catalogue {
                 Ok(None) => session.roll_back().await,
                 Ok(Some(reserved)) => {
                     let ark = if let Reserved::Ark { ark, .. } = &reserved { ark } else { &request.candidate };
-                    let noted = object_intents::begin(&mut session, request, ark).await;
+                    let noted = object_intents::begin(&mut session, request.job, ark, &request.place).await;
                     return session.end(noted.map(|()| reserved)).await;
                 }
                 Err(error) => return session.end(Err(error)).await,

@@ -1,7 +1,12 @@
 //! Which jobs may have left something of a version in a store: those that reserved its object and have not recorded it.
 //!
-//! An intent is written with the job's reservation ([`Catalogue::reserve`]), and deleted with the record of its version
-//! ([`Catalogue::record_version`]), in their transactions.
+//! An intent is written with the job's reservation ([`Catalogue::reserve`]), again when the job stores content
+//! ([`Catalogue::store_content`]), and deleted with the record of its version ([`Catalogue::record_version`]), in their
+//! transactions.
+//!
+//! What a job left is removed from the store only after its folder was given up ([`Catalogue::give_up_content`]). The job
+//! stores under another name from then on, so that a removal that is still on its way, of a process that was stopped however
+//! long, meets nothing that is in use.
 
 use std::time::Duration;
 
@@ -11,7 +16,6 @@ use crate::catalogue::{Catalogue, page};
 use crate::database::Session;
 use crate::database::value::{Row, millis, values};
 use crate::error::Error;
-use crate::identifiers::Request;
 
 /// A job that may have begun to write a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +28,7 @@ pub struct ObjectIntent {
     pub store: String,
     /// The space of the store.
     pub space: String,
-    /// When the job reserved the object last, in milliseconds since 1970.
+    /// When the job reserved the object or stored content of it last, in milliseconds since 1970.
     pub begun_ms: i64,
 }
 
@@ -48,7 +52,65 @@ impl Catalogue {
         self.list(OBJECT_INTENTS, values![millis(longer_than), begun, job, page(limit)], intent).await
     }
 
-    /// Deletes an intent, unless the job has reserved its object again since it was listed.
+    /// Writes that a job stores content of a version from now on, unless that was written within some time. The answer is the
+    /// name of the folder of its content: its own UUID until that was given up, then another one. To be called under the
+    /// lock of the object.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub async fn store_content(
+        &self,
+        job: Uuid,
+        ark: &str,
+        place: &(String, String),
+        within: Duration,
+    ) -> Result<Uuid, Error> {
+        let mut session = self.database.begin().await?;
+        let outcome = async {
+            let known = "SELECT 1 FROM object_intents
+                WHERE job = $1 AND ark = $2 AND store = $3 AND space = $4 AND begun > {now} - $5";
+            let values = values![job, ark, &place.0, &place.1, millis(within)];
+            if session.row(known, values).await?.is_none() {
+                begin(&mut session, job, ark, place).await?;
+            }
+            folders(&mut session, job).await.map(|(_given_up, in_use)| in_use)
+        };
+        let outcome = outcome.await;
+        session.end(outcome).await
+    }
+
+    /// The folders of a job's content that were given up, and the one that it stores under now.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn content_folders(&self, job: Uuid) -> Result<(Vec<Uuid>, Uuid), Error> {
+        let mut session = self.database.read().await?;
+        folders(&mut session, job).await
+    }
+
+    /// Gives a folder of content up, for good, unless its job has stored content since its intent was listed; the answer is
+    /// whether it is given up. Without an intent, no job may be storing the object. To be called under the lock of the object.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub async fn give_up_content(&self, content: Uuid, intent: Option<&ObjectIntent>) -> Result<bool, Error> {
+        let mut session = self.database.begin().await?;
+        let outcome = async {
+            if let Some(intent) = intent {
+                // The row is locked: a job that stores content again waits, and reads then what was given up.
+                let same = "UPDATE object_intents SET begun = begun WHERE job = $1 AND begun = $2";
+                if session.run(same, values![intent.job, intent.begun_ms]).await? == 0 {
+                    return Ok(false);
+                }
+            }
+            let sql = "INSERT INTO given_up_content (content, given_up) VALUES ($1, {now}) ON CONFLICT DO NOTHING";
+            session.run(sql, values![content]).await.map(|_rows| true)
+        };
+        let outcome = outcome.await;
+        session.end(outcome).await
+    }
+
+    /// Deletes an intent, unless the job has reserved or stored its object again since it was listed.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -71,15 +133,34 @@ fn intent(row: &Row) -> Result<ObjectIntent, sqlx::Error> {
 }
 
 /// Writes that a job may write a version of an object from now on.
-pub(crate) async fn begin(session: &mut Session, request: &Request, ark: &str) -> Result<(), Error> {
+pub(crate) async fn begin(
+    session: &mut Session,
+    job: Uuid,
+    ark: &str,
+    (store, space): &(String, String),
+) -> Result<(), Error> {
     let sql = "INSERT INTO object_intents (job, ark, store, space, begun) VALUES ($1, $2, $3, $4, {now})
         ON CONFLICT (job) DO UPDATE SET ark = excluded.ark, store = excluded.store, space = excluded.space,
             begun = excluded.begun";
-    let (store, space) = &request.place;
-    session.run(sql, values![request.job, ark, store, space]).await.map(|_rows| ())
+    session.run(sql, values![job, ark, store, space]).await.map(|_rows| ())
 }
 
 /// Deletes what a job intended: its version is recorded.
 pub(crate) async fn end(session: &mut Session, job: Uuid) -> Result<(), Error> {
     session.run("DELETE FROM object_intents WHERE job = $1", values![job]).await.map(|_rows| ())
+}
+
+/// The name of a folder of a job's content, by how many were given up before: the job's UUID, counted up in its random end.
+fn folder(job: Uuid, before: usize) -> Uuid {
+    Uuid::from_u128(job.as_u128().wrapping_add(before as u128))
+}
+
+async fn folders(session: &mut Session, job: Uuid) -> Result<(Vec<Uuid>, Uuid), Error> {
+    let mut given_up = Vec::new();
+    let mut content = folder(job, 0);
+    while session.row("SELECT 1 FROM given_up_content WHERE content = $1", values![content]).await?.is_some() {
+        given_up.push(content);
+        content = folder(job, given_up.len());
+    }
+    Ok((given_up, content))
 }

@@ -20,6 +20,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("schema/0001.sql"),
     include_str!("schema/0002.sql"),
     include_str!("schema/0003.sql"),
+    include_str!("schema/0004.sql"),
     include_str!("schema/0005.sql"),
 ];
 

@@ -10,6 +10,7 @@ mod catalogue {
     mod check;
     mod counters;
     mod crash;
+    mod deposits;
     mod identifiers;
     mod index;
     mod inventory;

@@ -138,7 +138,7 @@ fn is_here(session: &Session, batch: &Batch) -> bool {
 }
 
 /// Creates the jobs that are missing, and sets the batch Reporting as today's daemons do. Gives how many it has; `None`
-/// where it is given back as it is: its deposit was withdrawn before the queue was restored.
+/// where it is given back as it is: its deposit was withdrawn before.
 async fn create_jobs(session: &Arc<Session>, batch: &LockedBatch) -> Result<Option<u64>, StepError> {
     let (services, queue) = (&session.services, &session.queue);
     let spec = BatchSpec::of(batch.batch.submission.as_deref().unwrap_or_default()).map_err(StepError::Permanent)?;

@@ -13,6 +13,7 @@ use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::path::{OwnNode, Path};
 use queuekeeper_queue::state::{AccessState, State};
 use queuekeeper_queue::{Batch, Error, Transaction};
+use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::daemon::Daemon;
@@ -65,7 +66,7 @@ impl Default for CleanupSettings {
 
 /// Cleans up from time to time, until it is dropped.
 pub(crate) async fn clean(session: Arc<Session>) {
-    let mut recorded = BTreeSet::new();
+    let (mut recorded, mut looked) = (BTreeSet::new(), None::<Instant>);
     loop {
         if session.may_take(Daemon::Cleanup) {
             report("the notes of what has ended", notes(&session).await);
@@ -73,14 +74,22 @@ pub(crate) async fn clean(session: Arc<Session>) {
             report("batches", batches(&session, &mut recorded).await);
             report("messages", messages::remove(&session).await);
             report("archives that were delivered", access::deliveries(&session).await);
-            match directories::remove(&session).await {
+            let every = session.services.settings.cleanup.directories_every;
+            let is_due = match directories::remove(&session).await {
                 // All processes together look through a volume from time to time; so it is with stores.
-                Ok(Turn::Ours) => {
-                    stores::sweep(&session).await;
-                    report("objects", objects::repair(&session).await);
-                    report("access requests", access::requests(&session).await);
+                Ok(Turn::Ours) => true,
+                Ok(Turn::NotDue) => false,
+                // A volume that is not to be touched keeps nothing else from being cleaned, as often.
+                outcome @ (Ok(Turn::Refused(_)) | Err(_)) => {
+                    report("the working storage", outcome.map(drop));
+                    looked.is_none_or(|looked| looked.elapsed() >= every)
                 }
-                outcome => report("the working storage", outcome.map(drop)),
+            };
+            if is_due {
+                looked = Some(Instant::now());
+                stores::sweep(&session).await;
+                report("objects", objects::repair(&session).await);
+                report("access requests", access::requests(&session).await);
             }
         }
         session.pause(Daemon::Cleanup, session.services.settings.cleanup.every).await;

@@ -24,6 +24,7 @@ mod same;
 mod upload;
 
 pub use check::{Finding, Findings};
+use upload::Whole;
 pub use upload::{Upload, abandoned};
 
 /// What the outcome of a deposit begins with that never was a batch.
@@ -32,6 +33,9 @@ pub const REFUSED: &str = "refused: ";
 /// The key of a submission, and of the job of its payload, that says on which volume of working storage an upload lies, or
 /// the query of a URL is kept.
 pub(crate) const VOLUME: &str = "volume";
+
+/// The key of a submission that has the SHA-256 of what was uploaded, by which it is known when it is sent again.
+pub(crate) const PAYLOAD_SHA256: &str = "payloadSHA256";
 
 /// How much of an upload is copied at once, in bytes.
 const PIECE: usize = 256 * 1024;
@@ -191,7 +195,7 @@ impl NewDeposit {
         let made = match (whole, known) {
             (Err(error), _) => Err(error),
             // The same deposit was made before, and its daemons may be reading what came then.
-            (Ok(whole), Some(batch)) => self.check_same(queue, batch, None, Some(whole.size)).await.map(|()| Receipt {
+            (Ok(whole), Some(batch)) => self.check_same(queue, batch, None, Some(&whole)).await.map(|()| Receipt {
                 batch,
                 id: id_of(uuid),
                 kind: self.kind_of(&whole.start),
@@ -200,7 +204,7 @@ impl NewDeposit {
                 let is_manifest = self.kind_of(&whole.start).manifest().is_some();
                 let kept = blocking("keep the upload", move || upload.keep(&file_name, is_manifest).map(|()| upload));
                 upload = kept.await?;
-                self.submit(queue, uuid, Source::Volume(upload.volume()), &whole.start, Some(whole.size)).await
+                self.submit(queue, uuid, Source::Volume(upload.volume()), Some(&whole)).await
             }
         };
         // After a lost connection the batch may exist, and needs what came.
@@ -226,7 +230,7 @@ impl NewDeposit {
     ) -> Result<Receipt, DepositError> {
         self.check()?;
         if !url.has_query() {
-            return self.submit(queue, uuid, Source::Url(url, None), &[], None).await;
+            return self.submit(queue, uuid, Source::Url(url, None), None).await;
         }
         let (what, id) = ("keep the query of the URL", id_of(uuid));
         let none = || DepositError::Disk { what, error: io::Error::other("there is no working storage") };
@@ -244,7 +248,7 @@ impl NewDeposit {
             return Ok(Receipt { batch, id, kind: self.kind_of(&[]) });
         }
         blocking(what, keep).await?;
-        self.submit(queue, uuid, Source::Url(url, Some(storage.volume())), &[], None).await
+        self.submit(queue, uuid, Source::Url(url, Some(storage.volume())), None).await
     }
 
     /// Checks what can be checked before anything of the content is there.
@@ -272,10 +276,9 @@ impl NewDeposit {
         queue: &Queue,
         uuid: Uuid,
         source: Source<'_>,
-        start: &[u8],
-        size: Option<u64>,
+        whole: Option<&Whole>,
     ) -> Result<Receipt, DepositError> {
-        let kind = self.kind_of(start);
+        let kind = self.kind_of(whole.map(|whole| whole.start.as_slice()).unwrap_or_default());
         let id = id_of(uuid);
         let mut all = self.more.clone();
         let texts = [
@@ -285,7 +288,8 @@ impl NewDeposit {
             ("filename", Some(self.file_name.clone())),
             ("submitter", Some(self.submitter.clone())),
             ("submissionDate", Some(Timestamp::now().to_string())),
-            ("size", size.map(|size| size.to_string())),
+            ("size", whole.map(|whole| whole.size.to_string())),
+            (PAYLOAD_SHA256, whole.and_then(|whole| whole.sha256.as_ref()).map(Digest::hex)),
             ("title", self.title.clone()),
             ("creator", self.creator.clone()),
             ("date", self.date.clone()),
@@ -311,7 +315,7 @@ impl NewDeposit {
             // The same deposit was made before.
             Err(QueueError::Conflict(conflict)) => {
                 let batch = queue.find_batch(&id).await?.ok_or(QueueError::Conflict(conflict))?;
-                self.check_same(queue, batch, source.url(), size).await?;
+                self.check_same(queue, batch, source.url(), whole).await?;
                 batch
             }
             made => made?,

@@ -101,7 +101,10 @@ async fn run_daemons(
         let note = presence::announce(&client, services, &acls).await;
         services.is_connected.store(true, Ordering::Relaxed);
         info!(session = %client.session_id(), "the daemons have a session");
-        leftovers::remove(&session, &std::mem::take(&mut left)).await;
+        if !left.is_empty() {
+            let (of_task, left) = (Arc::clone(&session), std::mem::take(&mut left));
+            session.spawn(async move { leftovers::remove(&of_task, &left).await });
+        }
         tokio::select! {
             end = sessions.follow(&client) => warn!(?end, "the session of the daemons is over; their work begins again"),
             () = session.fence.keep(&client) => {}

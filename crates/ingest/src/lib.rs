@@ -21,7 +21,7 @@
 //! - [`parts`]: deposits of several batches;
 //! - `batches`, `reports`, [`access`], [`cleanup`]: the daemons that take no jobs; [`rebuild`]: the inventory, made again
 //!   from the stores; [`contents`]: what lies in the stores, read;
-//! - [`engine`]: sessions, lanes and workers, which run all of these; [`fuzzing`]: decoders, for the fuzzing alone.
+//! - `blocking`: work on the disk; [`engine`]: sessions, lanes and workers, which run all of these; [`fuzzing`]: decoders, for the fuzzing alone.
 //!
 //! # Invariants
 //! - Everything that comes from a depositor is hostile: sizes, numbers and depths are limited before memory is taken.
@@ -33,6 +33,7 @@ pub mod again;
 pub mod archive;
 pub mod ark;
 mod batches;
+mod blocking;
 pub mod cleanup;
 pub mod contents;
 pub mod daemon;

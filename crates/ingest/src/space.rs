@@ -8,6 +8,7 @@
 //! - Jobs that wait for longer than [`Rules::patience`] come first, the oldest before the others; the first of them that
 //!   does not fit reserves all that becomes free. The others come by priority, then by age, and may pass one that does
 //!   not fit.
+//! - No more jobs have a grant at a time than [`MOST_GRANTS`], however small they are.
 //! - A job that needs more than its grant comes before all that have none, and reserves in the same way: it can only
 //!   free its space by going on.
 
@@ -17,6 +18,9 @@ mod tests;
 use std::cmp::Reverse;
 use std::fmt;
 use std::time::Duration;
+
+/// How many jobs have a grant at a time: all grants of a volume are one znode, which must stay below 1 MiB.
+pub const MOST_GRANTS: usize = 8_000;
 
 /// What an operator sets.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -113,6 +117,8 @@ pub enum Wait<Id> {
         /// That job.
         by: Id,
     },
+    /// As many jobs have a grant as may.
+    Many,
     /// There is too little room for what it needs beyond its grant.
     Extension {
         /// The bytes that it needs.
@@ -130,6 +136,7 @@ impl<Id: fmt::Display> fmt::Display for Wait<Id> {
                 write!(to, "needs {needed} bytes of working storage, {room} are available and reserved for it")
             }
             Self::Reserved { by } => write!(to, "the working storage that becomes free is reserved for {by}"),
+            Self::Many => write!(to, "{MOST_GRANTS} jobs have working storage, which is as many as may at a time"),
             Self::Extension { needed, room } => {
                 write!(to, "needs {needed} bytes more than it was granted, {room} are available")
             }
@@ -210,6 +217,8 @@ pub fn decide<Id: Copy + Ord>(rules: &Rules, volume: &Volume<Id>, waiting: &[Wai
             round.failed.push((one.job, Failure::NeverFits { needed, capacity }));
         } else if let Some(by) = reserved {
             round.waiting.push((one.job, Wait::Reserved { by }));
+        } else if volume.grants.len() + round.passed.len() >= MOST_GRANTS {
+            round.waiting.push((one.job, Wait::Many));
         } else if needed <= round.room {
             round.room -= needed;
             round.passed.push((one.job, needed));

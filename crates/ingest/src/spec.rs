@@ -1,5 +1,7 @@
 //! What a job is to do, as its `configuration` says it.
 
+use std::collections::HashSet;
+
 use queuekeeper_queue::Job;
 use queuekeeper_queue::path::JobNode;
 use queuekeeper_store::{Algorithm, Digest};
@@ -113,12 +115,10 @@ impl JobSpec {
             Some(Value::String(text)) => text.trim().parse().ok(),
             _ => None,
         };
-        let mut local_ids: Vec<String> = Vec::new();
-        for local_id in text("localID").iter().flat_map(|ids| ids.split(';')).map(str::trim) {
-            if !local_id.is_empty() && !local_ids.iter().any(|known| known == local_id) {
-                local_ids.push(local_id.to_owned());
-            }
-        }
+        let local_ids = text("localID").unwrap_or_default();
+        let mut known = HashSet::new();
+        let local_ids = local_ids.split(';').map(str::trim).filter(|id| !id.is_empty() && known.insert(*id));
+        let local_ids = local_ids.map(str::to_owned).collect();
         Ok(Self {
             batch_uuid: uuid_of(&batch, "bid-"),
             uuid: uuid_of(&job, "jid-"),

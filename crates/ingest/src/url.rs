@@ -15,7 +15,7 @@ use url::Url;
 
 pub use address::{AddressClass, classify};
 pub use guard::{Guard, HostPattern, HostPatternError, Refusal};
-pub use shown::{conceal, shown};
+pub use shown::{conceal, conceal_in, shown};
 
 /// What stands for a query in [`ContentUrl::without_query`].
 const CONCEALED: &str = "..";

@@ -16,6 +16,7 @@ mod daemons {
     mod ezid;
     mod fail_files;
     mod flow;
+    mod given_up;
     mod holds;
     mod java;
     #[cfg(target_arch = "x86_64")]

@@ -83,7 +83,7 @@ impl Intake {
         if key.is_some()
             && let Some(batch) = queue.find_batch(&id_of(uuid)).await?
         {
-            checked.new.check_same(&queue, batch, None, request.size).await?;
+            checked.new.check_same_size(&queue, batch, request.size).await?;
             let kind = checked.new.kind_of(&[]);
             return Ok(Taken::Made(Receipt { batch, id: id_of(uuid), kind }));
         }
@@ -291,14 +291,16 @@ impl Intake {
                 id_of(uuid)
             )));
         }
-        if known.is_none() {
-            self.check_quota(actor, allowance, added).await?;
-        }
         let queue = self.shared.actions.shared.connected.queue_at_hand()?;
-        let catalogue = &self.shared.services.catalogue;
         let (Added { objects, bytes }, profile) = (added, new.profile.clone());
         let recorded = Recorded { batch: uuid, depositor, idempotency_key: key, profile, objects, bytes };
-        catalogue.record_deposit(&recorded).await.map_err(|error| unavailable(&error))?;
+        if let Err(refusal) = self.record_within(allowance, &recorded).await {
+            // One with a key is sent again, and its upload goes on.
+            if let (None, Payload::Uploaded(upload)) = (&recorded.idempotency_key, payload) {
+                disk("remove the upload", move || upload.remove()).await?;
+            }
+            return Err(refusal);
+        }
         let (began, id) = (Instant::now(), ActionId::new(Timestamp::now()));
         let audit = &self.shared.actions.shared.audit;
         let reason = reason.as_deref().or(new.note.as_deref()).and_then(|text| Reason::new(text).ok());
@@ -323,7 +325,7 @@ impl Intake {
         if let Err(refusal @ (Refusal::Invalid(_) | Refusal::Failed(_))) = &made
             && known.is_none()
         {
-            let ended = catalogue.deposit_ended(uuid, &refused(refusal)).await;
+            let ended = self.shared.services.catalogue.deposit_ended(uuid, &refused(refusal)).await;
             ended.unwrap_or_else(|error| tracing::warn!(%error, "a refused deposit stays open in the catalogue"));
         }
         made

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use queuekeeper_catalogue::deposits::Sent;
+use queuekeeper_catalogue::Error;
+use queuekeeper_catalogue::deposits::{NewDeposit, Sent};
 
 use super::Allowance;
 use super::shared::{Intake, disk, unavailable};
@@ -40,46 +41,28 @@ impl Intake {
         self.check_quota(actor, allowance, Added::bytes(0)).await
     }
 
+    /// Whether a deposit may be made now, before work goes into it; [`Self::record_within`] decides.
     pub(super) async fn check_quota(&self, actor: &Actor, allowance: &Allowance, added: Added) -> Result<(), Refusal> {
-        let Allowance { profiles: _, bytes_per_day, objects_per_day, deposits_per_day, deposits_per_minute } =
-            allowance;
-        let now = Timestamp::now();
-        if let Some(most) = *deposits_per_minute {
-            let sent = self.sent(actor, now, MINUTE).await?;
-            if sent.deposits >= most {
-                let made = counted(sent.deposits, "deposit was", "deposits were");
-                let why = format!("{made} made in the last minute; your limit is {most}");
-                return Err(too_much(why, &sent, now, MINUTE));
-            }
-        }
-        if bytes_per_day.is_none() && objects_per_day.is_none() && deposits_per_day.is_none() {
+        if !has_limit(allowance) {
             return Ok(());
         }
-        let sent = self.sent(actor, now, DAY).await?;
-        if let Some(most) = deposits_per_day.filter(|most| sent.deposits >= *most) {
-            let made = counted(sent.deposits, "deposit was", "deposits were");
-            let why = format!("{made} made in the last 24 hours; your limit is {most}");
-            return Err(too_much(why, &sent, now, DAY));
-        }
-        if let Some(most) = objects_per_day.filter(|most| sent.objects.saturating_add(added.objects) > *most) {
-            let made = counted(sent.objects, "object was", "objects were");
-            let more = added.objects;
-            let why = format!("{made} deposited in the last 24 hours; with {more} more, it is more than your {most}");
-            return Err(too_much(why, &sent, now, DAY));
-        }
-        if let Some(most) = bytes_per_day.filter(|most| sent.bytes.saturating_add(added.bytes) > *most) {
-            let sum = size(sent.bytes);
-            let why =
-                format!("{sum} were uploaded in the last 24 hours; with this, it is more than your {}", size(most));
-            return Err(too_much(why, &sent, now, DAY));
-        }
-        Ok(())
+        let (now, catalogue) = (Timestamp::now(), &self.shared.services.catalogue);
+        let sent = async |window: Duration| catalogue.deposited_since(&actor.name, now - window).await;
+        let both = async { Ok::<_, Error>([sent(MINUTE).await?, sent(DAY).await?]) };
+        within(allowance, added, both.await.map_err(|error| unavailable(&error))?, now)
     }
 
-    /// What a depositor has sent in so long.
-    async fn sent(&self, actor: &Actor, now: Timestamp, window: Duration) -> Result<Sent, Refusal> {
-        let catalogue = &self.shared.services.catalogue;
-        catalogue.deposited_since(&actor.name, now - window).await.map_err(|error| unavailable(&error))
+    /// Records a deposit, unless it is more than its depositor may send with all that is recorded until then.
+    pub(super) async fn record_within(&self, allowance: &Allowance, new: &NewDeposit) -> Result<(), Refusal> {
+        let (now, catalogue) = (Timestamp::now(), &self.shared.services.catalogue);
+        let recorded = if has_limit(allowance) {
+            let added = Added { objects: new.objects, bytes: new.bytes };
+            let may = |sent| within(allowance, added, sent, now);
+            catalogue.record_deposit_within(new, [now - MINUTE, now - DAY], may).await
+        } else {
+            catalogue.record_deposit(new).await.map(Ok)
+        };
+        recorded.map_err(|error| unavailable(&error))?.map(drop)
     }
 
     /// Whether so many bytes more may be uploaded.
@@ -97,6 +80,39 @@ impl Intake {
         );
         Err(Refusal::NoRoom(why))
     }
+}
+
+fn has_limit(allowance: &Allowance) -> bool {
+    let Allowance { profiles: _, bytes_per_day, objects_per_day, deposits_per_day, deposits_per_minute } = allowance;
+    [bytes_per_day, objects_per_day, deposits_per_day, deposits_per_minute].into_iter().any(Option::is_some)
+}
+
+/// Whether what a depositor has sent in the last minute and the last day leaves room for what a deposit adds.
+fn within(allowance: &Allowance, added: Added, [of_minute, of_day]: [Sent; 2], now: Timestamp) -> Result<(), Refusal> {
+    let Allowance { profiles: _, bytes_per_day, objects_per_day, deposits_per_day, deposits_per_minute } = allowance;
+    if let Some(most) = deposits_per_minute.filter(|most| of_minute.deposits >= *most) {
+        let made = counted(of_minute.deposits, "deposit was", "deposits were");
+        let why = format!("{made} made in the last minute; your limit is {most}");
+        return Err(too_much(why, &of_minute, now, MINUTE));
+    }
+    let sent = of_day;
+    if let Some(most) = deposits_per_day.filter(|most| sent.deposits >= *most) {
+        let made = counted(sent.deposits, "deposit was", "deposits were");
+        let why = format!("{made} made in the last 24 hours; your limit is {most}");
+        return Err(too_much(why, &sent, now, DAY));
+    }
+    if let Some(most) = objects_per_day.filter(|most| sent.objects.saturating_add(added.objects) > *most) {
+        let made = counted(sent.objects, "object was", "objects were");
+        let more = added.objects;
+        let why = format!("{made} deposited in the last 24 hours; with {more} more, it is more than your {most}");
+        return Err(too_much(why, &sent, now, DAY));
+    }
+    if let Some(most) = bytes_per_day.filter(|most| sent.bytes.saturating_add(added.bytes) > *most) {
+        let sum = size(sent.bytes);
+        let why = format!("{sum} were uploaded in the last 24 hours; with this, it is more than your {}", size(most));
+        return Err(too_much(why, &sent, now, DAY));
+    }
+    Ok(())
 }
 
 /// It is more than may be sent in so long. Before the first of what was sent counts no more, nothing changes.

@@ -1,6 +1,9 @@
 //! Withdrawing a deposit.
 
+use std::time::{Duration, Instant};
+
 use jiff::Timestamp;
+use queuekeeper_catalogue::deposits::Deposit;
 use queuekeeper_ingest::deposit::id_of;
 use queuekeeper_ingest::withdrawal;
 use queuekeeper_queue::Queue;
@@ -17,9 +20,15 @@ use crate::actions::{Actor, Reason, Refusal, Role};
 /// The reason of a depositor who gives none.
 const BY_ITS_DEPOSITOR: &str = "no reason given";
 
+/// How long it is waited for another client that withdraws a batch.
+const OTHER_LIMIT: Duration = Duration::from_secs(30);
+
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
 impl Intake {
-    /// Withdraws a deposit: its batch is deleted with all its jobs, or nothing is changed; of several batches, all are. A depositor does that for
-    /// their own, an operator for any, with a reason. Gives whether it is done: a large one takes a while.
+    /// Withdraws a deposit: its batch is deleted with all its jobs, or nothing is changed; of several batches, all are, by the
+    /// daemons where this process ends between two of them. A depositor does that for their own, an operator for any, with a
+    /// reason. Gives whether it is done: a large one takes a while.
     ///
     /// # Errors
     /// When it is not the caller's, or a job of it has left Pending; then nothing is changed. [`Refusal::InPart`] where a job
@@ -47,28 +56,51 @@ impl Intake {
         }
         let queue = self.shared.actions.shared.connected.queue_at_hand()?;
         let mut parts = vec![Part::find(&queue, uuid).await?.ok_or_else(missing)?];
-        for part in self.parts(&original).await? {
-            parts.extend(Part::find(&queue, part.deposit.batch).await?);
-        }
-        let all = Withdrawal { parts, is_owners, actor: actor.clone(), reason };
-        if all.parts.len() > 1 {
-            return self.withdraw_parts(all).await;
-        }
-        for part in &all.parts {
-            if !part.is_withdrawn && self.start(&all, part).await?.outcome.is_none() {
+        parts.extend(self.further(&queue, &original).await?);
+        let mut all = Withdrawal { original, parts, is_owners, actor: actor.clone(), reason };
+        if let [first] = &all.parts[..]
+            && !first.is_withdrawn
+        {
+            let first = first.clone();
+            if self.start(&all, &first).await?.outcome.is_none() {
                 return Ok(false);
             }
+            self.record(&first).await?;
+            self.first_is_withdrawn(&queue, &mut all).await?;
+        }
+        if all.parts.iter().any(|part| !part.is_withdrawn) {
+            return self.withdraw_parts(queue, all).await;
+        }
+        for part in &all.parts {
             self.record(part).await?;
         }
         Ok(true)
     }
 
+    /// The further batches of a deposit that are in the queue.
+    async fn further(&self, queue: &Queue, original: &Deposit) -> Result<Vec<Part>, Refusal> {
+        let mut found = Vec::new();
+        for part in self.parts(original).await? {
+            found.extend(Part::find(queue, part.deposit.batch).await?);
+        }
+        Ok(found)
+    }
+
+    /// Looks for further batches again: they may have been made until the lock of the first one was ours. From now on, none
+    /// is made.
+    async fn first_is_withdrawn(&self, queue: &Queue, all: &mut Withdrawal) -> Result<(), Refusal> {
+        let further = self.further(queue, &all.original).await?;
+        all.parts.truncate(1);
+        all.parts.iter_mut().for_each(|first| first.is_withdrawn = true);
+        all.parts.extend(further);
+        Ok(())
+    }
+
     /// Withdraws the batches of a deposit, the first one first, since its jobs are the next to leave Pending. Gives whether
     /// that is done; it goes on where its caller does not wait for it.
-    async fn withdraw_parts(&self, all: Withdrawal) -> Result<bool, Refusal> {
+    async fn withdraw_parts(&self, queue: Queue, mut all: Withdrawal) -> Result<bool, Refusal> {
         // Nothing was withdrawn yet: then all or nothing.
         if !all.parts.iter().any(|part| part.is_withdrawn) {
-            let queue = self.shared.actions.shared.connected.queue_at_hand()?;
             for part in &all.parts {
                 let plan = queue.plan_withdrawal(part.batch).await.map_err(Refusal::of_withdrawal)?;
                 if let Some(why) = plan.hindrance {
@@ -78,12 +110,19 @@ impl Intake {
         }
         let intake = self.clone();
         let task = self.shared.actions.shared.tasks.spawn(async move {
-            let mut done = all.parts.iter().filter(|part| part.is_withdrawn).count();
+            let is_begun = all.parts.iter().any(|part| part.is_withdrawn);
             let mut hindered = None;
-            for part in all.parts.iter().filter(|part| !part.is_withdrawn) {
-                match intake.withdraw_part(&all, part).await {
+            if let Some(first) = all.parts.first().filter(|part| !part.is_withdrawn).cloned() {
+                match intake.withdraw_part(&queue, &all, &first).await {
+                    Ok(()) => intake.first_is_withdrawn(&queue, &mut all).await?,
+                    Err(refusal) if !is_begun => return Err(refusal),
+                    Err(refusal) => hindered = Some((first.batch, refusal)),
+                }
+            }
+            let mut done = all.parts.iter().filter(|part| part.is_withdrawn).count();
+            for part in all.parts.iter().skip(1).filter(|part| !part.is_withdrawn) {
+                match intake.withdraw_part(&queue, &all, part).await {
                     Ok(()) => done += 1,
-                    Err(refusal) if done == 0 => return Err(refusal),
                     Err(refusal) => drop(hindered.get_or_insert((part.batch, refusal))),
                 }
             }
@@ -100,10 +139,21 @@ impl Intake {
         }
     }
 
-    async fn withdraw_part(&self, all: &Withdrawal, part: &Part) -> Result<(), Refusal> {
-        let started = self.start(all, part).await?;
-        if started.outcome.is_none() {
-            started.execution.finished().await?;
+    async fn withdraw_part(&self, queue: &Queue, all: &Withdrawal, part: &Part) -> Result<(), Refusal> {
+        let started = self.start(all, part).await;
+        let ended = match started {
+            Ok(started) if started.outcome.is_none() => started.execution.finished().await.map(drop),
+            started => started.map(drop),
+        };
+        if let Err(refusal) = ended {
+            // The daemons withdraw it as well, once the first one is.
+            let limit = Instant::now() + OTHER_LIMIT;
+            while Part::find(queue, part.uuid).await?.is_some_and(|part| part.is_locked) && Instant::now() < limit {
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+            if !Part::find(queue, part.uuid).await?.is_some_and(|part| part.is_withdrawn) {
+                return Err(refusal);
+            }
         }
         self.record(part).await
     }
@@ -122,6 +172,8 @@ impl Intake {
 
 /// A withdrawal of a deposit.
 struct Withdrawal {
+    original: Deposit,
+    /// Its batches, the first one first.
     parts: Vec<Part>,
     /// Whether it is its depositor who withdraws it.
     is_owners: bool,
@@ -130,10 +182,12 @@ struct Withdrawal {
 }
 
 /// A batch of a deposit that is withdrawn.
+#[derive(Clone)]
 struct Part {
     uuid: Uuid,
     batch: BatchId,
     is_withdrawn: bool,
+    is_locked: bool,
 }
 
 impl Part {
@@ -142,6 +196,6 @@ impl Part {
         let Some(batch) = queue.find_batch(&id_of(uuid)).await? else { return Ok(None) };
         let loaded = queue.load_batch(batch).await?;
         let is_withdrawn = WithdrawnNote::of_batch(loaded.state(), &loaded.message()).is_some();
-        Ok(Some(Self { uuid, batch, is_withdrawn }))
+        Ok(Some(Self { uuid, batch, is_withdrawn, is_locked: loaded.lock().is_some() }))
     }
 }

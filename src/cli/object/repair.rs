@@ -10,7 +10,7 @@ use queuekeeper_ingest::ark::Ark;
 use queuekeeper_ingest::engine::CATALOGUE;
 use queuekeeper_queue::Queue;
 use queuekeeper_store::ocfl::{Abandoned, OcflError, Repaired, Root};
-use queuekeeper_store::{Error, ErrorKind, Guarded, Store};
+use queuekeeper_store::{Error, ErrorKind, Guarded, Store, WriteGuard};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -113,7 +113,7 @@ impl RepairArgs {
     async fn repair(&self, repository: &Repository, interrupts: &Interrupts) -> anyhow::Result<Report> {
         let (ark, located) = interrupts.unless(Box::pin(self.find(repository))).await??;
         let spinner = Spinner::start("reading the object");
-        let planned = interrupts.unless(located.object.plan_repair(&self.abandoned())).await?;
+        let planned = interrupts.unless(self.plan(&located)).await?;
         drop(spinner);
         let planned = Report::new(&ark, &located, true, planned.map_err(failed)?).await?;
         if self.dry_run || !planned.is_change() {
@@ -143,12 +143,20 @@ impl RepairArgs {
         let store: Arc<dyn Store> = Arc::new(Guarded::new(Arc::clone(&located.store), made.clone()));
         let opened = store::audited(store, &repository.catalogue, interrupts);
         let audited = interrupts.unless(Box::pin(opened)).await??;
-        let guarded = Arc::new(Guarded::new(audited, announced));
+        let guarded = Arc::new(Guarded::new(audited, Arc::clone(&announced) as Arc<dyn WriteGuard>));
         let root = Root::open(guarded, located.space.clone()).await.map_err(failed)?;
         let object = root.object(located.object.id()).map_err(failed)?;
         let before = made.begun();
         let spinner = Spinner::start("repairing the object");
-        let repaired = object.repair(&self.abandoned()).await;
+        let idle = located.object.idle_since(self.instant()).await.map_err(failed)?;
+        for content in &idle {
+            // From then on a job that goes on stores under another name.
+            if let Err(why) = announced.pass().await {
+                return Err(self.stopped(located, &why, false).await.into());
+            }
+            repository.catalogue.give_up_content(*content, None).await?;
+        }
+        let repaired = object.repair(&Abandoned::Folders(idle)).await;
         drop(spinner);
         match repaired {
             Err(OcflError::Store(Error { kind: ErrorKind::Stopped(why), .. })) => {
@@ -164,7 +172,7 @@ impl RepairArgs {
         let mut screen = Screen::beside();
         screen.say("Left to be done:");
         let left = async {
-            let planned = located.object.plan_repair(&self.abandoned()).await.map_err(failed)?;
+            let planned = self.plan(located).await.map_err(failed)?;
             Report::new(ark, located, true, planned).await
         };
         match left.await {
@@ -204,9 +212,16 @@ impl RepairArgs {
         }
     }
 
-    fn abandoned(&self) -> Abandoned {
+    /// What would be done now.
+    async fn plan(&self, located: &Located) -> Result<Repaired, OcflError> {
+        let idle = located.object.idle_since(self.instant()).await?;
+        located.object.plan_repair(&Abandoned::Folders(idle)).await
+    }
+
+    /// Before which a job must have stored something last for that to be removed.
+    fn instant(&self) -> Timestamp {
         let after = SignedDuration::try_from(self.abandoned_after.get()).unwrap_or(SignedDuration::MAX);
-        Abandoned::Since(Timestamp::now().checked_sub(after).unwrap_or(Timestamp::MIN))
+        Timestamp::now().checked_sub(after).unwrap_or(Timestamp::MIN)
     }
 
     /// Keeps daemons from storing the object.

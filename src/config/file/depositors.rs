@@ -44,6 +44,19 @@ pub(super) fn check(
         if profiles.is_empty() {
             return Err(refuse(path, line, format!("depositors: {name}: profiles is empty")));
         }
+        let limits = [
+            ("bytes_per_day", bytes_per_day),
+            ("objects_per_day", objects_per_day),
+            ("deposits_per_day", deposits_per_day),
+            ("deposits_per_minute", deposits_per_minute),
+        ];
+        if let Some((key, _)) = limits.into_iter().find(|(_, limit)| *limit == Some(0)) {
+            let why = format!(
+                "depositors: {name}: {key} is 0, which lets nothing be deposited; leave it out for no limit, or take the \
+                 role depositor from {name}"
+            );
+            return Err(refuse(path, line, why));
+        }
         let profiles: BTreeSet<_> = profiles.into_iter().collect();
         let allowance = Allowance {
             profiles: Some(profiles),
@@ -88,6 +101,11 @@ mod tests {
             (format!("{both}  eve: {{profiles: [a]}}"), "depositors: no user or token eve has the role depositor"),
             (both.replace("[a]", "[]"), "depositors: bob: profiles is empty"),
             (both.replace("bytes_per_day", "bytes"), "the key bytes is unknown"),
+            (
+                both.replace("objects_per_day: 20", "objects_per_day: 0"),
+                "lab: objects_per_day is 0, which lets nothing be",
+            ),
+            (both.replace("minute: 3", "minute: 0"), "leave it out for no limit"),
         ] {
             let why = read(&text).unwrap_err();
             assert!(why.contains(expected), "{why}");

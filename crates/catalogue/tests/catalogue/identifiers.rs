@@ -80,6 +80,43 @@ on_both! {
         assert_eq!(intents().await, left[1..]);
     }
 
+    async fn content_that_was_given_up_is_replaced_under_another_name_and_none_is_that_was_stored_since(world: World) {
+        let catalogue = &world.catalogue;
+        let (request, ark) = (request("ark:/99999/a", &[]), "ark:/99999/a");
+        let job = request.job;
+        catalogue.reserve(&request).await.unwrap();
+        let listed = async || {
+            world.tamper("UPDATE object_intents SET begun = begun - 1000").await;
+            catalogue.object_intents(Duration::ZERO, None, 10).await.unwrap().remove(0)
+        };
+        let stored = async |within| catalogue.store_content(job, ark, &request.place, within).await.unwrap();
+        let hour = Duration::from_hours(1);
+        // What the reservation says is fresh.
+        let intent = listed().await;
+        assert_eq!(stored(hour).await, job);
+        assert!(catalogue.give_up_content(job, Some(&intent)).await.unwrap());
+        let second = stored(hour).await;
+        assert_ne!(second, job);
+        assert_eq!(catalogue.content_folders(job).await.unwrap(), (vec![job], second));
+        // It was stored again since.
+        assert_eq!(stored(Duration::ZERO).await, second);
+        assert!(!catalogue.give_up_content(second, Some(&intent)).await.unwrap());
+        assert_eq!(stored(hour).await, second);
+        // Both at once: it is given up before, or stored under this name, and never both.
+        for _round in 0..20 {
+            let (intent, (_, in_use)) = (listed().await, catalogue.content_folders(job).await.unwrap());
+            let giving_up = catalogue.give_up_content(in_use, Some(&intent));
+            let (is_given_up, name) = tokio::join!(giving_up, stored(Duration::ZERO));
+            assert_ne!(is_given_up.unwrap(), name == in_use);
+        }
+        // One whose reservation is gone has an intent again.
+        world.tamper("DELETE FROM object_intents").await;
+        let name = stored(hour).await;
+        assert_eq!(listed().await.job, job);
+        assert!(catalogue.give_up_content(name, None).await.unwrap());
+        assert_ne!(stored(hour).await, name);
+    }
+
     async fn local_ids_of_different_objects_are_refused(world: World) {
         let catalogue = &world.catalogue;
         catalogue.reserve(&request("ark:/99999/a", &["id-1"])).await.unwrap();

@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::submission::BatchSpec;
+use crate::blocking::blocking;
 use crate::deposit::VOLUME;
 use crate::directory::secret::{keep_url, whole_url};
 use crate::fetch::Expected;
@@ -22,7 +23,6 @@ use crate::place::{self, Place};
 use crate::profile::Profile;
 use crate::spec::{job_uuid, uuid_of};
 use crate::step::{Services, StepError};
-use crate::steps::downloading::blocking;
 use crate::url::ContentUrl;
 
 /// How many rows are kept ready: as many as go into a transaction.

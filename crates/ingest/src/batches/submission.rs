@@ -4,7 +4,7 @@ use queuekeeper_store::Digest;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::deposit::VOLUME;
+use crate::deposit::{PAYLOAD_SHA256, VOLUME};
 use crate::kind::DepositType;
 use crate::name;
 use crate::parts::{self, Part};
@@ -12,7 +12,7 @@ use crate::spec::{digest_of, object_of, uuid_of, volume_of};
 use crate::url::ContentUrl;
 
 /// The keys of a submission that are its own, and not those of its jobs.
-const OWN: [&str; 4] = ["size", "responseForm", "payload_url", "filename"];
+const OWN: [&str; 5] = ["size", "responseForm", "payload_url", "filename", PAYLOAD_SHA256];
 
 /// The keys that say something of the payload: in a batch of several objects, of its manifest and of none of them.
 const OF_PAYLOAD: [&str; 5] = ["digestType", "digestValue", "objectID", "localID", VOLUME];

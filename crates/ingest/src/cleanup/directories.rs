@@ -19,10 +19,10 @@ use tracing::{info, warn};
 use super::before;
 use super::messages::is_settled;
 use super::volume::{Turn, take_turn};
+use crate::blocking::blocking;
 use crate::engine::session::Session;
 use crate::spec::JobSpec;
 use crate::step::StepError;
-use crate::steps::downloading::blocking;
 
 /// How many batches or jobs are read at a time.
 const AT_A_TIME: usize = 32;

@@ -1,12 +1,19 @@
 //! Objects in which a writer left something that was stopped, and whose job has not recorded its version: `object repair`,
 //! by what the catalogue says was intended.
+//!
+//! The lock of an object is held only while a folder of content is given up. What is removed afterwards is in use by no one,
+//! whenever the removal comes: this process may be stopped in the middle of it for longer than its session lasts, and the
+//! job go on meanwhile under another name.
+
+use std::sync::Arc;
 
 use queuekeeper_catalogue::object_intents::ObjectIntent;
 use queuekeeper_queue::Error;
 use queuekeeper_queue::path::LockFolder;
-use queuekeeper_store::ocfl::{Abandoned, Repaired, Root};
-use queuekeeper_store::{SpaceName, StoreName};
+use queuekeeper_store::ocfl::{Abandoned, Object, Repaired, Root};
+use queuekeeper_store::{Guarded, SpaceName, StoreName};
 use tracing::{info, warn};
+use uuid::Uuid;
 
 use super::before;
 use crate::daemon::Daemon;
@@ -16,7 +23,7 @@ use crate::step::StepError;
 /// How many intents are listed at a time.
 const PAGE: u32 = 500;
 
-/// Repairs the objects of jobs that reserved them long enough ago. A job that goes on later stores its content again.
+/// Repairs the objects of jobs that wrote to them long enough ago. A job that goes on later stores its content again.
 pub(super) async fn repair(session: &Session) -> Result<(), StepError> {
     let (catalogue, settings) = (&session.services.catalogue, &session.services.settings.cleanup);
     let mut last: Option<ObjectIntent> = None;
@@ -36,39 +43,69 @@ pub(super) async fn repair(session: &Session) -> Result<(), StepError> {
     }
 }
 
-/// Repairs an object, unless it is being stored. One whose job may still go on is looked at again.
+/// Repairs an object, as far as the job of the intent left something, which is given up first. One that is being stored is
+/// looked at again, and so is one whose job may still go on.
 async fn one(session: &Session, intent: &ObjectIntent) -> Result<(), StepError> {
-    let lock = match session.queue.lock_object(LockFolder::Storage, &intent.ark).await {
-        Err(Error::Conflict(_)) => return Ok(()),
-        other => other?,
+    let object = match find(session, intent).await? {
+        Place::Elsewhere => return Ok(()),
+        Place::Empty => None,
+        Place::Has(object) => Some(object),
     };
-    let repaired = in_store(session, intent).await;
-    let released = session.queue.unlock(&lock).await;
-    let Some(Repaired { restored, finished, removed, left }) = repaired? else { return Ok(()) };
-    released?;
-    if restored || finished || removed > 0 {
-        let ObjectIntent { ark, store, job, .. } = intent;
-        info!(%ark, %store, %job, restored, finished, removed, "an object was repaired in which a writer was stopped");
-        session.services.metrics.cleaned("object", 1);
+    let (mut given_up, in_use) = session.services.catalogue.content_folders(intent.job).await?;
+    let mut left = Vec::new();
+    if let Some(object) = object {
+        let idle = object.idle_since(before(session.services.settings.cleanup.objects_after)).await?;
+        if idle.contains(&in_use) {
+            if !give_up(session, intent, in_use).await? {
+                return Ok(());
+            }
+            given_up.push(in_use);
+        }
+        let repaired = object.repair(&Abandoned::Folders(given_up)).await?;
+        let Repaired { restored, finished, removed, .. } = repaired;
+        if restored || finished || removed > 0 {
+            let ObjectIntent { ark, store, job, .. } = intent;
+            info!(%ark, %store, %job, restored, finished, removed, "an object was repaired in which a writer was stopped");
+            session.services.metrics.cleaned("object", 1);
+        }
+        left = repaired.left;
     }
-    if left.is_empty() && intent.begun_ms <= before(session.services.settings.cleanup.after).as_millisecond() {
+    let is_old = intent.begun_ms <= before(session.services.settings.cleanup.after).as_millisecond();
+    if is_old && !left.contains(&in_use) {
         session.fence.pass().await;
         session.services.catalogue.end_object_intent(intent).await?;
     }
     Ok(())
 }
 
-/// What was repaired; `None` where this process does not have the store.
-async fn in_store(session: &Session, intent: &ObjectIntent) -> Result<Option<Repaired>, StepError> {
+/// Gives a folder of the job up; `false` where the object is being stored, or the job has stored content meanwhile.
+async fn give_up(session: &Session, intent: &ObjectIntent, content: Uuid) -> Result<bool, StepError> {
+    let lock = match session.queue.lock_object(LockFolder::Storage, &intent.ark).await {
+        Err(Error::Conflict(_)) => return Ok(false),
+        other => other?,
+    };
+    session.fence.pass().await;
+    let is_given_up = session.services.catalogue.give_up_content(content, Some(intent)).await;
+    let released = session.queue.unlock(&lock).await;
+    let is_given_up = is_given_up?;
+    released?;
+    Ok(is_given_up)
+}
+
+/// Where the object of an intent is.
+enum Place {
+    /// In a store that this process does not have.
+    Elsewhere,
+    /// Nowhere: its space has no objects.
+    Empty,
+    Has(Object),
+}
+
+async fn find(session: &Session, intent: &ObjectIntent) -> Result<Place, StepError> {
     let name: StoreName = intent.store.parse().map_err(StepError::permanent)?;
     let space: SpaceName = intent.space.parse().map_err(StepError::permanent)?;
-    let Some(store) = session.services.stores.get(&name) else { return Ok(None) };
-    session.fence.pass().await;
-    let Some(root) = Root::open_existing(std::sync::Arc::clone(store), space).await? else {
-        return Ok(Some(Repaired::default()));
-    };
-    let object = root.object(&intent.ark)?;
-    session.fence.pass().await;
-    let abandoned = Abandoned::Since(before(session.services.settings.cleanup.objects_after));
-    Ok(Some(object.repair(&abandoned).await?))
+    let Some(store) = session.services.stores.get(&name) else { return Ok(Place::Elsewhere) };
+    let store = Arc::new(Guarded::new(Arc::clone(store), Arc::new(session.fence.clone())));
+    let Some(root) = Root::open_existing(store, space).await? else { return Ok(Place::Empty) };
+    Ok(Place::Has(root.object(&intent.ark)?))
 }

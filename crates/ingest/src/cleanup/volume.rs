@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 use zookeeper_client::Error as ReadError;
 
+use crate::blocking::blocking;
 use crate::engine::session::Session;
 use crate::step::{Services, StepError, now};
-use crate::steps::downloading::blocking;
 
 /// What this process may do with the volume.
 #[derive(Debug, PartialEq, Eq)]

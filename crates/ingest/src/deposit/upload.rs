@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use queuekeeper_store::{Digest, Hashers};
+use queuekeeper_store::{Algorithm, Digest, Hashers};
 use uuid::Uuid;
 
 use super::{DepositError, NewDeposit, id_of};
@@ -25,6 +25,9 @@ const NOTE: &str = ".deposit";
 
 /// How much of a payload its type is guessed from, in bytes.
 const START: u64 = 4_096;
+
+/// Up to which size a payload is read to be known when it is sent again, in bytes: its client waits for the answer.
+const MOST_COMPARED_BYTES: u64 = 1 << 30;
 
 /// How much of it is read at once, in bytes.
 const PIECE: usize = 256 * 1024;
@@ -61,6 +64,8 @@ pub(super) struct Whole {
     pub(super) start: Vec<u8>,
     /// Its size in bytes.
     pub(super) size: u64,
+    /// Its SHA-256, where it is known.
+    pub(super) sha256: Option<Digest>,
 }
 
 impl Upload {
@@ -263,9 +268,14 @@ impl Upload {
         let mut start = Vec::new();
         self.file.seek(SeekFrom::Start(0)).map_err(disk)?;
         (&self.file).take(START).read_to_end(&mut start).map_err(disk)?;
-        if let Some(expected) = expected {
+        // By which it is known when it is sent again.
+        let own = (self.offset <= MOST_COMPARED_BYTES).then_some(Algorithm::Sha256);
+        let own = own.filter(|own| expected.is_none_or(|expected| expected.algorithm() != *own));
+        let algorithms: Vec<_> = expected.map(Digest::algorithm).into_iter().chain(own).collect();
+        let mut sha256 = None;
+        if !algorithms.is_empty() {
             self.file.seek(SeekFrom::Start(0)).map_err(disk)?;
-            let (mut hashers, mut piece) = (Hashers::new(Some(expected.algorithm())), vec![0; PIECE]);
+            let (mut hashers, mut piece) = (Hashers::new(algorithms), vec![0; PIECE]);
             loop {
                 match self.file.read(&mut piece) {
                     Ok(0) => break,
@@ -275,11 +285,14 @@ impl Upload {
                 }
             }
             let digests = hashers.finish();
-            if let Some(found) = digests.get(expected.algorithm()).filter(|found| *found != expected) {
+            if let Some(expected) = expected
+                && let Some(found) = digests.get(expected.algorithm()).filter(|found| *found != expected)
+            {
                 return Err(DepositError::Digest { expected: expected.clone(), found: found.clone() });
             }
+            sha256 = digests.get(Algorithm::Sha256).cloned();
         }
-        Ok(Whole { start, size: self.offset })
+        Ok(Whole { start, size: self.offset, sha256 })
     }
 
     /// Gives what has come its name, durably. [`Self::remove`] follows when the batch exists. A manifest stays readable by

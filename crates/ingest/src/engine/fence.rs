@@ -7,7 +7,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use parking_lot::Mutex;
+use queuekeeper_store::WriteGuard;
 use tokio::time::Instant;
 use zookeeper_client::Client;
 
@@ -44,6 +47,13 @@ impl Fence {
             }
             tokio::time::sleep_until(asked + self.heartbeat).await;
         }
+    }
+}
+
+/// Of a store to which nothing is written while the session may be over.
+impl WriteGuard for Fence {
+    fn pass(&self) -> BoxFuture<'_, Result<(), String>> {
+        Self::pass(self).map(Ok).boxed()
     }
 }
 

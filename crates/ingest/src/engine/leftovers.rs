@@ -1,7 +1,7 @@
 //! What workers leave whose session was lost while they were at work.
 //!
 //! A process that was stopped for longer than its session lasts goes on with the write that it had begun, and that may make
-//! a directory again which another process has removed.
+//! a directory again which another process has removed. It is looked at when all has ended that was being done on the disk.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,8 +12,11 @@ use tracing::{info, warn};
 
 use super::session::Session;
 use crate::batches::submission::BatchSpec;
-use crate::directory::WorkingStorage;
+use crate::blocking::{self, blocking};
+use crate::deposit::id_of;
+use crate::directory::{WorkingStorage, absent_is_fine};
 use crate::spec::JobSpec;
+use crate::step::StepError;
 
 /// What was at work when a session ended.
 #[derive(Debug, Default)]
@@ -24,14 +27,21 @@ pub(super) struct AtWork {
     pub(super) batches: BTreeSet<BatchId>,
 }
 
+impl AtWork {
+    pub(super) fn is_empty(&self) -> bool {
+        self.jobs.is_empty() && self.batches.is_empty()
+    }
+}
+
 /// Removes the directories of what was completed meanwhile. What cannot be read now is left to cleanup.
 pub(super) async fn remove(session: &Session, left: &AtWork) {
+    blocking::all_ended().await;
     for id in &left.jobs {
         let Ok(job) = session.queue.load_job(*id).await else { continue };
         let Ok(spec) = JobSpec::of(&job) else { continue };
         if job.state() == Some(JobState::Completed) {
             let directory = session.services.working.job(&spec);
-            removed(&id.to_string(), move || if directory.path().exists() { directory.remove() } else { Ok(()) }).await;
+            removed(&id.to_string(), move || directory.remove()).await;
         }
     }
     for id in &left.batches {
@@ -41,10 +51,21 @@ pub(super) async fn remove(session: &Session, left: &AtWork) {
             let (working, name) = (session.services.working.clone(), spec.id);
             removed(&id.to_string(), move || remove_jobs(&working, &name)).await;
         }
+        // Their directories are made with the jobs of the first.
+        for part in session.services.catalogue.parts(spec.uuid).await.unwrap_or_default() {
+            let name = id_of(part.deposit.batch);
+            let Ok(Some(part)) = session.queue.find_batch(&name).await else { continue };
+            let Ok(batch) = session.queue.load_batch(part).await else { continue };
+            if batch.state() == Some(BatchState::Completed) {
+                let working = session.services.working.clone();
+                removed(&part.to_string(), move || working.remove_batch(&name)).await;
+            }
+        }
     }
 }
 
-/// Removes the directories of a batch's jobs, all of which are completed.
+/// Removes the directories of a batch's jobs, all of which are completed, and its own where nothing else is in it: what is
+/// uploaded under its name stays.
 fn remove_jobs(working: &WorkingStorage, batch: &str) -> io::Result<()> {
     let jobs = match std::fs::read_dir(working.batch(batch)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -56,11 +77,15 @@ fn remove_jobs(working: &WorkingStorage, batch: &str) -> io::Result<()> {
             working.remove_job(batch, name)?;
         }
     }
-    Ok(())
+    match std::fs::remove_dir(working.batch(batch)) {
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+        removed => absent_is_fine(removed),
+    }
 }
 
 async fn removed(id: &str, remove: impl FnOnce() -> io::Result<()> + Send + 'static) {
-    match tokio::task::spawn_blocking(remove).await.map_err(io::Error::other).flatten() {
+    let done = blocking(remove).await.and_then(|removed| removed.map_err(StepError::temporary));
+    match done {
         Ok(()) => info!(id, "another process has completed what was at work here; nothing of it is left"),
         Err(error) => warn!(id, %error, "what is left of what another process has completed is left to cleanup"),
     }

@@ -139,7 +139,7 @@ async fn one_step(session: &Arc<Session>, job: &mut LockedJob) -> StepOutcome {
     }
 }
 
-/// Whether the deposit of a job was withdrawn before the queue was restored.
+/// Whether the deposit of a job was withdrawn before.
 async fn is_withdrawn(session: &Arc<Session>, job: &LockedJob) -> Result<bool, StepError> {
     // What is wrong with its configuration is for its step to say.
     let (Ok(batch), Ok(spec)) = (job.job.batch(), JobSpec::of(&job.job)) else { return Ok(false) };

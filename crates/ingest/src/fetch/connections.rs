@@ -1,11 +1,13 @@
 //! How many connections there are to one host at a time: of all jobs of a process together.
 //!
 //! A job keeps the first one that it gets of a host until its step ends, and takes others beside it as they become free: so
-//! not more jobs are at work on a host than it has connections, and each of them goes on. A job that has none yet waits a
-//! moment for one. Where none becomes free within that time the job gives its worker back, and so do those that come after it
+//! not more jobs are at work on a host than it has connections, and each of them goes on. Where it has to wait for one of
+//! another host it gives those back that it keeps, as its requests end: two jobs would wait for each other's. A job that has
+//! none yet waits a moment for one. Where none becomes free within that time the job gives its worker back, and so do those that come after it
 //! at once, but for one: a slow host keeps no more workers busy than it has connections, and one more.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -56,6 +58,8 @@ struct KeptOfJob {
     /// Held by the one that gets the first connection to a host.
     first: tokio::sync::Mutex<()>,
     hosts: Mutex<BTreeMap<Key, Arc<KeptHost>>>,
+    /// Whether it has had a connection for content.
+    has_content: AtomicBool,
 }
 
 /// The connection to a host that a job keeps, and which its requests use in turn.
@@ -69,14 +73,14 @@ struct KeptHost {
 #[derive(Debug)]
 pub(super) struct Connection {
     host: Arc<Host>,
-    /// Whether it is one of the job's own, which has it on.
-    is_kept: bool,
+    /// The one that the job keeps, where it is that: it is in use, whether or not the job still keeps it.
+    kept: Option<Arc<KeptHost>>,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        if !self.is_kept {
+        if self.kept.is_none() {
             *self.host.freed.lock() = Instant::now();
         }
     }
@@ -102,13 +106,20 @@ impl Connections {
         if let Some(known) = kept.of(&key) {
             return Ok(known.next().await);
         }
-        let has_content = kept.0.hosts.lock().keys().any(|(purpose, _)| *purpose == Purpose::Content);
-        let wait = if has_content { limits.wait * PATIENCE } else { limits.wait };
+        let wait = if kept.0.has_content.load(Ordering::Relaxed) { limits.wait * PATIENCE } else { limits.wait };
         let host = self.host(&key, limits.connections);
-        let Some(permit) = host.enter(wait, limits.wait).await else {
-            return Err(Cause::Busy { host: key.1, connections: limits.connections });
+        let permit = match Arc::clone(&host.free).try_acquire_owned() {
+            Ok(permit) => permit,
+            Err(_none_is_free) => {
+                kept.give_back();
+                let busy = || Cause::Busy { host: key.1.clone(), connections: limits.connections };
+                host.enter(wait, limits.wait).await.ok_or_else(busy)?
+            }
         };
-        let connection = Connection { host, is_kept: false, _permit: permit };
+        if purpose == Purpose::Content {
+            kept.0.has_content.store(true, Ordering::Relaxed);
+        }
+        let connection = Connection { host, kept: None, _permit: permit };
         let known = Arc::new(KeptHost { own: Arc::new(Semaphore::new(1)), connection });
         kept.0.hosts.lock().insert(key, Arc::clone(&known));
         Ok(known.next().await)
@@ -140,11 +151,8 @@ impl Connections {
 }
 
 impl Host {
-    /// One that is free within a time; `None` where there is none, or another job waits already that gets none.
+    /// One that becomes free within a time; `None` where there is none, or another job waits already that gets none.
     async fn enter(&self, wait: Duration, slow: Duration) -> Option<OwnedSemaphorePermit> {
-        if let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() {
-            return Some(permit);
-        }
         let is_slow = self.freed.lock().elapsed() >= slow;
         // Not for a job that waits for longer than this: it is at work.
         let is_new = wait <= slow;
@@ -157,18 +165,24 @@ impl Kept {
     fn of(&self, key: &Key) -> Option<Arc<KeptHost>> {
         self.0.hosts.lock().get(key).cloned()
     }
+
+    /// Gives back what the job keeps: each connection as soon as no request of the job uses it.
+    fn give_back(&self) {
+        let kept = std::mem::take(&mut *self.0.hosts.lock());
+        drop(kept);
+    }
 }
 
 impl KeptHost {
     /// The job's own connection, or another one, whichever is free first.
-    async fn next(&self) -> Connection {
+    async fn next(self: Arc<Self>) -> Connection {
         let host = &self.connection.host;
-        let (permit, is_kept) = tokio::select! {
+        let (permit, is_own) = tokio::select! {
             biased;
             permit = Arc::clone(&self.own).acquire_owned() => (permit, true),
             permit = Arc::clone(&host.free).acquire_owned() => (permit, false),
         };
         let permit = permit.expect("the semaphores are never closed");
-        Connection { host: Arc::clone(host), is_kept, _permit: permit }
+        Connection { host: Arc::clone(host), kept: is_own.then(|| Arc::clone(&self)), _permit: permit }
     }
 }

@@ -101,3 +101,11 @@ async fn a_failed_job_keeps_a_grant_of_no_bytes_and_the_oldest_of_too_many_are_f
     let left: BTreeSet<_> = locked.jobs().collect();
     assert_eq!((left.len(), left.first(), left.last()), (MOST_FAILED, Some(&JobId::new(501)), Some(&job)));
 }
+
+#[test]
+fn the_grants_of_as_many_jobs_as_may_have_one_fit_into_a_znode() {
+    let form = GrantNote { bytes: 1 << 50, since: 1_764_000_000_000, extension: Some(1 << 50) };
+    let jobs = u32::try_from(space::MOST_GRANTS + MOST_FAILED).unwrap();
+    let grants = (0..jobs).map(|number| (JobId::new(number).to_string(), form)).collect();
+    assert!(GrantsNote { grants }.encode().len() < 950 << 10);
+}

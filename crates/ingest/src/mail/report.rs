@@ -14,7 +14,7 @@ use super::line;
 use super::listed::{COMPLETED, FAILED, JobsJson};
 use super::message::{Attached, Body};
 use super::table::Table;
-use crate::url::{ContentUrl, conceal};
+use crate::url::{ContentUrl, conceal, conceal_in};
 use crate::warnings;
 
 /// How many jobs are read at a time.
@@ -244,7 +244,7 @@ impl JobLine {
             file: line(&configuration.filename, MOST_NAME),
             local_ids: line(&local_ids.join(";"), MOST_NAME),
             ark: line(ark, MOST_NAME),
-            message: line(&job.status().value.message, MOST_TEXT),
+            message: line(&conceal_in(&job.status().value.message), MOST_TEXT),
         }
     }
 

@@ -10,13 +10,13 @@ use tokio::time::timeout;
 use tracing::{info, warn};
 
 use super::{Callback, DeliveryFailure, FAILED_CALLBACK, KINDS};
+use crate::blocking::blocking;
 use crate::daemon::Daemon;
 use crate::mail::settings::{Route, SmtpServer};
 use crate::mail::smtp::SmtpFailure;
 use crate::mail::{MAIL, Settled, folder, read_settled, refusals, write_settled};
 use crate::metrics::Delivered;
 use crate::step::{Services, now};
-use crate::steps::downloading::blocking;
 
 /// How many callbacks are delivered at a time.
 const CALLBACKS_AT_ONCE: u32 = 8;

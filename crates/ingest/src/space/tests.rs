@@ -70,6 +70,15 @@ fn grants_are_extended_first_and_the_youngest_fails_where_all_wait() {
     assert_eq!(RULES.room(&Volume { total: 100, free: 0, grants: [grant(1, u64::MAX, 0, 0, None); 2].to_vec() }), 0);
 }
 
+#[test]
+fn only_so_many_jobs_have_a_grant_at_a_time_and_the_others_wait() {
+    let most = u32::try_from(MOST_GRANTS).unwrap();
+    let grants: Vec<_> = (1..most).map(|job| grant(job, 0, 0, 0, None)).collect();
+    let (one, other) = (u32::MAX - 1, u32::MAX);
+    let round = decide(&RULES, &volume(0, grants), &[job(one, 1, 0, 1_000), job(other, 1, 0, 900)]);
+    assert_eq!((round.passed, round.waiting, round.failed), (vec![(one, 1)], vec![(other, Wait::Many)], vec![]));
+}
+
 /// What happens to a job in the simulation: it comes, writes, and ends.
 #[derive(Clone, Debug)]
 struct Life {
@@ -144,6 +153,7 @@ proptest! {
                     }
                     // Nothing goes to new jobs that would have been enough.
                     Wait::Extension { needed, .. } => prop_assert!(*needed > round.room + first),
+                    Wait::Many => prop_assert!(state.grants.len() + round.passed.len() >= MOST_GRANTS),
                 }
             }
             let all = round.passed.len() + round.failed.len() + round.waiting.len() + round.extended.len();

@@ -15,6 +15,7 @@ use tracing::warn;
 
 use super::priority;
 use crate::archive::{self, ArchiveCause, Progress, bag};
+use crate::blocking::blocking;
 use crate::directory::secret::whole_url;
 use crate::fetch::{ALGORITHMS, Expected, Fetcher};
 use crate::files::{self, FilesWriter, JobFile};
@@ -365,9 +366,4 @@ async fn sync(place: &Arc<Place>, names: Vec<String>) -> Result<(), StepError> {
     let place = Arc::clone(place);
     let synced = blocking(move || place.sync_folders(names.iter().map(String::as_str))).await?;
     synced.map_err(|error| StepError::working("sync the files", &error))
-}
-
-/// Does what blocks on the disk.
-pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, StepError> {
-    tokio::task::spawn_blocking(work).await.map_err(StepError::temporary)
 }

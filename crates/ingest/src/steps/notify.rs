@@ -6,8 +6,8 @@ use queuekeeper_queue::state::{JobState, State as _};
 use queuekeeper_queue::{JobChange, LockedJob, record};
 use serde_json::{Map, Value, json};
 
-use super::downloading::blocking;
 use super::storing;
+use crate::blocking::blocking;
 use crate::engine::fence::Fence;
 use crate::outbox::{CALLBACK, Callback, FAILED_CALLBACK};
 use crate::profile::Profile;

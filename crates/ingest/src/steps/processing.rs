@@ -13,9 +13,10 @@ use queuekeeper_store::{Algorithm, Digest};
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::downloading::{PRODUCER, blocking};
+use super::downloading::PRODUCER;
 use super::system::{self, Description, Provenance};
 use crate::ark::Ark;
+use crate::blocking::blocking;
 use crate::directory::{JobDirectory, sync_folder_of};
 use crate::ezid::Ezid;
 use crate::files;

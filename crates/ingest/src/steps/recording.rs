@@ -7,10 +7,10 @@ use queuekeeper_catalogue::ErrorKind;
 use queuekeeper_catalogue::inventory::{File, NewVersion};
 use queuekeeper_queue::JobChange;
 
-use super::downloading::blocking;
 use super::processing::{self, MANIFEST, SYSTEM};
 use super::storing;
 use super::system::{self, Description};
+use crate::blocking::blocking;
 use crate::manifest::{Limits, Reader};
 use crate::step::{JobAtWork, StepError};
 

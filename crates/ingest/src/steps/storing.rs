@@ -27,6 +27,9 @@ const DELETE: &str = "mrt-delete.txt";
 /// For how long a storage root is taken to be one without another look: a directory may be restored, or emptied.
 const ROOT_FRESH: Duration = Duration::from_mins(1);
 
+/// For how long what a job said last counts, that it stores content of an object: Storing follows Processing most often.
+const INTENT_FRESH: Duration = Duration::from_mins(10);
+
 /// How many files are written at a time.
 const AT_A_TIME: usize = 4;
 
@@ -91,8 +94,13 @@ fn place_of(work: &JobAtWork<'_>) -> (StoreName, SpaceName) {
 async fn write(work: &JobAtWork<'_>, ark: &str) -> Result<u32, StepError> {
     work.fence.pass().await;
     let object = root(work).await?.object(ark)?;
+    let (store, space) = place_of(work);
+    let (place, fresh) = ((store.to_string(), space.to_string()), fresh(work));
+    let content = work.services.catalogue.store_content(work.spec.uuid, ark, &place, fresh).await?;
+    work.fence.pass().await;
     let new = NewVersion {
         job: work.spec.uuid,
+        content,
         user: User { name: submitter(work), address: None },
         message: format!("batch {}", work.spec.batch),
         created: now(),
@@ -145,6 +153,11 @@ async fn write(work: &JobAtWork<'_>, ark: &str) -> Result<u32, StepError> {
     let version = writer.commit().await?;
     work.services.metrics.stored(bytes.load(std::sync::atomic::Ordering::Relaxed));
     Ok(version)
+}
+
+/// For how long an intent counts as fresh: less than the time after which cleanup takes it for left.
+fn fresh(work: &JobAtWork<'_>) -> Duration {
+    INTENT_FRESH.min(work.services.settings.cleanup.objects_after / 2)
 }
 
 fn submitter(work: &JobAtWork<'_>) -> String {

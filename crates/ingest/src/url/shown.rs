@@ -39,6 +39,27 @@ pub fn conceal(text: &str) -> String {
     }
 }
 
+/// A sentence, perhaps of another program, in which [`conceal`] was done to each word that may be a URL with a user or a
+/// query.
+#[must_use]
+pub fn conceal_in(text: &str) -> String {
+    text.split_inclusive(char::is_whitespace)
+        .map(|word| conceal_word(word).unwrap_or_else(|| word.to_owned()))
+        .collect()
+}
+
+/// `None` for a word in which nothing may be secret.
+fn conceal_word(word: &str) -> Option<String> {
+    const AROUND: [char; 14] = ['"', '\'', '(', ')', '<', '>', '[', ']', ',', '.', ';', ':', '!', '?'];
+    let start = word.len() - word.trim_start_matches(AROUND).len();
+    let bare = word[start..].trim_end().trim_end_matches(AROUND);
+    let end = start + bare.len();
+    let (_, behind) = bare.split_once(['?', '#']).unwrap_or_default();
+    let has_user = bare.split_once('@').is_some_and(|(before, _)| before.contains(':'));
+    let has_query = behind.contains('=') || (bare.contains("://") && !behind.is_empty());
+    (has_user || has_query).then(|| format!("{}{}{}", &word[..start], conceal(bare), &word[end..]))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -62,6 +83,24 @@ mod tests {
             ("no url\n#x", "no url\\n"),
         ] {
             assert_eq!(conceal(text), expected);
+        }
+    }
+
+    #[test]
+    fn what_may_be_secret_is_not_shown_of_the_urls_in_a_sentence_and_all_else_is() {
+        let plain =
+            "cannot fetch https://a.edu/b?..: the origin answers 404 (see https://a.edu/help#), tell ada@a.edu; why?";
+        assert_eq!(conceal_in(plain), plain);
+        for (text, expected) in [
+            (
+                "Error: GET https://s3.edu/b/k?X-Amz-Signature=SECRET&X=1: 403\n at Fetch",
+                "Error: GET https://s3.edu/b/k?..: 403\n at Fetch",
+            ),
+            ("java.net.URL \"https://u:SECRET@a.edu/b\" failed", "java.net.URL \"https://..@a.edu/b\" failed"),
+            ("(u:SECRET@a.edu), b?key=SECRET.", "(..@a.edu), b?..."),
+            ("https://a.edu/b#SECRET", "https://a.edu/b"),
+        ] {
+            assert_eq!(conceal_in(text), expected);
         }
     }
 

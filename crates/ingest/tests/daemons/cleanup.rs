@@ -256,6 +256,7 @@ async fn what_a_writer_left_of_a_version_is_removed_once_it_has_long_been_still_
         let job = Uuid::now_v7();
         let new = NewVersion {
             job,
+            content: job,
             user: User { name: "x".to_owned(), address: None },
             message: String::new(),
             created: Timestamp::now(),

@@ -295,9 +295,7 @@ async fn all_of_it_is_done_once_when_daemons_are_stopped_in_any_write_and_go_on_
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_postgresql_and_s3_as_well_it_is_when_daemons_are_stopped_and_go_on_after_others_took_over() {
-    // A part's empty directory may stay until cleanup where it is made again just after the look for what is left.
-    let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| *kind != Kind::Parts).collect();
-    stop(&Server::with_remote().await, &kinds).await;
+    stop(&Server::with_remote().await, &Kind::ALL).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use queuekeeper_catalogue::deposits::NewDeposit;
 use queuekeeper_ingest::cleanup::CleanupSettings;
 use queuekeeper_ingest::daemon::Daemon;
+use queuekeeper_ingest::parts::uuid_of_part;
 use queuekeeper_ingest::withdrawal::taken_back;
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::record::WithdrawnNote;
@@ -119,4 +120,41 @@ async fn what_was_uploaded_of_a_withdrawn_deposit_goes_with_its_batch_when_the_c
     assert_eq!(world.services.catalogue.deposited_since("alice", since).await.unwrap().bytes, 70);
     assert_eq!(world.left(), Vec::<String>::new());
     daemons.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_other_batches_of_a_deposit_are_withdrawn_by_the_daemons_where_its_client_ended_behind_the_first() {
+    let world = World::with(quick()).await;
+    let (first, uuid) = left(&world, 0).await;
+    let part = uuid_of_part(uuid, 2);
+    world.services.catalogue.record_part(uuid, 2, part, 3).await.unwrap();
+    let id = format!("bid-{part}");
+    let say = json!({
+        "type": "file", "filename": "a.txt", "partOf": format!("bid-{uuid}"), "part": "2", "parts": "2", "partRows": "7",
+        "manifestSHA256": "0".repeat(64),
+    });
+    let second = world.deposit_as(&id, say).await;
+    let (queue, now) = (&world.queue, Timestamp::now());
+    let (locked, _) = queue.acquire_batch(Due::Jobs, now).await.unwrap();
+    let jobs: Vec<_> = (0..3)
+        .map(|row| {
+            let job = Uuid::new_v4();
+            let say = json!({"batchID": id, "jobID": format!("jid-{job}"), "profile": "demo", "type": "file",
+                "filename": format!("{row}.txt"), "payload_url": world.origin.url("/there")});
+            NewJob::new(say.to_string())
+        })
+        .collect();
+    queue.create_jobs(second, &jobs, now).await.unwrap();
+    queue.finish_batch(&locked.unwrap(), &ItemChange::to(BatchState::Reporting), now).await.unwrap();
+    assert_eq!(queue.load_batch(first).await.unwrap().state(), Some(BatchState::Deleted));
+
+    let daemons = world.start_anew(quick(), SESSION).await;
+    eventually(LIMIT, "the second is withdrawn", async || {
+        queue.load_batch(second).await.unwrap().state() == Some(BatchState::Deleted)
+    })
+    .await;
+    daemons.stop().await;
+    assert_eq!(queue.load_batch(second).await.unwrap().message(), BY.to_string());
+    assert_eq!(queue.batch_report(second).await.unwrap().deleted.len(), 3);
+    assert!(world.sql("SELECT 1 FROM versions").is_empty());
 }

@@ -10,6 +10,7 @@ use crate::ocfl::clean::Unnamed;
 use crate::ocfl::error::OcflError;
 use crate::ocfl::feed;
 use crate::ocfl::finish::is_race;
+use crate::ocfl::inventory::Inventory;
 use crate::ocfl::object::{Current, INVENTORY, Object};
 use crate::ocfl::path;
 use crate::ocfl::writer::Writer;
@@ -24,8 +25,8 @@ impl Writer {
     /// [`OcflError::Damaged`] when content that was stored is gone: another process took this writer for dead. After any other
     /// error the version may have been made: begin it again with the same job, to finish it or to learn that it was.
     pub async fn commit(self) -> Result<u32, OcflError> {
-        let Self { object, job, text, version, base, before, state, names, .. } = self;
-        let folder = path::content_folder(version, job);
+        let Self { object, job, content, text, version, base, before, state, names, .. } = self;
+        let folder = path::content_folder(version, content);
         let has_stored = names.len() > 0;
         let build = {
             let folder = folder.clone();
@@ -37,7 +38,7 @@ impl Writer {
             Ok(has_more) => has_more,
             // The writer that made the version removed what it does not name.
             Err(error) => match object.decided(version).await? {
-                Some(decided) => return object.lost(version, job, decided, before).await,
+                Some(decided) => return object.lost(version, (job, content), decided, before).await,
                 None => return Err(error),
             },
         };
@@ -58,11 +59,11 @@ impl Writer {
             }
             let Some(decided) = object.decided(version).await? else { return Err(error.into()) };
             if decided.digest != digest {
-                return object.lost(version, job, decided, before).await;
+                return object.lost(version, (job, content), decided, before).await;
             }
         }
         object.finish(version, &digest, before).await?;
-        object.remove_all_unnamed(version, &inventory, (!has_more).then_some(job)).await?;
+        object.remove_all_unnamed(version, &inventory, (!has_more).then_some(content)).await?;
         Ok(version)
     }
 
@@ -72,8 +73,10 @@ impl Writer {
     /// Those of the store; what is left then is removed by the writer that makes this version.
     pub async fn abandon(self) -> Result<(), OcflError> {
         match self.object.decided(self.version).await? {
-            Some(decided) => self.object.remove_unnamed(self.version, self.job, &decided.inventory).await?,
-            None => self.object.whole_folder(&path::content_folder(self.version, self.job), Unnamed::Remove).await?,
+            Some(decided) => self.object.remove_unnamed(self.version, self.content, &decided.inventory).await?,
+            None => {
+                self.object.whole_folder(&path::content_folder(self.version, self.content), Unnamed::Remove).await?
+            }
         };
         Ok(())
     }
@@ -112,15 +115,36 @@ impl Object {
         }
     }
 
+    /// Sees that all content is there that an inventory names in the folder of a version: its writer may have been taken for
+    /// dead, and have made the version all the same.
+    pub(super) async fn check_named(&self, version: u32, inventory: &Inventory) -> Result<(), OcflError> {
+        let folder = format!("v{version}/content/");
+        let mut named = inventory.content_within(&folder);
+        let failed = |error| self.temporary(error);
+        let gone = |record: &Record| {
+            let file = String::from_utf8_lossy(record.key()).into_owned();
+            self.damaged(&file, "its version is made, and it is gone")
+        };
+        let mut there = std::pin::pin!(self.list(&folder));
+        while let Some((_, listed)) = there.try_next().await? {
+            let path = self.path_of(&listed.key);
+            if let Some(record) = named.next_if(|record| record.key() < path).map_err(failed)? {
+                return Err(gone(&record));
+            }
+            named.next_if(|record| record.key() == path).map_err(failed)?;
+        }
+        named.next().transpose().map_err(failed)?.map_or(Ok(()), |record| Err(gone(&record)))
+    }
+
     /// What becomes of a writer whose version was decided by another one: where that was the same job, it is made.
     async fn lost(
         &self,
         version: u32,
-        job: Uuid,
+        (job, content): (Uuid, Uuid),
         decided: Current,
         before: Option<EntityTag>,
     ) -> Result<u32, OcflError> {
-        self.remove_unnamed(version, job, &decided.inventory).await?;
+        self.remove_unnamed(version, content, &decided.inventory).await?;
         if decided.inventory.version_of(job) != Some(version) {
             return Err(OcflError::Conflict { id: self.id().to_owned(), version });
         }

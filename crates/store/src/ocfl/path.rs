@@ -138,9 +138,9 @@ impl Ascending {
     }
 }
 
-/// Where a job's content of a version lies, with a slash at the end: `v2/content/JOB-UUID/`.
-pub(super) fn content_folder(version: u32, job: Uuid) -> String {
-    format!("v{version}/content/{job}/")
+/// Where a job's content of a version lies, with a slash at the end: `v2/content/UUID/`, most often with the job's UUID.
+pub(super) fn content_folder(version: u32, content: Uuid) -> String {
+    format!("v{version}/content/{content}/")
 }
 
 /// The content path of a file below its job's folder: the logical path, where every store holds it literally, else a name

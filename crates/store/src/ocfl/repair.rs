@@ -8,21 +8,21 @@ use crate::digest::Digests;
 use crate::ocfl::clean::Unnamed;
 use crate::ocfl::error::OcflError;
 use crate::ocfl::inventory::Inventory;
-use crate::ocfl::object::{INVENTORY, Object, RootState};
+use crate::ocfl::object::{Current, INVENTORY, Object, RootState};
 use crate::ocfl::path;
 use crate::store::{Condition, Put};
 
-/// Whose content may be removed that was stored for a version that is not made yet. A living writer could still come to
-/// name it, and the store cannot tell one from a dead one.
+/// Which content may be removed that was stored for a version that is not made yet. A living writer could still come to
+/// name it, and the store cannot tell one from a dead one: nor does a lock, since its holder may be stopped in the middle of
+/// a removal until another one has it. So folders are given up first, for good.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Abandoned {
-    /// That of no job.
+    /// None.
     None,
-    /// That of these jobs, which are known to be over.
-    Jobs(Vec<Uuid>),
-    /// That of jobs that have written nothing since.
-    Since(Timestamp),
-    /// That of all jobs: the caller knows by its lock that no one writes to the object.
+    /// That in these folders ([`NewVersion::content`](crate::ocfl::NewVersion::content)): they were given up, and no writer
+    /// begins in them again.
+    Folders(Vec<Uuid>),
+    /// All: nothing else has the store.
     All,
 }
 
@@ -35,14 +35,14 @@ pub struct Repaired {
     pub finished: bool,
     /// How many items that no inventory names were removed.
     pub removed: u64,
-    /// Jobs whose content was left, since they may be alive.
+    /// The folders of content that were left, since their writers may be alive: most often the UUIDs of jobs.
     pub left: Vec<Uuid>,
 }
 
 impl Object {
     /// Finishes versions that were decided, and removes content that no inventory names: for versions that are made, all
-    /// of it, since no inventory can come to name it; for the next version, that of abandoned jobs. Folders that are not named
-    /// after a job are left alone. Repeating it changes nothing.
+    /// of it, since no inventory can come to name it; for the next version, what is abandoned. Folders that are not named by a
+    /// UUID are left alone. Repeating it changes nothing.
     ///
     /// # Errors
     /// [`OcflError::Damaged`] when no inventory is sound; those of the store.
@@ -61,6 +61,35 @@ impl Object {
     /// As [`Self::repair`].
     pub async fn plan_repair(&self, abandoned: &Abandoned) -> Result<Repaired, OcflError> {
         let mut planned = Repaired::default();
+        let current = self.newest(&mut planned).await?;
+        if let Some(current) = &current {
+            planned.finished = planned.finished || !self.is_finished(&current.digest).await?;
+        }
+        let inventory = current.as_ref().map(|current| &current.inventory);
+        self.clean(inventory, abandoned, Unnamed::Count, &mut planned).await?;
+        Ok(planned)
+    }
+
+    /// The folders of content of versions that are not made in which nothing was written since an instant: those to be given
+    /// up before they are removed as [`Abandoned::Folders`].
+    ///
+    /// # Errors
+    /// As [`Self::repair`].
+    pub async fn idle_since(&self, instant: Timestamp) -> Result<Vec<Uuid>, OcflError> {
+        let newest = self.newest(&mut Repaired::default()).await?.map_or(0, |current| current.inventory.head());
+        let mut idle = Vec::new();
+        for version in self.version_folders().await?.into_iter().filter(|version| *version > newest) {
+            for content in self.content_folders(version).await? {
+                if self.is_idle(version, content, instant).await? {
+                    idle.push(content);
+                }
+            }
+        }
+        Ok(idle)
+    }
+
+    /// The newest version that is decided, and what is to be done before readers see it.
+    async fn newest(&self, planned: &mut Repaired) -> Result<Option<Current>, OcflError> {
         let mut current = match self.root_state().await? {
             RootState::Sound(current) => Some(*current),
             RootState::Absent => {
@@ -80,12 +109,7 @@ impl Object {
             planned.finished = true;
             current = Some(decided);
         }
-        if let Some(current) = &current {
-            planned.finished = planned.finished || !self.is_finished(&current.digest).await?;
-        }
-        let inventory = current.as_ref().map(|current| &current.inventory);
-        self.clean(inventory, abandoned, Unnamed::Count, &mut planned).await?;
-        Ok(planned)
+        Ok(current)
     }
 
     /// Removes or counts the content that no inventory names, by the newest of them.
@@ -97,36 +121,35 @@ impl Object {
         repaired: &mut Repaired,
     ) -> Result<(), OcflError> {
         for version in self.version_folders().await? {
-            for job in self.jobs_with_content(version).await? {
+            for content in self.content_folders(version).await? {
+                let is_abandoned = match abandoned {
+                    Abandoned::None => false,
+                    Abandoned::Folders(folders) => folders.contains(&content),
+                    Abandoned::All => true,
+                };
                 match newest {
                     Some(newest) if version <= newest.head() => {
-                        repaired.removed += self.unnamed(version, job, newest, what).await?;
+                        repaired.removed += self.unnamed(version, content, newest, what).await?;
                     }
-                    _ if self.is_abandoned(version, job, abandoned).await? => {
-                        repaired.removed += self.whole_folder(&path::content_folder(version, job), what).await?;
+                    _ if is_abandoned => {
+                        repaired.removed += self.whole_folder(&path::content_folder(version, content), what).await?;
                     }
-                    _ => repaired.left.push(job),
+                    _ => repaired.left.push(content),
                 }
             }
         }
         Ok(())
     }
 
-    async fn is_abandoned(&self, version: u32, job: Uuid, abandoned: &Abandoned) -> Result<bool, OcflError> {
-        match abandoned {
-            Abandoned::None => Ok(false),
-            Abandoned::Jobs(jobs) => Ok(jobs.contains(&job)),
-            Abandoned::All => Ok(true),
-            Abandoned::Since(instant) => {
-                let mut there = std::pin::pin!(self.list(&path::content_folder(version, job)));
-                while let Some((_, listed)) = there.try_next().await? {
-                    if listed.modified >= *instant {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
+    /// Whether nothing was written in a folder of content since an instant.
+    async fn is_idle(&self, version: u32, content: Uuid, instant: Timestamp) -> Result<bool, OcflError> {
+        let mut there = std::pin::pin!(self.list(&path::content_folder(version, content)));
+        while let Some((_, listed)) = there.try_next().await? {
+            if listed.modified >= instant {
+                return Ok(false);
             }
         }
+        Ok(true)
     }
 
     /// Puts the newest complete inventory at the root, where none is there that a sidecar confirms.

@@ -29,6 +29,9 @@ use content::{ContentPut, Done, Put};
 pub struct NewVersion {
     /// The job that makes it. One job makes at most one version of an object, however often it is begun.
     pub job: Uuid,
+    /// The name of the folder of its content within the version's: the job's UUID, or another one where what lies in that
+    /// was given up and may be removed at any time.
+    pub content: Uuid,
     /// Who makes it.
     pub user: User,
     /// Why; stands behind the job's UUID in the version's message. May be empty.
@@ -67,6 +70,8 @@ pub enum Begun {
 pub struct Writer {
     pub(super) object: Object,
     pub(super) job: Uuid,
+    /// The name of the folder of its content.
+    pub(super) content: Uuid,
     pub(super) text: VersionText,
     pub(super) version: u32,
     /// That of the version before.
@@ -75,7 +80,7 @@ pub struct Writer {
     pub(super) before: Option<EntityTag>,
     /// The SHA-512s of the files, by logical path.
     pub(super) state: Map,
-    /// Names in the folder of the job's content: those of an earlier attempt or of content that is being stored, without a
+    /// Names in the folder of its content: those of an earlier attempt or of content that is being stored, without a
     /// value, and those of what was stored, with it as [`Stored`](crate::ocfl::inventory::Stored).
     pub(super) names: Map,
     /// The SHA-512s of what was stored.
@@ -92,16 +97,18 @@ impl Object {
     /// Begins a new version, or the first one. What an earlier writer decided and did not finish is finished before.
     ///
     /// # Errors
-    /// [`OcflError::Damaged`] when the object must be repaired first; those of the store.
+    /// [`OcflError::Damaged`] when the object must be repaired first, or content of the version that the job made is gone;
+    /// those of the store.
     pub async fn begin(&self, new: NewVersion) -> Result<Begun, OcflError> {
-        let NewVersion { job, user, message, created, start } = new;
+        let NewVersion { job, content, user, message, created, start } = new;
         let (current, _) = self.settle().await?;
         let (base, before) = match current {
             Some(current) => (current.inventory, Some(current.etag)),
             None => (Inventory::empty(self.id(), &self.directory), None),
         };
         if let Some(version) = base.version_of(job) {
-            self.remove_unnamed(version, job, &base).await?;
+            self.remove_unnamed(version, content, &base).await?;
+            self.check_named(version, &base).await?;
             return Ok(Begun::Done(version));
         }
         let version = base.head() + 1;
@@ -113,7 +120,7 @@ impl Object {
             Start::Head => self.copy_state(base).await?,
         };
         let mut names = Map::new(&self.directory);
-        let folder = path::content_folder(version, job);
+        let folder = path::content_folder(version, content);
         let mut left = std::pin::pin!(self.list(&folder));
         while let Some((file, _)) = left.try_next().await? {
             names.insert(&file.as_bytes()[folder.len()..], b"").map_err(|error| self.temporary(error))?;
@@ -125,7 +132,7 @@ impl Object {
         let message = if message.is_empty() { format!("job {job}") } else { format!("job {job}: {message}") };
         let text = VersionText { created: created.to_string(), message, user };
         let (object, new_digests) = (self.clone(), Map::new(&self.directory));
-        let writer = Writer { object, job, text, version, base, before, state, names, new_digests };
+        let writer = Writer { object, job, content, text, version, base, before, state, names, new_digests };
         Ok(Begun::Writer(Box::new(writer)))
     }
 
@@ -288,7 +295,7 @@ impl Writer {
         {
             return Ok(Put::Known(digest.clone()));
         }
-        let folder = path::content_folder(self.version, self.job);
+        let folder = path::content_folder(self.version, self.content);
         let mut name = path::content_name(logical, self.object.root().len() + 1 + folder.len());
         if path::conflict(&name, &self.names)?.is_some() {
             // A file or folder of that name was stored, and is in the version no more.

@@ -92,6 +92,6 @@ async fn a_writer_that_dies_in_a_bucket_is_repaired_or_resumed() {
     assert_eq!(make(&resumed, job(1), &wanted).await.unwrap(), 1);
     assert_eq!(read_all(&resumed).await, [wanted]);
     assert_valid(&resumed).await;
-    assert_eq!(repaired.repair(&Abandoned::Jobs(vec![job(1)])).await.unwrap().removed, 1);
+    assert_eq!(repaired.repair(&Abandoned::Folders(vec![job(1)])).await.unwrap().removed, 1);
     assert_copy_is_valid(&*store, &space).await;
 }

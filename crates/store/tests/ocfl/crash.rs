@@ -110,9 +110,9 @@ async fn killed_at_any_write_a_writer_is_repaired_or_followed_by_another_and_the
             let what = format!("repaired-{has_first}-step-{step}");
             let seen = read_all(&object).await;
             let unplanned = store.contents();
-            let planned = object.plan_repair(&Abandoned::Jobs(vec![job(2)])).await.unwrap();
+            let planned = object.plan_repair(&Abandoned::Folders(vec![job(2)])).await.unwrap();
             assert!(store.contents() == unplanned, "{what}: a plan changes nothing");
-            let repaired = object.repair(&Abandoned::Jobs(vec![job(2)])).await.unwrap();
+            let repaired = object.repair(&Abandoned::Folders(vec![job(2)])).await.unwrap();
             assert_eq!(repaired, planned, "{what}");
             assert!(!repaired.restored && repaired.left.is_empty(), "{what}");
             let is_made = read_all(&object).await;
@@ -181,13 +181,16 @@ async fn content_of_a_writer_that_may_be_alive_is_left_alone() {
     let (store, _, object) = stopped(Kind::default(), true, 3).await.unwrap();
     let before = store.contents();
     let an_hour_ago = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(1);
-    for abandoned in [Abandoned::None, Abandoned::Jobs(vec![job(1)]), Abandoned::Since(an_hour_ago)] {
+    assert!(object.idle_since(an_hour_ago).await.unwrap().is_empty());
+    for abandoned in [Abandoned::None, Abandoned::Folders(vec![job(1)])] {
         let repaired = object.repair(&abandoned).await.unwrap();
         assert_eq!((repaired.left, repaired.removed), (vec![job(2)], 0));
         assert!(store.contents() == before);
     }
     let in_an_hour = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(1);
-    let repaired = object.repair(&Abandoned::Since(in_an_hour)).await.unwrap();
+    let idle = object.idle_since(in_an_hour).await.unwrap();
+    assert_eq!(idle, [job(2)]);
+    let repaired = object.repair(&Abandoned::Folders(idle)).await.unwrap();
     assert!(repaired.removed > 0 && repaired.left.is_empty());
     assert_sound(&object, "repaired").await;
 }

@@ -39,7 +39,7 @@ pub(crate) fn job(number: u128) -> Uuid {
 pub(crate) fn new_version(job: Uuid, start: Start) -> NewVersion {
     let user = User { name: "A. Depositor".to_owned(), address: Some("mailto:depositor@example.edu".to_owned()) };
     let created = Timestamp::from_second(1_764_000_000).unwrap();
-    NewVersion { job, user, message: "a deposit".to_owned(), created, start }
+    NewVersion { job, content: job, user, message: "a deposit".to_owned(), created, start }
 }
 
 /// The paths that a version has while it is made.

@@ -147,3 +147,24 @@ async fn a_host_gets_so_many_connections_and_only_the_jobs_that_have_one_go_on()
     assert_eq!(waiting.await.unwrap().unwrap().size, 7);
     slow[1].abort();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_jobs_of_which_each_keeps_the_connection_that_the_other_needs_do_not_wait_for_each_other() {
+    let hosts = HostLimits { connections: 1, wait: Duration::from_millis(300), ..QUICK.hosts };
+    let fixture = Fixture::with(Settings { hosts, ..QUICK }, &["127.0.0.1"]).await;
+    let other = Origin::start().await;
+    for origin in [&fixture.origin, &other] {
+        origin.serve("/a", "content");
+    }
+    let fetch = async |job: &Fetcher, origin: &Origin, name: &'static str| {
+        job.fetch(&origin.url("/a").parse().unwrap(), &any(), &fixture.place, name, &Arc::default()).await.map(drop)
+    };
+    let [one, two] = [(); 2].map(|()| fixture.fetcher.for_job());
+    fetch(&one, &fixture.origin, "0").await.unwrap();
+    fetch(&two, &other, "1").await.unwrap();
+    // The step of each ends with its second file.
+    let end = async |job: Fetcher, origin: &Origin, name| fetch(&job, origin, name).await;
+    let (one, two) = tokio::join!(end(one, &other, "2"), end(two, &fixture.origin, "3"));
+    one.unwrap();
+    two.unwrap();
+}
