@@ -75,7 +75,7 @@ fn a_profile_has_the_keys_of_the_design_and_defaults_for_most() {
 #[test]
 fn what_is_wrong_is_named_with_its_line_and_without_secrets() {
     for (from, to, line, expected) in [
-        ("priority: 7", "prority: 7", Some(12), "\"prority\" is unknown; expected one of name, collections, owner"),
+        ("priority: 7", "prority: 7", Some(12), "the key prority is unknown; expected one of name, collections, owner"),
         ("priority: 7", "priority: 100", Some(12), "priority: use a number from 0"),
         ("priority: 7", "priority: high", Some(12), "expected"),
         ("name: demo", "name: a/b", Some(2), "name: invalid name"),
