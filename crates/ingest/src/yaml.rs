@@ -24,6 +24,9 @@ pub fn problem(text: &str, error: &Error) -> (u64, String) {
             format!("{}expected {}, found {}", before(), wanted(expected), found(unexpected))
         }
         Error::InvalidScalar { ty, .. } => format!("{}expected {}", before(), wanted(ty)),
+        Error::Unexpected { expected, .. } if is_structure(expected) => {
+            format!("{}expected {}", before(), wanted(expected))
+        }
         Error::InvalidBooleanStrict { .. } => format!("{}expected true or false", before()),
         Error::NullIntoString { .. } => format!("{}expected a text, found nothing", before()),
         Error::Message { msg, .. } => format!("{}{}", before(), masked(msg)),
@@ -64,13 +67,18 @@ fn last_key(part: &str) -> Option<&str> {
     whole.filter(|key| is_word(key)).or(key.filter(|key| is_word(key)))
 }
 
+/// Whether the parser expected something that is valid YAML, as is what it found.
+fn is_structure(expected: &str) -> bool {
+    matches!(expected, "mapping start" | "sequence start" | "string scalar" | "scalar")
+}
+
 /// What is to be written.
 fn wanted(expected: &str) -> &str {
     match expected {
-        "a string" | "string" | "str" | "a character" => "a text",
+        "a string" | "string" | "str" | "a character" | "string scalar" | "scalar" => "a text",
         "a boolean" | "boolean" | "bool" => "true or false",
-        "a sequence" | "sequence" => "a list, as [a, b]",
-        "a map" | "map" => "keys with values, as {key: value}",
+        "a sequence" | "sequence" | "sequence start" => "a list, as [a, b]",
+        "a map" | "map" | "mapping start" => "keys with values, as {key: value}",
         "unit" | "null" => "nothing",
         number if number.strip_prefix(['u', 'i']).is_some_and(|rest| rest.parse::<u8>().is_ok() || rest == "size") => {
             "a whole number"
@@ -149,21 +157,22 @@ mod tests {
             format!("{line}: {why}")
         };
         for (text, expected) in [
-            ("name: {a: b}", "1: name: expected a text, found keys with values"),
-            ("name: [SECRET]", "1: name: expected a text, found a list"),
+            ("name: {a: b}", "1: name: expected a text"),
+            ("name: [SECRET]", "1: name: expected a text"),
             ("name: a\nmost: SECRET", "2: most: expected a whole number"),
-            ("name: a\nhosts: SECRET", "2: hosts: expected a list, as [a, b], found a text"),
-            ("name: a\nhosts:\n  a: SECRET", "3: hosts: expected a list, as [a, b], found keys with values"),
+            ("name: a\nhosts: SECRET", "2: hosts: expected a list, as [a, b]"),
+            ("name: a\nhosts:\n  a: SECRET", "3: hosts: expected a list, as [a, b]"),
             ("name: a\nis_on: SECRET", "2: is_on: expected true or false"),
-            ("name: a\ninner:\n  lab: {list: SECRET}", "3: list: expected a list, as [a, b], found a text"),
-            ("name: a\ninner:\n  lab: [SECRET]", "3: lab: expected keys with values, as {key: value}, found a list"),
-            ("name: a\ninner: SECRET", "2: inner: expected keys with values, as {key: value}, found a text"),
+            ("name: a\ninner:\n  lab: {list: SECRET}", "3: list: expected a list, as [a, b]"),
+            ("name: a\ninner:\n  lab: [SECRET]", "3: lab: expected keys with values, as {key: value}"),
+            ("name: a\ninner: SECRET", "2: inner: expected keys with values, as {key: value}"),
             ("most: 3", "1: the key name is missing"),
             ("name: a\nname: b", "2: the key name is duplicated"),
             ("name: a\nnmae: b", "2: the key nmae is unknown; expected one of name, most, hosts, is_on, inner"),
         ] {
             assert_eq!(of(text), expected, "{text}");
         }
-        assert!(of("name: [a\nmost: 3").contains(": it is not valid YAML: "), "{}", of("name: [a\nmost: 3"));
+        let invalid = of("name: 'a");
+        assert!(invalid.contains(": it is not valid YAML: "), "{invalid}");
     }
 }

@@ -89,7 +89,7 @@ struct Further {
 /// Jobs with warnings.
 #[derive(Debug)]
 pub(super) struct Warned {
-    /// How many, in words; empty for none.
+    /// How many, in a sentence; empty for none.
     pub(super) total: String,
     /// Each with its file and its warnings.
     pub(super) jobs: Vec<WarnedLine>,
@@ -117,7 +117,14 @@ impl Warned {
         };
         let more = warned.total.saturating_sub(warned.items.len() as u64);
         Self {
-            total: if warned.total > 0 { counted(warned.total, "job has", "jobs have") } else { String::new() },
+            total: match warned.total {
+                0 => String::new(),
+                1 => "1 job has warnings: what is odd about its package, and was no reason to refuse it.".to_owned(),
+                total => format!(
+                    "{} jobs have warnings: what is odd about their packages, and was no reason to refuse them.",
+                    Count(total)
+                ),
+            },
             jobs: warned.items.iter().map(line).collect(),
             more: if more > 0 { Count(more).to_string() } else { String::new() },
         }

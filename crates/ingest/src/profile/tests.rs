@@ -92,7 +92,7 @@ fn what_is_wrong_is_named_with_its_line_and_without_secrets() {
         ("https://depositor.example.edu/callback", "file:///x", Some(11), "callback: use an https"),
         ("kind: ezid", "kind: noid", Some(9), "minter: noid has no url"),
         ("kind: ezid", "kind: arks", Some(9), "minter: kind is neither"),
-        ("queued: true", "queue: true", Some(10), "\"queue\" is unknown"),
+        ("queued: true", "queue: true", Some(10), "the key queue is unknown"),
         ("demo.credentials", "''", Some(15), "credentials_file is empty"),
     ] {
         let error = parse(&FULL.replace(from, to)).unwrap_err();
