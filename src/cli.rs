@@ -176,11 +176,12 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Makes a wrong value safe to show: without the part before an `@`, which in a URL has the password, since values may
-/// come from the environment and errors end up in logs; and with control characters escaped.
+/// Makes a wrong value safe to show: without the part before an `@` that may be the login of a URL, since values may come
+/// from the environment and errors end up in logs; and with control characters escaped. A mail address is shown as it is.
 fn conceal(mut error: clap::Error) -> clap::Error {
     if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) {
-        let shown = value.rsplit_once('@').map_or_else(|| value.clone(), |(_, behind)| format!("…@{behind}"));
+        let login = value.rsplit_once('@').filter(|(before, _)| before.contains([':', '/']));
+        let shown = login.map_or_else(|| value.clone(), |(_, behind)| format!("…@{behind}"));
         error.insert(ContextKind::InvalidValue, ContextValue::String(visible(&shown)));
     }
     error

@@ -35,6 +35,7 @@ mod session;
 pub(crate) mod show;
 mod source;
 pub(crate) mod status;
+pub(crate) mod warnings;
 
 pub use duration::{DurationError, PrometheusDuration};
 pub(crate) use error::ViewError;

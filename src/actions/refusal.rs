@@ -47,6 +47,9 @@ pub enum Refusal {
         /// For how long at least it would be refused again, where that is known.
         retry_after: Option<Duration>,
     },
+    /// It is more than the caller may ever do at once.
+    #[error("{0}")]
+    TooLarge(String),
     /// There is no room for it on the working storage.
     #[error("{0}")]
     NoRoom(String),
@@ -75,6 +78,7 @@ impl Refusal {
             Self::Conflict { .. } => CONFLICT,
             Self::OtherRequest(_) => "other_request",
             Self::TooMuch { .. } => "too_much",
+            Self::TooLarge(_) => "too_large",
             Self::NoRoom(_) => "no_room",
             Self::Unavailable(_) => "unavailable",
             Self::Failed(_) => "failed",

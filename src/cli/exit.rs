@@ -94,6 +94,7 @@ impl From<Refusal> for CommandError {
             | Refusal::Conflict { .. }
             | Refusal::OtherRequest(_)
             | Refusal::TooMuch { .. }
+            | Refusal::TooLarge(_)
             | Refusal::NoRoom(_) => REFUSED,
             Refusal::Invalid(_) => BAD_USAGE,
             Refusal::Missing(_) => NOT_FOUND,

@@ -327,7 +327,7 @@ impl SubmitArgs {
         let mut value = json!({"batch": batch.to_string(), "id": id, "type": kind});
         let of_type = kind.map(|kind| format!(" of type {kind}")).unwrap_or_default();
         let mut lines = vec![format!("{batch} ({id}){of_type}")];
-        if let Some(Ended { state, completed, failed, parts, arks }) = ended {
+        if let Some(Ended { state, completed, failed, parts, arks, warned }) = ended {
             value["state"] = state.clone().into();
             value["completed"] = (*completed).into();
             value["failed"] = (*failed).into();
@@ -337,7 +337,9 @@ impl SubmitArgs {
                 lines.extend(parts.iter().map(ToString::to_string));
             }
             lines.push(format!("{state}: {completed} completed, {failed} failed"));
+            value["warned"] = warned.as_json();
             lines.extend(arks.iter().cloned());
+            lines.extend(warned.lines());
         }
         self.output.show(&value, |screen| lines.iter().for_each(|line| screen.say(line)))
     }

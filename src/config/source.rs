@@ -3,8 +3,8 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
+use queuekeeper_ingest::yaml::problem;
 use serde::de::DeserializeOwned;
-use serde_saphyr::Error as YamlError;
 
 use crate::views::show::visible;
 use queuekeeper_zookeeper::files;
@@ -109,35 +109,9 @@ pub(super) fn yaml<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, 
     let text = std::str::from_utf8(bytes).map_err(|_| refuse(path, 0, "it is not UTF-8"))?;
     let options = serde_saphyr::options! { with_snippet: false };
     // A document without keys is null.
-    let document: Option<T> = serde_saphyr::from_str_with_options(text, options)
-        .map_err(|error| refuse(path, error.location().map_or(0, |location| location.line()), explain(&error)))?;
+    let document: Option<T> = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        let (line, why) = problem(text, &error);
+        refuse(path, line, why)
+    })?;
     document.ok_or_else(|| refuse(path, 0, "it is empty except for comments; if that is intended, write {}"))
-}
-
-/// The error without the value, which may be a hash or a key.
-fn explain(error: &YamlError) -> String {
-    match error {
-        YamlError::SerdeUnknownField { field, expected, .. } => {
-            format!("{} is unknown; expected one of {}", key(field), expected.join(", "))
-        }
-        YamlError::SerdeInvalidType { expected, .. } | YamlError::SerdeInvalidValue { expected, .. } => {
-            let expected = if expected.starts_with("struct") { "keys and values" } else { expected };
-            format!("unexpected type; expected {expected}")
-        }
-        YamlError::DuplicateMappingKey { key: Some(key), .. } => format!("{} is duplicated", self::key(key)),
-        other => other.render().split_whitespace().map(word).collect::<Vec<_>>().join(" "),
-    }
-}
-
-/// A key that may be shown: if it is not a word, it may be a value in the wrong place.
-fn key(key: &str) -> String {
-    let is_word = key.len() <= 32 && key.bytes().all(|byte| byte.is_ascii_lowercase() || b"_-.".contains(&byte));
-    if is_word { format!("the key {key}") } else { "a key that is not a word, or looks like a token,".to_owned() }
-}
-
-/// A word of the parser's message, which may be a part of the contents.
-fn word(word: &str) -> &str {
-    let is_long =
-        word.split(|found: char| !(found.is_ascii_alphanumeric() || "+/$_".contains(found))).any(|run| run.len() >= 16);
-    if is_long { "…" } else { word }
 }

@@ -6,6 +6,7 @@ use super::obstacles::collection_lock;
 use super::{Cause, CauseKind};
 use crate::mirror::JobSituation;
 use crate::mirror::words::{ago, count, counted, quoted};
+use queuekeeper_ingest::step::fails_again;
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::path::{JobNode, Path};
 use queuekeeper_queue::record::{OperatorNote, WithdrawalNote, WithdrawalPhase, WithdrawnNote};
@@ -55,6 +56,12 @@ pub(super) fn failed(job: &JobSituation, now: Timestamp) -> Cause {
         1 => "1 other job failed with the same message (numbers and names ignored).".to_owned(),
         others => format!("{} other jobs failed with the same message (numbers and names ignored).", count(others)),
     };
+    let remedy = if fails_again(&job.message) {
+        "Resuming it cannot help, as the deposit itself is wrong: deposit it again, corrected, and delete this job."
+    } else {
+        "Resolve the problem named in the message, then resume the job. Where the deposit itself is wrong, resuming cannot \
+         help: deposit it again, corrected, and delete this job."
+    };
     let resumed = match job.retries {
         0 => "It has not been resumed yet.".to_owned(),
         retries => format!("It has been resumed {}.", counted(retries.into(), "time", "times")),
@@ -64,7 +71,7 @@ pub(super) fn failed(job: &JobSituation, now: Timestamp) -> Cause {
         format!("It failed in {}{when}{separator} {message}", JobState::failed_in(job.last_successful)),
     )
     .evidence(format!("{others} {resumed}"))
-    .remedy("Resolve the problem named in the message, then resume the job; or delete it.")
+    .remedy(remedy)
     .since(job.entered)
     .items([Path::JobNode(job.id, JobNode::Status)], 1)
 }

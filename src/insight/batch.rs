@@ -11,7 +11,7 @@ use crate::mirror::Rates;
 use crate::mirror::words::{ago, between, count, counted, quoted, session, span};
 use crate::mirror::{BatchSituation, Hold, StateSituation, Volume};
 use queuekeeper_queue::path::{BatchNode, Path};
-use queuekeeper_queue::record::WithdrawnNote;
+use queuekeeper_queue::record::{BatchWait, WithdrawnNote};
 use queuekeeper_queue::state::{BatchState, Outcome, State};
 
 /// Says why a batch does not come to its end, or how far it is.
@@ -56,14 +56,17 @@ fn in_work(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp, caus
             .items([Path::Batch(batch.id)], 1);
         causes.push(cause);
     }
-    if let Some(created) = batch.expansion {
+    if let Some(wait) = &batch.waits {
+        // It is looked at again and again, and locked for that: what it waits for is the same.
+        causes.push(waits(batch, wait, now));
+    } else if let Some(created) = batch.expansion {
         let sentence = format!("Its jobs are being created, {} so far.", count(created));
         let evidence =
             if batch.lock.is_some() { "" } else { "No daemon is creating them now; the next one that looks goes on." };
         let note = [Path::expansion(batch.id)];
         causes.push(Cause::new(CauseKind::BeingCreated, sentence).evidence(evidence).items(note, 1));
     }
-    if let Some(lock) = &batch.lock {
+    if let Some(lock) = batch.lock.as_ref().filter(|_| batch.waits.is_none()) {
         let is_unsaid = batch.state == Some(BatchState::Processing) && batch.expansion.is_none();
         let what = if is_unsaid { "Its jobs are being created." } else { "" };
         let sentence = format!("A daemon has been working on it for {}.", ago(lock.since, now));
@@ -94,6 +97,52 @@ fn in_work(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp, caus
         }
         Some(0) | None => {}
     }
+}
+
+/// A daemon gave it back before all its jobs existed.
+fn waits(batch: &BatchSituation, wait: &BatchWait, now: Timestamp) -> Cause {
+    let waited = ago(wait.since, now);
+    let created = match batch.expansion.unwrap_or(0) {
+        0 => "None of its jobs has been created yet.".to_owned(),
+        created => {
+            format!("{} so far.", counted(created, "of its jobs has been created", "of its jobs have been created"))
+        }
+    };
+    let kind = if wait.full.is_some() { CauseKind::WaitingForRoom } else { CauseKind::WaitingForRetry };
+    let (sentence, remedy) = match (&wait.full, wait.attempts) {
+        (Some(Path::Jobs), _) => (
+            format!(
+                "It has been waiting for {waited} for room in /jobs, which has as many jobs as programs in Java can list."
+            ),
+            "The rest are created as soon as jobs are removed: completed batches are, by the cleanup daemon \
+             (--cleanup.after) or when an operator cleans up or purges them. Where no program in Java reads the queue, \
+             start the batch daemons with --java-readers=false.",
+        ),
+        (Some(folder), _) => (
+            format!(
+                "It has been waiting for {waited} for room in {folder}, which has as many entries as programs in Java can list."
+            ),
+            "The rest are created as soon as daemons take jobs from Pending: check that they do. Where no program in Java \
+             reads the queue, start the batch daemons with --java-readers=false.",
+        ),
+        (None, 0) => (
+            format!("It has been waiting for {waited}, and has not been tried yet: {}", quoted(&wait.why)),
+            "Wait, or let hosts have more connections: --download.connections-per-host.",
+        ),
+        (None, attempts) => (
+            format!(
+                "{} in {waited}, the last one by: {}",
+                counted(attempts.into(), "attempt has failed", "attempts have failed"),
+                quoted(&wait.why)
+            ),
+            "Fix what the message names; it is tried again. If this goes on until --retry.within is over, the batch fails.",
+        ),
+    };
+    Cause::new(kind, sentence)
+        .evidence(created)
+        .remedy(remedy)
+        .since(Some(wait.since))
+        .items([wait.full.clone().unwrap_or(Path::expansion(batch.id))], 1)
 }
 
 /// Its jobs that are Held, which keep it open.
@@ -270,6 +319,8 @@ fn verdict(causes: &[Cause], batch: &BatchSituation) -> Verdict {
             | CauseKind::ReportDue
             | CauseKind::BatchNotAcquired
             | CauseKind::BeingCreated
+            | CauseKind::WaitingForRoom
+            | CauseKind::WaitingForRetry
             | CauseKind::BeingWithdrawn,
         )
         | None => Verdict::Waiting,
@@ -285,6 +336,8 @@ fn headline(cause: &Cause, batch: &BatchSituation) -> String {
         CauseKind::Done => "It is done, and its report has been made.",
         CauseKind::QueuePaused => "It is waiting for the ingest queue to be unpaused.",
         CauseKind::BeingCreated => "Its jobs are being created.",
+        CauseKind::WaitingForRoom => "It is waiting for room for its jobs.",
+        CauseKind::WaitingForRetry => "It is waiting for another attempt to create its jobs.",
         CauseKind::Failed => "It failed and needs an operator.",
         CauseKind::ReportDue => "It is waiting for its report.",
         CauseKind::JobsToDo if is_moving(batch) => "It is moving.",

@@ -197,10 +197,19 @@ fn waiting(job: &JobSituation, state: JobState, volume: Option<&Volume>, now: Ti
 
 /// A daemon gave it back, and takes it again later.
 fn retried(job: &JobSituation, retry: &Retry, now: Timestamp) -> Cause {
-    let when = match Duration::try_from(retry.not_before.duration_since(now)) {
-        Ok(left) if !left.is_zero() => format!("It is tried again in {}.", length(left)),
-        Ok(_) | Err(_) => "The next attempt is due.".to_owned(),
-    };
+    let left = Duration::try_from(retry.not_before.duration_since(now)).ok().filter(|left| !left.is_zero());
+    let when =
+        left.map_or("The next attempt is due.".to_owned(), |left| format!("It is tried again in {}.", length(left)));
+    if let Some(since) = retry.waits_since {
+        let sentence =
+            format!("It has been waiting for {} for more working storage than it was granted.", ago(since, now));
+        let limit = "No limit of time ends this; where all such jobs wait, the youngest fails.";
+        return Cause::new(CauseKind::WaitingForGrant, sentence)
+            .evidence(format!("{} {limit}", quoted(&retry.why)))
+            .remedy(GRANTS_REMEDY)
+            .since(Some(since))
+            .items([Path::retry(job.id)], 1);
+    }
     if retry.attempts == 0 {
         return Cause::new(
             CauseKind::WaitingForRetry,

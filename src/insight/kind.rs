@@ -61,6 +61,10 @@ kinds! {
     VolumeUnseen "volume_unseen",
     /// An attempt has failed, and another one is made later.
     WaitingForRetry "waiting_for_retry",
+    /// A folder has no room for the jobs of the batch.
+    WaitingForRoom "waiting_for_room",
+    /// No process has workers for the state, though others work on the queue.
+    NoWorkers "no_workers",
     /// The jobs of its batch are being created.
     BeingCreated "being_created",
     /// It is being withdrawn with its deposit.

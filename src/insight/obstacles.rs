@@ -1,6 +1,6 @@
 //! What keeps a state, and so each job that waits in it, from moving.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{Cause, CauseKind};
 use crate::mirror::FoundFault;
@@ -144,6 +144,24 @@ fn no_daemon(state: &StateSituation, found: &FoundFault, now: Timestamp) -> Caus
         .items([Path::StateFolder(state.state.into())], 1)
 }
 
+/// How long no daemon was seen, before that is said of a state: a process that is restarted has workers again by then, and
+/// the daemons of other programs look at a state every five seconds.
+const UNSERVED: SignedDuration = SignedDuration::from_secs(15);
+
+/// No process has workers for a state, and no daemon was seen to take its jobs: known sooner than that none comes.
+fn no_workers(state: &StateSituation, now: Timestamp) -> Option<Cause> {
+    let is_paused = state.pause.is_some() && is_paused_with_the_queue(state.state);
+    let is_unserved = state.is_ours && state.workers == 0 && state.jobs > 0 && !is_paused;
+    let since = state.unserved.filter(|_| is_unserved)?.max(state.oldest?);
+    if now.duration_since(since) < UNSERVED {
+        return None;
+    }
+    let cause = Cause::new(CauseKind::NoWorkers, format!("No process of queuekeeper has workers for {}.", state.state))
+        .evidence(format!("{} No daemon has been seen for {}.", untaken(state.jobs), ago(since, now)))
+        .remedy("Start queuekeeper ingest with daemons for this state: --daemons, --workers.");
+    Some(cause.since(Some(since)).items([Path::StateFolder(state.state.into())], 1))
+}
+
 /// Pending jobs of a held collection.
 pub(super) fn backlog(state: &StateSituation) -> Option<Cause> {
     let backlog = state.backlog.as_ref()?;
@@ -193,6 +211,9 @@ pub(super) fn collection_lock(collection: &str) -> Path {
 pub(super) fn obstacles(state: &StateSituation, volume: Option<&Volume>, now: Timestamp) -> Vec<Cause> {
     if let Some(found) = state.faults.iter().find(|found| found.fault == Fault::NoDaemon) {
         return vec![no_daemon(state, found, now)];
+    }
+    if let Some(cause) = no_workers(state, now) {
+        return vec![cause];
     }
     let mut causes: Vec<Cause> = Vec::new();
     let folder = state.faults.iter().filter(|found| found.fault != Fault::StuckState);

@@ -14,7 +14,7 @@ use crate::mirror::{
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::id::{BatchId, JobId, Priority};
 use queuekeeper_queue::path::{BatchNode, EntryName, JobNode};
-use queuekeeper_queue::record::Retry;
+use queuekeeper_queue::record::{BatchWait, Retry};
 use queuekeeper_queue::state::{BatchState, JobState, Outcome};
 
 const JOB: JobId = JobId::new(42);
@@ -63,6 +63,7 @@ fn state(state: JobState) -> StateSituation {
         faults: Vec::new(),
         usual: Duration::from_hours(1),
         workers: 0,
+        is_ours: false,
         unserved: None,
         granted: None,
         held_stores: Vec::new(),

@@ -29,6 +29,7 @@ fn of_kind(kind: CauseKind) -> Verdict {
         | CauseKind::Locked
         | CauseKind::WaitingForGrant
         | CauseKind::WaitingForRetry
+        | CauseKind::WaitingForRoom
         | CauseKind::BeingCreated
         | CauseKind::BeingWithdrawn
         | CauseKind::HeldBacklog
@@ -43,6 +44,7 @@ fn of_kind(kind: CauseKind) -> Verdict {
         | CauseKind::QueuePaused
         | CauseKind::CollectionHeld
         | CauseKind::WaitingForSpace
+        | CauseKind::NoWorkers
         | CauseKind::VolumeUnseen
         | CauseKind::PoolFull
         | CauseKind::HeadBlocked
@@ -90,6 +92,7 @@ pub(super) fn headline(kind: CauseKind, job: &JobSituation, verdict: Verdict) ->
         CauseKind::Fault(Fault::NoDaemon) => {
             return format!("It is waiting for a daemon, but none takes jobs from {state}.");
         }
+        CauseKind::NoWorkers => return format!("It is waiting for a daemon, but no process has workers for {state}."),
         CauseKind::Behind | CauseKind::HeldBacklog => "It is waiting for its turn.",
         CauseKind::Next => "It is waiting for a daemon to take it.",
         CauseKind::BatchGone => "Its batch does not exist.",
@@ -106,6 +109,7 @@ pub(super) fn headline(kind: CauseKind, job: &JobSituation, verdict: Verdict) ->
         | CauseKind::Empty
         | CauseKind::WaitsForOperator
         | CauseKind::BatchAtRest
+        | CauseKind::WaitingForRoom
         | CauseKind::JobsToDo
         | CauseKind::JobsHeld
         | CauseKind::JobsStopped

@@ -98,6 +98,8 @@ choices! {
 pub struct SearchText {
     text: String,
     needle: Needle,
+    /// Whether it is looked for in messages and submitters alone.
+    is_shared: bool,
 }
 
 /// A text that is too long to be looked for.
@@ -116,13 +118,24 @@ impl SearchText {
         if length > SEARCH_LIMIT {
             return Err(SearchTooLong(length));
         }
-        Ok((length > 0).then(|| Self { text: text.to_owned(), needle: Needle::new(text) }))
+        Ok((length > 0).then(|| Self { text: text.to_owned(), needle: Needle::new(text), is_shared: false }))
+    }
+
+    /// What to look for in messages and submitters alone, which is found sooner: many jobs share these.
+    #[must_use]
+    pub fn in_messages(text: &str) -> Self {
+        Self { text: text.to_owned(), needle: Needle::new(text), is_shared: true }
     }
 
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// Whether it is looked for in messages and submitters alone.
+    pub(super) fn is_shared(&self) -> bool {
+        self.is_shared
     }
 
     pub(super) fn needle(&self) -> &Needle {

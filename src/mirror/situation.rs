@@ -12,7 +12,7 @@ use crate::mirror::words::quoted;
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::Path;
-use queuekeeper_queue::record::{Retry, WithdrawalNote};
+use queuekeeper_queue::record::{BatchWait, Retry, WithdrawalNote};
 use queuekeeper_queue::state::{BatchState, JobState};
 
 /// How full the working storage is.
@@ -193,6 +193,9 @@ pub struct StateSituation {
     pub usual: Duration,
     /// How many workers take jobs of it, in the processes that say so.
     pub workers: u64,
+    /// Whether the daemons of queuekeeper work on jobs of this queue: some process has workers for a state that is not
+    /// exchanged alone.
+    pub is_ours: bool,
     /// Since when no daemon is known to take jobs of it: there are no such workers, and no job of it is locked. At the most,
     /// since the tree was first read.
     pub unserved: Option<Timestamp>,
@@ -300,6 +303,8 @@ pub struct BatchSituation {
     pub faults: Vec<FoundFault>,
     /// How many of its rows have their jobs, while these are being created.
     pub expansion: Option<u64>,
+    /// Why a daemon of ours gave it back before all its jobs existed, and takes it again later.
+    pub waits: Option<BatchWait>,
     /// How far its withdrawal is, while that is under way.
     pub withdrawal: Option<WithdrawalNote>,
 }

@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 use super::diagnosis::Diagnosis;
 use super::faults::FaultItem;
 use super::session_text;
+use super::warnings::WarnedJobs;
 use crate::insight::Forecast;
 use crate::mirror::lists::{BatchDetail, Page};
 use crate::mirror::{Batch, Rates, state_label};
@@ -57,6 +58,12 @@ pub(crate) struct BatchItem {
     pub(crate) title: String,
     /// Whether a daemon has acquired it: before that it has no jobs.
     pub(crate) acquired: bool,
+    /// The depositor's note; empty for none.
+    pub(crate) note: String,
+    /// The addresses that the depositor has the report mailed to; empty for those of the profile.
+    pub(crate) notification: String,
+    /// How many jobs it is to have, while they are being created; null once they exist, and where that is not known.
+    pub(crate) rows: Option<u64>,
     /// Its jobs by outcome, according to its references.
     pub(crate) jobs: Outcomes,
 }
@@ -101,6 +108,8 @@ pub(crate) struct BatchStanding {
     /// When it ends.
     #[serde(flatten)]
     pub(crate) outlook: Outlook,
+    /// Its jobs with warnings: what is odd about their packages, and was no reason to refuse them.
+    pub(crate) warned: WarnedJobs,
     /// The faults of the batch itself; those of its jobs are listed with the jobs.
     pub(crate) faults: Vec<FaultItem>,
     /// Why it is not moving, or that it is; null if it was purged while this was computed.
@@ -189,6 +198,9 @@ impl BatchItem {
             filename: batch.filename.to_string(),
             title: batch.title.to_string(),
             acquired: batch.is_acquired,
+            note: batch.note.to_string(),
+            notification: batch.notification.to_string(),
+            rows: batch.rows,
             jobs: Outcomes { total, processing, failed, completed, deleted },
         }
     }
@@ -222,6 +234,7 @@ impl BatchStanding {
             locked_since,
             states,
             outlook,
+            warned: WarnedJobs::default(),
             faults,
             diagnosis,
             history: changes,

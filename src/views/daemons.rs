@@ -8,10 +8,12 @@ use utoipa::ToSchema;
 
 use super::error::ViewError;
 use super::{Session, Source};
-use crate::mirror::{Grant, Process, StateSituation, state_label};
+use crate::mirror::{Grant, Process, StateSituation, Summary, state_label};
+use queuekeeper_ingest::daemon::Daemon;
 use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::path::AccessQueue;
 use queuekeeper_queue::record::MailNote;
-use queuekeeper_queue::state::{JobState, State as _};
+use queuekeeper_queue::state::{AccessState, BatchState, JobState, State as _};
 
 /// How many grants are listed.
 const GRANTS: usize = 100;
@@ -30,8 +32,12 @@ impl Source<'_> {
             (self.space_left(), JobState::ALL.iter().copied().filter(|state| state.is_worked_on()));
         let (grants, total) = self.store.grants(GRANTS).ok_or(ViewError::NoMirror)?;
         let states = worked_on.filter_map(|state| self.store.state_situation(state, volume, now));
+        let states = states.map(|state| ServedState::new(&state, &processes));
+        let summary = self.summary(now)?;
+        let others = Daemon::ALL.into_iter().filter(|daemon| daemon.spec().state.is_none());
         Ok(DaemonList {
-            states: states.map(|state| ServedState::from(&state)).collect(),
+            states: states.collect(),
+            others: others.map(|daemon| OtherDaemon::new(daemon, &processes, &summary)).collect(),
             processes: processes.into_iter().map(|process| ProcessItem::new(process, |id| self.address(id))).collect(),
             grants: grants.into_iter().map(Into::into).collect(),
             grants_total: total as u64,
@@ -44,6 +50,8 @@ impl Source<'_> {
 pub(crate) struct DaemonList {
     /// The states in which daemons work on jobs, in order.
     pub(crate) states: Vec<ServedState>,
+    /// The daemons of queuekeeper that work on no state of jobs.
+    pub(crate) others: Vec<OtherDaemon>,
     /// The processes of queuekeeper that have daemons, by host.
     pub(crate) processes: Vec<ProcessItem>,
     /// What jobs were granted of the working storage, those first that wait for more, then the oldest; at most a hundred.
@@ -96,6 +104,8 @@ pub(crate) struct ServedState {
     pub(crate) state: &'static str,
     /// Workers that take its jobs, in all processes of queuekeeper.
     pub(crate) workers: u64,
+    /// How many processes have these.
+    pub(crate) processes: u64,
     /// Jobs in it.
     pub(crate) jobs: u64,
     /// Of these, those that a daemon of any program is working on.
@@ -107,6 +117,41 @@ pub(crate) struct ServedState {
     pub(crate) no_daemon_seen_since: Option<Timestamp>,
     /// Since when jobs have been waiting in it that no daemon takes; null if that is not so.
     pub(crate) without_daemon_since: Option<Timestamp>,
+}
+
+/// A daemon of queuekeeper that works on no state of jobs.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct OtherDaemon {
+    /// Its name: `batch`, `report`, `update-report`, `cleanup` or `access`.
+    #[schema(example = "batch")]
+    pub(crate) daemon: &'static str,
+    /// Its workers, in all processes of queuekeeper.
+    pub(crate) workers: u64,
+    /// How many processes have these.
+    pub(crate) processes: u64,
+    /// How many batches or access requests wait to be taken by it; null for a daemon that is due by other than their states.
+    pub(crate) waiting: Option<u64>,
+}
+
+/// How many workers a daemon has, and in how many processes.
+fn workers_of(name: &str, processes: &[Process]) -> (u64, u64) {
+    let workers = processes.iter().filter_map(|process| process.note.workers.get(name));
+    workers.filter(|workers| **workers > 0).fold((0, 0), |(sum, count), workers| (sum + u64::from(*workers), count + 1))
+}
+
+impl OtherDaemon {
+    fn new(daemon: Daemon, processes: &[Process], summary: &Summary) -> Self {
+        let (workers, processes) = workers_of(daemon.name(), processes);
+        let batches = |state| Some(summary.batches.get(Some(state)).count);
+        let requests = |queue: &AccessQueue| summary.access(*queue).get(Some(AccessState::Pending)).count;
+        let waiting = match daemon {
+            Daemon::Batch => batches(BatchState::Pending),
+            Daemon::UpdateReport => batches(BatchState::UpdateReporting),
+            Daemon::Access => Some(AccessQueue::ALL.iter().map(requests).sum()),
+            _ => None,
+        };
+        Self { daemon: daemon.name(), workers, processes, waiting }
+    }
 }
 
 /// A process of queuekeeper that has daemons.
@@ -172,12 +217,13 @@ pub(crate) struct JobAtWork {
     pub(crate) since: Timestamp,
 }
 
-impl From<&StateSituation> for ServedState {
-    fn from(state: &StateSituation) -> Self {
+impl ServedState {
+    fn new(state: &StateSituation, processes: &[Process]) -> Self {
         let without = state.faults.iter().find(|found| found.fault == Fault::NoDaemon);
         Self {
             state: state.state.label(),
             workers: state.workers,
+            processes: workers_of(state.state.label(), processes).1,
             jobs: state.jobs,
             locked: state.locked,
             last_taken: state.taken.max(state.flow.last_left),

@@ -16,6 +16,7 @@ pub(crate) use parts::DepositPart;
 use super::Source;
 use super::error::ViewError;
 use super::page::PageQuery;
+use super::warnings::WarnedJobs;
 use crate::actions::deposit::{DepositRequest, Uploading, is_refused};
 use crate::mirror::Batch;
 use crate::mirror::find::{JobCursor, JobQuery};
@@ -63,6 +64,13 @@ pub(crate) struct DepositView {
     pub(crate) failed: u64,
     /// How many are completed.
     pub(crate) completed: u64,
+    /// The depositor's note; empty for none, and once its batch is gone from the queue.
+    pub(crate) note: String,
+    /// The addresses that the depositor has the report mailed to; empty for those of the profile, and once its batch is gone
+    /// from the queue.
+    pub(crate) notification: String,
+    /// Its jobs with warnings, of several batches those of the first one; those of further parts are below the ids of these.
+    pub(crate) warned: WarnedJobs,
     /// The batches that it became, where it has too many rows for one; else empty.
     pub(crate) parts: Vec<DepositPart>,
     /// The deposit that this batch is a part of, with others; null where it is all of it, or the first one.
@@ -135,6 +143,8 @@ impl DepositView {
             profile: request.profile.clone(),
             filename: request.filename.clone(),
             depositor: depositor.to_owned(),
+            note: request.note.clone().unwrap_or_default(),
+            notification: request.notification.clone().unwrap_or_default(),
             offset: Some(upload.offset),
             size_bytes: upload.size,
             ..Self::default()
@@ -186,15 +196,18 @@ impl Source<'_> {
             ..DepositView::default()
         };
         match self.store.batch_of_uuid(&id) {
-            Some(batch) => self.with_batch(view, batch),
+            Some(batch) => self.with_batch(view, batch, now),
             None => view,
         }
     }
 
-    fn with_batch(&self, mut view: DepositView, id: BatchId) -> DepositView {
+    fn with_batch(&self, mut view: DepositView, id: BatchId, now: Timestamp) -> DepositView {
         let Some(found) = self.store.batch(id) else { return view };
         found.batch.state.map_or("other", |state| state.label()).clone_into(&mut view.state);
         view.filename = found.batch.filename.to_string();
+        view.note = found.batch.note.to_string();
+        view.notification = found.batch.notification.to_string();
+        view.warned = self.warned(id, now);
         let references = |outcome: Outcome| u64::from(found.batch.references[outcome as usize].unwrap_or(0));
         view.processing = references(Outcome::Processing);
         view.failed = references(Outcome::Failed);

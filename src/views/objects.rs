@@ -122,6 +122,11 @@ pub(crate) struct ObjectDetail {
     pub(crate) object: ObjectItem,
     /// The ids by which its owner knows it, at most 500.
     pub(crate) local_ids: Vec<String>,
+    /// When the embargo on that version ends, as its `producer/mrt-embargo.txt` has it; null where it has none.
+    #[schema(example = "2031-06-12")]
+    pub(crate) embargo_end: Option<String>,
+    /// Why it is not known whether there is an embargo: the version has that file, and it cannot be read.
+    pub(crate) embargo_problem: Option<String>,
     /// Its versions, the newest first, at most a hundred.
     pub(crate) versions: Vec<ObjectVersion>,
     /// The number of the version whose files these are.
@@ -256,10 +261,16 @@ impl Objects {
             catalogue.local_ids(&object.owner, &object.ark, "", FILES),
         );
         let mut files = files.map_err(|error| unavailable(&error))?;
+        let (embargo_end, embargo_problem) = match self.embargo(&object, version).await {
+            Ok(end) => (end, None),
+            Err(error) => (None, Some(error.to_string())),
+        };
         let has_more = files.len() > FILES as usize;
         files.truncate(FILES as usize);
         Ok(ObjectDetail {
             object: ObjectItem::from(&object),
+            embargo_end,
+            embargo_problem,
             local_ids: local_ids.map_err(|error| unavailable(&error))?,
             versions: versions.map_err(|error| unavailable(&error))?.iter().map(ObjectVersion::from).collect(),
             version,

@@ -85,8 +85,13 @@ pub struct Stopped {
 impl Stopped {
     /// Whether it is stopped because no daemon takes its jobs.
     fn is_without_daemon(&self) -> bool {
-        self.diagnosis.causes.iter().any(|cause| cause.kind == CauseKind::Fault(Fault::NoDaemon))
+        self.diagnosis.causes.iter().any(|cause| is_without_daemon(cause.kind))
     }
+}
+
+/// Whether a cause is that no daemon takes the jobs of a state.
+fn is_without_daemon(kind: CauseKind) -> bool {
+    matches!(kind, CauseKind::Fault(Fault::NoDaemon) | CauseKind::NoWorkers)
 }
 
 /// The whole queue at one moment.

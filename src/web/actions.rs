@@ -129,6 +129,7 @@ impl From<Refusal> for Problem {
             Refusal::Conflict { .. } | Refusal::InPart(_) => StatusCode::CONFLICT,
             Refusal::OtherRequest(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Refusal::TooMuch { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Refusal::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Refusal::NoRoom(_) => StatusCode::INSUFFICIENT_STORAGE,
             Refusal::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
             Refusal::Failed(_) => StatusCode::BAD_GATEWAY,
@@ -143,6 +144,7 @@ impl From<Refusal> for Problem {
                 problem = problem.with(RETRY_AFTER, HeaderValue::from(seconds));
             }
             Refusal::TooMuch { retry_after: None, .. }
+            | Refusal::TooLarge(_)
             | Refusal::Forbidden { .. }
             | Refusal::Invalid(_)
             | Refusal::Missing(_)

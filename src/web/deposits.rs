@@ -1,5 +1,7 @@
 //! Between the pages and the API on one side, and deposits on the other.
 
+use std::time::Duration;
+
 use axum::body::Bytes;
 use axum::extract::Multipart;
 use axum::extract::multipart::{Field, MultipartError};
@@ -20,10 +22,14 @@ use crate::views::error::quoted;
 /// How long the text of a field may be, in bytes.
 const MOST_FIELD: usize = 8_192;
 
+/// For how long the rest of a form is read that is refused.
+const REST: Duration = Duration::from_secs(5);
+
 /// How many fields a form may have.
 const MOST_FIELDS: usize = 64;
 
 /// The fields of a form, and the file that came with it.
+#[derive(Debug)]
 pub(super) struct SentForm {
     /// The fields in the order in which they came.
     pub(super) fields: Vec<(String, String)>,
@@ -31,6 +37,20 @@ pub(super) struct SentForm {
     pub(super) file: Option<(String, Upload)>,
     /// The deposit's UUID.
     pub(super) uuid: Uuid,
+}
+
+/// A form that was refused.
+#[derive(Debug)]
+pub(super) struct NotTaken {
+    pub(super) problem: Problem,
+    /// What came of it, without the file.
+    pub(super) sent: SentForm,
+}
+
+impl From<Box<NotTaken>> for Problem {
+    fn from(refused: Box<NotTaken>) -> Self {
+        refused.problem
+    }
 }
 
 impl SentForm {
@@ -90,13 +110,13 @@ impl State {
     /// Takes a form with a file. Its parts come in any order, so the file is kept before it is known what it is.
     ///
     /// # Errors
-    /// When it cannot be read, or the file is refused; nothing of it is left then.
+    /// When it cannot be read, or the file is refused; nothing of the file is left then.
     pub(super) async fn take_form(
         &self,
         mut form: Multipart,
         key: Option<&str>,
         (intake, actor, allowance): (&Intake, &Actor, &Allowance),
-    ) -> Result<SentForm, Problem> {
+    ) -> Result<SentForm, Box<NotTaken>> {
         let mut sent = SentForm { fields: Vec::new(), file: None, uuid: uuid_for(&actor.name, key) };
         let read = async {
             while let Some(field) = form.next_field().await.map_err(|error| not_a_form(&error))? {
@@ -128,7 +148,9 @@ impl State {
                     // What is left is removed after a day in any case.
                     let _ = tokio::task::spawn_blocking(move || upload.remove()).await;
                 }
-                Err(problem)
+                // A browser that is still sending shows no answer, and the page shows what was typed.
+                let _ = tokio::time::timeout(REST, rest(&mut form, &mut sent)).await;
+                Err(Box::new(NotTaken { problem, sent }))
             }
         }
     }
@@ -158,6 +180,20 @@ impl State {
                 Err(Problem::new(StatusCode::CONFLICT, why))
             }
             Taken::Uploading(_) | Taken::WouldBeTaken { .. } => Err(Problem::bad("Choose a file, or give a URL.")),
+        }
+    }
+}
+
+/// Reads what still comes of a form that is refused: of fields their text, of files nothing.
+async fn rest(form: &mut Multipart, sent: &mut SentForm) {
+    while sent.fields.len() <= MOST_FIELDS
+        && let Ok(Some(mut field)) = form.next_field().await
+    {
+        let (name, is_file) = (field.name().unwrap_or_default().to_owned(), field.file_name().is_some());
+        if is_file {
+            while let Ok(Some(_)) = field.chunk().await {}
+        } else if let Ok(text) = text_of(field).await {
+            sent.fields.push((name, text));
         }
     }
 }

@@ -94,7 +94,7 @@ async fn a_deposit_comes_in_parts_by_a_form_or_by_url_and_each_depositor_sees_th
     assert_eq!(client.get(&format!("/api/v1/deposits/{id}")).await.1["outcome"].as_str().unwrap()[..8], *"refused:");
     let id = client.begin(None, &deposit).await.1["id"].as_str().unwrap().to_owned();
     let (status, problem) = client.upload(&id, 0, "more than announced").await;
-    assert!(status == 400 && says(&problem, "more than 11 bytes came"), "{problem}");
+    assert!(status == 400 && says(&problem, "more came than the 11 bytes that were announced"), "{problem}");
     let give_up = || client.request(Method::DELETE, &format!("/api/v1/deposits/{id}")).send();
     assert_eq!(give_up().await.unwrap().status(), 204);
     assert_eq!(give_up().await.unwrap().status(), 404);
@@ -155,7 +155,7 @@ async fn depositors(home: &Path, data: &Path, local: &Client) {
     let text = format!(
         "tokens_file: tokens.yml\ncatalogue: {{url: \"sqlite:{catalogue}\"}}\ndepositors:\n  lab: {{profiles: [default], \
          deposits_per_day: 1, bytes_per_day: 100}}\n  other: {{profiles: [unknown]}}\n  \
-         busy: {{profiles: [default], objects_per_day: 4, deposits_per_minute: 2}}\n"
+         busy: {{profiles: [default], objects_per_day: 4, bytes_per_day: 1000, deposits_per_minute: 2}}\n"
     );
     std::fs::write(at("config.yml"), text).unwrap();
     let zookeeper = std::fs::read_to_string(data.join("zookeeper.connect")).unwrap();
@@ -206,7 +206,14 @@ async fn depositors(home: &Path, data: &Path, local: &Client) {
     assert_eq!(lab.get("/api/v1/deposits").await.1["items"].as_array().unwrap().len(), 1);
     assert_eq!(other.get("/api/v1/deposits").await.1["items"], json!([]));
     let (status, problem) = lab.begin(None, &deposit).await;
-    assert!(status == 429 && says(&problem, "1 deposit was made in the last 24 hours; your limit is 1"), "{problem}");
+    assert!(
+        status == 429
+            && says(
+                &problem,
+                "1 deposit was made in the last 24 hours, and your limit is 1 in 24 hours; try again in 24 h"
+            ),
+        "{problem}"
+    );
     let (status, problem) = other.begin(None, &deposit).await;
     assert!(status == 400 && says(&problem, "there is none"), "{problem}");
     refuses_what_is_too_much(&client(&busy), &data.join("working")).await;
@@ -246,10 +253,17 @@ async fn refuses_what_is_too_much(busy: &Client, working: &Path) {
     let before = batches(working);
     let manifest =
         busy.form("/poster/submit", Some(("m.checkm", &manifest)), &fields("single-file-batch-manifest")).await;
-    // Nothing was deposited before, after whose day it would be taken.
+    // At no time is it taken.
     assert_eq!(manifest.headers().get("retry-after"), None);
     let (status, text) = answer(manifest).await;
-    assert!(status == 429 && text.to_string().contains("with 5 more, it is more than your 4"), "{text}");
+    let why = "It has 5 objects, and your limit is 4 in 24 hours; divide it.";
+    assert!(status == 413 && text.to_string().contains(why), "{text}");
+    // Nor is an upload that does not say how large it is.
+    let large = "x".repeat(2_000);
+    let large = busy.form("/poster/submit", Some(("large.txt", &large)), &fields("file")).await;
+    let (status, text) = answer(large).await;
+    let why = "It has more than 1,000 bytes, which is all that you may upload in 24 hours.";
+    assert!(status == 413 && text.to_string().contains(why), "{text}");
     assert_eq!(batches(working), before, "what came is removed");
 
     for name in ["a.txt", "b.txt"] {
@@ -260,13 +274,16 @@ async fn refuses_what_is_too_much(busy: &Client, working: &Path) {
     let begin = busy.request(Method::POST, "/api/v1/deposits").header("content-type", "application/json").body(body);
     let more = [
         busy.form("/poster/submit", Some(("c.txt", "content")), &fields("file")).await,
-        busy.form("/submit", Some(("c.txt", "content")), &fields("file")).await,
+        busy.form("/submit", Some(("c.txt", "content")), &[&fields("file")[..], &[("title", "<Kept>")]].concat()).await,
         begin.send().await.unwrap(),
     ];
     for refused in more {
         let after = refused.headers().get("retry-after").map(|after| after.to_str().unwrap().parse::<u64>().unwrap());
+        let is_page = refused.url().path() == "/submit";
         let (status, text) = (refused.status(), refused.text().await.unwrap());
-        assert!(status == 429 && text.contains("made in the last minute; your limit is 2"), "{status} {text}");
+        let why = "made in the last minute, and your limit is 2 a minute; try again in ";
+        assert!(status == 429 && text.contains(why), "{status} {text}");
+        assert!(!is_page || text.contains("value=\"&#60;Kept&#62;\""), "what was typed is there again: {text}");
         assert!(after.is_some_and(|after| (1..=60).contains(&after)), "{after:?}");
     }
 }
@@ -320,6 +337,17 @@ async fn a_check_names_the_lines_that_are_wrong_and_the_urls_that_cannot_be_reac
     found.is(3, &["at least 100 problems"]);
     let listed: Value = serde_json::from_str(&found.out).unwrap();
     assert_eq!((listed["problems"].as_array().unwrap().len(), &listed["has_more"]), (100, &true.into()));
+
+    // A host that does not answer is one problem, however many of its URLs there are.
+    let dead: Vec<_> = (0..150).map(|at| format!("http://127.0.0.1:1/{at} | | | 7 | | {at}")).collect();
+    std::fs::write(&file, manifest(&dead)).unwrap();
+    let same = "; the same holds for 149 other URLs of 127.0.0.1:1";
+    check("internal", &[]).await.is(3, &["line 3: cannot fetch http://127.0.0.1:1/0: ", same, "error: 1 problem"]);
+    // A server sees nothing of a file: its lines are read before.
+    let by_server = ["submit", &path, "--check", "--server", &repository.address, "--profile", "internal"];
+    run(directory.path(), &by_server).await.is(0, &["the server would take it\n"]);
+    std::fs::write(&file, manifest(&["no url".to_owned()])).unwrap();
+    run(directory.path(), &by_server).await.is(3, &["line 3, column 1: ", "1 problem"]);
 
     // A dry run reads the manifest at a URL in the same way.
     origin.serve("/m", bad);

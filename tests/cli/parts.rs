@@ -61,9 +61,13 @@ async fn a_deposit_of_several_batches_is_shown_as_one_and_withdrawn_with_all_of_
     assert!(shown.contains("too many rows for one batch") && shown.contains(&format!("submit/{part}\"")), "{shown}");
     assert!(page(&lab, &format!("/submit/{part}")).await.contains(&format!("of <a href=\"../submit/{id}\"")));
     let shown = page(&ops, &format!("/batches/{first}")).await;
-    assert!(shown.contains(&format!("part 2 <a href=\"../batches/{second}\"")), "{shown}");
+    assert!(shown.contains(&format!("part 2, <a href=\"../batches/{second}\"")), "{shown}");
     let shown = page(&ops, &format!("/batches/{second}")).await;
-    assert!(shown.contains("It is part 2 of the deposit") && shown.contains(&format!("batches/{first}\"")), "{shown}");
+    assert!(
+        shown.contains("It is part 2 of 2 of a deposit that has too many rows")
+            && shown.contains(&format!("batches/{first}\"")),
+        "{shown}"
+    );
     // By the id of the deposit, all of its batches are found.
     assert_eq!(ops.get(&format!("/api/v1/batches?text={id}")).await["total"], 2);
 

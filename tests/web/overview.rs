@@ -67,6 +67,10 @@ fn batch(number: u32, references: [u32; 4], jobs: &[(JobState, u32)]) -> BatchDe
         title: Arc::default(),
         has_rows: true,
         part_of: "".into(),
+        parts: None,
+        note: "".into(),
+        notification: "".into(),
+        rows: None,
         is_acquired: true,
         references: references.map(Some),
     };

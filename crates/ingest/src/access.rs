@@ -352,7 +352,7 @@ impl Lane {
         let pause = not_before.duration_since(now()).try_into().unwrap_or(Duration::ZERO);
         self.delays.put(access, id, delay);
         self.session.wake_after(Daemon::Access, pause);
-        let retry = Retry { version: 0, since, attempts, not_before, why: step::message(why) };
+        let retry = Retry { version: 0, since, attempts, not_before, waits_since: None, why: step::message(why) };
         if let Err(error) = self.session.queue.delay_request(request, &retry).await {
             warn!(request = %id, queue = access.name(), %error, "cannot note why an access request waits");
             self.unlock(request).await;

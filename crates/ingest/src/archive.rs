@@ -70,8 +70,8 @@ pub struct Unpacked {
     pub files: Vec<UnpackedFile>,
     /// Folders without files, which no object keeps.
     pub empty_folders: Vec<String>,
-    /// Names that differ from another one by Unicode normalization only, the first 100.
-    pub similar: Vec<String>,
+    /// Pairs of names that differ by Unicode normalization only, the first 100.
+    pub similar: Vec<(String, String)>,
     /// The bytes of all files.
     pub bytes: u64,
 }
@@ -80,18 +80,23 @@ impl Unpacked {
     /// What is odd about the archive, and no reason to refuse it: one sentence each.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        let similar = named("names that differ from another one by Unicode normalization only", &self.similar);
-        let empty = named("empty folders, which are not stored", &self.empty_folders);
+        let pair = |(one, other): &(String, String)| format!("{} and {}", in_quotes(one), in_quotes(other));
+        let similar = named("names that differ by Unicode normalization only", &self.similar, pair);
+        let empty = named("empty folders, which are not stored", &self.empty_folders, |name| in_quotes(name));
         similar.into_iter().chain(empty).collect()
     }
 }
 
 /// How many there are, and the names of the first; `None` where there are none.
-fn named(what: &str, names: &[String]) -> Option<String> {
-    let first: Vec<String> = names.iter().take(MOST_NAMED).map(|name| format!("\"{}\"", shown(name))).collect();
+fn named<T>(what: &str, names: &[T], in_words: impl Fn(&T) -> String) -> Option<String> {
+    let first: Vec<String> = names.iter().take(MOST_NAMED).map(in_words).collect();
     let more = names.len().saturating_sub(first.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     (!first.is_empty()).then(|| format!("{what}: {}{more}", first.join(", ")))
+}
+
+fn in_quotes(name: &str) -> String {
+    format!("\"{}\"", shown(name))
 }
 
 /// A file that was in an archive.

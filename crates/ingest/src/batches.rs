@@ -10,6 +10,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::path::Path;
+use queuekeeper_queue::record::BatchWait;
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_queue::{Batch, Due, Error, ItemChange, LockedBatch};
 use tokio::time::Instant;
@@ -30,8 +32,16 @@ pub(crate) mod submission;
 /// How long a batch waits at least for a connection, or for a folder that is full.
 const FULL: Duration = Duration::from_secs(1);
 
-/// The batches whose manifests could not be had yet: since when, how often, and when to try again.
-type Delayed = Mutex<BTreeMap<BatchId, (Timestamp, u32, Timestamp)>>;
+/// The batches that were given back, to be taken again.
+type Delayed = Mutex<BTreeMap<BatchId, Delay>>;
+
+/// How a batch is taken again.
+struct Delay {
+    /// Since when it is tried: what it waited before the first attempt that failed counts for nothing.
+    tried_since: Timestamp,
+    not_before: Timestamp,
+    note: BatchWait,
+}
 
 /// Creates the jobs of batches, until it is dropped.
 pub(crate) async fn expand(session: Arc<Session>) {
@@ -84,8 +94,9 @@ async fn poll(
     if due == Due::RestOfJobs && poll.paused.is_none() {
         // The others were finished, by whichever process.
         delayed.lock().retain(|batch, _| listed.contains(batch));
+        publish(session, delayed);
     }
-    poll.retain(|batch| delayed.lock().get(&batch).is_none_or(|(_, _, not_before)| *not_before <= now()));
+    poll.retain(|batch| delayed.lock().get(&batch).is_none_or(|delay| delay.not_before <= now()));
     if due == Due::Jobs {
         session.has_listed(Daemon::Batch, listed.len());
         poll.retain(|batch| !acquired.contains(&batch));
@@ -114,6 +125,7 @@ async fn work(session: &Arc<Session>, batch: LockedBatch, delayed: &Delayed) {
     let outcome = match create_jobs(session, &batch).await {
         Ok(Some(jobs)) => {
             delayed.lock().remove(&id);
+            publish(session, delayed);
             info!(batch = %id, jobs, "the jobs of a batch were created");
             Ended::Done
         }
@@ -155,10 +167,7 @@ async fn create_jobs(session: &Arc<Session>, batch: &LockedBatch) -> Result<Opti
     if let Some(mut expansion) = expansion {
         if let (false, Some(most)) = (is_new, most_children) {
             // Before the manifest is read again.
-            queue.check_room(most).await.map_err(|error| match error {
-                Error::Full { .. } => StepError::Busy(error.to_string()),
-                error => StepError::Queue(error),
-            })?;
+            queue.check_room(most).await?;
         }
         session.fence.pass().await;
         let mut rows = rows::Rows::open(services, &profile, &spec).await?;
@@ -182,10 +191,7 @@ async fn create_jobs(session: &Arc<Session>, batch: &LockedBatch) -> Result<Opti
         loop {
             rows.fill().await?;
             let begun = expansion.note.next;
-            let advanced = match queue.expand(batch, &expansion, rows.next(&last, most_children), now()).await {
-                Err(error @ Error::Full { .. }) => return Err(StepError::Busy(error.to_string())),
-                outcome => outcome?,
-            };
+            let advanced = queue.expand(batch, &expansion, rows.next(&last, most_children), now()).await?;
             session.wake(Daemon::Pending).notify_one();
             transactions += 1;
             let Some(advanced) = advanced else { break };
@@ -203,18 +209,23 @@ async fn create_jobs(session: &Arc<Session>, batch: &LockedBatch) -> Result<Opti
 
 async fn after_failure(session: &Session, batch: &LockedBatch, error: StepError, delayed: &Delayed) -> Ended {
     let (id, queue, settings) = (batch.batch.id, &session.queue, &session.services.settings);
-    let (since, attempts) = delayed.lock().get(&id).map_or((now(), 0), |(since, attempts, _)| (*since, *attempts));
+    let before = delayed.lock().get(&id).map(|delay| (delay.tried_since, delay.note.attempts));
+    let (since, attempts) = before.unwrap_or_else(|| (now(), 0));
+    // What has not been tried may wait for however long.
+    let untried = if attempts == 0 { (now(), 0) } else { (since, attempts) };
     let why = match error {
         StepError::Permanent(why) => why,
         // Nothing was tried.
         StepError::Busy(why) => {
-            let tried = if attempts == 0 { (now(), 0) } else { (since, attempts) };
-            return wait(session, batch, delayed, tried, &why, settings.retry_first.max(FULL)).await;
+            return wait(session, batch, delayed, untried, Why::Said(&why), settings.retry_first.max(FULL)).await;
+        }
+        StepError::Queue(Error::Full { folder, .. }) => {
+            return wait(session, batch, delayed, untried, Why::Full(folder), settings.retry_first.max(FULL)).await;
         }
         StepError::Temporary { why, after } | StepError::Away { why, after } => {
             if now().duration_since(since).unsigned_abs() < settings.retry_within {
                 let pause = settings.pause(attempts).max(after.unwrap_or_default());
-                return wait(session, batch, delayed, (since, attempts + 1), &why, pause).await;
+                return wait(session, batch, delayed, (since, attempts + 1), Why::Said(&why), pause).await;
             }
             format!("{why} (tried {} times)", attempts + 1)
         }
@@ -229,9 +240,12 @@ async fn after_failure(session: &Session, batch: &LockedBatch, error: StepError,
     let mail = Correspondence::new(&session.services, &session.fence, &batch.batch);
     if let Err(error) = mail.refused(&why).await {
         let why = format!("{why}; it cannot be mailed yet: {}", error.sentence());
-        return wait(session, batch, delayed, (since, attempts + 1), &why, settings.pause(attempts)).await;
+        let pause = settings.pause(attempts);
+        return wait(session, batch, delayed, (since, attempts + 1), Why::Said(&why), pause).await;
     }
     warn!(batch = %id, %why, "batch failed");
+    delayed.lock().remove(&id);
+    publish(session, delayed);
     let change = ItemChange::to(BatchState::Failed).with_message(why);
     match queue.finish_batch(batch, &change, now()).await {
         Ok(_) => Ended::Failed,
@@ -244,18 +258,50 @@ async fn wait(
     session: &Session,
     batch: &LockedBatch,
     delayed: &Delayed,
-    (since, attempts): (Timestamp, u32),
-    why: &str,
+    (tried_since, attempts): (Timestamp, u32),
+    why: Why<'_>,
     pause: Duration,
 ) -> Ended {
-    info!(batch = %batch.batch.id, %why, "batch is tried again later");
-    let not_before = now().checked_add(pause).unwrap_or(Timestamp::MAX);
-    delayed.lock().insert(batch.batch.id, (since, attempts, not_before));
+    let (id, now) = (batch.batch.id, now());
+    let (full, why) = match why {
+        Why::Full(folder) => (Some(folder), String::new()),
+        Why::Said(why) => (None, step::message(why)),
+    };
+    info!(batch = %id, full = full.as_ref().map(ToString::to_string), %why, "batch is tried again later");
+    let not_before = now.checked_add(pause).unwrap_or(Timestamp::MAX);
+    {
+        let mut delayed = delayed.lock();
+        let since = delayed.get(&id).map_or(now, |delay| delay.note.since);
+        let note = BatchWait { batch: id, since, attempts, full, why };
+        delayed.insert(id, Delay { tried_since, not_before, note });
+    }
+    publish(session, delayed);
     session.wake_after(Daemon::Batch, pause);
     match session.queue.unlock_batch(batch).await {
         Ok(_) => Ended::Delayed,
         Err(error) => lost(batch, &error),
     }
+}
+
+/// What a batch waits for.
+enum Why<'a> {
+    /// This folder has no room for its jobs.
+    Full(Path),
+    /// It is said so.
+    Said(&'a str),
+}
+
+/// Names the batches that wait in the znode of the process, those first that have waited longest.
+fn publish(session: &Session, delayed: &Delayed) {
+    let mut waits: Vec<_> = delayed.lock().values().map(|delay| delay.note.clone()).collect();
+    waits.sort_by_key(|wait| wait.since);
+    session.waits.send_if_modified(|noted| {
+        let is_new = *noted != waits;
+        if is_new {
+            *noted = waits;
+        }
+        is_new
+    });
 }
 
 fn lost(batch: &LockedBatch, error: &Error) -> Ended {

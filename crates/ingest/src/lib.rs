@@ -16,7 +16,7 @@
 //! - [`spec`]: what a job is to do; [`directory`], [`files`]: where its files lie, and which it has;
 //! - [`grants`]: who was granted how much of the working storage;
 //! - [`steps`]: what is done with a job in each state; `metadata`: what the deposited files say of their object; [`step`]:
-//!   how that ends; `warnings`: what is odd about a package; [`mail`]: what is written to depositors;
+//!   how that ends; [`warnings`]: what is odd about a package; [`yaml`]: what is wrong with a file; [`mail`]: what is written to depositors;
 //!   [`outbox`]: how it is sent;
 //! - [`parts`]: deposits of several batches;
 //! - `batches`, `reports`, [`access`], [`cleanup`]: the daemons that take no jobs; [`rebuild`]: the inventory, made again
@@ -48,7 +48,7 @@ pub mod grants;
 pub mod kind;
 pub mod mail;
 pub mod manifest;
-mod metadata;
+pub mod metadata;
 pub mod metrics;
 pub mod name;
 pub mod outbox;
@@ -65,5 +65,6 @@ pub mod spec;
 pub mod step;
 pub mod steps;
 pub mod url;
-mod warnings;
+pub mod warnings;
 pub mod withdrawal;
+pub mod yaml;

@@ -32,7 +32,8 @@ pub(crate) const ELEMENTS: [&str; 15] = [
 const DUBLIN_CORE: &str = "mrt-dc.xml";
 const DATACITE: &str = "mrt-datacite.xml";
 const ERC: &str = "mrt-erc.txt";
-const EMBARGO: &str = "mrt-embargo.txt";
+/// The file that says until when an object is not to be given out.
+pub const EMBARGO: &str = "mrt-embargo.txt";
 
 /// The largest of these files that is read, in bytes.
 const MOST_BYTES: u64 = 4 << 20;
@@ -70,6 +71,13 @@ pub(crate) enum MetadataError {
     Embargo(String),
 }
 
+/// When the embargo of an object ends, as the text of its file has it; `None` where it says that there is none, and where it
+/// says nothing of one.
+#[must_use]
+pub fn end_of_embargo(text: &str) -> Option<String> {
+    embargo::end(text).ok().flatten()
+}
+
 impl ProducerMetadata {
     /// Reads it from the deposited files.
     ///
@@ -90,7 +98,10 @@ impl ProducerMetadata {
             }
         }
         if let Some(text) = found.text(producer, ERC)? {
-            let Terms { who, what, when } = erc(&text);
+            let (Terms { who, what, when }, has_keys) = erc(&text);
+            if !has_keys {
+                found.ignored(ERC, "none of its lines begins with who:, what: or when:");
+            }
             let before = std::mem::take(&mut found.overwriting);
             found.overwriting =
                 Terms { who: who.or(before.who), what: what.or(before.what), when: when.or(before.when) };
@@ -158,8 +169,9 @@ fn datacite(leaves: &[xml::Leaf]) -> Terms {
     }
 }
 
-/// Reads the lines `who:`, `what:` and `when:`; a line that begins with white space goes on with the one before.
-fn erc(text: &str) -> Terms {
+/// Reads the lines `who:`, `what:` and `when:`, and says whether there is any; a line that begins with white space goes on
+/// with the one before.
+fn erc(text: &str) -> (Terms, bool) {
     let mut values: Vec<(String, String)> = Vec::new();
     for line in text.lines() {
         let is_continued = line.starts_with([' ', '\t']);
@@ -180,7 +192,8 @@ fn erc(text: &str) -> Terms {
         let texts: Vec<&str> = texts.filter(|value| !value.is_empty() && !value.starts_with("(:un")).collect();
         Some(texts.join(BETWEEN)).filter(|text| !text.is_empty())
     };
-    Terms { who: of("who"), what: of("what"), when: of("when") }
+    let has_keys = values.iter().any(|(key, _)| ["who", "what", "when"].contains(&&**key));
+    (Terms { who: of("who"), what: of("what"), when: of("when") }, has_keys)
 }
 
 #[cfg(test)]
@@ -235,6 +248,17 @@ mod tests {
             assert!(found.warnings[0].starts_with(&expected), "{:?}", found.warnings);
             assert!(found.dublin_core.is_empty());
         }
+    }
+
+    #[test]
+    fn a_file_without_a_key_is_a_warning_and_one_without_values_is_none() {
+        let warnings = |text: &str| read(&[(ERC, text.as_bytes())]).unwrap().warnings;
+        let expected =
+            "mrt-erc.txt is kept, but its metadata is not used: none of its lines begins with who:, what: or when:";
+        for text in ["", "A title\nA creator", "erc:\nwhere: ark:/1/2", "# who: nobody"] {
+            assert_eq!(warnings(text), [expected], "{text:?}");
+        }
+        assert_eq!(warnings("erc:\nwho: (:unas)\n"), Vec::<String>::new());
     }
 
     #[test]

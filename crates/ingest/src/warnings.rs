@@ -10,7 +10,7 @@ use queuekeeper_queue::state::{JobState, State as _};
 use crate::directory::{self, JobDirectory};
 
 /// What a message begins with that has warnings.
-const BEGINNING: &str = "Success, with warnings: ";
+pub const BEGINNING: &str = "Success, with warnings: ";
 
 /// The states that find warnings.
 const FINDING: [JobState; 2] = [JobState::Downloading, JobState::Processing];
@@ -54,9 +54,15 @@ pub(crate) fn read(directory: &JobDirectory) -> Vec<String> {
     kept.flat_map(|data| serde_json::from_slice::<Vec<String>>(&data).unwrap_or_default()).collect()
 }
 
-/// What a job's message says of them, as one.
+/// What a job's message says of them; `None` for a message without warnings.
+#[must_use]
+pub fn in_message(message: &str) -> Option<&str> {
+    message.strip_prefix(BEGINNING)
+}
+
+/// The same, as one of a list.
 pub(crate) fn of(message: &str) -> Vec<String> {
-    message.strip_prefix(BEGINNING).map(ToOwned::to_owned).into_iter().collect()
+    in_message(message).map(ToOwned::to_owned).into_iter().collect()
 }
 
 /// The message of a step that went well; `None` without warnings.

@@ -27,6 +27,8 @@ use crate::transaction::Transaction;
 pub struct NextRows<'a> {
     /// The digest of the manifest.
     pub digest: &'a str,
+    /// How many rows the batch has in all.
+    pub all: u64,
     /// The jobs of the rows from the next one on, without that of the last row of all.
     pub jobs: &'a [NewJob],
     /// The job of the last row of all.
@@ -136,7 +138,7 @@ impl Queue {
     ) -> Result<Option<Expansion>, Error> {
         let path = Path::expansion(batch.batch.id);
         let Expansion { note, version, is_last_queued } = expansion;
-        let NextRows { digest, jobs: rows, last, has_end, most_children } = rows;
+        let NextRows { digest, all, jobs: rows, last, has_end, most_children } = rows;
         if !note.digest.is_empty() && note.digest != digest {
             let reason = "the manifest is not the one whose jobs were begun to be created".to_owned();
             return Err(Error::Invalid { path, reason });
@@ -166,7 +168,7 @@ impl Queue {
                 }
                 transaction.delete(path.clone(), Some(*version));
             } else {
-                let note = ExpansionNote { next, digest: digest.to_owned(), last: last_id };
+                let note = ExpansionNote { next, rows: Some(all), digest: digest.to_owned(), last: last_id };
                 transaction.set(path.clone(), note.encode(), *version);
             }
         };
@@ -175,7 +177,7 @@ impl Queue {
             return Ok(None);
         }
         let last = note.last.or(ids.first().copied());
-        let note = ExpansionNote { next, digest: digest.to_owned(), last };
+        let note = ExpansionNote { next, rows: Some(all), digest: digest.to_owned(), last };
         Ok(Some(Expansion { note, version: version.wrapping_add(1), is_last_queued: *is_last_queued }))
     }
 

@@ -20,7 +20,7 @@ mod submission;
 mod withdrawal;
 mod write;
 
-pub use daemon::{DaemonNote, MailNote};
+pub use daemon::{BatchWait, DaemonNote, MailNote};
 pub use expansion::ExpansionNote;
 pub use grants::{GrantNote, GrantsNote};
 pub use job::{

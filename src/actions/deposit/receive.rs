@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::request::DepositRequest;
+use super::room::larger_than;
 use super::shared::{Intake, MOST_UPLOADS, Payload, Sender, disk, is_theirs};
 use super::upload::{Note, Uploading};
 use super::{Allowance, Taken};
@@ -119,7 +120,6 @@ impl Intake {
             let why = format!("{MOST_UPLOADS} uploads are under way; try again in a moment");
             return Err(Refusal::Unavailable(why));
         };
-        let most = [announced, allowance.bytes_per_day].into_iter().flatten().min();
         // What was announced has its room already, where the file system could give it.
         let has_room = announced.is_some_and(|size| upload.held() >= size);
         let (mut upload, mut piece, mut looked_at) = (upload, Vec::with_capacity(PIECE), 0);
@@ -137,8 +137,11 @@ impl Intake {
                 Err(refusal) => (Some(refusal), true),
             };
             let come = upload.offset() + piece.len() as u64;
-            if let Some(most) = most.filter(|most| come > *most) {
-                return Err(Refusal::Invalid(format!("more than {} came", size(most))));
+            if let Some(most) = announced.filter(|most| come > *most) {
+                return Err(Refusal::Invalid(format!("more came than the {} that were announced", size(most))));
+            }
+            if let Some(most) = allowance.bytes_per_day.filter(|most| come > *most) {
+                return Err(larger_than(most));
             }
             if piece.len() >= PIECE || (is_end && !piece.is_empty()) {
                 if !has_room && come.saturating_sub(looked_at) >= LOOK_AGAIN {

@@ -9,12 +9,17 @@ use queuekeeper_catalogue::deposits::{NewDeposit, Sent};
 use super::Allowance;
 use super::shared::{Intake, disk, unavailable};
 use crate::actions::{Actor, Refusal};
-use crate::mirror::words::{counted, size};
+use crate::mirror::words::{count, counted, length, size};
 
 /// Up to which part of the threshold of the working storage uploads are taken: the rest is for what the daemons do.
 const UPLOADS_SHARE: f64 = 0.6;
 
+const SECOND: Duration = Duration::from_secs(1);
+
 const MINUTE: Duration = Duration::from_mins(1);
+
+/// The tenths in which words have hours.
+const TENTH_OF_HOUR: Duration = Duration::from_mins(6);
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -36,7 +41,7 @@ impl Intake {
     /// Whether a depositor may make another deposit at all, before its content comes.
     ///
     /// # Errors
-    /// [`Refusal::TooMuch`] where it would be more than they may; others when the catalogue cannot be read.
+    /// [`Refusal::TooMuch`] where it would be more than they may, [`Refusal::TooLarge`] where it would be at any time; others when the catalogue cannot be read.
     pub async fn check_allowance(&self, actor: &Actor, allowance: &Allowance) -> Result<(), Refusal> {
         self.check_quota(actor, allowance, Added::bytes(0)).await
     }
@@ -92,31 +97,74 @@ fn within(allowance: &Allowance, added: Added, [of_minute, of_day]: [Sent; 2], n
     let Allowance { profiles: _, bytes_per_day, objects_per_day, deposits_per_day, deposits_per_minute } = allowance;
     if let Some(most) = deposits_per_minute.filter(|most| of_minute.deposits >= *most) {
         let made = counted(of_minute.deposits, "deposit was", "deposits were");
-        let why = format!("{made} made in the last minute; your limit is {most}");
-        return Err(too_much(why, &of_minute, now, MINUTE));
+        let why = format!("{made} made in the last minute, and your limit is {} a minute", count(most));
+        return Err(too_much(&why, &of_minute, now, MINUTE));
     }
     let sent = of_day;
     if let Some(most) = deposits_per_day.filter(|most| sent.deposits >= *most) {
         let made = counted(sent.deposits, "deposit was", "deposits were");
-        let why = format!("{made} made in the last 24 hours; your limit is {most}");
-        return Err(too_much(why, &sent, now, DAY));
+        let why = format!("{made} made in the last 24 hours, and your limit is {} in 24 hours", count(most));
+        return Err(too_much(&why, &sent, now, DAY));
+    }
+    if let Some(most) = objects_per_day.filter(|most| added.objects > *most) {
+        let objects = counted(added.objects, "object", "objects");
+        let why = format!("it has {objects}, and your limit is {} in 24 hours; divide it", count(most));
+        return Err(Refusal::TooLarge(why));
+    }
+    if let Some(most) = bytes_per_day.filter(|most| added.bytes > *most) {
+        return Err(larger_than(most));
     }
     if let Some(most) = objects_per_day.filter(|most| sent.objects.saturating_add(added.objects) > *most) {
         let made = counted(sent.objects, "object was", "objects were");
-        let more = added.objects;
-        let why = format!("{made} deposited in the last 24 hours; with {more} more, it is more than your {most}");
-        return Err(too_much(why, &sent, now, DAY));
+        let this = counted(added.objects, "object", "objects");
+        let most = count(most);
+        let why = format!("it has {this}, {made} deposited in the last 24 hours, and your limit is {most} in 24 hours");
+        return Err(too_much(&why, &sent, now, DAY));
     }
     if let Some(most) = bytes_per_day.filter(|most| sent.bytes.saturating_add(added.bytes) > *most) {
-        let sum = size(sent.bytes);
-        let why = format!("{sum} were uploaded in the last 24 hours; with this, it is more than your {}", size(most));
-        return Err(too_much(why, &sent, now, DAY));
+        let this = match added.bytes {
+            0 => String::new(),
+            bytes => format!("it has {}, ", size(bytes)),
+        };
+        let (sum, most) = (size(sent.bytes), size(most));
+        let why = format!("{this}{sum} were uploaded in the last 24 hours, and your limit is {most} in 24 hours");
+        return Err(too_much(&why, &sent, now, DAY));
     }
     Ok(())
 }
 
 /// It is more than may be sent in so long. Before the first of what was sent counts no more, nothing changes.
-fn too_much(why: String, sent: &Sent, now: Timestamp, window: Duration) -> Refusal {
+fn too_much(why: &str, sent: &Sent, now: Timestamp, window: Duration) -> Refusal {
     let left = |first: Timestamp| window.saturating_sub(now.duration_since(first).try_into().unwrap_or_default());
-    Refusal::TooMuch { why, retry_after: sent.first.map(left) }
+    let retry_after = sent.first.map(left);
+    let again = retry_after.map(|after| format!("; try again in {}", rounded_up(after)));
+    Refusal::TooMuch { why: format!("{why}{}", again.unwrap_or_default()), retry_after }
+}
+
+/// A length of time in words, of which none is shorter.
+fn rounded_up(time: Duration) -> String {
+    let step = match time.as_secs() {
+        ..59 => SECOND,
+        59..3_540 => MINUTE,
+        _ => TENTH_OF_HOUR,
+    };
+    length(step * u32::try_from(time.as_millis().div_ceil(step.as_millis())).unwrap_or(u32::MAX))
+}
+
+/// An upload has more bytes than its depositor may send in a day.
+pub(super) fn larger_than(most: u64) -> Refusal {
+    Refusal::TooLarge(format!("it has more than {}, which is all that you may upload in 24 hours", size(most)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caller_is_never_asked_to_come_back_too_early() {
+        let up = |millis| rounded_up(Duration::from_millis(millis));
+        assert_eq!([up(0), up(1), up(58_001)], ["0 s", "1 s", "59 s"]);
+        assert_eq!([up(60_001), up(3_539_000)], ["2 min", "59 min"]);
+        assert_eq!([up(3_540_001), up(7_200_001), up(86_399_000)], ["1.0 h", "2.1 h", "24 h"]);
+    }
 }

@@ -100,6 +100,7 @@ impl Shared {
                 | Refusal::Invalid(_)
                 | Refusal::OtherRequest(_)
                 | Refusal::TooMuch { .. }
+                | Refusal::TooLarge(_)
                 | Refusal::NoRoom(_)
                 | Refusal::Forbidden { .. }),
             ) => self.skip(active, item, &refusal.to_string()).await,

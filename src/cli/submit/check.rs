@@ -10,7 +10,7 @@ use queuekeeper_ingest::pack::PackError;
 use serde_json::json;
 
 use super::SubmitArgs;
-use super::payload::Payload;
+use super::payload::{Content, Payload};
 use crate::cli::UsageError;
 use crate::cli::exit::{CommandError, REFUSED};
 use crate::mirror::words::counted;
@@ -31,7 +31,7 @@ impl SubmitArgs {
             let scratch = tempfile::tempdir().context("cannot make a directory for the manifest")?;
             deposit.check_url(url, &fetcher, scratch.path(), LONGEST).await?
         } else if let Some(file) = payload.file().await? {
-            deposit.check_content(file, &fetcher, LONGEST).await?
+            deposit.check_content(file, Some(&fetcher), LONGEST).await?
         } else {
             // Its files are what they are: nothing but the names is checked.
             let problems = deposit.check().err().map(|error| Finding::whole(&error)).into_iter().collect();
@@ -56,11 +56,22 @@ impl SubmitArgs {
         Ok(Fetcher::new(profile.guard(), profile.credentials.clone(), Settings::default())?)
     }
 
+    /// What is wrong with a manifest that is sent to a server, which sees nothing of it; no URL of it is requested.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(super) async fn read_manifest(&self, deposit: &NewDeposit, content: &Content) -> anyhow::Result<Findings> {
+        let Some(file) = content.file()? else { return Ok(Findings::new(deposit.kind)) };
+        // Its digest is computed where it is sent.
+        let deposit = NewDeposit { digest: None, ..deposit.clone() };
+        Ok(deposit.check_content(file, None, LONGEST).await?)
+    }
+
     /// Prints what is wrong.
     ///
     /// # Errors
     /// When something is.
-    fn print_findings(&self, found: &Findings) -> anyhow::Result<()> {
+    pub(super) fn print_findings(&self, found: &Findings) -> anyhow::Result<()> {
         let problems: Vec<_> = found
             .problems
             .iter()

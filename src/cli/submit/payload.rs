@@ -122,6 +122,17 @@ impl Content {
         }
     }
 
+    /// The file, where it is one; `None` for several files.
+    ///
+    /// # Errors
+    /// When it cannot be used a second time.
+    pub(super) fn file(&self) -> io::Result<Option<File>> {
+        match self {
+            Self::File(file, _) => file.try_clone().map(Some),
+            Self::Pack(_) => Ok(None),
+        }
+    }
+
     /// What is behind an offset.
     pub(super) fn read_from(&self, offset: u64) -> Box<dyn Read + Send> {
         match self {

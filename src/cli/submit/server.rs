@@ -111,8 +111,18 @@ impl SubmitArgs {
         let mut deposit = self.deposit(&payload)?;
         let content = payload.content().await?;
         if self.check {
+            let found = match &content {
+                Some(content) => Some(self.read_manifest(&deposit, content).await?),
+                None => None,
+            };
+            if let Some(found) = found.as_ref().filter(|found| !found.problems.is_empty()) {
+                return self.print_findings(found);
+            }
             let request = request(&deposit, &payload, content.as_ref());
-            let view = server.begin(&request, true).await?;
+            let mut view = server.begin(&request, true).await?;
+            if let Some(batches) = found.and_then(|found| found.batches) {
+                view["batches"] = batches.into();
+            }
             let left = view["urls_not_requested"].as_u64().unwrap_or(0);
             let left = if left > 0 { format!("; {left} URLs were not requested") } else { String::new() };
             let batches = view["batches"].as_u64().filter(|batches| *batches > 1);

@@ -345,7 +345,7 @@ mod tests {
             ("name: again", "name: ../again", "line 3: the name of a rule may have"),
             ("name: again", "name: Again", "line 3: the name of a rule may have"),
             ("action: resume_jobs", "action: reboot", "line 5: rule again: action must be one of hold_collections, "),
-            ("      budget: {items: 20, per: 1h}\n", "", "missing field `budget`"),
+            ("      budget: {items: 20, per: 1h}\n", "", "rules: the key budget is missing"),
             ("items: 20, per: 1h", "items: 0, per: 1h", "line 7: budget: items must be a number from 1 to"),
             ("items: 20, per: 1h", "items: 20, per: 1", "line 7: budget: a number lacks its unit"),
             ("items: 20, per: 1h", "items: 20, per: 2w", "line 7: budget: per must be 1s to 1w"),

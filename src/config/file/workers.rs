@@ -17,7 +17,7 @@ const MOST_WORKERS: usize = 1_000;
 
 /// What is said of a daemon: a number, or two with a dash between.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a number, or two with a dash between, such as 2-16")]
 pub(super) enum Numbers {
     One(u64),
     Two(String),

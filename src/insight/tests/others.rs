@@ -79,6 +79,7 @@ fn batch(of: BatchState, references: [Option<u32>; 4]) -> BatchSituation {
         pause: None,
         faults: Vec::new(),
         expansion: None,
+        waits: None,
         withdrawal: None,
     }
 }
@@ -146,6 +147,34 @@ fn a_batch_tells_how_far_it_is() {
         [
             "waiting: Its jobs are being created.",
             "being_created: Its jobs are being created, 900 so far. | No daemon is creating them now; the next one that looks goes on.",
+        ]
+    );
+    // Looked at now, for which it is locked: it waits all the same.
+    let wait = BatchWait {
+        batch: left.id,
+        since: before(12 * MINUTE),
+        attempts: 0,
+        full: Some(Path::Jobs),
+        why: String::new(),
+    };
+    for lock in [None, Some(lock(0))] {
+        let full = BatchSituation { lock, waits: Some(wait.clone()), ..left.clone() };
+        assert_eq!(
+            of(&full)[..2],
+            [
+                "waiting: It is waiting for room for its jobs.",
+                "waiting_for_room: It has been waiting for 12 min for room in /jobs, which has as many jobs as programs in \
+                 Java can list. | 900 of its jobs have been created so far.",
+            ]
+        );
+    }
+    let tried = BatchWait { attempts: 3, full: None, why: "503 from host".to_owned(), ..wait };
+    assert_eq!(
+        of(&BatchSituation { expansion: Some(0), waits: Some(tried), ..left.clone() })[..2],
+        [
+            "waiting: It is waiting for another attempt to create its jobs.",
+            "waiting_for_retry: 3 attempts have failed in 12 min, the last one by: “503 from host” | None of its jobs has been \
+             created yet.",
         ]
     );
     let mut failed = batch(BatchState::Failed, counts);

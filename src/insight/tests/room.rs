@@ -37,6 +37,7 @@ fn a_job_that_our_daemons_gave_back_knows_when_it_is_tried_again() {
         since: before(12 * MINUTE),
         attempts: 2,
         not_before: now() + jiff::SignedDuration::from_secs(38),
+        waits_since: None,
         why: "503 from host.example.org\u{202e}".to_owned(),
     };
     waiting.retry = Some(retry.clone());
@@ -54,6 +55,18 @@ fn a_job_that_our_daemons_gave_back_knows_when_it_is_tried_again() {
         of_job(&waiting)[1],
         "waiting_for_retry: It has not been tried yet: “all connections to host.example.org:443 are in use (6 at most)” It \
          is tried again in 38 s. | It has waited for 12 min."
+    );
+    let room = "waits for working storage: it needs 900 bytes in all".to_owned();
+    let since = Some(before(3 * HOUR));
+    waiting.retry = Some(Retry { since: before(1), attempts: 1, waits_since: since, why: room, ..retry.clone() });
+    assert_eq!(
+        of_job(&waiting),
+        [
+            "waiting: It is waiting until working storage is granted to it.",
+            "waiting_for_grant: It has been waiting for 3.0 h for more working storage than it was granted. | “waits for \
+             working storage: it needs 900 bytes in all” No limit of time ends this; where all such jobs wait, the youngest \
+             fails.",
+        ]
     );
     waiting.retry = Some(Retry { not_before: before(1), attempts: 1, ..retry });
     assert!(of_job(&waiting)[1].contains("The next attempt is due. | 1 attempt has failed in 12 min."));
@@ -88,6 +101,33 @@ fn a_job_without_a_grant_knows_what_others_were_granted() {
     waiting.space_needed_bytes = 0;
     waiting.in_state.as_mut().unwrap().granted = None;
     assert!(of_job(&waiting)[1].contains("an unknown size, for which the daemon counts --space.unknown. | No job has"));
+}
+
+#[test]
+fn a_state_without_workers_says_so_where_the_daemons_are_ours() {
+    let mut first = job(JobState::Pending);
+    first.place.as_mut().unwrap().1 = QueuePosition::default();
+    let state = first.in_state.as_mut().unwrap();
+    (state.locked, state.is_ours, state.unserved) = (0, true, Some(before(40)));
+    let sentence = "no_workers: No process of queuekeeper has workers for Pending. | None of its 100 jobs is locked. No daemon has \
+                    been seen for 40 s.";
+    assert_eq!(
+        of_job(&first)[..2],
+        ["stopped: It is waiting for a daemon, but no process has workers for Pending.", sentence]
+    );
+    let of_state = |state: &StateSituation| lines(&diagnose_state(state, Some(&volume()), now()));
+    let state = first.in_state.unwrap();
+    assert_eq!(of_state(&state), ["stopped: No job has left Pending for 30 s.", sentence]);
+    let is_silent = |change: fn(&mut StateSituation)| {
+        let mut state = state.clone();
+        change(&mut state);
+        !of_state(&state).iter().any(|line| line.starts_with("no_workers"))
+    };
+    assert!(is_silent(|state| state.is_ours = false), "daemons of other programs are seen while they hold a lock");
+    assert!(is_silent(|state| state.workers = 1));
+    assert!(is_silent(|state| state.unserved = Some(before(14))), "a process may just be restarted");
+    assert!(is_silent(|state| state.oldest = Some(before(14))), "its first job has just come");
+    assert!(is_silent(|state| state.pause = Some(Pause::default())), "the pause is why");
 }
 
 #[test]

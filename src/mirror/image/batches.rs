@@ -30,6 +30,9 @@ pub(super) struct Entry {
     pub(super) title: Arc<str>,
     pub(super) has_rows: bool,
     pub(super) part_of: Arc<str>,
+    pub(super) parts: Option<u64>,
+    pub(super) note: Arc<str>,
+    pub(super) notification: Arc<str>,
     /// These texts but the collection, folded for a search, one a line.
     pub(super) folded: Arc<str>,
     /// Which folders of outcomes are there.
@@ -80,6 +83,9 @@ impl Entry {
                 self.title = cut(&value.title).into();
                 self.has_rows = value.kind.ends_with(OF_ROWS);
                 self.part_of = cut(&value.part_of).into();
+                self.parts = value.parts;
+                self.note = cut(&value.note).into();
+                self.notification = cut(&value.notification).into();
                 let texts = [&self.uuid, &self.filename, &self.title, &self.submitter, &self.part_of];
                 let texts = texts.into_iter().filter(|text| !text.is_empty()).map(|text| text.to_lowercase());
                 self.folded = texts.collect::<Vec<_>>().join("\n").into();

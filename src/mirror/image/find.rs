@@ -87,7 +87,8 @@ impl Image {
     /// Scans the text of all jobs.
     pub(in crate::mirror) fn search(&self, text: &SearchText) -> TextMatches {
         let needle = text.needle();
-        TextMatches { own: self.jobs.columns.text.search(needle), shared: self.jobs.texts.search(needle) }
+        let own = if text.is_shared() { Bits::default() } else { self.jobs.columns.text.search(needle) };
+        TextMatches { own, shared: self.jobs.texts.search(needle) }
     }
 
     /// The page that a query asks for. `matches` says where its text was found; `fault_query` is by whose clock faults count,

@@ -3,6 +3,7 @@
 //! Whatever a client leaves there is taken in a form that is bounded, or left out; nothing of it is counted.
 
 mod grants;
+mod processes;
 
 use std::collections::BTreeMap;
 
@@ -24,7 +25,7 @@ use queuekeeper_queue::path::{AccessQueue, OwnNode, Path};
 use queuekeeper_queue::record::{
     DaemonNote, ExpansionNote, GrantsNote, JobProgress, MailNote, PauseNote, ProgressNote, Retry, WithdrawalNote,
 };
-use queuekeeper_queue::state::{JobState, State as _};
+use queuekeeper_queue::state::JobState;
 
 /// How many notes of jobs are kept; as many jobs may wait for one host that is away.
 const MOST_RETRIES: usize = 50_000;
@@ -118,25 +119,9 @@ impl Own {
         self.withdrawals.get(&batch)
     }
 
-    /// How many workers take the jobs of a state, in all processes.
-    pub(super) fn workers(&self, state: JobState) -> u64 {
-        self.daemons
-            .values()
-            .filter_map(|note| note.workers.get(state.label()))
-            .map(|workers| u64::from(*workers))
-            .sum()
-    }
-
     /// Whether a job is the last one of a batch whose jobs are being created.
     pub(super) fn is_last_of_expansion(&self, job: JobId, batch: Option<BatchId>) -> bool {
         batch.and_then(|batch| self.expansions.get(&batch)).is_some_and(|expansion| expansion.last == Some(job))
-    }
-
-    /// The mail that no process has delivered yet: what the one says that has found the oldest of it.
-    pub(super) fn waiting_mail(&self) -> Option<&MailNote> {
-        let notes = self.daemons.values().filter_map(|note| note.mail.as_ref());
-        // Of those that have found the same, one that has tried knows why.
-        notes.min_by_key(|mail| (mail.since.as_second() / 60, mail.why.is_empty()))
     }
 
     /// Whether any job waits for another attempt.
@@ -267,7 +252,7 @@ mod tests {
     use crate::mirror::image::Change;
     use crate::mirror::image::tests::{empty, new_stat};
     use queuekeeper_queue::path::JobNode;
-    use queuekeeper_queue::record::WithdrawnNote;
+    use queuekeeper_queue::record::{BatchWait, WithdrawnNote};
 
     fn node(data: impl Into<Vec<u8>>, version: i32) -> Found {
         Found::Node { data: data.into(), stat: Stat { version, ..new_stat(1) } }
@@ -278,13 +263,56 @@ mod tests {
     }
 
     #[test]
+    fn what_processes_say_of_themselves_is_shown_together() {
+        let (mut image, batch) = (empty(), BatchId::new(7));
+        for session in [1, 2] {
+            let note = DaemonNote {
+                host: format!("host{session}"),
+                pid: 7,
+                version: String::new(),
+                since: at(1),
+                volume: String::new(),
+                workers: BTreeMap::from([("downloading".to_owned(), 4), ("odd".to_owned(), 9)]),
+                mail: Some(MailNote {
+                    waiting: 5,
+                    since: at(90 - session),
+                    why: if session == 1 { "x".to_owned() } else { String::new() },
+                }),
+                waits: vec![BatchWait {
+                    batch,
+                    since: at(20 - session),
+                    attempts: 1,
+                    full: None,
+                    why: "503".to_owned(),
+                }],
+            };
+            image.apply(Path::daemon(session), &node(note.encode(), 0));
+        }
+        image.apply(Path::own("/queuekeeper/daemons/none").unwrap(), &node("{}", 0));
+        assert_eq!(*image.workers().get(Some(JobState::Downloading)), 8);
+        assert_eq!(*image.workers().get(Some(JobState::Storing)), 0);
+        assert_eq!(image.waiting_mail().map(|mail| mail.why), Some("x".to_owned()), "that of one that has tried");
+        let processes = image.processes(5, Offset::default());
+        assert_eq!(processes.iter().map(|process| process.session).collect::<Vec<_>>(), [1, 2]);
+        assert!(image.own.has_daemons() && image.own.wait(batch).is_none(), "its jobs have been created");
+        image.apply(Path::expansion(batch), &node(ExpansionNote::default().encode(), 0));
+        assert_eq!(image.own.wait(batch).map(|wait| wait.since), Some(at(18)), "the one that has waited longest");
+    }
+
+    #[test]
     fn a_note_counts_for_the_job_as_it_was_then_and_garbage_for_nothing() {
         let (mut image, job) = (empty(), JobId::new(1));
         image.apply(Path::Job(job), &node("", 0));
         let status = |version| node(r#"{"status":"Downloading","retry_count":0}"#, version);
         image.apply(Path::JobNode(job, JobNode::Status), &status(3));
-        let retry =
-            Retry { version: 3, since: at(1), attempts: 2, not_before: at(60), why: "503 from host".to_owned() };
+        let retry = Retry {
+            version: 3,
+            since: at(1),
+            attempts: 2,
+            not_before: at(60),
+            waits_since: None,
+            why: "503 from host".to_owned(),
+        };
         let of = |image: &Image| image.retry(image.jobs.get(job).unwrap()).map(|retry| retry.why.clone());
         assert_eq!(image.apply(Path::retry(job), &node(retry.encode(), 0)), Change::Quiet);
         assert_eq!(image.apply(Path::retry(job), &node(retry.encode(), 0)), Change::Nothing);
@@ -304,7 +332,7 @@ mod tests {
         assert_eq!(waits(&image), None);
 
         let batch = BatchId::new(7);
-        let note = ExpansionNote { next: 900, digest: String::new(), last: Some(job) };
+        let note = ExpansionNote { next: 900, rows: Some(1_000), digest: String::new(), last: Some(job) };
         image.apply(Path::expansion(batch), &node(note.encode(), 0));
         assert!(image.own.is_last_of_expansion(job, Some(batch)) && !image.own.is_last_of_expansion(job, None));
         let differing = image.differing_own(&empty());
@@ -316,29 +344,6 @@ mod tests {
         assert_eq!(image.differing_own(&empty()), [Path::withdrawal(batch)]);
         image.apply(Path::withdrawal(batch), &Found::Nothing);
         assert!(image.differing_own(&empty()).is_empty());
-
-        for session in [1, 2] {
-            let note = DaemonNote {
-                host: format!("host{session}"),
-                pid: 7,
-                version: String::new(),
-                since: at(1),
-                volume: String::new(),
-                workers: BTreeMap::from([("downloading".to_owned(), 4), ("odd".to_owned(), 9)]),
-                mail: Some(MailNote {
-                    waiting: 5,
-                    since: at(90 - session),
-                    why: if session == 1 { "x".to_owned() } else { String::new() },
-                }),
-            };
-            image.apply(Path::daemon(session), &node(note.encode(), 0));
-        }
-        image.apply(Path::own("/queuekeeper/daemons/none").unwrap(), &node("{}", 0));
-        assert_eq!(*image.workers().get(Some(JobState::Downloading)), 8);
-        assert_eq!(*image.workers().get(Some(JobState::Storing)), 0);
-        assert_eq!(image.waiting_mail().map(|mail| mail.why), Some("x".to_owned()), "that of one that has tried");
-        let processes = image.processes(5, Offset::default());
-        assert_eq!(processes.iter().map(|process| process.session).collect::<Vec<_>>(), [1, 2]);
 
         let hold = Path::store_hold("main").unwrap();
         image.apply(hold.clone(), &node(r#"{"who":"anna","why":"disks"}"#, 0));

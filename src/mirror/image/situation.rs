@@ -139,6 +139,7 @@ impl Image {
             faults: self.faults_of(&Path::StateFolder(state.into()), fault_query),
             usual: fault_query.limits.stuck.get(Some(state)),
             workers: self.own.workers(state),
+            is_ours: self.own.has_daemons(),
             unserved: self.unserved_ms(state).map(|at| offset.to_own(at)),
             granted: if is_provisioning { self.own.granted() } else { None },
             held_stores: if state == JobState::Storing { self.held_stores() } else { Vec::new() },
@@ -186,6 +187,7 @@ impl Image {
             pause: self.pause(&Path::QueueLock(Queue::Ingest), fault_query.offset),
             faults: self.faults_of(&Path::Batch(id), fault_query),
             expansion: self.own.expansion(id).map(|expansion| expansion.next),
+            waits: self.own.wait(id).cloned(),
             withdrawal: self.own.withdrawal(id).cloned(),
         })
     }

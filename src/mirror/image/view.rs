@@ -106,6 +106,14 @@ pub struct Batch {
     pub has_rows: bool,
     /// The UUID of the batch with the first rows of its manifest, as its submission says; empty where it has these itself.
     pub part_of: Arc<str>,
+    /// How many batches the rows of that manifest became, likewise; `None` for any other.
+    pub parts: Option<u64>,
+    /// The depositor's note; empty for none.
+    pub note: Arc<str>,
+    /// The addresses that the depositor has the report mailed to; empty for those of the profile.
+    pub notification: Arc<str>,
+    /// How many rows it has, while its jobs are being created and that is known.
+    pub rows: Option<u64>,
     /// Whether a daemon has acquired it, which is to say whether it has `states`.
     pub is_acquired: bool,
     /// How many jobs are referenced in each folder, in the order of [`Outcome::ALL`]; `None` for a folder that is not
@@ -268,6 +276,10 @@ impl Image {
             title: entry.title.clone(),
             has_rows: entry.has_rows,
             part_of: entry.part_of.clone(),
+            parts: entry.parts,
+            note: entry.note.clone(),
+            notification: entry.notification.clone(),
+            rows: self.own.expansion(id).and_then(|expansion| expansion.rows),
             is_acquired: self.is_acquired(id),
             references: std::array::from_fn(|outcome| entry.folders[outcome].then_some(entry.references[outcome])),
         }

@@ -31,7 +31,8 @@ impl Source<'_> {
         let holder = found.batch.lock.map(|lock| lock.session);
         let address = holder.and_then(|session| self.address(session));
         let history = self.batch_history(id, now);
-        Ok(BatchStanding::new(found, locked_since, outlook, faults, diagnosis, history, address))
+        let standing = BatchStanding::new(found, locked_since, outlook, faults, diagnosis, history, address);
+        Ok(BatchStanding { warned: self.warned(id, now), ..standing })
     }
 
     /// The batch of an id or UUID.

@@ -28,6 +28,8 @@ pub(crate) struct DepositPart {
     pub(crate) failed: u64,
     /// How many are completed.
     pub(crate) completed: u64,
+    /// How many have warnings.
+    pub(crate) warned: u64,
 }
 
 impl DepositPart {
@@ -41,6 +43,7 @@ impl DepositPart {
             processing: view.processing,
             failed: view.failed,
             completed: view.completed,
+            warned: view.warned.total,
         }
     }
 

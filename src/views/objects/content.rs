@@ -1,11 +1,18 @@
 //! The content of an object's files.
 
+use futures::StreamExt as _;
+use queuekeeper_catalogue::inventory::Object;
 use queuekeeper_ingest::contents::{ObjectReader, Opened};
+use queuekeeper_ingest::metadata::{EMBARGO, end_of_embargo};
 use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
 use utoipa::IntoParams;
 
-use super::{ObjectFile, Objects, VersionNumber, number, quoted, unavailable};
+use super::{ObjectFile, Objects, SOON, VersionNumber, number, quoted, unavailable};
 use crate::views::error::ViewError;
+
+/// How much of the file that ends an embargo is read, in bytes.
+const MOST_EMBARGO: usize = 64 << 10;
 
 /// Which file.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, IntoParams)]
@@ -42,6 +49,34 @@ impl Objects {
     /// Whether files can be read here.
     pub(crate) fn has_contents(&self) -> bool {
         self.contents.is_some()
+    }
+
+    /// When the embargo on a version ends; `None` where it has none.
+    ///
+    /// # Errors
+    /// When the file that says so cannot be read, or not soon.
+    pub(super) async fn embargo(&self, object: &Object, version: u32) -> Result<Option<String>, ViewError> {
+        let path = format!("producer/{EMBARGO}");
+        let found = self.catalogue.file(&object.ark, version, &path).await.map_err(|error| unavailable(&error))?;
+        let Some(file) = found else { return Ok(None) };
+        let failed =
+            || ViewError::Unavailable(format!("{path} says whether there is an embargo, and cannot be read here."));
+        let contents = self.contents.as_ref().ok_or_else(failed)?;
+        let read = async {
+            let opened = contents.read(object, &file).await.map_err(|error| error.to_string())?;
+            let (mut text, mut chunks) = (Vec::new(), opened.content.chunks);
+            while text.len() < MOST_EMBARGO
+                && let Some(chunk) = chunks.next().await
+            {
+                text.extend_from_slice(&chunk.map_err(|error| error.to_string())?);
+            }
+            Ok::<_, String>(text)
+        };
+        let text = timeout(SOON, read).await.map_err(|_| failed())?.map_err(|error| {
+            tracing::error!(object = object.ark, version, path, "cannot read a file of an object: {error}");
+            failed()
+        })?;
+        Ok(end_of_embargo(&String::from_utf8_lossy(&text)))
     }
 
     /// Opens a file of an object.

@@ -99,10 +99,14 @@ impl Source<'_> {
             // One look sees no job leave. Since when a full pool keeps its first job is known all the same.
             let kept = diagnosis.causes.iter().find(|cause| cause.kind == CauseKind::PoolFull);
             let kept = kept.and_then(|cause| cause.since).filter(|_| left.seen_left.is_none());
-            let since = since.or(kept).or(left.last_left);
-            let is_long = since.is_none_or(|since| {
-                Duration::try_from(now.duration_since(since)).is_ok_and(|time| time >= self.stalled_after)
-            });
+            // That there are no workers has been so for some time when it is said.
+            let unserved = diagnosis.causes.iter().find(|cause| cause.kind == CauseKind::NoWorkers);
+            let is_unserved = unserved.is_some();
+            let since = unserved.and_then(|cause| cause.since).or(since).or(kept).or(left.last_left);
+            let is_long = is_unserved
+                || since.is_none_or(|since| {
+                    Duration::try_from(now.duration_since(since)).is_ok_and(|time| time >= self.stalled_after)
+                });
             (is_stopped && is_long).then_some(Stopped { state, since, diagnosis })
         });
         stopped.collect()

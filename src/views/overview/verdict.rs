@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{Recent, StateFigures};
+use super::{Recent, StateFigures, is_without_daemon};
 use crate::insight::{Cause, CauseKind};
 use crate::mirror::words::{about, ago, counted, length, percent};
 use crate::mirror::{Pace, Summary};
@@ -177,6 +177,7 @@ fn stalled(recent: &Recent, now: Timestamp) -> Option<Verdict> {
         Some(cause) => match cause.kind {
             CauseKind::PoolFull | CauseKind::WaitingForSpace if recent.storage.is_some() => full(recent),
             // Its own sentence has a time of its own.
+            CauseKind::NoWorkers => "no process has workers for it".to_owned(),
             CauseKind::Fault(Fault::NoDaemon) => "no daemon takes jobs from it".to_owned(),
             _ => lowered(cause.sentence.trim_end_matches('.')),
         },
@@ -193,7 +194,7 @@ fn stalled(recent: &Recent, now: Timestamp) -> Option<Verdict> {
 /// The cause that stops a state: what blocks all of its jobs before what stops some of them.
 fn decisive(causes: &[Cause]) -> Option<&Cause> {
     let blocks_all = |cause: &&Cause| {
-        matches!(cause.kind, CauseKind::Fault(Fault::NoDaemon) | CauseKind::HeadBlocked | CauseKind::PoolFull)
+        is_without_daemon(cause.kind) || matches!(cause.kind, CauseKind::HeadBlocked | CauseKind::PoolFull)
     };
     // These alone stop nothing.
     let is_beside = |cause: &Cause| {

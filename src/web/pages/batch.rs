@@ -22,7 +22,8 @@ use crate::views::NONE;
 use crate::views::batches::{BatchChange, BatchItem, BatchStanding};
 use crate::views::deposits::{may_withdraw, uuid_of};
 use crate::views::diagnosis::{Cause, Diagnosis};
-use crate::views::show::{Ago, Count, Moment, brief, counted, requested};
+use crate::views::show::{Ago, Count, Moment, brief, counted, requested, visible};
+use crate::views::warnings::{WarnedJob, WarnedJobs};
 use crate::web::http::query::address;
 use crate::web::state::State;
 use queuekeeper_queue::record::{OperatorNote, WithdrawnNote};
@@ -58,8 +59,12 @@ pub(super) struct BatchPage {
     origin: Option<(String, String)>,
     /// Which part of a deposit it is that became several batches; `None` for the first part, and one that is all.
     part: Option<Part>,
-    /// The further parts of its deposit that are in the queue: number, batch, and where that is.
-    further_parts: Vec<(u64, String, String)>,
+    /// The further parts of its deposit that are in the queue.
+    further: Further,
+    /// Its jobs with warnings.
+    warned: Warned,
+    note: String,
+    notification: String,
     why: Option<DiagnosisView>,
     events: Vec<Event>,
     /// What the timeline leaves out; empty for nothing.
@@ -72,11 +77,67 @@ pub(super) struct BatchPage {
     buttons: Vec<Button>,
 }
 
+/// The further parts of a deposit.
+#[derive(Debug, Default)]
+struct Further {
+    /// How many parts there are, with the first; 0 where there are no others.
+    count: u64,
+    /// Those in the queue: number, batch, and where that is.
+    parts: Vec<(u64, String, String)>,
+}
+
+/// Jobs with warnings.
+#[derive(Debug)]
+pub(super) struct Warned {
+    /// How many, in a sentence; empty for none.
+    pub(super) total: String,
+    /// Each with its file and its warnings.
+    pub(super) jobs: Vec<WarnedLine>,
+    /// How many more there are; empty for none.
+    pub(super) more: String,
+}
+
+#[derive(Debug)]
+pub(super) struct WarnedLine {
+    pub(super) job: String,
+    /// Empty where the reader may not read it.
+    pub(super) href: String,
+    pub(super) filename: String,
+    pub(super) warnings: String,
+}
+
+impl Warned {
+    /// `root` is where pages are; `None` where the reader may not read those of jobs.
+    pub(super) fn new(warned: &WarnedJobs, root: Option<&str>) -> Self {
+        let line = |item: &WarnedJob| WarnedLine {
+            job: item.job.clone(),
+            href: root.map(|root| format!("{root}jobs/{}", item.job)).unwrap_or_default(),
+            filename: brief(&item.filename, SHORT),
+            warnings: visible(&item.warnings),
+        };
+        let more = warned.total.saturating_sub(warned.items.len() as u64);
+        Self {
+            total: match warned.total {
+                0 => String::new(),
+                1 => "1 job has warnings: what is odd about its package, and was no reason to refuse it.".to_owned(),
+                total => format!(
+                    "{} jobs have warnings: what is odd about their packages, and was no reason to refuse them.",
+                    Count(total)
+                ),
+            },
+            jobs: warned.items.iter().map(line).collect(),
+            more: if more > 0 { Count(more).to_string() } else { String::new() },
+        }
+    }
+}
+
 /// A further part of a deposit.
 #[derive(Debug)]
 struct Part {
     /// Which one it is, from 2 on.
     number: u64,
+    /// Of how many; empty where that is not said.
+    count: String,
     deposit: String,
     /// The first batch, where it is in the queue, and where that is.
     first: Option<(String, String)>,
@@ -181,12 +242,16 @@ impl BatchPage {
             resubmit: resubmit.map(|uuid| format!("{root}submit/{}/failed", id_of(uuid))).unwrap_or_default(),
             resubmitted,
             origin: uuid.and_then(|uuid| known(again::origin(&batch.filename, uuid)?)),
-            part: part_of(state, batch).map(|(number, first)| Part {
+            part: part_of(state, batch).map(|(number, count, first)| Part {
                 number,
+                count: count.map(|count| Count(count).to_string()).unwrap_or_default(),
                 deposit: id_of(first),
                 first: known(first),
             }),
-            further_parts: uuid.map(|uuid| further_parts(state, uuid, root)).unwrap_or_default(),
+            further: uuid.map(|uuid| further_parts(state, uuid, root)).unwrap_or_default(),
+            warned: Warned::new(&standing.warned, Some(root)),
+            note: visible(&batch.note),
+            notification: visible(&batch.notification),
             is_withdrawn: WithdrawnNote::read(&batch.message).is_some(),
             has_one_failed: batch.jobs.failed == Some(1),
             failed_href: if batch.jobs.failed.unwrap_or(0) > 0 { jobs(Some("failed")) } else { String::new() },
@@ -212,20 +277,22 @@ impl BatchPage {
 }
 
 /// Which part of a deposit of several batches a batch is, and the deposit; `None` for the first part, and one that is all.
-fn part_of(state: &State, batch: &BatchItem) -> Option<(u64, Uuid)> {
+fn part_of(state: &State, batch: &BatchItem) -> Option<(u64, Option<u64>, Uuid)> {
     let found = state.shared_store().batch(batch.id.parse().ok()?)?.batch;
     let first = uuid_of(&found.part_of)?;
-    Some((number_of(first, uuid_of(&found.uuid)?)?, first))
+    Some((number_of(first, uuid_of(&found.uuid)?)?, found.parts, first))
 }
 
-/// The batches of the further parts of a deposit that are in the queue, with where they are.
-fn further_parts(state: &State, deposit: Uuid, root: &str) -> Vec<(u64, String, String)> {
-    let part = |number| {
-        let id = state.shared_store().batch_of_uuid(&id_of(uuid_of_part(deposit, number)))?.to_string();
-        let href = format!("{root}batches/{id}");
-        Some((number, id, href))
-    };
-    (2..).map_while(part).collect()
+/// The further parts of a deposit that are in the queue, with where they are.
+fn further_parts(state: &State, deposit: Uuid, root: &str) -> Further {
+    let mut further = Further::default();
+    for number in 2.. {
+        let Some(id) = state.shared_store().batch_of_uuid(&id_of(uuid_of_part(deposit, number))) else { break };
+        let said = state.shared_store().batch(id).and_then(|found| found.batch.parts);
+        further.count = further.count.max(said.unwrap_or(number));
+        further.parts.push((number, id.to_string(), format!("{root}batches/{id}")));
+    }
+    further
 }
 
 /// What has happened to it, the latest first.

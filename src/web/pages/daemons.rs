@@ -7,7 +7,7 @@ use super::frame::{Frame, Section};
 use super::listing::with;
 use crate::mirror::words::size;
 use crate::views::ViewError;
-use crate::views::daemons::{DaemonList, GrantItem, ProcessItem, ServedState};
+use crate::views::daemons::{DaemonList, GrantItem, OtherDaemon, ProcessItem, ServedState};
 use crate::views::show::{Count, Moment, counted, visible};
 use crate::web::http::problem::Problem;
 use crate::web::state::State;
@@ -25,6 +25,7 @@ pub(super) struct DaemonsPage {
 #[derive(Debug)]
 struct List {
     states: Vec<Served>,
+    others: Vec<Other>,
     processes: Vec<Process>,
     grants: Vec<Grant>,
     /// How many more grants there are; empty for none.
@@ -59,6 +60,20 @@ struct Served {
     without: Option<Moment>,
     /// Since when there is no daemon as far as is known.
     unseen: Option<Moment>,
+    /// Where its daemons are otherwise.
+    by: String,
+}
+
+/// A daemon that works on no state.
+#[derive(Debug)]
+struct Other {
+    name: &'static str,
+    does: &'static str,
+    workers: String,
+    /// What waits for it; empty where that is not told by states.
+    waiting: String,
+    /// Where it runs.
+    by: String,
 }
 
 /// A process with daemons.
@@ -114,6 +129,7 @@ impl DaemonsPage {
 impl List {
     fn new(list: &DaemonList, root: &str, now: Timestamp) -> Self {
         Self {
+            others: list.others.iter().map(Other::new).collect(),
             states: list.states.iter().map(|state| Served::new(state, root, now)).collect(),
             processes: list.processes.iter().map(|process| Process::new(process, root, now)).collect(),
             grants: list.grants.iter().map(|grant| Grant::new(grant, root, now)).collect(),
@@ -140,8 +156,36 @@ impl Served {
             locked: Count(state.locked).to_string(),
             last_taken: state.last_taken.map(|at| Moment::new(at, now)),
             unseen: state.no_daemon_seen_since.map(|at| Moment::new(at, now)),
+            by: match (state.processes, state.locked) {
+                (0, 0) => "none seen".to_owned(),
+                (0, _) => "of another program".to_owned(),
+                (processes, _) => in_processes(processes),
+            },
             without: state.without_daemon_since.map(|at| Moment::new(at, now)),
         }
+    }
+}
+
+fn in_processes(processes: u64) -> String {
+    match processes {
+        0 => "none".to_owned(),
+        processes => format!("in {}", counted(processes, "process", "processes")),
+    }
+}
+
+impl Other {
+    fn new(other: &OtherDaemon) -> Self {
+        let (does, one, many) = match other.daemon {
+            "batch" => ("creates the jobs of batches", "batch", "batches"),
+            "report" => ("reports batches whose jobs have ended", "", ""),
+            "update-report" => ("reports batches again", "batch", "batches"),
+            "cleanup" => ("removes what is not needed any more", "", ""),
+            "access" => ("assembles objects that are requested", "request", "requests"),
+            _ => ("", "", ""),
+        };
+        let waiting = other.waiting.map(|waiting| counted(waiting, one, many)).unwrap_or_default();
+        let workers = Count(other.workers).to_string();
+        Self { name: other.daemon, does, workers, waiting, by: in_processes(other.processes) }
     }
 }
 

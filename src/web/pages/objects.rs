@@ -5,6 +5,8 @@ use axum::extract::{Path, State as FromState};
 use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use serde::Deserialize;
 
 use super::frame::{Frame, Section, root_from};
@@ -15,7 +17,7 @@ use crate::actions::{Role, Source};
 use crate::mirror::words::size;
 use crate::views::objects::{FileFilter, ObjectDetail, ObjectFilter, ObjectItem, Objects};
 use crate::views::query::Parameters as _;
-use crate::views::show::{Count, Moment};
+use crate::views::show::{Count, Moment, visible};
 use crate::web::http::identity::Identity;
 use crate::web::http::params::{Params, Sent};
 use crate::web::http::problem::Problem;
@@ -60,6 +62,8 @@ struct ObjectPage {
     next: String,
     /// Where the first page of them is; empty on the first one.
     first: String,
+    /// When its embargo ends, or why that is not known; empty where it has none.
+    embargo: String,
     jobs_href: String,
     /// Whether the reader may request it as an archive here.
     may_request: bool,
@@ -159,6 +163,13 @@ pub(super) async fn request(
     Ok((StatusCode::SEE_OTHER, [(header::LOCATION, shown)]).into_response())
 }
 
+/// Whether a day or a time, which may have a zone, is past; one without a zone counts in UTC.
+fn is_past(end: &str, now: Timestamp) -> bool {
+    let utc = |end: DateTime| end.to_zoned(TimeZone::UTC).ok().map(|end| end.timestamp());
+    let end = end.parse::<Timestamp>().ok().or_else(|| end.parse::<DateTime>().ok().and_then(utc));
+    end.is_some_and(|end| end < now)
+}
+
 impl ObjectPage {
     fn new(detail: ObjectDetail, frame: Frame, state: &State, now: Timestamp) -> Self {
         let root = frame.root.clone();
@@ -205,6 +216,11 @@ impl ObjectPage {
                     media_type: file.media_type.clone(),
                 })
                 .collect(),
+            embargo: match (&detail.embargo_end, &detail.embargo_problem) {
+                (Some(end), _) => format!("{} {}", if is_past(end, now) { "ended" } else { "ends" }, visible(end)),
+                (None, Some(problem)) => format!("not known: {problem}"),
+                (None, None) => String::new(),
+            },
             version: detail.version,
             next: next.unwrap_or_default(),
             first: files_of(detail.version),

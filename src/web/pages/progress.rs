@@ -28,6 +28,8 @@ pub(super) struct Part {
 impl Progress {
     pub(super) fn new(batch: &BatchItem) -> Self {
         let jobs = batch.jobs;
+        // While they are being created, those that are still to come count too.
+        let all = batch.rows.unwrap_or(0).max(jobs.total);
         let count = |outcome: Option<u32>| u64::from(outcome.unwrap_or(0));
         let outcomes = [
             ("done", "completed", count(jobs.completed)),
@@ -38,7 +40,7 @@ impl Progress {
         let mut x = 0.0;
         let mut parts = Vec::new();
         for (class, _, count) in outcomes.into_iter().filter(|(class, _, count)| *count > 0 && *class != "open") {
-            let width = count as f64 / jobs.total as f64 * 100.0;
+            let width = count as f64 / all as f64 * 100.0;
             parts.push(Part { class, x: format!("{x:.2}"), width: format!("{width:.2}") });
             x += width;
         }
@@ -51,12 +53,15 @@ impl Progress {
             0 if is_over(batch) => "no jobs".to_owned(),
             0 if batch.acquired => "no jobs yet".to_owned(),
             0 => "not acquired yet".to_owned(),
+            total if total < all => {
+                format!("{} of {} created so far: {}", Count(total), counted(all, "job", "jobs"), each.join(", "))
+            }
             total => format!("{}: {}", counted(total, "job", "jobs"), each.join(", ")),
         };
         let ended = jobs.total - count(jobs.processing);
         // A job that is not done keeps it from being called whole.
-        let part = ended as f64 / (jobs.total as f64).max(1.0);
-        let ended = match (jobs.total, count(jobs.processing)) {
+        let part = ended as f64 / (all as f64).max(1.0);
+        let ended = match (all, all - ended) {
             (0, _) => String::new(),
             (_, 0) => percent(1.0),
             (_, _) => percent(part.min(0.99)),

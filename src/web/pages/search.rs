@@ -5,6 +5,7 @@ use axum::extract::State as FromState;
 use axum::http::StatusCode;
 use axum::response::Response;
 use jiff::Timestamp;
+use queuekeeper_ingest::ark::Ark;
 
 use super::action::see_other;
 use super::frame::Frame;
@@ -26,6 +27,8 @@ struct SearchPage {
     frame: Frame,
     text: String,
     kinds: Vec<Kind>,
+    /// Where stored objects are looked for, and what the link says; empty where this server knows none.
+    objects: (String, String),
 }
 
 /// The matches of one kind.
@@ -66,7 +69,8 @@ pub(super) async fn search(
         Found::Collection(name) => see_other(address("jobs", &[pair("collection", name)])),
         Found::Several(matches) => {
             let frame = Frame::new(&state.view(now), "./".to_owned(), None);
-            render(StatusCode::OK, &SearchPage::new(frame, &text.to_string(), &matches))
+            let has_objects = state.objects().is_ok();
+            render(StatusCode::OK, &SearchPage::new(frame, &text.to_string(), &matches, has_objects))
         }
     })
 }
@@ -90,7 +94,7 @@ fn request_address(queue: &str, id: &str) -> String {
 }
 
 impl SearchPage {
-    fn new(frame: Frame, text: &str, matches: &Matches) -> Self {
+    fn new(frame: Frame, text: &str, matches: &Matches, has_objects: bool) -> Self {
         let root = frame.root.clone();
         let all = |list: &str| address(&format!("{root}{list}"), &[pair("text", text)]);
         let jobs = matches.jobs.items.iter().map(|job| Row {
@@ -130,8 +134,19 @@ impl SearchPage {
             let all = (href, "Show its jobs".to_owned());
             kinds.insert(0, Kind { title: format!("The collection {}", brief(text, SHORT)), rows: Vec::new(), all });
         }
-        Self { text: brief(text, SHORT), kinds, frame }
+        let objects = if has_objects { of_objects(&root, text) } else { (String::new(), String::new()) };
+        Self { text: brief(text, SHORT), kinds, objects, frame }
     }
+}
+
+/// Where stored objects are looked for by a text, and in which way.
+fn of_objects(root: &str, text: &str) -> (String, String) {
+    let shown = brief(text, SHORT);
+    if let Ok(ark) = text.trim().parse::<Ark>() {
+        return (format!("{root}objects/{ark}"), format!("The stored object {shown}"));
+    }
+    let href = address(&format!("{root}objects"), &[pair("title", text)]);
+    (href, format!("Stored objects whose titles begin with “{shown}”"))
 }
 
 /// The name of a state of this label.

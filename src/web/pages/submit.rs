@@ -7,13 +7,14 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use queuekeeper_ingest::kind::DepositType;
 
+use super::batch::Warned;
 use super::frame::{Frame, Section};
 use super::{View, render};
 use crate::actions::Source;
 use crate::actions::deposit::DepositRequest;
 use crate::mirror::words::size;
 use crate::views::deposits::{DepositPart, DepositView};
-use crate::views::show::{Count, Moment};
+use crate::views::show::{Count, Moment, counted};
 use crate::web::deposits::{SentForm, deposit_id};
 use crate::web::http::identity::Identity;
 use crate::web::http::problem::{HasMessage, Problem};
@@ -79,6 +80,7 @@ struct DepositPage {
     /// The deposit that it is a part of; empty for none.
     whole_href: String,
     parts: Vec<Part>,
+    warned: Warned,
     /// Since when it is being withdrawn.
     withdrawing: Option<Moment>,
     /// When it was withdrawn.
@@ -93,6 +95,8 @@ struct Part {
     state: String,
     outcome: String,
     counts: Vec<(&'static str, String)>,
+    /// How many jobs have warnings; empty for none.
+    warned: String,
 }
 
 #[derive(Debug)]
@@ -119,15 +123,26 @@ pub(super) async fn make(
 ) -> Result<Response, Problem> {
     let (intake, actor, allowance) = state.depositor(&who, Source::Web)?;
     let of = (intake, &actor, &allowance);
-    let sent = state.take_form(form, None, of).await?;
+    let sent = match state.take_form(form, None, of).await {
+        Ok(sent) => sent,
+        Err(refused) => return again(&state, &who, request_of(&refused.sent), refused.problem).await,
+    };
     let request = request_of(&sent);
     match state.deposit_form(sent, request.clone(), None, of).await {
         // Relative, because a proxy may serve us below any prefix.
         Ok(receipt) => {
             Ok((StatusCode::SEE_OTHER, [(header::LOCATION, format!("submit/{}", receipt.id))]).into_response())
         }
-        Err(problem) => page(&state, &who, problem.status(), request, problem.detail.into_owned()).await,
+        Err(problem) => again(&state, &who, request, problem).await,
     }
+}
+
+/// The form again with what was typed, and why it was refused.
+async fn again(state: &State, who: &Identity, sent: DepositRequest, problem: Problem) -> Result<Response, Problem> {
+    let Problem { detail, headers, .. } = &problem;
+    let mut response = page(state, who, problem.status(), sent, detail.to_string()).await?;
+    response.headers_mut().extend(headers.iter().cloned());
+    Ok(response)
 }
 
 fn request_of(sent: &SentForm) -> DepositRequest {
@@ -246,6 +261,7 @@ pub(super) async fn show(
         state: part.state.clone(),
         outcome: part.outcome.clone().unwrap_or_default(),
         counts: counts(part.completed, part.failed, part.processing),
+        warned: if part.warned > 0 { counted(part.warned, "job", "jobs") } else { String::new() },
     };
     let batch_href = deposit.batch.as_ref().filter(|_| may_read).map(|batch| format!("{root}batches/{batch}"));
     let is_at_rest = deposit.outcome.is_some() || matches!(&*deposit.state, "removed" | "uploading");
@@ -261,6 +277,7 @@ pub(super) async fn show(
         resubmit: if deposit.may_resubmit { format!("{root}submit/{}/failed", deposit.id) } else { String::new() },
         resubmitted_href: deposit.resubmitted_as.as_ref().map(|id| format!("{root}submit/{id}")).unwrap_or_default(),
         withdraw: if deposit.may_withdraw { format!("{root}submit/{}/withdraw", deposit.id) } else { String::new() },
+        warned: Warned::new(&deposit.warned, may_read.then_some(&root)),
         withdrawing: deposit.withdrawing_since.map(|at| Moment::new(at, now)),
         withdrawn: deposit.withdrawn.map(|at| Moment::new(at, now)),
         deposit,

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use queuekeeper_store::{Algorithm, Hashers};
 
 use super::{ArchiveCause, ArchiveError, Limits, Progress, Unpacked, UnpackedFile};
-use crate::manifest::{Names, ProblemKind};
+use crate::manifest::{Names, ProblemKind, Warning};
 use crate::name;
 use crate::place::Place;
 
@@ -87,8 +87,10 @@ impl<'a> Output<'a> {
                 _ => ArchiveCause::TooManyParts,
             })
         })?;
-        if similar.is_some() && self.unpacked.similar.len() < MOST_REPORTED {
-            self.unpacked.similar.push(name.to_owned());
+        if let Some(Warning::Normalization { other, .. }) = similar
+            && self.unpacked.similar.len() < MOST_REPORTED
+        {
+            self.unpacked.similar.push((other, name.to_owned()));
         }
         self.check_bytes(size.unwrap_or(0)).map_err(wrong)?;
         let partial = self.place.begin(name).map_err(|error| wrong(ArchiveCause::Write(error)))?;

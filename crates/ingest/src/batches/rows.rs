@@ -244,7 +244,8 @@ impl Rows {
 
     /// The rows that are ready, as jobs.
     pub(super) fn next<'a>(&'a self, last: &'a NewJob, most_children: Option<i32>) -> NextRows<'a> {
-        NextRows { digest: &self.digest, jobs: &self.ready, last, has_end: self.coming.is_none(), most_children }
+        let (digest, all, has_end) = (&*self.digest, self.total, self.coming.is_none());
+        NextRows { digest, all, jobs: &self.ready, last, has_end, most_children }
     }
 
     /// So many of the jobs exist now.

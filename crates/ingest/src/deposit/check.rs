@@ -1,6 +1,7 @@
 //! What is wrong with a deposit, found without making it: its name and digest, the lines of its manifest, and the URLs
 //! that cannot be reached.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, Read as _, Seek as _};
@@ -15,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use super::{DepositError, NewDeposit, blocking};
-use crate::fetch::{Expected, Fetcher};
+use crate::fetch::{Expected, FetchError, Fetcher};
 use crate::kind::DepositType;
 use crate::manifest::{Limits, MOST_PROBLEMS, ManifestError, Problem, Reader};
 use crate::parts::{MOST_JOBS, batches_of};
@@ -101,14 +102,15 @@ impl From<&Problem> for Finding {
 }
 
 impl NewDeposit {
-    /// Checks a deposit whose content is at hand. The URLs of a manifest are requested for `longest` at most.
+    /// Checks a deposit whose content is at hand. The URLs of a manifest are requested for `longest` at most; without a
+    /// fetcher, none is.
     ///
     /// # Errors
     /// When the content cannot be read.
     pub async fn check_content(
         &self,
         file: File,
-        fetcher: &Fetcher,
+        fetcher: Option<&Fetcher>,
         longest: Duration,
     ) -> Result<Findings, DepositError> {
         let expected = self.digest.clone();
@@ -167,8 +169,44 @@ impl NewDeposit {
             return Ok(findings.wrong(&error));
         }
         let file = place.file(FETCHED).and_then(|file| file.ok_or_else(|| io::ErrorKind::NotFound.into()));
-        let checked = self.check_content(file.map_err(disk)?, fetcher, longest).await?;
+        let checked = self.check_content(file.map_err(disk)?, Some(fetcher), longest).await?;
         Ok(Findings { requested: checked.requested + 1, ..checked })
+    }
+}
+
+/// The URLs that cannot be reached, by host and reason; where that is not of the host, by line too.
+#[derive(Default)]
+struct Unreachable(BTreeMap<(String, String, Option<u64>), Alike>);
+
+/// URLs that cannot be reached for the same reason.
+struct Alike {
+    /// The first line of these, and what is wrong with it.
+    line: u64,
+    message: String,
+    count: u64,
+}
+
+impl Unreachable {
+    fn add(&mut self, line: u64, error: &FetchError) {
+        // What is wrong with one file is said of each.
+        let own = if error.is_of_host() { None } else { Some(line) };
+        let alike = self.0.entry((error.host().to_owned(), error.reason(), own));
+        let alike = alike.or_insert_with(|| Alike { line, message: error.to_string(), count: 0 });
+        alike.count += 1;
+        if line < alike.line {
+            (alike.line, alike.message) = (line, error.to_string());
+        }
+    }
+
+    fn findings(self) -> impl Iterator<Item = Finding> {
+        self.0.into_iter().map(|((host, ..), Alike { line, message, count })| {
+            let message = match count - 1 {
+                0 => message,
+                1 => format!("{message}; the same holds for 1 other URL of {host}"),
+                others => format!("{message}; the same holds for {others} other URLs of {host}"),
+            };
+            Finding { line: Some(line), column: None, message }
+        })
     }
 }
 
@@ -180,7 +218,7 @@ fn differing(expected: Option<&Digest>, found: Option<Digest>) -> Option<(Digest
 async fn check_manifest(
     kind: DepositType,
     file: File,
-    fetcher: &Fetcher,
+    fetcher: Option<&Fetcher>,
     longest: Duration,
 ) -> Result<Findings, DepositError> {
     let (send, rows) = mpsc::channel(AT_A_TIME);
@@ -197,18 +235,23 @@ async fn check_manifest(
         (urls, reader.finish())
     });
     let mut findings = Findings::new(Some(kind));
-    {
+    let mut unreachable = Unreachable::default();
+    if let Some(fetcher) = fetcher {
         let rows = stream::unfold(rows, |mut rows| async move { rows.recv().await.map(|row| (row, rows)) });
         let answers = rows.map(|(line, url): (u64, ContentUrl)| async move { (line, fetcher.size(&url).await.err()) });
         let mut answers = pin!(answers.buffer_unordered(AT_A_TIME).take_until(sleep(longest)));
-        while findings.problems.len() <= MOST_PROBLEMS
+        while unreachable.0.len() <= MOST_PROBLEMS
             && let Some((line, error)) = answers.next().await
         {
             findings.requested += 1;
-            let error = error.map(|error| Finding { line: Some(line), column: None, message: error.to_string() });
-            findings.problems.extend(error);
+            if let Some(error) = error {
+                unreachable.add(line, &error);
+            }
         }
+    } else {
+        drop(rows);
     }
+    findings.problems.extend(unreachable.findings());
     let failed = |error: tokio::task::JoinError| DepositError::Disk {
         what: "read the manifest",
         error: io::Error::other(error),

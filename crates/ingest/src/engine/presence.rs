@@ -92,6 +92,7 @@ pub(super) async fn announce(client: &Client, services: &Arc<Services>, acls: &A
             .map(|(daemon, bounds)| (daemon.name().to_owned(), u32::try_from(*bounds.start()).unwrap_or(u32::MAX)))
             .collect(),
         mail: None,
+        waits: Vec::new(),
     };
     let path = Path::daemon(client.session_id().0).to_string();
     let ephemeral = CreateMode::Ephemeral.with_acls(*acls);
@@ -105,6 +106,7 @@ pub(super) async fn announce(client: &Client, services: &Arc<Services>, acls: &A
 pub(super) async fn keep_current(session: &Session, client: &Client, mut note: DaemonNote) {
     workers::count(session);
     let mut mail = session.services.waiting_mail.follow();
+    let mut waits = session.waits.subscribe();
     // What was found before this session is news for it.
     let mut is_written = mail.borrow().is_none();
     loop {
@@ -115,9 +117,11 @@ pub(super) async fn keep_current(session: &Session, client: &Client, mut note: D
                 }
             }
             Ok(()) = mail.changed() => {}
+            Ok(()) = waits.changed() => {}
             () = tokio::time::sleep(WRITTEN_AGAIN), if !is_written => {}
         }
         note.mail.clone_from(&mail.borrow_and_update());
+        note.waits.clone_from(&waits.borrow_and_update());
         is_written = update(client, &note).await;
     }
 }

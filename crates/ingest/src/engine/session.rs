@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use queuekeeper_queue::id::{BatchId, JobId};
+use queuekeeper_queue::record::BatchWait;
 use queuekeeper_queue::state::JobState;
 use queuekeeper_queue::{Error, JobChanged, LockedJob, Queue};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
@@ -55,6 +56,8 @@ pub(crate) struct Session {
     is_removal_due: AtomicBool,
     /// Which batches are withdrawn again.
     pub(crate) restored: Restored,
+    /// The batches that were given back before all their jobs existed, as the process's znode names them.
+    pub(crate) waits: watch::Sender<Vec<BatchWait>>,
     /// The batches whose jobs of ours have ended, to be looked at for their reports.
     ended_batches: Mutex<BTreeSet<BatchId>>,
     /// The workers at work.
@@ -87,6 +90,7 @@ impl Session {
             is_room_wanted: AtomicBool::new(true),
             is_removal_due: AtomicBool::new(false),
             restored: Restored::default(),
+            waits: watch::Sender::default(),
             ended_batches: Mutex::default(),
             running: Mutex::default(),
             timers: Mutex::default(),

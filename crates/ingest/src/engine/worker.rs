@@ -291,7 +291,11 @@ async fn wait_for_host(session: &Session, job: &LockedJob, why: &str) -> StepOut
 
 /// Gives a job back that waits for room. It has not failed, and the time in which it may fail begins behind that.
 async fn wait_for_extension(session: &Session, job: &LockedJob, why: &str) -> StepOutcome {
-    give_back(session, job, why, (now(), 1), session.services.settings.pause(0)).await
+    let (now, pause) = (now(), session.services.settings.pause(0));
+    let waits_since = job.retry.as_ref().and_then(|retry| retry.waits_since).or(Some(now));
+    let not_before = now.checked_add(pause).unwrap_or(Timestamp::MAX);
+    let retry = Retry { version: 0, since: now, attempts: 1, not_before, waits_since, why: step::message(why) };
+    put_back(session, job, &retry, pause).await
 }
 
 /// Gives a job back, with how often it was tried since when; no daemon takes it before a pause is over.
@@ -303,9 +307,15 @@ async fn give_back(
     pause: Duration,
 ) -> StepOutcome {
     let not_before = now().checked_add(pause).unwrap_or(Timestamp::MAX);
-    let retry = Retry { version: 0, since, attempts, not_before, why: step::message(why) };
+    let retry = Retry { version: 0, since, attempts, not_before, waits_since: None, why: step::message(why) };
+    put_back(session, job, &retry, pause).await
+}
+
+/// Gives a job back with a note of why; no daemon takes it before the pause is over that the note has.
+async fn put_back(session: &Session, job: &LockedJob, retry: &Retry, pause: Duration) -> StepOutcome {
+    let not_before = retry.not_before;
     info!(job = %job.id(), state = %job.state, why = %retry.why, not_before = %not_before, "job is tried again later");
-    match session.queue.delay_job(job, &retry).await {
+    match session.queue.delay_job(job, retry).await {
         Ok(()) => {
             session.delayed(job.state, pause);
             StepOutcome::Released(Ended::Delayed)

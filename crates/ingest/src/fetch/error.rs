@@ -138,6 +138,28 @@ impl FetchError {
         }
     }
 
+    /// The host with its port, as the URL names it.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        let behind = self.url.split_once("://").map_or(&*self.url, |(_, behind)| behind);
+        behind.split(['/', '?', '#']).next().unwrap_or_default()
+    }
+
+    /// Whether it says something of the host, and so of all its files.
+    #[must_use]
+    pub fn is_of_host(&self) -> bool {
+        matches!(self.cause, Cause::Away { .. } | Cause::Busy { .. }) || self.cause.is_of_host()
+    }
+
+    /// What went wrong, without the URL: of a host to which no request is sent any more, what the last one failed by.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        match &self.cause {
+            Cause::Away { why, .. } => why.clone(),
+            cause => cause.to_string(),
+        }
+    }
+
     /// For how long the origin wants no request.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {

@@ -22,6 +22,8 @@ pub enum Warning {
         first: u64,
         /// The second name.
         name: String,
+        /// The first one.
+        other: String,
     },
     /// A row of a batch has the URL and identifiers of another one: the same object, twice.
     RepeatedRow {
@@ -40,10 +42,11 @@ pub enum Warning {
 impl fmt::Display for Warning {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Normalization { line, first, name } => write!(
+            Self::Normalization { line, first, name, other } => write!(
                 to,
-                "line {line}: the file name {:?} differs from that of line {first} by Unicode normalization only",
-                crate::name::shown(name)
+                "line {line}: the file name \"{}\" differs from that of line {first}, \"{}\", by Unicode normalization only",
+                crate::name::shown(name),
+                crate::name::shown(other)
             ),
             Self::RepeatedRow { line, first } => {
                 write!(to, "line {line}: URL and identifiers are those of line {first}")
@@ -58,8 +61,15 @@ impl fmt::Display for Warning {
 /// The names of an object's files, as a tree of their parts.
 pub(crate) struct Names {
     parts: HashMap<Part, Node, RandomState>,
-    /// The lines of names that are not ASCII, by normal form.
-    normal: HashMap<Box<str>, u64, RandomState>,
+    /// The names that are not ASCII, by normal form.
+    normal: HashMap<Box<str>, First, RandomState>,
+}
+
+/// The first name of a normal form.
+struct First {
+    line: u64,
+    /// As it is; `None` where it is the normal form.
+    name: Option<Box<str>>,
 }
 
 #[derive(PartialEq, Eq, Hash)]
@@ -118,8 +128,13 @@ impl Names {
             return Ok(None);
         }
         let normal: String = name.nfc().collect();
-        let first = *self.normal.entry(normal.into()).or_insert(line);
-        Ok((first != line).then(|| Warning::Normalization { line, first, name: name.to_owned() }))
+        if let Some(First { line: first, name: other }) = self.normal.get(&*normal) {
+            let other = other.as_deref().unwrap_or(&normal).to_owned();
+            return Ok(Some(Warning::Normalization { line, first: *first, name: name.to_owned(), other }));
+        }
+        let as_it_is = (normal != name).then(|| name.into());
+        self.normal.insert(normal.into(), First { line, name: as_it_is });
+        Ok(None)
     }
 
     /// Whether a path is a folder (or a file) of those names; `None` where it is none of them.

@@ -163,9 +163,12 @@ fn what_is_odd_is_kept_with_a_warning() {
     let rows = "http://a.edu/1 | | | 5 | | e\u{301}\nhttp://a.edu/2 | md5 | | 6 | | \u{e9}\nhttp://a.edu/3";
     let summary = reader(&manifest("mrt-ingest-manifest", rows)).finish().unwrap();
     assert_eq!((summary.rows, summary.stated_bytes, summary.unstated_sizes), (3, 11, 1));
-    let expected =
-        [Warning::HalfDigest { line: 4 }, Warning::Normalization { line: 4, first: 3, name: "\u{e9}".to_owned() }];
-    assert_eq!(summary.warnings, expected);
+    let (name, other) = ("\u{e9}".to_owned(), "e\u{301}".to_owned());
+    let similar = Warning::Normalization { line: 4, first: 3, name, other };
+    let said =
+        "line 4: the file name \"\u{e9}\" differs from that of line 3, \"e\\u{301}\", by Unicode normalization only";
+    assert_eq!(similar.to_string(), said);
+    assert_eq!(summary.warnings, [Warning::HalfDigest { line: 4 }, similar]);
     let twice =
         reader(&manifest("mrt-batch-manifest", "http://a.edu/1\nhttp://a.edu/2\nhttp://a.edu/1")).finish().unwrap();
     assert_eq!(twice.warnings, [Warning::RepeatedRow { line: 5, first: 3 }]);

@@ -83,18 +83,8 @@ pub(super) fn yaml<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, 
     let options = serde_saphyr::options! { with_snippet: false };
     let parsed: Result<Option<T>, _> = serde_saphyr::from_str_with_options(text, options);
     let parsed = parsed.map_err(|error| {
-        let line = error.location().map_or(0, |location| location.line());
-        let why = match &error {
-            serde_saphyr::Error::SerdeUnknownField { field, expected, .. } => {
-                format!("the key {:?} is unknown; expected one of {}", shown(field), expected.join(", "))
-            }
-            // Without the value, which may be a password in the wrong place.
-            serde_saphyr::Error::SerdeInvalidType { expected, .. }
-            | serde_saphyr::Error::SerdeInvalidValue { expected, .. } => format!("expected {expected} here"),
-            other if other.render().starts_with("invalid u") => "expected a whole number here".to_owned(),
-            other => shown(&other.render().split_whitespace().collect::<Vec<_>>().join(" ")),
-        };
-        ProfileError::new(path, line, why)
+        let (line, why) = crate::yaml::problem(text, &error);
+        ProfileError::new(path, line, shown(&why))
     })?;
     parsed.ok_or_else(|| ProfileError::new(path, 0, "it is empty"))
 }

@@ -75,7 +75,7 @@ fn a_profile_has_the_keys_of_the_design_and_defaults_for_most() {
 #[test]
 fn what_is_wrong_is_named_with_its_line_and_without_secrets() {
     for (from, to, line, expected) in [
-        ("priority: 7", "prority: 7", Some(12), "\"prority\" is unknown; expected one of name, collections, owner"),
+        ("priority: 7", "prority: 7", Some(12), "the key prority is unknown; expected one of name, collections, owner"),
         ("priority: 7", "priority: 100", Some(12), "priority: use a number from 0"),
         ("priority: 7", "priority: high", Some(12), "expected"),
         ("name: demo", "name: a/b", Some(2), "name: invalid name"),
@@ -92,7 +92,7 @@ fn what_is_wrong_is_named_with_its_line_and_without_secrets() {
         ("https://depositor.example.edu/callback", "file:///x", Some(11), "callback: use an https"),
         ("kind: ezid", "kind: noid", Some(9), "minter: noid has no url"),
         ("kind: ezid", "kind: arks", Some(9), "minter: kind is neither"),
-        ("queued: true", "queue: true", Some(10), "\"queue\" is unknown"),
+        ("queued: true", "queue: true", Some(10), "the key queue is unknown"),
         ("demo.credentials", "''", Some(15), "credentials_file is empty"),
     ] {
         let error = parse(&FULL.replace(from, to)).unwrap_err();

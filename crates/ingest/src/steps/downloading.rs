@@ -23,7 +23,7 @@ use crate::grants::Extension;
 use crate::manifest::{self, Limits, ManifestProfile, Reader, Row};
 use crate::place::{self, Place};
 use crate::spec::Package;
-use crate::step::{JobAtWork, StepError, now};
+use crate::step::{JobAtWork, NOTHING_TO_STORE, StepError, now};
 use crate::warnings;
 
 /// The folder of packages that are no content themselves.
@@ -147,7 +147,7 @@ async fn container(work: &JobAtWork<'_>) -> Result<u64, StepError> {
     let unpacked = blocking(move || validate(&place, &unpacked.files).map(|()| unpacked)).await??;
     if unpacked.files.is_empty() {
         let name = crate::name::shown(&packed.name);
-        let why = format_args!("container {name:?} holds no file, so there is nothing to store");
+        let why = format_args!("container {name:?} {NOTHING_TO_STORE}");
         return Err(StepError::permanent(why));
     }
     keep_warnings(work, &unpacked.warnings())?;

@@ -142,8 +142,8 @@ async fn what_is_odd_about_a_package_is_in_the_report_although_its_job_had_faile
     .await;
     world.queue.change_batch(batch, &again, jiff::Timestamp::now()).await.unwrap();
     let mail = mails(&server, 2).await.pop().unwrap();
-    let warnings = "Success, with warnings: names that differ from another one by Unicode normalization only: \
-        \"e\u{301}.txt\"; empty folders, which are not stored: \"x/empty\"";
+    let warnings = "Success, with warnings: names that differ by Unicode normalization only: \
+        \"\u{e9}.txt\" and \"e\u{301}.txt\"; empty folders, which are not stored: \"x/empty\"";
     let shown = warnings.replace("e\u{301}", "e\\u{301}");
     assert_eq!(world.message(job).await, shown);
     let (body, table) = (part(&mail, "text/plain"), part(&mail, "text/csv"));

@@ -4,13 +4,19 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
+
+use crate::id::BatchId;
+use crate::path::Path;
 
 /// How much of a text is kept, in characters.
 const MOST_CHARS: usize = 255;
 
 /// How many daemons of a process are kept: more than there are kinds of them.
 const MOST_DAEMONS: usize = 32;
+
+/// How many batches that wait a note names.
+const MOST_WAITS: usize = 20;
 
 /// `/queuekeeper/daemons/SESSION`: a process that works on the queue, and ends with the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +36,23 @@ pub struct DaemonNote {
     pub workers: BTreeMap<String, u32>,
     /// The mail that waits, where it has waited for some minutes.
     pub mail: Option<MailNote>,
+    /// The batches that it gave back before all their jobs existed, and takes again, at most twenty of them.
+    pub waits: Vec<BatchWait>,
+}
+
+/// A batch that a process gave back before all its jobs existed, and takes again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BatchWait {
+    /// The batch.
+    pub batch: BatchId,
+    /// Since when it waits, by the clock of the process's host.
+    pub since: Timestamp,
+    /// How many attempts have failed; 0 where none has, and it waits for something else.
+    pub attempts: u32,
+    /// The folder that has no room for its jobs, where it waits for that.
+    pub full: Option<Path>,
+    /// What the last attempt failed by, or what it waits for, one sentence; empty where a folder says that.
+    pub why: String,
 }
 
 /// Mail that no process has delivered yet, as the process found it in the catalogue.
@@ -51,6 +74,15 @@ struct MailForm {
 }
 
 #[derive(Deserialize)]
+struct WaitForm {
+    batch: String,
+    since: i64,
+    attempts: u32,
+    full: Option<String>,
+    why: String,
+}
+
+#[derive(Deserialize)]
 struct DaemonForm {
     host: String,
     pid: u32,
@@ -60,13 +92,17 @@ struct DaemonForm {
     workers: BTreeMap<String, u32>,
     /// Absent where none waits, and in notes of earlier versions.
     mail: Option<MailForm>,
+    /// Likewise.
+    #[serde(default)]
+    waits: Vec<WaitForm>,
 }
 
 impl DaemonNote {
     /// Reads the znode's data; `None` for what is not in this form.
     #[must_use]
     pub fn decode(data: &[u8]) -> Option<Self> {
-        let DaemonForm { host, pid, version, since, volume, workers, mail } = serde_json::from_slice(data).ok()?;
+        let DaemonForm { host, pid, version, since, volume, workers, mail, waits } =
+            serde_json::from_slice(data).ok()?;
         let short = |text: String| text.chars().take(MOST_CHARS).collect::<String>();
         let is_of_name = |character: &char| character.is_alphanumeric() || "._:-".contains(*character);
         Some(Self {
@@ -82,13 +118,14 @@ impl DaemonNote {
                 }
                 None => None,
             },
+            waits: waits.into_iter().take(MOST_WAITS).map(BatchWait::read).collect::<Option<_>>()?,
         })
     }
 
     /// The znode's data; times are in milliseconds since 1970.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let Self { host, pid, version, since, volume, workers, mail } = self;
+        let Self { host, pid, version, since, volume, workers, mail, waits } = self;
         let mut form = json!({
             "host": host, "pid": pid, "version": version, "since": since.as_millisecond(), "volume": volume,
             "workers": workers,
@@ -96,7 +133,31 @@ impl DaemonNote {
         if let Some(MailNote { waiting, since, why }) = mail {
             form["mail"] = json!({ "waiting": waiting, "since": since.as_millisecond(), "why": why });
         }
+        if !waits.is_empty() {
+            form["waits"] = waits.iter().take(MOST_WAITS).map(BatchWait::form).collect();
+        }
         form.to_string().into_bytes()
+    }
+}
+
+impl BatchWait {
+    fn read(form: WaitForm) -> Option<Self> {
+        let WaitForm { batch, since, attempts, full, why } = form;
+        Some(Self {
+            batch: batch.parse().ok()?,
+            since: Timestamp::from_millisecond(since).ok()?,
+            attempts,
+            full: full.map(|full| Path::parse(&full)),
+            why: why.chars().take(MOST_CHARS).collect(),
+        })
+    }
+
+    fn form(&self) -> Value {
+        let Self { batch, since, attempts, full, why } = self;
+        json!({
+            "batch": batch.to_string(), "since": since.as_millisecond(), "attempts": attempts,
+            "full": full.as_ref().map(ToString::to_string), "why": why.chars().take(MOST_CHARS).collect::<String>(),
+        })
     }
 }
 
@@ -114,10 +175,21 @@ mod tests {
             volume: "a-uuid".to_owned(),
             workers: BTreeMap::from([("downloading".to_owned(), 8)]),
             mail: None,
+            waits: Vec::new(),
         };
         let mail = MailNote { waiting: 3, since: note.since, why: "refused".to_owned() };
         let mailing = DaemonNote { mail: Some(mail), ..note.clone() };
         assert_eq!(DaemonNote::decode(&mailing.encode()), Some(mailing));
+        let room = BatchWait {
+            batch: BatchId::new(7),
+            since: note.since,
+            attempts: 0,
+            full: Some(Path::Jobs),
+            why: String::new(),
+        };
+        let tried = BatchWait { attempts: 2, full: None, why: "503 from host".to_owned(), ..room.clone() };
+        let waiting = DaemonNote { waits: vec![room, tried], ..note.clone() };
+        assert_eq!(DaemonNote::decode(&waiting.encode()), Some(waiting));
         assert_eq!(DaemonNote::decode(&note.encode()), Some(note.clone()));
         let workers = (0..100).map(|daemon| (format!("{daemon:03}{}", "x".repeat(300)), daemon)).collect();
         let large = DaemonNote { host: "é".repeat(5_000), workers, ..note };

@@ -11,6 +11,8 @@ use crate::id::{InvalidName, JobId};
 pub struct ExpansionNote {
     /// How many of the manifest's rows have their jobs.
     pub next: u64,
+    /// How many rows there are, once that is known; absent in notes of earlier versions.
+    pub rows: Option<u64>,
     /// The digest of the manifest, once it is known; the rows are those of this content.
     pub digest: String,
     /// The job of the last row, which is created with those of the first ones and gets its queue entry at the end.
@@ -20,14 +22,16 @@ pub struct ExpansionNote {
 #[derive(Serialize, Deserialize)]
 struct ExpansionForm {
     next: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rows: Option<u64>,
     digest: String,
     last: Option<String>,
 }
 
 impl From<ExpansionNote> for ExpansionForm {
     fn from(note: ExpansionNote) -> Self {
-        let ExpansionNote { next, digest, last } = note;
-        Self { next, digest, last: last.map(|last| last.to_string()) }
+        let ExpansionNote { next, rows, digest, last } = note;
+        Self { next, rows, digest, last: last.map(|last| last.to_string()) }
     }
 }
 
@@ -35,8 +39,8 @@ impl TryFrom<ExpansionForm> for ExpansionNote {
     type Error = InvalidName;
 
     fn try_from(form: ExpansionForm) -> Result<Self, InvalidName> {
-        let ExpansionForm { next, digest, last } = form;
-        Ok(Self { next, digest, last: last.map(|last| last.parse()).transpose()? })
+        let ExpansionForm { next, rows, digest, last } = form;
+        Ok(Self { next, rows, digest, last: last.map(|last| last.parse()).transpose()? })
     }
 }
 
@@ -60,7 +64,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_and_nothing_else() {
-        let begun = ExpansionNote { next: 900, digest: "ab".to_owned(), last: Some(JobId::new(7)) };
+        let begun = ExpansionNote { next: 900, rows: Some(1_000), digest: "ab".to_owned(), last: Some(JobId::new(7)) };
         for note in [ExpansionNote::default(), begun] {
             assert_eq!(ExpansionNote::decode(&note.encode()), Some(note));
         }

@@ -23,6 +23,8 @@ pub struct Retry {
     pub attempts: u32,
     /// Before when no daemon of ours takes it.
     pub not_before: Timestamp,
+    /// Since when it has waited for more working storage, where that is why it was given back: no attempt has failed then.
+    pub waits_since: Option<Timestamp>,
     /// What the last attempt failed by, one sentence.
     pub why: String,
 }
@@ -33,6 +35,7 @@ struct RetryForm<'a> {
     since: i64,
     attempts: u32,
     not_before: i64,
+    waits_since: Option<i64>,
     #[serde(borrow)]
     why: Cow<'a, str>,
 }
@@ -47,6 +50,7 @@ impl Retry {
             since: Timestamp::from_millisecond(form.since).ok()?,
             attempts: form.attempts,
             not_before: Timestamp::from_millisecond(form.not_before).ok()?,
+            waits_since: form.waits_since.map(Timestamp::from_millisecond).transpose().ok()?,
             why: form.why.chars().take(MOST_CHARS).collect(),
         })
     }
@@ -54,12 +58,15 @@ impl Retry {
     /// The znode's data; times are in milliseconds since 1970.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let Self { version, since, attempts, not_before, why } = self;
+        let Self { version, since, attempts, not_before, waits_since, why } = self;
         let why: String = why.chars().take(MOST_CHARS).collect();
         let [since, not_before] = [since, not_before].map(|time| time.as_millisecond());
-        let form = json!({
+        let mut form = json!({
             "version": version, "since": since, "attempts": attempts, "not_before": not_before, "why": why,
         });
+        if let Some(waits_since) = waits_since {
+            form["waits_since"] = waits_since.as_millisecond().into();
+        }
         form.to_string().into_bytes()
     }
 }
@@ -75,9 +82,12 @@ mod tests {
             since: Timestamp::from_millisecond(1_000).unwrap(),
             attempts: 2,
             not_before: Timestamp::from_millisecond(61_000).unwrap(),
+            waits_since: None,
             why: "503 from \"host\"".to_owned(),
         };
         assert_eq!(Retry::decode(&retry.encode()), Some(retry.clone()));
+        let waiting = Retry { waits_since: Some(retry.since), ..retry.clone() };
+        assert_eq!(Retry::decode(&waiting.encode()), Some(waiting));
         let long = Retry { why: "é".repeat(5_000), ..retry };
         assert_eq!(Retry::decode(&long.encode()).unwrap().why.chars().count(), MOST_CHARS);
         let form = |not_before: &str| {

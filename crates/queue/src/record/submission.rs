@@ -27,6 +27,12 @@ pub struct Submission<'a> {
     pub submission_date: Cow<'a, str>,
     /// The UUID of the batch with the first rows of the manifest, where this one has later ones; empty for any other.
     pub part_of: Cow<'a, str>,
+    /// How many batches the rows of that manifest became; `None` for any other.
+    pub parts: Option<u64>,
+    /// A note for people; empty for none.
+    pub note: Cow<'a, str>,
+    /// The addresses that the report is mailed to instead of the profile's, as the depositor wrote them; empty for none.
+    pub notification: Cow<'a, str>,
 }
 
 #[derive(Deserialize)]
@@ -49,6 +55,12 @@ struct RawSubmission<'a> {
     submission_date: Field<'a>,
     #[serde(borrow, default, rename = "partOf")]
     part_of: Field<'a>,
+    #[serde(borrow, default)]
+    parts: Field<'a>,
+    #[serde(borrow, default)]
+    note: Field<'a>,
+    #[serde(borrow, default)]
+    notification: Field<'a>,
 }
 
 impl<'a> Submission<'a> {
@@ -56,6 +68,8 @@ impl<'a> Submission<'a> {
     #[must_use]
     pub fn decode(data: &'a [u8]) -> Decoded<Self> {
         decode(data, |raw: RawSubmission<'a>, checked| {
+            // What is for people only makes no submission malformed.
+            let said = |field| if let Field::Text(text) = field { text } else { Cow::default() };
             let mut text = |what, field| checked.text(what, field).unwrap_or_default();
             Self {
                 uuid: text("batchID", raw.uuid),
@@ -66,6 +80,9 @@ impl<'a> Submission<'a> {
                 kind: text("type", raw.kind),
                 submission_date: text("submissionDate", raw.submission_date),
                 part_of: text("partOf", raw.part_of),
+                parts: said(raw.parts).parse().ok(),
+                note: said(raw.note),
+                notification: said(raw.notification),
             }
         })
     }

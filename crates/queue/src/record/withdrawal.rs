@@ -182,7 +182,8 @@ mod tests {
     #[test]
     fn a_note_is_read_as_it_was_written_and_nothing_else_is_one() {
         let since: Timestamp = "2026-03-02T18:17:05.123456Z".parse().unwrap();
-        let expansion = ExpansionNote { next: 900, digest: "ab".to_owned(), last: Some(JobId::new(7)) };
+        let expansion =
+            ExpansionNote { next: 900, rows: Some(1_000), digest: "ab".to_owned(), last: Some(JobId::new(7)) };
         let by = WithdrawnNote { who: "alice", why: "the wrong files" };
         for expansion in [None, Some(expansion)] {
             let note = WithdrawalNote::new(by, since, expansion);

@@ -48,7 +48,7 @@ async fn world(stage: Stage, jobs: usize, per_transaction: usize) -> (World, Bat
             let (rows, last) = (&new[..jobs.saturating_sub(1)], NewJob::new("{}"));
             let has_end = stage == Stage::Expanded;
             if jobs > 0 {
-                let rows = NextRows { digest: "d", jobs: rows, last: &last, has_end, most_children: None };
+                let rows = NextRows { digest: "d", all: 6, jobs: rows, last: &last, has_end, most_children: None };
                 let expansion = locked.new_expansion().unwrap();
                 let left = world.queue.expand(&locked, &expansion, rows, now()).await.unwrap();
                 assert_eq!(left.is_none(), has_end);
@@ -267,7 +267,7 @@ async fn the_job_of_the_last_row_is_held_with_the_transaction_that_ends_the_crea
     // It has the lowest number as it is created; here it has the highest one, so that it is not the first by chance.
     let (first, last) = (JobId::new(0), JobId::new(5));
     let note = format!("/queuekeeper/expansions/{batch}");
-    let noted = ExpansionNote { next: 5, digest: "d".to_owned(), last: Some(last) };
+    let noted = ExpansionNote { next: 5, rows: None, digest: "d".to_owned(), last: Some(last) };
     world.raw.set_data(&note, &noted.encode(), None).await.unwrap();
     let entry = |id: JobId| format!("/jobs/states/pending/05-{id}");
     world.raw.create(&entry(first), b"", &queuekeeper_testkit::queue::PERSISTENT).await.unwrap();
@@ -335,7 +335,7 @@ async fn a_job_that_leaves_pending_meanwhile_takes_all_of_them_back_to_where_the
     let locked = locked.unwrap();
     let expansion = world.queue.expansion(&locked).await.unwrap().unwrap();
     let (last, rows) = (NewJob::new("{}"), [NewJob::new("{}")]);
-    let rows = NextRows { digest: "d", jobs: &rows, last: &last, has_end: true, most_children: None };
+    let rows = NextRows { digest: "d", all: 6, jobs: &rows, last: &last, has_end: true, most_children: None };
     assert_eq!(world.queue.expand(&locked, &expansion, rows, now()).await, Ok(None));
     assert_eq!(states(&world, batch).await.len(), 7);
     assert_eq!(world.queue.poll_jobs(JobState::Pending).await.unwrap().jobs().count(), 6);

@@ -9,7 +9,7 @@ use reqwest::Method;
 use serde_json::Value;
 
 use super::super::SubmitArgs;
-use super::super::ended::{Ended, Part};
+use super::super::ended::{Ended, Part, Warned};
 use super::{Server, TIMEOUT, Trouble, said, state};
 use crate::cli::UsageError;
 use crate::cli::exit::{CommandError, FAILED, REFUSED};
@@ -46,10 +46,13 @@ impl SubmitArgs {
         }
         let view = server.follow(id).await?;
         let mut jobs = server.jobs(id, &view).await?;
+        let mut warned = Warned::default();
+        warned.add_batch(&view);
         let parts: Vec<_> = view["parts"].as_array().into_iter().flatten().map(part).collect();
         for part in parts.iter().filter(|part| part.id != id) {
             let view = server.insist(async || server.find(&part.id).await).await?;
             jobs.extend(server.jobs(&part.id, &view).await?);
+            warned.add_batch(&view);
         }
         let jobs = || jobs.iter();
         let of = |name: &str| view[name].as_u64().unwrap_or(0);
@@ -61,6 +64,7 @@ impl SubmitArgs {
             failed: of("failed"),
             parts,
             arks: arks.map(ToOwned::to_owned).collect(),
+            warned,
         };
         self.print(batch, id, kind, Some(&ended))?;
         if view["state"] != "failed" {

@@ -186,6 +186,7 @@ fn a_state_is_without_a_daemon_since_none_was_seen_there_and_no_longer_than_the_
         volume: String::new(),
         workers,
         mail: None,
+        waits: Vec::new(),
     };
     image.apply(Path::daemon(1), &Found::Node { data: note.encode(), stat: new_stat(50) });
     assert_eq!(since(&mut image, 51), None);

@@ -3,7 +3,7 @@
 use super::{Attention, Severity, item};
 use crate::insight::{Cause, CauseKind};
 use crate::mirror::Summary;
-use crate::views::overview::Recent;
+use crate::views::overview::{Recent, is_without_daemon};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::state::State;
 
@@ -22,8 +22,7 @@ pub(super) fn no_daemon(summary: &Summary, recent: &Recent) -> Option<Attention>
     // Daemons that found nothing to do in their own states may be well, and so may those of batches and requests.
     let rest = if is_any_locked { "" } else { ", and no job is being worked on" };
     let title = format!("No daemon takes jobs from {}{rest}", names.join(", "));
-    let is_it = |cause: &&Cause| cause.kind == CauseKind::Fault(Fault::NoDaemon);
-    let cause = first.diagnosis.causes.iter().find(is_it);
+    let cause = first.diagnosis.causes.iter().find(|cause| is_without_daemon(cause.kind));
     let text = cause.map(|cause| format!("{} {}", cause.sentence, cause.evidence)).unwrap_or_default();
     let others = match idle.len() - 1 {
         0 => "",
@@ -33,7 +32,7 @@ pub(super) fn no_daemon(summary: &Summary, recent: &Recent) -> Option<Attention>
     Some(Attention {
         since: idle.iter().filter_map(|stopped| stopped.since).min(),
         is_oldest: idle.len() > 1,
-        remedy: Fault::NoDaemon.remedy().to_owned(),
+        remedy: cause.and_then(|cause| cause.remedy).unwrap_or(Fault::NoDaemon.remedy()).to_owned(),
         page: Some(format!("jobs?state={}", first.state.label())),
         link: "Show jobs",
         ..item(Fault::NoDaemon.label(), Severity::Bad, title, format!("{text}{others}"))
