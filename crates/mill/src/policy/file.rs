@@ -12,7 +12,7 @@ use super::{Pair, Policy};
 pub const ACCOUNTS_FILE: &str = "duplication-accounts.json";
 
 /// The longest file that is read, in bytes: some 50,000 spaces with policies of their own.
-const MOST_BYTES: usize = 8 << 20;
+pub(super) const MOST_BYTES: usize = 8 << 20;
 
 /// Why a file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

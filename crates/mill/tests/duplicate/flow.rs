@@ -1,12 +1,11 @@
 //! From a change to its copy: the log is followed, and workers do the rest.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use queuekeeper_catalogue::tasks::Queue;
 use queuekeeper_mill::audit::{Auditor, FOLLOWER};
-use queuekeeper_mill::policy::read_policy;
+use queuekeeper_mill::policy::{Policies, read_policy};
 use queuekeeper_mill::worker::{Times, Workers};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -16,9 +15,11 @@ use super::world::{item, main, on_both, replica};
 on_both! {
     async fn what_is_written_changed_and_deleted_is_so_in_the_copy_and_each_event_is_followed_once(world: World) {
         let policy = read_policy(br#"{"defaultPolicies": [{"srcStoreId": "1", "destStoreId": "2"}]}"#).unwrap();
+        let policies = Policies::default();
+        policies.set("account1", policy);
         let auditor = || Auditor {
             accounts: world.duplicator.accounts.clone(),
-            policies: BTreeMap::from([("account1".to_owned(), policy.clone())]),
+            policies: policies.clone(),
         };
         let follower = auditor();
         let follow = || world.catalogue.follow_audit(FOLLOWER, 1000, |event| follower.task(event).into_iter().collect());

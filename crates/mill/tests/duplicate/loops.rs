@@ -1,11 +1,10 @@
 //! The producer finds what is missing, and nothing else.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use queuekeeper_catalogue::brake::BrakeLimit;
 use queuekeeper_catalogue::tasks::{EndedTask, Outcome, Queue, TaskKind, Tasks};
-use queuekeeper_mill::policy::read_policy;
+use queuekeeper_mill::policy::{Policies, read_policy};
 use queuekeeper_mill::producer::{PRODUCER, Producer, Step};
 use queuekeeper_mill::worker::{Lease, Processor as _};
 use uuid::Uuid;
@@ -17,10 +16,12 @@ const LEASE: Duration = Duration::from_mins(5);
 fn producer(world: &World) -> Producer {
     let policy =
         read_policy(br#"{"defaultPolicies": [{"srcStoreId": "1", "destStoreId": "2"}], "spacesToIgnore": ["tmp"]}"#);
+    let policies = Policies::default();
+    policies.set("account1", policy.unwrap());
     Producer {
         catalogue: world.catalogue.clone(),
         accounts: world.duplicator.accounts.clone(),
-        policies: BTreeMap::from([("account1".to_owned(), policy.unwrap())]),
+        policies,
         stores: world.duplicator.stores.clone(),
         frequency: Duration::ZERO,
         most_waiting: 10_000,
