@@ -18,7 +18,9 @@ use serde::{Deserialize, Serialize};
 
 pub use check::{Problem, check};
 pub use drift::{Drift, Waiting, drift};
-pub use file::{ACCOUNTS_FILE, FileError, policy_file, read_accounts, read_policy, write_accounts, write_policy};
+pub use file::{
+    ACCOUNTS_FILE, FileError, is_account_name, policy_file, read_accounts, read_policy, write_accounts, write_policy,
+};
 pub use force::{InForce, Policies, apply, in_force};
 pub use source::PolicySource;
 
