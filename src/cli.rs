@@ -38,6 +38,7 @@ mod locks;
 mod log;
 mod mail;
 mod meter;
+mod mill;
 mod object;
 mod output;
 mod paging;
@@ -104,6 +105,7 @@ enum Command {
     Store(store::StoreArgs),
     Object(object::ObjectArgs),
     Catalogue(catalogue::CatalogueArgs),
+    Mill(mill::MillArgs),
     Profiles(profiles::ProfilesArgs),
     Token(token::TokenArgs),
     Password(password::PasswordArgs),
@@ -155,6 +157,7 @@ pub fn run() -> ExitCode {
         Command::Store(args) => block_on(args.run()),
         Command::Object(args) => block_on(args.run()),
         Command::Catalogue(args) => block_on(args.run()),
+        Command::Mill(args) => block_on(args.run()),
         Command::Profiles(args) => args.run(),
         Command::Token(args) => args.run(),
         Command::Password(args) => args.run(),

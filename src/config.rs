@@ -21,8 +21,8 @@ pub use crate::views::{DurationError, PrometheusDuration};
 pub use address::{ListenAddress, ListenAddressError};
 pub use external::{Authority, ExternalUrl, ExternalUrlError, RoutePrefix, RoutePrefixError};
 pub use file::{
-    CatalogueUrl, ConfigFile, Presented, Secret, SecretError, StoreSettings, Token, TokenHash, TokenLine,
-    TokenLineError, Tokens, expiry, worker_bounds,
+    CatalogueUrl, ConfigFile, MillConfig, PolicyPlace, Presented, Secret, SecretError, StoreSettings, Token, TokenHash,
+    TokenLine, TokenLineError, Tokens, expiry, worker_bounds,
 };
 pub use network::{Network, NetworkError};
 pub use source::FileError;

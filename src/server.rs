@@ -26,6 +26,7 @@ use repository::Repository;
 
 mod host_names;
 pub mod ingest;
+pub mod mill;
 mod repository;
 pub mod standalone;
 mod tasks;

@@ -18,6 +18,7 @@ mod cli {
     mod ingest;
     mod killed;
     mod looking;
+    mod mill;
     mod packed;
     mod parts;
     mod profiles;

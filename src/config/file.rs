@@ -20,12 +20,14 @@ use crate::alerts::Rules;
 
 mod access;
 mod depositors;
+mod mill;
 mod rules;
 mod secret;
 mod stores;
 mod tokens;
 mod workers;
 
+pub use mill::{MillConfig, PolicyPlace};
 pub use secret::{Secret, SecretError};
 pub use stores::{CatalogueUrl, StoreSettings};
 pub use tokens::{Presented, Token, TokenHash, TokenLine, TokenLineError, Tokens, expiry};
@@ -42,6 +44,7 @@ pub struct ConfigFile {
     stores: StoreSettings,
     depositors: BTreeMap<String, Allowance>,
     workers: WorkerBounds,
+    mill: Option<MillConfig>,
 }
 
 /// The role of a user in the file.
@@ -64,6 +67,7 @@ struct Keys {
     access: Option<access::Keys>,
     depositors: Option<BTreeMap<String, Spanned<depositors::Keys>>>,
     workers: Option<BTreeMap<String, Spanned<workers::Numbers>>>,
+    mill: Option<mill::Keys>,
 }
 
 impl ConfigFile {
@@ -103,8 +107,9 @@ impl ConfigFile {
         let known = users.chain(tokens.of_role(Role::Depositor)).collect();
         let depositors = depositors::check(path, keys.depositors.unwrap_or_default(), &known)?;
         let workers = workers::check(path, keys.workers.unwrap_or_default())?;
+        let mill = keys.mill.map(|keys| mill::check(path, keys, &stores)).transpose()?;
         let (path, tokens) = (path.to_owned(), Arc::new(tokens));
-        Ok(Self { path, sources: files.sources(), roles, tokens, rules, stores, depositors, workers })
+        Ok(Self { path, sources: files.sources(), roles, tokens, rules, stores, depositors, workers, mill })
     }
 
     /// Reads everything again; `None` if nothing has changed.
@@ -130,6 +135,12 @@ impl ConfigFile {
             return Err(refuse(&self.path, given.line, why));
         }
         self.tokens.differ_from(users)
+    }
+
+    /// The mill's accounts and policies, where it has any.
+    #[must_use]
+    pub fn mill(&self) -> Option<&MillConfig> {
+        self.mill.as_ref()
     }
 
     /// The file itself.

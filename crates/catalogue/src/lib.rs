@@ -9,7 +9,8 @@
 //!   is known of each copy after them;
 //! - [`inventory`]: objects, versions and files; [`identifiers`]: which job has which ARK; [`object_intents`]: which may
 //!   have left something in a store;
-//! - [`tasks`]: the mill's queues; [`loops`]: how far its producers are; [`brake`]: how much it may destroy in a day; [`asides`]: what it
+//! - [`tasks`]: the mill's queues; [`loops`]: how far its producers are; [`policies`]: what is to be
+//!   copied; [`brake`]: how much it may destroy in a day; [`asides`]: what it
 //!   kept of that;
 //! - [`deposits`], [`outbox`]: what came from depositors, and what is sent to them;
 //! - [`check`]: whether all that fits together; `backup`: a copy of a file that is in use.
@@ -39,6 +40,7 @@ pub mod object_intents;
 pub mod outbox;
 #[cfg(test)]
 mod plans;
+pub mod policies;
 mod schema;
 pub mod tasks;
 

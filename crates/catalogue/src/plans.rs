@@ -18,6 +18,7 @@ use crate::inventory::{
 };
 use crate::object_intents::OBJECT_INTENTS;
 use crate::outbox::{ENDED, TAKE_DUE};
+use crate::policies::POLICIES;
 use crate::tasks::{DEAD, HELD, TAKE};
 
 /// Every list, with arguments of the right types.
@@ -60,6 +61,7 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
         (FILE, values!["ark:/1/2", 1u64, "producer/a"]),
         (LOCAL_IDS, values!["ark:/1/2", "owner", "id", 10u64]),
         (OF_ITEM, values!["main", "space", &b"key"[..], u64::MAX, 10u64]),
+        (POLICIES, values!["account", u64::MAX, 10u64]),
         (DEAD, values!["account", i64::MAX, 0u64, 10u64]),
         (HELD, values!["account", "main", 0u64, 10u64]),
     ];

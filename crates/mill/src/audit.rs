@@ -11,7 +11,7 @@ use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TakenTask, TaskKind,
 use queuekeeper_store::{SpaceName, StoreName};
 
 use crate::account::Account;
-use crate::policy::Policy;
+use crate::policy::Policies;
 use crate::worker::{Lease, Processed, Processor};
 
 /// The user under whose name the mill changes content.
@@ -24,8 +24,8 @@ pub const FOLLOWER: &str = "mill";
 pub struct Auditor {
     /// The accounts, by name.
     pub accounts: BTreeMap<String, Account>,
-    /// The policies of the accounts, by the account's name. One without is copied nowhere.
-    pub policies: BTreeMap<String, Policy>,
+    /// Their policies.
+    pub policies: Policies,
 }
 
 impl Auditor {

@@ -37,7 +37,7 @@ pub struct Duplicator {
 const ALGORITHM: Algorithm = Algorithm::Sha256;
 
 /// The space of a store in which is kept what was deleted or written over.
-pub(crate) const ASIDE: &str = "x-queuekeeper-aside";
+pub const ASIDE: &str = "x-queuekeeper-aside";
 
 #[async_trait]
 impl Processor for Duplicator {

@@ -5,6 +5,7 @@
 //! - [`audit`]: what a change leads to; [`duplicate`]: what is done to a copy;
 //! - [`merge`]: two listings side by side;
 //! - [`producer`]: goes through everything, and asks for what is missing;
+//! - [`run`]: all of it at work;
 //! - [`worker`]: tasks are taken, processed, and come to an end.
 //!
 //! # Invariants
@@ -18,4 +19,5 @@ pub mod merge;
 mod missing;
 pub mod policy;
 pub mod producer;
+pub mod run;
 pub mod worker;

@@ -7,6 +7,8 @@
 mod check;
 mod drift;
 mod file;
+mod force;
+mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,7 +18,11 @@ use serde::{Deserialize, Serialize};
 
 pub use check::{Problem, check};
 pub use drift::{Drift, Waiting, drift};
-pub use file::{ACCOUNTS_FILE, FileError, policy_file, read_accounts, read_policy, write_accounts, write_policy};
+pub use file::{
+    ACCOUNTS_FILE, FileError, is_account_name, policy_file, read_accounts, read_policy, write_accounts, write_policy,
+};
+pub use force::{InForce, Policies, apply, in_force};
+pub use source::PolicySource;
 
 /// The number of a store within an account, as Mill has it: any text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

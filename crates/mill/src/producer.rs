@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use crate::account::Account;
 use crate::merge::merge;
-use crate::policy::Policy;
+use crate::policy::Policies;
 
 /// The producer's name in the catalogue.
 pub const PRODUCER: &str = "duplication";
@@ -37,8 +37,8 @@ pub struct Producer {
     pub catalogue: Catalogue,
     /// The accounts, by name.
     pub accounts: BTreeMap<String, Account>,
-    /// Their policies, by the account's name.
-    pub policies: BTreeMap<String, Policy>,
+    /// Their policies.
+    pub policies: Policies,
     /// The stores.
     pub stores: BTreeMap<StoreName, Arc<dyn Store>>,
     /// How long after the beginning of a loop the next one begins.

@@ -4,6 +4,7 @@
 #[expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 mod duplicate {
     mod flow;
+    mod forced;
     mod loops;
     mod rows;
     mod world;

@@ -12,7 +12,7 @@ use super::{Pair, Policy};
 pub const ACCOUNTS_FILE: &str = "duplication-accounts.json";
 
 /// The longest file that is read, in bytes: some 50,000 spaces with policies of their own.
-const MOST_BYTES: usize = 8 << 20;
+pub(super) const MOST_BYTES: usize = 8 << 20;
 
 /// Why a file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -84,7 +84,7 @@ pub fn write_policy(policy: &Policy) -> String {
 /// With a sentence that says what is wrong, and in which line.
 pub fn read_accounts(bytes: &[u8]) -> Result<BTreeSet<String>, FileError> {
     let names: BTreeSet<String> = read(bytes)?;
-    match names.iter().find(|name| !is_account(name)) {
+    match names.iter().find(|name| !is_account_name(name)) {
         Some(wrong) => Err(FileError::Account(wrong.chars().take(100).collect())),
         None => Ok(names),
     }
@@ -96,8 +96,9 @@ pub fn write_accounts(accounts: &BTreeSet<String>) -> String {
     write(accounts)
 }
 
-/// A name becomes a part of a file's name.
-fn is_account(name: &str) -> bool {
+/// Whether an account may have this name, which becomes a part of a file's name: 1 to 63 letters, digits, `-` and `_`.
+#[must_use]
+pub fn is_account_name(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     (1..=63).contains(&name.len()) && name.bytes().all(is_plain)
 }

@@ -1,70 +1,71 @@
 //! From a change to its copy: the log is followed, and workers do the rest.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use queuekeeper_catalogue::tasks::Queue;
 use queuekeeper_mill::audit::{Auditor, FOLLOWER};
-use queuekeeper_mill::policy::read_policy;
+use queuekeeper_mill::policy::{Policies, read_policy};
 use queuekeeper_mill::worker::{Times, Workers};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::world::{World, item, main, replica};
+use super::world::{item, main, on_both, replica};
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_written_changed_and_deleted_is_so_in_the_copy_and_each_event_is_followed_once() {
-    let world = World::directories().await;
-    let policy = read_policy(br#"{"defaultPolicies": [{"srcStoreId": "1", "destStoreId": "2"}]}"#).unwrap();
-    let auditor = || Auditor {
-        accounts: world.duplicator.accounts.clone(),
-        policies: BTreeMap::from([("account1".to_owned(), policy.clone())]),
-    };
-    let follower = auditor();
-    let follow = || world.catalogue.follow_audit(FOLLOWER, 1000, |event| follower.task(event).into_iter().collect());
-    // It begins with what comes after its first look.
-    assert_eq!(follow().await.unwrap().events, 0);
-    for key in ["a", "b", "c"] {
-        world.put(&main(), true, &item(key), "one", "text/plain").await;
-    }
-    world.put(&main(), true, &item("b"), "two", "text/plain").await;
-    world.duplicator.stores[&main()].delete(&item("c"), None).await.unwrap();
-    let followed = follow().await.unwrap();
-    assert_eq!((followed.events, followed.tasks), (5, 3));
-    assert_eq!(follow().await.unwrap().events, 0);
-
-    let (catalogue, wake, stop) = (world.catalogue.clone(), Arc::new(Notify::new()), CancellationToken::new());
-    let times =
-        Times { shortest_wait: Duration::from_millis(10), longest_wait: Duration::from_millis(10), ..Times::default() };
-    let workers = Workers {
-        catalogue: catalogue.clone(),
-        processors: vec![Arc::new(auditor()), Arc::new(world.duplicator.clone())],
-        queues: vec![Queue::Audit, Queue::DuplicationHigh],
-        accounts: vec!["account1".to_owned()],
-        number: 3,
-        name: "worker-1".to_owned(),
-        times,
-        wake,
-    };
-    let run = tokio::spawn(workers.run(stop.clone()));
-    let empty = async {
-        loop {
-            let figures = catalogue.task_figures().await.unwrap();
-            if figures.iter().all(|of| of.waiting + of.dead + of.held == 0) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
+on_both! {
+    async fn what_is_written_changed_and_deleted_is_so_in_the_copy_and_each_event_is_followed_once(world: World) {
+        let policy = read_policy(br#"{"defaultPolicies": [{"srcStoreId": "1", "destStoreId": "2"}]}"#).unwrap();
+        let policies = Policies::default();
+        policies.set("account1", policy);
+        let auditor = || Auditor {
+            accounts: world.duplicator.accounts.clone(),
+            policies: policies.clone(),
+        };
+        let follower = auditor();
+        let follow = || world.catalogue.follow_audit(FOLLOWER, 1000, |event| follower.task(event).into_iter().collect());
+        // It begins with what comes after its first look.
+        assert_eq!(follow().await.unwrap().events, 0);
+        for key in ["a", "b", "c"] {
+            world.put(&main(), true, &item(key), "one", "text/plain").await;
         }
-    };
-    tokio::time::timeout(Duration::from_mins(1), empty).await.unwrap();
-    stop.cancel();
-    run.await.unwrap();
-    for (key, text) in [("a", Some("one")), ("b", Some("two")), ("c", None)] {
-        assert_eq!(world.text(&replica(), &item(key)).await.map(|(text, _)| text).as_deref(), text, "{key}");
+        world.put(&main(), true, &item("b"), "two", "text/plain").await;
+        world.duplicator.stores[&main()].delete(&item("c"), None).await.unwrap();
+        let followed = follow().await.unwrap();
+        assert_eq!((followed.events, followed.tasks), (5, 3));
+        assert_eq!(follow().await.unwrap().events, 0);
+
+        let (catalogue, wake, stop) = (world.catalogue.clone(), Arc::new(Notify::new()), CancellationToken::new());
+        let times =
+            Times { shortest_wait: Duration::from_millis(10), longest_wait: Duration::from_millis(10), ..Times::default() };
+        let workers = Workers {
+            catalogue: catalogue.clone(),
+            processors: vec![Arc::new(auditor()), Arc::new(world.duplicator.clone())],
+            queues: vec![Queue::Audit, Queue::DuplicationHigh],
+            accounts: vec!["account1".to_owned()],
+            number: 3,
+            name: "worker-1".to_owned(),
+            times,
+            wake,
+        };
+        let run = tokio::spawn(workers.run(stop.clone()));
+        let empty = async {
+            loop {
+                let figures = catalogue.task_figures().await.unwrap();
+                if figures.iter().all(|of| of.waiting + of.dead + of.held == 0) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_mins(1), empty).await.unwrap();
+        stop.cancel();
+        run.await.unwrap();
+        for (key, text) in [("a", Some("one")), ("b", Some("two")), ("c", None)] {
+            assert_eq!(world.text(&replica(), &item(key)).await.map(|(text, _)| text).as_deref(), text, "{key}");
+        }
+        // What the mill did leads to nothing.
+        let followed = follow().await.unwrap();
+        assert_eq!((followed.events > 0, followed.tasks), (true, 0));
+        assert_eq!(catalogue.check().await.unwrap(), []);
     }
-    // What the mill did leads to nothing.
-    let followed = follow().await.unwrap();
-    assert_eq!((followed.events > 0, followed.tasks), (true, 0));
-    assert_eq!(catalogue.check().await.unwrap(), []);
 }

@@ -1,7 +1,8 @@
 //! Two stores, a catalogue, and one who makes copies.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,8 +14,11 @@ use queuekeeper_mill::account::Account;
 use queuekeeper_mill::duplicate::Duplicator;
 use queuekeeper_mill::policy::StoreId;
 use queuekeeper_mill::worker::{Lease, Processed, Processor as _};
+use queuekeeper_store::s3::{AccessKey, Credentials, S3Config};
 use queuekeeper_store::store::{Item, Put, UserProperties};
-use queuekeeper_store::{Audited, DirectoryStore, Key, SpaceName, Store, StoreName};
+use queuekeeper_store::{Audited, DirectoryStore, Key, S3Store, SpaceName, Store, StoreFamilies, StoreName};
+use queuekeeper_testkit::postgres::Postgres;
+use queuekeeper_testkit::s3::{S3Server, Settings};
 use tempfile::TempDir;
 
 const LEASE: Duration = Duration::from_mins(5);
@@ -25,7 +29,35 @@ pub(super) struct World {
     pub(super) bare: BTreeMap<StoreName, Arc<dyn Store>>,
     pub(super) duplicator: Duplicator,
     _directory: TempDir,
+    _server: Option<S3Server>,
 }
+
+/// One server of databases for all tests; it ends with the process.
+static DATABASES: LazyLock<Postgres> = LazyLock::new(Postgres::start);
+
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+
+/// Runs each test with two directories and SQLite, and with a bucket and PostgreSQL.
+macro_rules! on_both {
+    ($(async fn $name:ident($world:ident: World) $body:block)*) => {
+        $(
+            async fn $name($world: $crate::duplicate::world::World) $body
+
+            mod $name {
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn in_directories() {
+                    Box::pin(super::$name($crate::duplicate::world::World::directories().await)).await;
+                }
+
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn in_a_bucket() {
+                    Box::pin(super::$name($crate::duplicate::world::World::bucket().await)).await;
+                }
+            }
+        )*
+    };
+}
+pub(super) use on_both;
 
 pub(super) fn main() -> StoreName {
     "main".parse().unwrap()
@@ -45,21 +77,38 @@ pub(super) fn space() -> SpaceName {
 }
 
 impl World {
-    /// Two directories; the copies are made by one who may destroy two items a day, and deletes at once.
+    /// Two directories and SQLite; the copies are made by one who may destroy two items a day, and deletes at once.
     pub(super) async fn directories() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let mut bare = BTreeMap::<_, Arc<dyn Store>>::new();
-        for name in [main(), replica()] {
-            let top = directory.path().join(name.as_str());
-            std::fs::create_dir(&top).unwrap();
-            let store = DirectoryStore::open(name.clone(), top).await.unwrap();
-            bare.insert(name, Arc::new(store));
-        }
+        let stores = [Self::directory(&directory, main()).await, Self::directory(&directory, replica()).await];
         let url = format!("sqlite:{}", directory.path().join("catalogue.db").display());
-        Self::new(Catalogue::open(&url).await.unwrap(), bare, directory).await
+        Self::new(&url, stores, directory, None).await
     }
 
-    async fn new(catalogue: Catalogue, bare: BTreeMap<StoreName, Arc<dyn Store>>, directory: TempDir) -> Self {
+    /// The same with a directory that is copied to a bucket, and PostgreSQL.
+    pub(super) async fn bucket() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let server = S3Server::start(Settings::default()).await.unwrap();
+        server.create_bucket("preservation");
+        let mut config = S3Config::new(replica(), "s3://preservation/copies".parse().unwrap());
+        config.endpoint = Some(server.endpoint());
+        config.credentials = Credentials::Key(AccessKey::new(server.access_key(), server.secret_key()));
+        let metrics = StoreFamilies::default().store(&config.name);
+        let store: Arc<dyn Store> = Arc::new(S3Store::new(config, metrics).await.unwrap());
+        let stores = [Self::directory(&directory, main()).await, store];
+        let url = DATABASES.create(&format!("mill_{}", NUMBER.fetch_add(1, Ordering::Relaxed)));
+        Self::new(&url, stores, directory, Some(server)).await
+    }
+
+    async fn directory(within: &TempDir, name: StoreName) -> Arc<dyn Store> {
+        let top = within.path().join(name.as_str());
+        std::fs::create_dir(&top).unwrap();
+        Arc::new(DirectoryStore::open(name, top).await.unwrap())
+    }
+
+    async fn new(url: &str, bare: [Arc<dyn Store>; 2], directory: TempDir, server: Option<S3Server>) -> Self {
+        let catalogue = Catalogue::open(url).await.unwrap();
+        let bare: BTreeMap<_, _> = bare.into_iter().map(|store| (store.name().clone(), store)).collect();
         let mut stores = BTreeMap::<_, Arc<dyn Store>>::new();
         for (name, store) in &bare {
             let capabilities = store.probe().await.unwrap();
@@ -77,7 +126,7 @@ impl World {
             delete_after: Duration::ZERO,
         };
         duplicator.stores[&main()].create_space(&space()).await.unwrap();
-        Self { catalogue, bare, duplicator, _directory: directory }
+        Self { catalogue, bare, duplicator, _directory: directory, _server: server }
     }
 
     /// Writes an item through the program, or past it.

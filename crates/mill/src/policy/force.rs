@@ -1,0 +1,122 @@
+//! The policies that are in force: what the files say, but for what waits for an admin.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use queuekeeper_catalogue::Catalogue;
+
+use super::{
+    ACCOUNTS_FILE, Drift, Policy, PolicySource, Waiting, check, drift, policy_file, read_accounts, read_policy,
+    write_policy,
+};
+use crate::account::Account;
+
+/// What is recorded as the user of what no person did.
+const PROGRAM: &str = "queuekeeper";
+
+/// The policies of accounts, by the account's name. Clones are of the same ones.
+#[derive(Clone, Debug, Default)]
+pub struct Policies(Arc<RwLock<BTreeMap<String, Arc<Policy>>>>);
+
+impl Policies {
+    /// The policy of an account; `None` where it is copied nowhere.
+    #[must_use]
+    pub fn get(&self, account: &str) -> Option<Arc<Policy>> {
+        self.0.read().get(account).cloned()
+    }
+
+    /// Replaces the policy of an account.
+    pub fn set(&self, account: &str, policy: Policy) {
+        self.0.write().insert(account.to_owned(), Arc::new(policy));
+    }
+}
+
+/// The policy of an account that is in force, and what its file says that is not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InForce {
+    /// The policy.
+    pub policy: Policy,
+    /// What waits for an admin.
+    pub waiting: Vec<Waiting>,
+    /// Why the file was not read, where there is a policy from before.
+    pub error: Option<String>,
+}
+
+/// Reads the policy of an account and brings it into force, as far as that needs no admin. Where the file is gone or cannot be
+/// read, the policy that was in force stays.
+///
+/// # Errors
+/// With a sentence that names the file, where there is no policy from before; and when the catalogue is away.
+pub async fn in_force(catalogue: &Catalogue, source: &PolicySource, account: &Account) -> Result<InForce, String> {
+    let (last, known) = known(catalogue, account).await?;
+    let found = match (found(source, account).await, &known) {
+        (Ok(found), _) => found,
+        (Err(error), Some(policy)) => {
+            return Ok(InForce { policy: policy.clone(), waiting: Vec::new(), error: Some(error) });
+        }
+        (Err(error), None) => return Err(error),
+    };
+    let (Drift { in_force, waiting }, reason) = match &known {
+        None => (Drift { in_force: found, waiting: Vec::new() }, "its file was read for the first time"),
+        Some(known) => (drift(known, &found, &account.store_ids()), "its file was changed, and this much was added"),
+    };
+    if known.as_ref() != Some(&in_force) {
+        let content = write_policy(&in_force);
+        let recorded = catalogue.record_policy(&account.name, last, PROGRAM, reason, &content).await;
+        if !recorded.map_err(|error| error.to_string())? {
+            return Err(format!("the policy of {} was changed at the same time; it is read again", account.name));
+        }
+    }
+    Ok(InForce { policy: in_force, waiting, error: None })
+}
+
+/// Brings what the file of an account says into force, whatever it ends.
+///
+/// # Errors
+/// With a sentence that says why it is not.
+pub async fn apply(
+    catalogue: &Catalogue,
+    source: &PolicySource,
+    account: &Account,
+    user: &str,
+    reason: &str,
+) -> Result<Policy, String> {
+    let (last, known) = known(catalogue, account).await?;
+    let found = found(source, account).await?;
+    if known.as_ref() != Some(&found) {
+        let recorded = catalogue.record_policy(&account.name, last, user, reason, &write_policy(&found)).await;
+        if !recorded.map_err(|error| error.to_string())? {
+            return Err(format!(
+                "the policy of {} was changed at the same time; look at it, and try again",
+                account.name
+            ));
+        }
+    }
+    Ok(found)
+}
+
+/// The number of the policy that is in force, and the policy.
+async fn known(catalogue: &Catalogue, account: &Account) -> Result<(Option<u64>, Option<Policy>), String> {
+    let last = catalogue.policies(&account.name, None, 1).await.map_err(|error| error.to_string())?.pop();
+    let policy = last.as_ref().map(|last| read_policy(last.content.as_bytes())).transpose();
+    let policy = policy.map_err(|error| format!("the recorded policy of {}: {error}", account.name))?;
+    Ok((last.map(|last| last.id), policy))
+}
+
+/// What the file of an account says. An account that the list does not have is copied nowhere.
+async fn found(source: &PolicySource, account: &Account) -> Result<Policy, String> {
+    let list = source.read(ACCOUNTS_FILE).await?.ok_or_else(|| format!("{ACCOUNTS_FILE}: there is no such file"))?;
+    let accounts = read_accounts(&list).map_err(|error| format!("{ACCOUNTS_FILE}: {error}"))?;
+    if !accounts.contains(&account.name) {
+        return Ok(Policy::default());
+    }
+    let name = policy_file(&account.name);
+    let file = source.read(&name).await?.ok_or_else(|| format!("{name}: there is no such file"))?;
+    let policy = read_policy(&file).map_err(|error| format!("{name}: {error}"))?;
+    match check(&policy, &account.store_ids()).as_slice() {
+        [] => Ok(policy),
+        [problem] => Err(format!("{name}: {problem}")),
+        [problem, rest @ ..] => Err(format!("{name}: {problem}, and {} more problems", rest.len())),
+    }
+}

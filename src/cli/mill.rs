@@ -1,0 +1,64 @@
+//! `queuekeeper mill`: copies of content in other stores.
+
+mod policy;
+mod run;
+mod status;
+mod tasks;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::UsageError;
+use crate::config::{ConfigFile, MillConfig};
+
+/// Copy content to other stores by policy, and see what waits
+#[derive(Clone, Debug, Args)]
+pub(super) struct MillArgs {
+    #[command(subcommand)]
+    command: MillCommand,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum MillCommand {
+    Run(run::RunArgs),
+    Status(status::StatusArgs),
+    Tasks(tasks::TasksArgs),
+    Retry(tasks::RetryArgs),
+    Drop(tasks::DropArgs),
+    Policy(policy::PolicyArgs),
+}
+
+/// Where the configuration is.
+#[derive(Clone, Debug, Args)]
+struct PlaceArgs {
+    /// The file with the stores, the catalogue and the mill's accounts
+    #[arg(long = "config.file", value_name = "FILE")]
+    file: PathBuf,
+}
+
+impl PlaceArgs {
+    fn read(&self) -> Result<(ConfigFile, MillConfig), UsageError> {
+        let file = ConfigFile::read(&self.file).map_err(|error| UsageError::flag("--config.file", error))?;
+        let none = || UsageError::flag("--config.file", format!("{} has no key mill", self.file.display()));
+        let mill = file.mill().cloned().ok_or_else(none)?;
+        Ok((file, mill))
+    }
+}
+
+impl MillArgs {
+    /// Runs the subcommand.
+    ///
+    /// # Errors
+    /// When it is not done.
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        match self.command {
+            MillCommand::Run(args) => Box::pin(args.run()).await,
+            MillCommand::Status(args) => args.run().await,
+            MillCommand::Tasks(args) => args.run().await,
+            MillCommand::Retry(args) => args.run().await,
+            MillCommand::Drop(args) => args.run().await,
+            MillCommand::Policy(args) => args.run().await,
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! `queuekeeper mill policy`: the policies of accounts.
+
+use clap::{Args, Subcommand};
+use queuekeeper_mill::policy::{Pair, Waiting, apply, in_force};
+use queuekeeper_store::StoreFamilies;
+
+use super::PlaceArgs;
+use crate::cli::UsageError;
+use crate::cli::actor::actor;
+use crate::cli::exit::{CommandError, FAILED};
+use crate::cli::output;
+use crate::server;
+
+/// Check the policies of accounts, or bring into force what waits for it
+#[derive(Clone, Debug, Args)]
+pub(super) struct PolicyArgs {
+    #[command(subcommand)]
+    command: PolicyCommand,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum PolicyCommand {
+    Check(CheckArgs),
+    Apply(ApplyArgs),
+}
+
+/// Read the policy files, and show what each would end
+///
+/// What a file adds is in force as soon as it is read. What it takes away waits for mill policy apply. Exits with 1 where a file
+/// cannot be used.
+#[derive(Clone, Debug, Args)]
+struct CheckArgs {
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+/// Bring the policy file of an account into force, with what it takes away
+///
+/// No copy is deleted by that: it is kept as it is, and no longer follows its source.
+#[derive(Clone, Debug, Args)]
+struct ApplyArgs {
+    /// The account
+    #[arg(value_name = "ACCOUNT")]
+    account: String,
+
+    /// Why; it is kept with the policy
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+impl PolicyArgs {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        crate::cli::log::begin_plain();
+        match self.command {
+            PolicyCommand::Check(args) => args.run().await,
+            PolicyCommand::Apply(args) => args.run().await,
+        }
+    }
+}
+
+impl CheckArgs {
+    async fn run(self) -> anyhow::Result<()> {
+        let (file, config) = self.place.read()?;
+        let catalogue = server::mill::catalogue(file.stores()).await?;
+        let source = server::mill::source(&config, file.stores(), &StoreFamilies::default()).await?;
+        let mut wrong = Vec::new();
+        for account in config.accounts.values() {
+            let name = &account.name;
+            match in_force(&catalogue, &source, account).await {
+                Ok(read) => {
+                    if let Some(error) = read.error {
+                        wrong.push(format!("{name}: {error}"));
+                    } else if read.waiting.is_empty() {
+                        output::write(&format!("{name}: its policy is in force\n"))?;
+                    }
+                    for waiting in &read.waiting {
+                        output::write(&format!("{name}: {}\n", waiting_line(waiting)))?;
+                    }
+                }
+                Err(error) => wrong.push(format!("{name}: {error}")),
+            }
+        }
+        catalogue.close().await;
+        if wrong.is_empty() { Ok(()) } else { Err(CommandError::new(FAILED, wrong.join("; ")).into()) }
+    }
+}
+
+fn waiting_line(waiting: &Waiting) -> String {
+    let pairs = |pairs: &std::collections::BTreeSet<Pair>| {
+        let texts: Vec<_> = pairs.iter().map(ToString::to_string).collect();
+        if texts.is_empty() { "none".to_owned() } else { texts.join(", ") }
+    };
+    let space =
+        waiting.space.as_ref().map_or_else(|| "spaces that are not named".to_owned(), |space| format!("space {space}"));
+    format!("{space}: waiting to end: {}; to begin in its place: {}", pairs(&waiting.ends), pairs(&waiting.begins))
+}
+
+impl ApplyArgs {
+    async fn run(self) -> anyhow::Result<()> {
+        let (file, config) = self.place.read()?;
+        let none = || UsageError(format!("there is no account {:?} in the configuration", self.account));
+        let account = config.accounts.get(&self.account).ok_or_else(none)?;
+        let catalogue = server::mill::catalogue(file.stores()).await?;
+        let source = server::mill::source(&config, file.stores(), &StoreFamilies::default()).await?;
+        let applied = apply(&catalogue, &source, account, &actor().name, &self.reason).await;
+        catalogue.close().await;
+        applied.map_err(|why| CommandError::new(FAILED, why))?;
+        output::write(&format!("{}: the policy file is in force\n", account.name))
+    }
+}

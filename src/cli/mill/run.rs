@@ -1,0 +1,82 @@
+//! `queuekeeper mill run`: its workers and its producer.
+
+use anyhow::Context as _;
+use clap::Args;
+use queuekeeper_catalogue::brake::BrakeLimit;
+use queuekeeper_mill::run::MillSettings;
+
+use super::PlaceArgs;
+use crate::cli::{LogArgs, on_signal};
+use crate::config::PrometheusDuration;
+use crate::server;
+
+/// Copy what policies want copied, until it is stopped
+///
+/// Any number of such processes, on any number of hosts, share the work where the catalogue is in PostgreSQL; one of them leads
+/// the loops. Content that was changed through queuekeeper is copied at once, anything else by the next loop.
+#[derive(Clone, Debug, Args)]
+pub(super) struct RunArgs {
+    #[command(flatten)]
+    place: PlaceArgs,
+
+    /// How many tasks are processed at once
+    #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    workers: u16,
+
+    /// How long after the beginning of a loop through everything the next one begins
+    #[arg(long, value_name = "DURATION", default_value = "30d")]
+    frequency: PrometheusDuration,
+
+    /// How many tasks a loop lets wait before it waits itself
+    #[arg(long, value_name = "NUMBER", default_value_t = 10_000)]
+    queue_limit: u64,
+
+    /// In one of so many loops, look at every item and not only at what differs; 0 for never
+    #[arg(long, value_name = "NUMBER", default_value_t = 6)]
+    thorough_every: u64,
+
+    /// How long after its source was deleted a copy is deleted
+    #[arg(long, value_name = "DURATION", default_value = "30d")]
+    delete_after: PrometheusDuration,
+
+    /// How many items of a space may be deleted or overwritten in a store within a day, whatever the share
+    #[arg(long = "brake.items", value_name = "NUMBER", default_value_t = 100)]
+    brake_items: u32,
+
+    /// How many in a hundred of them may be, whatever the number
+    #[arg(
+        long = "brake.percent",
+        value_name = "NUMBER",
+        default_value_t = 5,
+        value_parser = clap::value_parser!(u32).range(0..=100)
+    )]
+    brake_percent: u32,
+
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+impl RunArgs {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        self.log.begin();
+        let (shutdown, signals) = on_signal().context("cannot listen to signals")?;
+        let (file, config) = self.place.read()?;
+        let settings = MillSettings {
+            workers: self.workers.into(),
+            frequency: self.frequency.get(),
+            most_waiting: self.queue_limit,
+            thorough_every: self.thorough_every,
+            delete_after: self.delete_after.get(),
+            limit: BrakeLimit { items: self.brake_items, percent: self.brake_percent },
+        };
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let name = format!("{host}:{}", std::process::id());
+        let mill = server::mill::open(&config, file.stores(), settings, name).await?;
+        let catalogue = mill.catalogue.clone();
+        tracing::info!(accounts = config.accounts.len(), workers = self.workers, "the mill works");
+        Box::pin(mill.run(shutdown.clone())).await;
+        catalogue.close().await;
+        shutdown.cancel();
+        signals.await.context("the task that waits for signals failed")
+    }
+}

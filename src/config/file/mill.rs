@@ -1,0 +1,117 @@
+//! The mill's accounts and where their policies are, in the file of `--config.file`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use queuekeeper_mill::account::Account;
+use queuekeeper_mill::policy::{StoreId, is_account_name};
+use queuekeeper_store::{SpaceName, StoreName};
+use serde::Deserialize;
+use serde_saphyr::Spanned;
+
+use super::super::source::{FileError, refuse};
+use super::StoreSettings;
+
+/// The keys of the mill.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Keys {
+    accounts: BTreeMap<String, Spanned<AccountKeys>>,
+    policies: Spanned<PolicyKeys>,
+}
+
+/// The keys of an account.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AccountKeys {
+    stores: BTreeMap<String, Spanned<String>>,
+    prefix: Option<Spanned<String>>,
+}
+
+/// Where policies are.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PolicyKeys {
+    directory: Option<PathBuf>,
+    store: Option<String>,
+    space: Option<String>,
+}
+
+/// The accounts of the mill, and where their policies are.
+#[derive(Clone, Debug)]
+pub struct MillConfig {
+    /// The accounts, by name.
+    pub accounts: BTreeMap<String, Account>,
+    /// Where their policies are.
+    pub policies: PolicyPlace,
+}
+
+/// Where policies are.
+#[derive(Clone, Debug)]
+pub enum PolicyPlace {
+    /// In a directory.
+    Directory(PathBuf),
+    /// In a space of a store.
+    Space(StoreName, SpaceName),
+}
+
+/// Checks them against the stores of the file.
+pub(super) fn check(path: &Path, keys: Keys, stores: &StoreSettings) -> Result<MillConfig, FileError> {
+    let at = |line: u64, why: &dyn fmt::Display| refuse(path, line, format!("mill: {why}"));
+    let known = |name: &str| {
+        let store: StoreName = name.parse().map_err(|error| format!("{error}"))?;
+        if stores.names().any(|known| *known == store) {
+            Ok(store)
+        } else {
+            Err(format!("there is no {store} below stores"))
+        }
+    };
+    let mut accounts = BTreeMap::<String, Account>::new();
+    for (name, keys) in keys.accounts {
+        let line = keys.referenced.line();
+        let wrong = |line: u64, why: &dyn fmt::Display| at(line, &format_args!("accounts: {name}: {why}"));
+        if !is_account_name(&name) {
+            return Err(wrong(line, &"a name has 1 to 63 letters, digits, '-' and '_'"));
+        }
+        let mut own = BTreeMap::new();
+        for (id, store) in keys.value.stores {
+            let store = known(&store.value).map_err(|why| wrong(store.referenced.line(), &why))?;
+            own.insert(StoreId(id), store);
+        }
+        let prefix = keys.value.prefix.map(|prefix| {
+            let is_valid = is_account_name(&prefix.value);
+            let why = "a prefix has 1 to 63 letters, digits, '-' and '_'";
+            if is_valid { Ok(prefix.value) } else { Err(wrong(prefix.referenced.line(), &why)) }
+        });
+        let account = Account { name: name.clone(), stores: own, prefix: prefix.transpose()? };
+        if let Some(other) = accounts.values().find(|other| share(other, &account)) {
+            let why =
+                format!("it shares a store with {} and has no prefix of its own: a space would be of both", other.name);
+            return Err(wrong(line, &why));
+        }
+        accounts.insert(name, account);
+    }
+    if stores.catalogue().is_none() {
+        return Err(at(keys.policies.referenced.line(), &"its tasks are in a catalogue, and the file names none"));
+    }
+    let line = keys.policies.referenced.line();
+    let policies = match keys.policies.value {
+        PolicyKeys { directory: Some(directory), store: None, space: None } => {
+            PolicyPlace::Directory(path.parent().unwrap_or(Path::new("")).join(directory))
+        }
+        PolicyKeys { directory: None, store: Some(store), space: Some(space) } => {
+            let store = known(&store).map_err(|why| at(line, &format_args!("policies: {why}")))?;
+            let space = space.parse().map_err(|error| at(line, &format_args!("policies: {error}")))?;
+            PolicyPlace::Space(store, space)
+        }
+        _ => return Err(at(line, &"policies: name a directory, or a store and a space")),
+    };
+    Ok(MillConfig { accounts, policies })
+}
+
+/// Whether a space could be of both accounts.
+fn share(one: &Account, other: &Account) -> bool {
+    let has_common = one.stores.values().any(|store| other.stores.values().any(|same| same == store));
+    has_common && (one.prefix.is_none() || other.prefix.is_none() || one.prefix == other.prefix)
+}

@@ -1,0 +1,85 @@
+//! Runs the mill of a process.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use queuekeeper_catalogue::Catalogue;
+use queuekeeper_mill::audit::MILL;
+use queuekeeper_mill::duplicate::ASIDE;
+use queuekeeper_mill::policy::PolicySource;
+use queuekeeper_mill::run::{Mill, MillSettings};
+use queuekeeper_store::{Audited, Store, StoreFamilies, StoreName};
+
+use crate::config::{MillConfig, PolicyPlace, StoreSettings};
+
+/// Opens what the mill needs: its catalogue, and the stores of all accounts, each so that its changes are recorded. What killed
+/// processes left in them is settled first.
+///
+/// # Errors
+/// One line that names what cannot be opened.
+pub async fn open(
+    config: &MillConfig,
+    settings: &StoreSettings,
+    mill: MillSettings,
+    name: String,
+) -> anyhow::Result<Mill> {
+    let catalogue = catalogue(settings).await?;
+    let families = StoreFamilies::default();
+    let mut stores = BTreeMap::new();
+    for store in config.accounts.values().flat_map(|account| account.stores.values()) {
+        if !stores.contains_key(store) {
+            stores.insert(store.clone(), audited(settings, store, &families, &catalogue).await?);
+        }
+    }
+    let source = source(config, settings, &families).await?;
+    Ok(Mill { catalogue, accounts: config.accounts.clone(), source, stores, settings: mill, name })
+}
+
+/// The catalogue of a configuration.
+///
+/// # Errors
+/// One line that names it.
+pub async fn catalogue(settings: &StoreSettings) -> anyhow::Result<Catalogue> {
+    let url = settings.catalogue().context("there is no catalogue in the configuration; name one")?;
+    Ok(Catalogue::open(url.expose()).await?)
+}
+
+/// Where policies are, opened.
+///
+/// # Errors
+/// One line that names the store.
+pub async fn source(
+    config: &MillConfig,
+    settings: &StoreSettings,
+    families: &StoreFamilies,
+) -> anyhow::Result<PolicySource> {
+    match &config.policies {
+        PolicyPlace::Directory(directory) => Ok(PolicySource::Directory(directory.clone())),
+        PolicyPlace::Space(store, space) => {
+            Ok(PolicySource::Space(bare(settings, store, families).await?, space.clone()))
+        }
+    }
+}
+
+async fn bare(settings: &StoreSettings, name: &StoreName, families: &StoreFamilies) -> anyhow::Result<Arc<dyn Store>> {
+    let opened = settings.open(name, families).await;
+    Ok(opened.with_context(|| format!("there is no store {name} in the configuration"))??)
+}
+
+async fn audited(
+    settings: &StoreSettings,
+    name: &StoreName,
+    families: &StoreFamilies,
+    catalogue: &Catalogue,
+) -> anyhow::Result<Arc<dyn Store>> {
+    let store = bare(settings, name, families).await?;
+    let capabilities = store.probe().await?;
+    if let Err(error) = store.remove_probe_bucket().await {
+        tracing::warn!(store = %name, "a bucket was made for the probe and is still there; remove it: {error}");
+    }
+    let audited = Audited::new(store, &capabilities, Arc::new(catalogue.clone()), MILL);
+    let audited = audited.with_owned([ASIDE.parse()?]);
+    audited.resolve_left().await?;
+    Ok(Arc::new(audited))
+}

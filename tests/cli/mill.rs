@@ -1,0 +1,94 @@
+//! The mill as a process: what one store has, appears in the other one.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
+
+use queuekeeper_testkit::wait::eventually;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::program::queuekeeper;
+use super::stores::command;
+
+const POLICY: &str = r#"{"defaultPolicies": [{"srcStoreId": "1", "destStoreId": "2"},]}"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_for_a_person() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = directory.path();
+    fs::set_permissions(home, fs::Permissions::from_mode(0o700)).unwrap();
+    for name in ["objects", "copies", "policies"] {
+        fs::create_dir(home.join(name)).unwrap();
+    }
+    let config = |mill: &str| {
+        let [objects, copies] = ["objects", "copies"].map(|name| home.join(name).display().to_string());
+        let text = format!(
+            "stores:\n  main: {{url: \"file://{objects}\"}}\n  replica: {{url: \"file://{copies}\"}}\n\
+             catalogue: {{url: \"sqlite:catalogue.db\"}}\n{mill}"
+        );
+        fs::write(home.join("config.yml"), text).unwrap();
+    };
+    config("");
+    command(home, "mill status").await.is(2, &["has no key mill"]);
+    let accounts = |second: &str| {
+        format!(
+            "mill:\n  accounts:\n    one: {{stores: {{\"1\": main, \"2\": replica}}}}\n{second}  policies: {{directory: policies}}\n"
+        )
+    };
+    config(&accounts("    two: {stores: {\"1\": main}, prefix: two}\n"));
+    command(home, "mill status").await.is(2, &["mill: accounts: two: it shares a store with one"]);
+    config(&accounts("    two: {stores: {\"1\": cold}}\n"));
+    command(home, "mill status").await.is(2, &["two: there is no cold below stores"]);
+    config(&accounts(""));
+    command(home, "mill status").await.is(1, &["one is copied nowhere: duplication-accounts.json"]);
+    fs::write(home.join("policies/duplication-accounts.json"), r#"["one"]"#).unwrap();
+    let policy = home.join("policies/one-duplication-policy.json");
+    fs::write(&policy, POLICY.replace("\"2\"", "\"7\"")).unwrap();
+    command(home, "mill policy check")
+        .await
+        .is(1, &["one-duplication-policy.json: default policy: ", "no store \"7\""]);
+    fs::write(&policy, POLICY).unwrap();
+    command(home, "mill policy check").await.is(0, &["one: its policy is in force"]);
+    command(home, "mill status").await.is(0, &["audit             0 waiting", "the loop is done"]);
+
+    fs::write(home.join("content"), "one\n").unwrap();
+    command(home, "store put content main/theses/before --create-space").await.is(0, &[]);
+    let file = home.join("config.yml").display().to_string();
+    let run = ["mill", "run", "--config.file", &file, "--workers", "3", "--brake.items", "0", "--brake.percent", "0"];
+    let mut child = queuekeeper(home, &run).spawn().unwrap();
+    // Nobody reads the log, which would fill the pipe.
+    let log = child.stderr.take().unwrap();
+    let log = std::thread::spawn(move || BufReader::new(log).lines().map_while(Result::ok).collect::<Vec<_>>());
+    let copy = async |key: &str| fs::read_to_string(home.join("copies/theses").join(key)).ok();
+    // What was there is found by the loop, and what comes is followed.
+    let minute = Duration::from_mins(1);
+    eventually(minute, "it is copied", async || copy("before").await.as_deref() == Some("one\n")).await;
+    command(home, "store put content main/theses/a/b").await.is(0, &[]);
+    eventually(minute, "it is copied", async || copy("a/b").await.as_deref() == Some("one\n")).await;
+
+    fs::write(home.join("content"), "two\n").unwrap();
+    command(home, "store put content main/theses/before --replace").await.is(0, &[]);
+    let held = async || command(home, "mill tasks --held -o json").await.json()["tasks"].as_array().unwrap().clone();
+    eventually(minute, "the brake holds it", async || !held().await.is_empty()).await;
+    assert_eq!(copy("before").await.as_deref(), Some("one\n"));
+    command(home, "mill status").await.is(1, &["1 held: look at them with queuekeeper mill tasks --held"]);
+    command(home, "mill tasks --held").await.is(0, &["DUP one: theses/before main to replica: ", "of at most 0"]);
+    let number = held().await[0]["number"].to_string();
+    command(home, &format!("mill retry {number}")).await.is(0, &[&format!("task {number} waits for a worker")]);
+    command(home, &format!("mill drop {number} 9999")).await.is(4, &["neither a dead letter nor held: "]);
+    eventually(Duration::from_mins(2), "it is copied", async || copy("before").await.as_deref() == Some("two\n")).await;
+
+    fs::write(&policy, "{}").unwrap();
+    command(home, "mill status")
+        .await
+        .is(1, &["one: its policy file takes away copies: queuekeeper mill policy apply one"]);
+    command(home, "mill policy check").await.is(0, &["waiting to end: 1 to 2; to begin in its place: none"]);
+    command(home, "mill policy apply one --reason closed").await.is(0, &["one: the policy file is in force"]);
+    command(home, "mill status").await.is(0, &["0 held; 0 dead"]);
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert!(child.wait().unwrap().success());
+    let log = log.join().unwrap();
+    assert!(log.iter().all(|line| !line.contains("ERROR")), "{log:#?}");
+    command(home, "catalogue check").await.is(0, &["nothing is wrong"]);
+}
