@@ -6,10 +6,9 @@ use super::obstacles::collection_lock;
 use super::{Cause, CauseKind};
 use crate::mirror::JobSituation;
 use crate::mirror::words::{ago, count, counted, quoted};
-use queuekeeper_ingest::step::fails_again;
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::path::{JobNode, Path};
-use queuekeeper_queue::record::{OperatorNote, WithdrawalNote, WithdrawalPhase, WithdrawnNote};
+use queuekeeper_queue::record::{OperatorNote, WithdrawalNote, WithdrawalPhase, WithdrawnNote, fails_again};
 use queuekeeper_queue::state::JobState;
 
 pub(super) fn done(job: &JobSituation, now: Timestamp) -> Cause {

@@ -52,8 +52,9 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     command(home, "mill policy check").await.is(0, &["one: its policy is in force"]);
     command(home, "mill status").await.is(0, &["audit             0 waiting", "the loop is done"]);
 
-    fs::write(home.join("content"), "one\n").unwrap();
-    command(home, "store put content main/theses/before --create-space").await.is(0, &[]);
+    let content = home.join("content").display().to_string();
+    fs::write(&content, "one\n").unwrap();
+    command(home, &format!("store put {content} main/theses/before --create-space")).await.is(0, &[]);
     let file = home.join("config.yml").display().to_string();
     let run = ["mill", "run", "--config.file", &file, "--workers", "3", "--brake.items", "0", "--brake.percent", "0"];
     let mut child = queuekeeper(home, &run).spawn().unwrap();
@@ -64,11 +65,11 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     // What was there is found by the loop, and what comes is followed.
     let minute = Duration::from_mins(1);
     eventually(minute, "it is copied", async || copy("before").await.as_deref() == Some("one\n")).await;
-    command(home, "store put content main/theses/a/b").await.is(0, &[]);
+    command(home, &format!("store put {content} main/theses/a/b")).await.is(0, &[]);
     eventually(minute, "it is copied", async || copy("a/b").await.as_deref() == Some("one\n")).await;
 
-    fs::write(home.join("content"), "two\n").unwrap();
-    command(home, "store put content main/theses/before --replace").await.is(0, &[]);
+    fs::write(&content, "two\n").unwrap();
+    command(home, &format!("store put {content} main/theses/before --replace")).await.is(0, &[]);
     let held = async || command(home, "mill tasks --held -o json").await.json()["tasks"].as_array().unwrap().clone();
     eventually(minute, "the brake holds it", async || !held().await.is_empty()).await;
     assert_eq!(copy("before").await.as_deref(), Some("one\n"));

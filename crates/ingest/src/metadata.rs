@@ -8,6 +8,8 @@ mod xml;
 
 use std::io::{self, Read as _};
 
+pub use queuekeeper_queue::record::EMBARGO;
+
 use crate::place::Place;
 
 /// The elements of Dublin Core, in the order in which they are written.
@@ -32,8 +34,6 @@ pub(crate) const ELEMENTS: [&str; 15] = [
 const DUBLIN_CORE: &str = "mrt-dc.xml";
 const DATACITE: &str = "mrt-datacite.xml";
 const ERC: &str = "mrt-erc.txt";
-/// The file that says until when an object is not to be given out.
-pub const EMBARGO: &str = "mrt-embargo.txt";
 
 /// The largest of these files that is read, in bytes.
 const MOST_BYTES: u64 = 4 << 20;

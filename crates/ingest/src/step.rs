@@ -357,16 +357,6 @@ pub(crate) fn now() -> Timestamp {
     Timestamp::now()
 }
 
-/// How the message ends of a job whose deposit holds no file.
-pub(crate) const NOTHING_TO_STORE: &str = "holds no file, so there is nothing to store";
-
-/// Whether a message names what is wrong with the deposit itself, so that its job fails again however often it is resumed.
-/// Of other messages that is not known.
-#[must_use]
-pub fn fails_again(message: &str) -> bool {
-    message.ends_with(NOTHING_TO_STORE) || message.starts_with(crate::metadata::EMBARGO)
-}
-
 /// A message as a status may have it: one line of at most 1 KiB.
 #[must_use]
 pub fn message(text: &str) -> String {

@@ -17,6 +17,7 @@ mod progress;
 mod retry;
 mod status;
 mod submission;
+mod unfit;
 mod withdrawal;
 mod write;
 
@@ -33,6 +34,7 @@ pub use progress::{FileProgress, JobProgress, ProgressNote};
 pub use retry::Retry;
 pub use status::{ItemStatus, JobStatus};
 pub use submission::{Submission, Token};
+pub use unfit::{EMBARGO, NOTHING_TO_STORE, fails_again};
 pub use withdrawal::{WithdrawalNote, WithdrawalPhase, WithdrawnNote};
 pub use write::{
     StatusChange, consumed, identifiers, item_status, job_status, loadable_item_status, loadable_job_status, merged,

@@ -193,7 +193,11 @@ impl Image {
             | Path::Foreign => {}
             Path::Own(_) => match path.own_node() {
                 Some(OwnNode::StoreHold(_)) => touched.insert(path),
-                _ => self.touch_last(&path),
+                Some(OwnNode::Expansion(batch)) => {
+                    touched.insert(Path::Batch(batch));
+                    self.touch_last(&path);
+                }
+                _ => {}
             },
         }
     }

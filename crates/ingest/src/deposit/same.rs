@@ -17,8 +17,7 @@ struct Came<'a> {
 }
 
 impl NewDeposit {
-    /// Checks that a batch is this deposit, made before, of whose content no more than the size is known: as
-    /// [`Self::check_same`].
+    /// Checks that a batch is this deposit, made before, of whose content no more than the size is known.
     ///
     /// # Errors
     /// [`DepositError::Other`] where it is another one; others when the batch cannot be read.

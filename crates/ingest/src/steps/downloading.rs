@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
+use queuekeeper_queue::record::NOTHING_TO_STORE;
 use queuekeeper_queue::state::JobState;
 use queuekeeper_queue::{Error, JobChange, JobValue};
 use queuekeeper_store::Digests;
@@ -23,7 +24,7 @@ use crate::grants::Extension;
 use crate::manifest::{self, Limits, ManifestProfile, Reader, Row};
 use crate::place::{self, Place};
 use crate::spec::Package;
-use crate::step::{JobAtWork, NOTHING_TO_STORE, StepError, now};
+use crate::step::{JobAtWork, StepError, now};
 use crate::warnings;
 
 /// The folder of packages that are no content themselves.

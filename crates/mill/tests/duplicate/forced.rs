@@ -72,7 +72,7 @@ on_both! {
             let said: Vec<_> = history.iter().map(|one| (one.user.as_str(), one.reason.as_str())).collect();
             assert_eq!((said.len(), said[0]), (3, ("ada", "the replica closes")));
             assert!(!catalogue.record_policy(&account.name, Some(history[1].id), "bob", "late", NONE).await.unwrap());
-            account.name = "account2".to_owned();
+            "account2".clone_into(&mut account.name);
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::state::{BatchState, Outcome, State};
 
 /// What is known of a batch.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and none is set by position")]
 pub struct BatchFacts<'a> {
     /// Its id.
     pub id: BatchId,
@@ -41,6 +42,8 @@ pub struct BatchFacts<'a> {
     pub lock: Option<LockFacts>,
     /// Whether it is Deleted because it was withdrawn: our cleanup removes it.
     pub is_withdrawn: bool,
+    /// Whether daemons of ours are creating its jobs: one that was given back is taken up again.
+    pub is_expanding: bool,
 }
 
 impl BatchFacts<'_> {
@@ -132,7 +135,7 @@ fn detect_end(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
         sink(Finding { fix, ..finding });
     }
     let is_begun = batch.present.has(BatchNode::States as u8) && batch.lock.is_none() && processing.is_none();
-    if is_begun && state.is_worked_on() {
+    if is_begun && state.is_worked_on() && !batch.is_expanding {
         let how = "It was acquired and has no batch-processing: the daemon that creates its jobs ended before that.";
         let nodes = || vec![batch.node(BatchNode::States), folder.clone()];
         sink(by_shape(Fault::UnfinishedCreation, how, limits.creation, batch.hint(), &nodes));

@@ -73,6 +73,7 @@ fn batch() -> BatchFacts<'static> {
         is_paused: false,
         lock: None,
         is_withdrawn: false,
+        is_expanding: false,
     }
 }
 
@@ -131,6 +132,8 @@ fn a_batch_shows_what_keeps_it_from_its_report() {
     let begun = BatchFacts { references: processing(None), state: Some(BatchState::Processing), ..batch() };
     let unfinished = "unfinished_creation seen, 2000000 at the earliest lasting 5000";
     assert_eq!(of_batch(&begun), [format!("{unfinished}: {B}/states {B}/states/batch-processing")]);
+    // A daemon of ours gave it back, to create its jobs later.
+    assert_eq!(of_batch(&BatchFacts { is_expanding: true, ..begun.clone() }), [""; 0]);
     // Without `states`, no daemon has acquired it.
     let waiting = BatchFacts { present: nodes(&[BatchNode::Status, BatchNode::Submission]), ..begun };
     assert_eq!(of_batch(&waiting), [""; 0]);

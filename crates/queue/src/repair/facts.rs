@@ -132,6 +132,8 @@ pub(crate) struct BatchInspection {
     /// The entry of its UUID, and what is found there; `None` where no znode can be named by that.
     pub(crate) entry: Option<(Path, Found)>,
     pub(super) is_paused: bool,
+    /// Whether daemons of ours are creating its jobs.
+    pub(super) is_expanding: bool,
 }
 
 impl Queue {
@@ -139,18 +141,20 @@ impl Queue {
     pub(crate) async fn inspect_batch(&self, id: BatchId) -> Result<BatchInspection, Error> {
         let paused = Path::QueueLock(crate::path::Queue::Ingest);
         let mut reads = Batch::reads(id);
-        reads.extend([Path::Batch(id), paused].map(Read::Data));
+        reads.extend([Path::Batch(id), paused, Path::expansion(id)].map(Read::Data));
         let mut found = self.read(&reads).await?.into_iter();
         let batch = Batch::from_found(id, found.by_ref().take(Batch::READS).collect::<Vec<_>>());
         let batch = batch.ok_or(Error::Missing(Path::Batch(id)))?;
         let created = found.next().and_then(|found| found.stat().copied());
         let is_paused = found.next().is_some_and(|found| found.exists());
+        let expansion = found.next().and_then(Found::data).and_then(|(data, _)| ExpansionNote::decode(&data));
         let uuid = batch.submitted().value.uuid.into_owned();
         let entry = match Some(Path::BatchUuid(uuid.as_str().into())).filter(Path::is_nameable) {
             Some(path) => Some((path.clone(), self.read_data(path).await?)),
             None => None,
         };
-        Ok(BatchInspection { batch, created, uuid, entry, is_paused })
+        let is_expanding = expansion.is_some();
+        Ok(BatchInspection { batch, created, uuid, entry, is_paused, is_expanding })
     }
 }
 
@@ -185,6 +189,7 @@ impl BatchInspection {
             is_paused: self.is_paused,
             lock: batch.lock().as_ref().map(lock_facts),
             is_withdrawn: WithdrawnNote::of_batch(batch.state(), &batch.message()).is_some(),
+            is_expanding: self.is_expanding,
         }
     }
 }

@@ -9,7 +9,8 @@ fn inspection(nodes: &[(BatchNode, &str)], processing: Option<i32>, entry: Optio
     let folders: Vec<_> = processing.map(|jobs| (Outcome::Processing, jobs)).into_iter().collect();
     let path = Path::BatchUuid("uuid-7".into());
     let entry = entry.map(|data| (path, if data.is_empty() { Found::Nothing } else { found(data) }));
-    BatchInspection { batch: batch(nodes, &folders), created: None, uuid: String::new(), entry, is_paused: false }
+    let (uuid, batch) = (String::new(), batch(nodes, &folders));
+    BatchInspection { batch, created: None, uuid, entry, is_paused: false, is_expanding: false }
 }
 
 #[test]
