@@ -116,14 +116,14 @@ fn waits(batch: &BatchSituation, wait: &BatchWait, now: Timestamp) -> Cause {
             ),
             "The rest are created as soon as jobs are removed: completed batches are, by the cleanup daemon \
              (--cleanup.after) or when an operator cleans up or purges them. Where no program in Java reads the queue, \
-             start the batch daemons with --java-readers=false.",
+             start the batch daemons with --no-java-readers.",
         ),
         (Some(folder), _) => (
             format!(
                 "It has been waiting for {waited} for room in {folder}, which has as many entries as programs in Java can list."
             ),
             "The rest are created as soon as daemons take jobs from Pending: check that they do. Where no program in Java \
-             reads the queue, start the batch daemons with --java-readers=false.",
+             reads the queue, start the batch daemons with --no-java-readers.",
         ),
         (None, 0) => (
             format!("It has been waiting for {waited}, and has not been tried yet: {}", quoted(&wait.why)),

@@ -49,7 +49,7 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
         .await
         .is(1, &["one-duplication-policy.json: default policy: ", "no store \"7\""]);
     fs::write(&policy, POLICY).unwrap();
-    command(home, "mill policy check").await.is(0, &["one: its policy is in force"]);
+    command(home, "mill policy check").await.is(0, &["one: its policy file can be used, and ends nothing"]);
     command(home, "mill status").await.is(0, &["audit             0 waiting", "the loop is done"]);
 
     let content = home.join("content").display().to_string();
@@ -76,8 +76,12 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     command(home, "mill status").await.is(1, &["1 held: look at them with queuekeeper mill tasks --held"]);
     command(home, "mill tasks --held").await.is(0, &["DUP one: theses/before main to replica: ", "of at most 0"]);
     let number = held().await[0]["number"].to_string();
-    command(home, &format!("mill retry {number}")).await.is(0, &[&format!("task {number} waits for a worker")]);
-    command(home, &format!("mill drop {number} 9999")).await.is(4, &["neither a dead letter nor held: "]);
+    command(home, &format!("mill retry {number} --reason right"))
+        .await
+        .is(0, &[&format!("task {number} waits for a worker")]);
+    command(home, &format!("mill drop {number} 9999 --reason wrong"))
+        .await
+        .is(4, &["neither a dead letter nor held: "]);
     eventually(Duration::from_mins(2), "it is copied", async || copy("before").await.as_deref() == Some("two\n")).await;
 
     fs::write(&policy, "{}").unwrap();

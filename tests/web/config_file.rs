@@ -57,7 +57,7 @@ fn what_is_not_taken_is_refused_by_name_and_line_and_shows_no_secret() {
         (config("# later\n---\n"), &["config.yml: it is empty except for comments"]),
         (token(""), &["tokens.yml: it is empty except for comments", "write {}"]),
         (token("- ci"), &["tokens.yml, line 2"]),
-        (token("ci: operator"), &["tokens.yml, line 2: expected mapping"]),
+        (token("ci: operator"), &["tokens.yml, line 2: ci: expected keys with values"]),
         (token(secret.reveal()), &["tokens.yml"]),
         (token(&format!("{}: {{role: admin, sha256: {digits}}}", secret.reveal())), &["line 2", "looks like a token"]),
         (

@@ -25,7 +25,7 @@ pub use end::{EndedTask, Outcome};
 pub use kind::{Queue, TaskKind};
 #[cfg(test)]
 pub(crate) use list::{DEAD, HELD};
-pub use list::{KnownTask, QueueFigures, TaskState};
+pub use list::{Decided, Decision, KnownTask, QueueFigures, TaskState};
 pub use put::NewTask;
 pub(crate) use put::put;
 #[cfg(test)]

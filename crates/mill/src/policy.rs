@@ -21,7 +21,7 @@ pub use drift::{Drift, Waiting, drift};
 pub use file::{
     ACCOUNTS_FILE, FileError, is_account_name, policy_file, read_accounts, read_policy, write_accounts, write_policy,
 };
-pub use force::{InForce, Policies, apply, in_force};
+pub use force::{InForce, Policies, apply, in_force, read};
 pub use source::PolicySource;
 
 /// The number of a store within an account, as Mill has it: any text.

@@ -26,6 +26,10 @@ const QUEUES: [Queue; 3] = [Queue::Audit, Queue::DuplicationHigh, Queue::Duplica
 /// How often the log is looked at for what is new.
 const FOLLOW: Duration = Duration::from_secs(2);
 
+/// How long workers wait while all queues are empty, at first and at most: a task that a person or another process lets be
+/// processed again is not announced.
+const EMPTY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
+
 /// How often policies are read again.
 const READ_POLICIES: Duration = Duration::from_mins(1);
 
@@ -227,7 +231,7 @@ impl Mill {
             accounts: self.accounts.keys().cloned().collect(),
             number: self.settings.workers,
             name: self.name.clone(),
-            times: Times::default(),
+            times: Times { shortest_wait: EMPTY.0, longest_wait: EMPTY.1, ..Times::default() },
             wake: Arc::clone(wake),
         }
     }

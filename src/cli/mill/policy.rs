@@ -1,7 +1,7 @@
 //! `queuekeeper mill policy`: the policies of accounts.
 
 use clap::{Args, Subcommand};
-use queuekeeper_mill::policy::{Pair, Waiting, apply, in_force};
+use queuekeeper_mill::policy::{self, Pair, Waiting};
 use queuekeeper_store::StoreFamilies;
 
 use super::PlaceArgs;
@@ -26,8 +26,8 @@ enum PolicyCommand {
 
 /// Read the policy files, and show what each would end
 ///
-/// What a file adds is in force as soon as it is read. What it takes away waits for mill policy apply. Exits with 1 where a file
-/// cannot be used.
+/// What a file adds is in force as soon as mill run has read it. What it takes away waits for mill policy apply. Exits with 1
+/// where a file cannot be used.
 #[derive(Clone, Debug, Args)]
 struct CheckArgs {
     #[command(flatten)]
@@ -69,12 +69,12 @@ impl CheckArgs {
         let mut wrong = Vec::new();
         for account in config.accounts.values() {
             let name = &account.name;
-            match in_force(&catalogue, &source, account).await {
+            match policy::read(&catalogue, &source, account).await {
                 Ok(read) => {
                     if let Some(error) = read.error {
                         wrong.push(format!("{name}: {error}"));
                     } else if read.waiting.is_empty() {
-                        output::write(&format!("{name}: its policy is in force\n"))?;
+                        output::write(&format!("{name}: its policy file can be used, and ends nothing\n"))?;
                     }
                     for waiting in &read.waiting {
                         output::write(&format!("{name}: {}\n", waiting_line(waiting)))?;
@@ -105,7 +105,7 @@ impl ApplyArgs {
         let account = config.accounts.get(&self.account).ok_or_else(none)?;
         let catalogue = server::mill::catalogue(file.stores()).await?;
         let source = server::mill::source(&config, file.stores(), &StoreFamilies::default()).await?;
-        let applied = apply(&catalogue, &source, account, &actor().name, &self.reason).await;
+        let applied = policy::apply(&catalogue, &source, account, &actor().name, &self.reason).await;
         catalogue.close().await;
         applied.map_err(|why| CommandError::new(FAILED, why))?;
         output::write(&format!("{}: the policy file is in force\n", account.name))

@@ -13,7 +13,7 @@ use crate::server;
 /// Copy what policies want copied, until it is stopped
 ///
 /// Any number of such processes, on any number of hosts, share the work where the catalogue is in PostgreSQL; one of them leads
-/// the loops. Content that was changed through queuekeeper is copied at once, anything else by the next loop.
+/// the loops. What queuekeeper store changes is copied at once, anything else by the next loop.
 #[derive(Clone, Debug, Args)]
 pub(super) struct RunArgs {
     #[command(flatten)]

@@ -1,11 +1,10 @@
 //! `queuekeeper mill status`: the queues, and what stands still.
 
 use clap::Args;
-use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::loops::Morsel;
 use queuekeeper_catalogue::tasks::QueueFigures;
 use queuekeeper_mill::account::Account;
-use queuekeeper_mill::policy::{InForce, in_force};
+use queuekeeper_mill::policy::{self, InForce};
 use queuekeeper_mill::producer::PRODUCER;
 use queuekeeper_store::StoreFamilies;
 use serde_json::{Value, json};
@@ -39,9 +38,9 @@ impl StatusArgs {
         let source = server::mill::source(&config, file.stores(), &StoreFamilies::default()).await?;
         let mut policies = Vec::new();
         for account in config.accounts.values() {
-            policies.push((account, in_force(&catalogue, &source, account).await));
+            policies.push((account, policy::read(&catalogue, &source, account).await));
         }
-        close(&catalogue).await;
+        catalogue.close().await;
         let problems = problems(&queues, &morsels, &policies);
         let answer = json!({
             "queues": queues.iter().map(queue_json).collect::<Vec<_>>(),
@@ -72,10 +71,6 @@ impl StatusArgs {
             Some(problem) => Err(CommandError::new(FAILED, problem.clone()).into()),
         }
     }
-}
-
-async fn close(catalogue: &Catalogue) {
-    catalogue.close().await;
 }
 
 fn queue_json(of: &QueueFigures) -> Value {

@@ -1,11 +1,11 @@
 //! `queuekeeper mill tasks`, `retry` and `drop`: what waits for a person.
 
 use clap::Args;
-use queuekeeper_catalogue::Catalogue;
-use queuekeeper_catalogue::tasks::{KnownTask, TaskError};
+use queuekeeper_catalogue::tasks::{Decided, Decision, KnownTask, TaskError};
 use serde_json::{Value, json};
 
 use super::PlaceArgs;
+use crate::cli::actor::actor;
 use crate::cli::exit::{CommandError, NOT_FOUND};
 use crate::cli::output::{self, OutputArgs, Screen, without_csv};
 use crate::server;
@@ -51,6 +51,10 @@ struct DecidedArgs {
     /// Numbers of tasks, as mill tasks shows them
     #[arg(value_name = "NUMBER", required = true)]
     numbers: Vec<u64>,
+
+    /// Why; it is recorded, with who decided it
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
 
     #[command(flatten)]
     place: PlaceArgs,
@@ -117,30 +121,26 @@ fn task_line(task: &KnownTask) -> String {
 
 impl RetryArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let decide = async |catalogue: &Catalogue, number| Ok(catalogue.retry_task(number).await?);
-        self.decided.run("waits for a worker", decide).await
+        self.decided.run(Decided::Retry, "waits for a worker").await
     }
 }
 
 impl DropArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let decide = async |catalogue: &Catalogue, number| Ok(catalogue.drop_task(number).await?);
-        self.decided.run("was dropped", decide).await
+        self.decided.run(Decided::Drop, "was dropped").await
     }
 }
 
 impl DecidedArgs {
-    async fn run(
-        self,
-        done: &str,
-        decide: impl AsyncFn(&Catalogue, u64) -> anyhow::Result<bool>,
-    ) -> anyhow::Result<()> {
+    async fn run(self, what: Decided, done: &str) -> anyhow::Result<()> {
         crate::cli::log::begin_plain();
         let (file, _) = self.place.read()?;
         let catalogue = server::mill::catalogue(file.stores()).await?;
+        let user = actor().name;
+        let decision = Decision { what, user: &user, reason: &self.reason };
         let mut missing = Vec::new();
         for number in self.numbers {
-            if decide(&catalogue, number).await? {
+            if catalogue.decide_task(number, &decision).await? {
                 output::write(&format!("task {number} {done}\n"))?;
             } else {
                 missing.push(number.to_string());

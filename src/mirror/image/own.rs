@@ -297,6 +297,12 @@ mod tests {
         assert!(image.own.has_daemons() && image.own.wait(batch).is_none(), "its jobs have been created");
         image.apply(Path::expansion(batch), &node(ExpansionNote::default().encode(), 0));
         assert_eq!(image.own.wait(batch).map(|wait| wait.since), Some(at(18)), "the one that has waited longest");
+
+        let grants = r#"{"grants":{"jid0000000001":{"bytes":10,"since":2000}}}"#;
+        image.apply(Path::space("volume").unwrap(), &node(grants, 0));
+        let unseen = |state| image.own.unseen_volume(JobId::new(1), state).map(ToOwned::to_owned);
+        assert_eq!(unseen(JobState::Downloading).as_deref(), Some("volume"));
+        assert_eq!(unseen(JobState::Storing), None, "daemons in Java may see it");
     }
 
     #[test]
@@ -376,9 +382,5 @@ mod tests {
         };
         assert_eq!((listed, total), (vec![grant], 2));
         assert_eq!(image.own.granted().map(|granted| (granted.jobs, granted.bytes)), Some((2, 15)));
-
-        let unseen = |image: &Image, state| image.own.unseen_volume(job, state).map(ToOwned::to_owned);
-        assert_eq!(unseen(&image, JobState::Downloading).as_deref(), Some("volume"));
-        assert_eq!(unseen(&image, JobState::Storing), None, "daemons in Java may see it");
     }
 }

@@ -69,3 +69,19 @@ CREATE TABLE followers (
 
 -- Deletions of what a loop has found are tasks like the others, which look at both sides.
 ALTER TABLE morsels DROP COLUMN is_deletes_done;
+
+-- What people decided of tasks that waited for them.
+CREATE TABLE decisions (
+    id {id},
+    time {int} NOT NULL,
+    user_name {text} NOT NULL,
+    decision {text} NOT NULL,
+    reason {text} NOT NULL,
+    task {int} NOT NULL,
+    account {text} NOT NULL,
+    space {text} NOT NULL,
+    key {bytes} NOT NULL,
+    kind {text} NOT NULL,
+    destination {text} NOT NULL
+){table};
+CREATE INDEX decisions_by_item ON decisions (account, space, key, id);

@@ -142,33 +142,52 @@ impl Catalogue {
         self.list(HELD, values![account, destination, after, page(limit)], known).await
     }
 
-    /// Makes a dead letter or a held task wait for a worker again, with its failures and as many attempts as a new one; what was
-    /// held for is allowed, this once. The answer is whether it was one.
+    /// Carries out what a person decides of a dead letter or a held task, and records it. The answer is whether it was one.
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub async fn retry_task(&self, id: u64) -> Result<bool, Error> {
-        let sql = "UPDATE tasks SET queue = home, state = 'waiting', visible = {now}, attempts = 0, rounds = 0,
-            is_released = (state = 'held') WHERE id = $1 AND state = $2";
-        self.decide(id, sql, true).await
-    }
-
-    /// Removes a dead letter or a held task; the answer is whether it was one.
-    ///
-    /// # Errors
-    /// When the database cannot be written.
-    pub async fn drop_task(&self, id: u64) -> Result<bool, Error> {
-        self.decide(id, "DELETE FROM tasks WHERE id = $1 AND state = $2", false).await
-    }
-
-    async fn decide(&self, id: u64, sql: &'static str, waits: bool) -> Result<bool, Error> {
+    pub async fn decide_task(&self, id: u64, decision: &Decision<'_>) -> Result<bool, Error> {
         let mut session = self.database.begin().await?;
-        let outcome = decide_in(&mut session, id, sql, waits).await;
+        let outcome = decide(&mut session, id, decision).await;
         session.end(outcome).await
     }
 }
 
-async fn decide_in(session: &mut Session, id: u64, sql: &'static str, waits: bool) -> Result<bool, Error> {
+/// What is decided of a task that waits for a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision<'a> {
+    /// What becomes of it.
+    pub what: Decided,
+    /// Who decides it.
+    pub user: &'a str,
+    /// Why.
+    pub reason: &'a str,
+}
+
+/// What becomes of a task that waited for a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decided {
+    /// It waits for a worker again, with its failures and as many attempts as a new one. What it was held for is allowed, this once.
+    Retry,
+    /// It is removed.
+    Drop,
+}
+
+impl Decided {
+    /// The name in the record, and what it does.
+    fn spec(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Retry => (
+                "retry",
+                "UPDATE tasks SET queue = home, state = 'waiting', visible = {now}, attempts = 0, rounds = 0,
+                    is_released = (state = 'held') WHERE id = $1 AND state = $2",
+            ),
+            Self::Drop => ("drop", "DELETE FROM tasks WHERE id = $1 AND state = $2"),
+        }
+    }
+}
+
+async fn decide(session: &mut Session, id: u64, decision: &Decision<'_>) -> Result<bool, Error> {
     let row = session.row("SELECT queue, home, state FROM tasks WHERE id = $1 {lock}", values![id]).await?;
     let Some(row) = row else { return Ok(false) };
     let read = || Ok((super::put::queue(&row, 0)?, super::put::queue(&row, 1)?, TaskState::read(&row, 2)?));
@@ -176,10 +195,16 @@ async fn decide_in(session: &mut Session, id: u64, sql: &'static str, waits: boo
     if state == TaskState::Waiting {
         return Ok(false);
     }
+    let Decision { what, user, reason } = *decision;
+    let (name, sql) = what.spec();
+    let record = "INSERT INTO decisions
+            (time, user_name, decision, reason, task, account, space, key, kind, destination)
+        SELECT {now}, $2, $3, $4, id, account, space, key, kind, destination FROM tasks WHERE id = $1";
+    session.run(record, values![id, user, name, reason]).await?;
     session.run(sql, values![id, state.as_str()]).await?;
     let mut deltas = Deltas::default();
     deltas.add(queue, state, -1);
-    if waits {
+    if what == Decided::Retry {
         deltas.add(home, TaskState::Waiting, 1);
     }
     deltas.write(session).await?;

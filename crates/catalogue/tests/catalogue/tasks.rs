@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::tasks::{
-    EndedTask, NewTask, Outcome, Queue, QueueFigures, TakenTask, TaskKind, TaskSubject, Tasks,
+    Decided, Decision, EndedTask, NewTask, Outcome, Queue, QueueFigures, TakenTask, TaskKind, TaskSubject, Tasks,
 };
 use queuekeeper_store::Key;
 
@@ -32,6 +32,10 @@ async fn take(catalogue: &Catalogue, queue: Queue, limit: u32) -> Vec<TakenTask>
 async fn end(catalogue: &Catalogue, task: &TakenTask, outcome: Outcome) -> bool {
     let ended = EndedTask { task: task.clone(), outcome, follow_ups: Vec::new() };
     catalogue.end_tasks(&[ended]).await.unwrap()[0]
+}
+
+async fn decide(catalogue: &Catalogue, id: u64, what: Decided) -> bool {
+    catalogue.decide_task(id, &Decision { what, user: "ada", reason: "looked at" }).await.unwrap()
 }
 
 fn keys(tasks: &[TakenTask]) -> Vec<String> {
@@ -100,7 +104,7 @@ on_both! {
         assert_eq!(catalogue.dead_letters("account", dead[0].id, 10).await.unwrap(), []);
 
         // A person may let it be tried again, and so does a new request.
-        assert!(catalogue.retry_task(dead[0].id).await.unwrap() && !catalogue.retry_task(dead[0].id).await.unwrap());
+        assert!(decide(catalogue, dead[0].id, Decided::Retry).await && !decide(catalogue, dead[0].id, Decided::Retry).await);
         for attempt in 1..=3 {
             wait_out(&world).await;
             let taken = take(catalogue, LOW, 1).await;
@@ -142,7 +146,9 @@ on_both! {
         assert_eq!(take(catalogue, LOW, 1).await, []);
         let dead = catalogue.dead_letters("account", 0, 10).await.unwrap();
         assert!(dead[0].errors[0].error.contains("its workers ended"), "{dead:?}");
-        assert!(catalogue.drop_task(dead[0].id).await.unwrap() && !catalogue.drop_task(dead[0].id).await.unwrap());
+        assert!(decide(catalogue, dead[0].id, Decided::Drop).await && !decide(catalogue, dead[0].id, Decided::Drop).await);
+        let record = "SELECT decision || ' ' || user_name || ' ' || reason || ' ' || kind || ' ' || destination FROM decisions";
+        assert_eq!(world.look(record).await, ["drop ada looked at DUP replica"]);
         assert_eq!(figures(catalogue).await, []);
         assert_eq!(catalogue.check().await.unwrap(), []);
     }
@@ -160,8 +166,8 @@ on_both! {
         // A new request does not release it.
         catalogue.put_tasks(&[request(HIGH, "b")]).await.unwrap();
         assert_eq!(figures(catalogue).await, [(LOW, [1, 0, 1, 0])]);
-        assert!(catalogue.retry_task(held[0].id).await.unwrap());
-        assert!(!catalogue.drop_task(taken[0].id).await.unwrap());
+        assert!(decide(catalogue, held[0].id, Decided::Retry).await);
+        assert!(!decide(catalogue, taken[0].id, Decided::Drop).await);
         wait_out(&world).await;
         let again = take(catalogue, LOW, 10).await;
         assert_eq!(again.iter().map(|task| (task.attempts, task.rounds, task.is_released)).collect::<Vec<_>>(), [(1, 1, false), (1, 0, true)]);

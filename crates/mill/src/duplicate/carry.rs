@@ -1,14 +1,13 @@
 //! Carrying out what was decided.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
 use queuekeeper_catalogue::brake::Braked;
 use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TakenTask, TaskKind, TaskSubject};
 use queuekeeper_store::store::{Chunks, Condition, Item, Properties, Put, Store};
-use queuekeeper_store::{Digest, Digests, ErrorKind, Hashers, Key, SpaceName};
+use queuekeeper_store::{Digest, Digests, Error, ErrorKind, Hashers, Key, SpaceName};
 use uuid::Uuid;
 
 use super::decide::{self, Action, Seen, SpaceAction};
@@ -30,8 +29,8 @@ impl From<String> for Stop {
     }
 }
 
-impl From<queuekeeper_store::Error> for Stop {
-    fn from(error: queuekeeper_store::Error) -> Self {
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
         Self::Failed(error.to_string())
     }
 }
@@ -103,13 +102,13 @@ impl Duplicator {
         }
         match (action, &from.properties, &to.properties) {
             (Action::Copy, Some(properties), _) => {
-                self.copy(task, places, item, (&from, properties), Condition::IfAbsent, lease).await
+                copy(task, places, item, (&from, properties), Condition::IfAbsent, lease).await
             }
             (Action::Overwrite, Some(properties), Some(old)) => {
                 check_source(task, places, &from)?;
                 self.brake(task, places).await?;
                 self.keep(destination, item, old, "overwrite").await?;
-                self.copy(task, places, item, (&from, properties), Condition::IfMatch(old.etag.clone()), lease).await
+                copy(task, places, item, (&from, properties), Condition::IfMatch(old.etag.clone()), lease).await
             }
             (Action::SetProperties, Some(properties), Some(old)) => {
                 destination.set_properties(item, &properties.user, Some(&old.etag)).await?;
@@ -151,45 +150,6 @@ impl Duplicator {
         Ok(hashers.finish())
     }
 
-    async fn copy(
-        &self,
-        task: &TakenTask,
-        places: &Places<'_>,
-        item: &Item,
-        (from, properties): (&Side, &Properties),
-        condition: Condition,
-        lease: &Lease,
-    ) -> Result<(), Stop> {
-        check_source(task, places, from)?;
-        let content = places.source.get(item, None, Some(&properties.etag)).await?;
-        let progress = lease.clone();
-        let chunks: Chunks = content.chunks.inspect_ok(move |_chunk: &Bytes| progress.progressed()).boxed();
-        let expected = from.seen().map(|seen| seen.digests).unwrap_or_default();
-        let put = Put {
-            size: Some(properties.size),
-            expected,
-            compute: vec![ALGORITHM],
-            condition,
-            user: properties.user.clone(),
-            abort: lease.ended().clone(),
-            gate: None,
-        };
-        match places.destination.put(item, chunks, put).await {
-            // It was done, and its record follows.
-            Ok(_) | Err(queuekeeper_store::Error { kind: ErrorKind::Unrecorded(_), .. }) => Ok(()),
-            Err(error) if matches!(error.kind, ErrorKind::Digest { .. } | ErrorKind::Size { .. }) => {
-                let why =
-                    format!("what {} has of {item} is damaged, and was not copied: {error}", places.source.name());
-                Err(checked(task, places, why))
-            }
-            Err(error) if matches!(error.kind, ErrorKind::NoSpace) => {
-                places.destination.create_space(&item.space).await?;
-                Err(Outcome::PutOff(Duration::ZERO).into())
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-
     async fn delete(
         &self,
         task: &TakenTask,
@@ -211,7 +171,7 @@ impl Duplicator {
         self.brake(task, places).await?;
         self.keep(places.destination, item, old, "delete").await?;
         match places.destination.delete(item, Some(&old.etag)).await {
-            Ok(_) | Err(queuekeeper_store::Error { kind: ErrorKind::Unrecorded(_), .. }) => Ok(()),
+            Ok(_) | Err(Error { kind: ErrorKind::Unrecorded(_), .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
@@ -244,6 +204,57 @@ impl Duplicator {
         store.copy(item, Some(&old.etag), &Item::new(aside, key), &Condition::IfAbsent).await?;
         Ok(())
     }
+}
+
+/// Writes the copy, and makes its space where that is missing.
+async fn copy(
+    task: &TakenTask,
+    places: &Places<'_>,
+    item: &Item,
+    (from, properties): (&Side, &Properties),
+    condition: Condition,
+    lease: &Lease,
+) -> Result<(), Stop> {
+    check_source(task, places, from)?;
+    let written = match put(places, item, (from, properties), condition.clone(), lease).await {
+        Err(Error { kind: ErrorKind::NoSpace, .. }) => {
+            places.destination.create_space(&item.space).await?;
+            put(places, item, (from, properties), condition, lease).await
+        }
+        written => written,
+    };
+    match written {
+        // It was done, and its record follows.
+        Ok(()) | Err(Error { kind: ErrorKind::Unrecorded(_), .. }) => Ok(()),
+        Err(error) if matches!(error.kind, ErrorKind::Digest { .. } | ErrorKind::Size { .. }) => {
+            let why = format!("what {} has of {item} is damaged, and was not copied: {error}", places.source.name());
+            Err(checked(task, places, why))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Writes the copy, unless what is read differs from what the source is known by.
+async fn put(
+    places: &Places<'_>,
+    item: &Item,
+    (from, properties): (&Side, &Properties),
+    condition: Condition,
+    lease: &Lease,
+) -> Result<(), Error> {
+    let content = places.source.get(item, None, Some(&properties.etag)).await?;
+    let progress = lease.clone();
+    let chunks: Chunks = content.chunks.inspect_ok(move |_chunk: &Bytes| progress.progressed()).boxed();
+    let put = Put {
+        size: Some(properties.size),
+        expected: from.seen().map(|seen| seen.digests).unwrap_or_default(),
+        compute: vec![ALGORITHM],
+        condition,
+        user: properties.user.clone(),
+        abort: lease.ended().clone(),
+        gate: None,
+    };
+    places.destination.put(item, chunks, put).await.map(|_written| ())
 }
 
 /// Refuses to copy what is not as it was recorded: content that was changed around this program.

@@ -43,32 +43,54 @@ pub struct InForce {
     pub error: Option<String>,
 }
 
+/// The policy of an account, and what of it is not recorded yet.
+struct Read {
+    last: Option<u64>,
+    known: Option<Policy>,
+    now: InForce,
+}
+
+/// What the policy of an account comes to, by its file and what was in force before. Nothing is written.
+///
+/// # Errors
+/// As for [`in_force`].
+pub async fn read(catalogue: &Catalogue, source: &PolicySource, account: &Account) -> Result<InForce, String> {
+    compare(catalogue, source, account).await.map(|read| read.now)
+}
+
 /// Reads the policy of an account and brings it into force, as far as that needs no admin. Where the file is gone or cannot be
 /// read, the policy that was in force stays.
 ///
 /// # Errors
 /// With a sentence that names the file, where there is no policy from before; and when the catalogue is away.
 pub async fn in_force(catalogue: &Catalogue, source: &PolicySource, account: &Account) -> Result<InForce, String> {
-    let (last, known) = known(catalogue, account).await?;
-    let found = match (found(source, account).await, &known) {
-        (Ok(found), _) => found,
-        (Err(error), Some(policy)) => {
-            return Ok(InForce { policy: policy.clone(), waiting: Vec::new(), error: Some(error) });
-        }
-        (Err(error), None) => return Err(error),
-    };
-    let (Drift { in_force, waiting }, reason) = match &known {
-        None => (Drift { in_force: found, waiting: Vec::new() }, "its file was read for the first time"),
-        Some(known) => (drift(known, &found, &account.store_ids()), "its file was changed, and this much was added"),
-    };
-    if known.as_ref() != Some(&in_force) {
-        let content = write_policy(&in_force);
+    let Read { last, known, now } = compare(catalogue, source, account).await?;
+    if known.as_ref() != Some(&now.policy) {
+        let reason = match known {
+            None => "its file was read for the first time",
+            Some(_) => "its file was changed, and this much was added",
+        };
+        let content = write_policy(&now.policy);
         let recorded = catalogue.record_policy(&account.name, last, PROGRAM, reason, &content).await;
         if !recorded.map_err(|error| error.to_string())? {
             return Err(format!("the policy of {} was changed at the same time; it is read again", account.name));
         }
     }
-    Ok(InForce { policy: in_force, waiting, error: None })
+    Ok(now)
+}
+
+async fn compare(catalogue: &Catalogue, source: &PolicySource, account: &Account) -> Result<Read, String> {
+    let (last, known) = known(catalogue, account).await?;
+    let now = match (found(source, account).await, &known) {
+        (Ok(found), None) => InForce { policy: found, waiting: Vec::new(), error: None },
+        (Ok(found), Some(known)) => {
+            let Drift { in_force, waiting } = drift(known, &found, &account.store_ids());
+            InForce { policy: in_force, waiting, error: None }
+        }
+        (Err(error), Some(known)) => InForce { policy: known.clone(), waiting: Vec::new(), error: Some(error) },
+        (Err(error), None) => return Err(error),
+    };
+    Ok(Read { last, known, now })
 }
 
 /// Brings what the file of an account says into force, whatever it ends.

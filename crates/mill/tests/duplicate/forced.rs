@@ -1,6 +1,6 @@
 //! Policy files on their way into force.
 
-use queuekeeper_mill::policy::{ACCOUNTS_FILE, Policy, PolicySource, apply, in_force, policy_file, read_policy};
+use queuekeeper_mill::policy::{ACCOUNTS_FILE, Policy, PolicySource, apply, in_force, policy_file, read, read_policy};
 use queuekeeper_store::Item;
 
 use super::world::{World, main, on_both};
@@ -38,25 +38,28 @@ on_both! {
             assert!(error.contains(ACCOUNTS_FILE), "{error}");
             write(&world, &source, ACCOUNTS_FILE, &format!("[{:?}]", account.name)).await;
             write(&world, &source, &file, NONE).await;
+            // To look at it brings nothing into force.
+            assert_eq!(read(catalogue, &source, &account).await.unwrap().policy, policy(NONE));
+            assert_eq!(catalogue.policies(&account.name, None, 10).await.unwrap(), []);
             assert_eq!(in_force(catalogue, &source, &account).await.unwrap().policy, policy(NONE));
             write(&world, &source, &file, BOTH).await;
-            let read = in_force(catalogue, &source, &account).await.unwrap();
-            assert_eq!((read.policy, read.waiting.len(), read.error), (policy(BOTH), 0, None));
+            let now = in_force(catalogue, &source, &account).await.unwrap();
+            assert_eq!((now.policy, now.waiting.len(), now.error), (policy(BOTH), 0, None));
 
             // It ends copies, is broken, wants a store that is not there, or is gone: the last policy stays.
             write(&world, &source, &file, NONE).await;
             for _ in 0..2 {
-                let read = in_force(catalogue, &source, &account).await.unwrap();
-                assert_eq!((read.policy, read.waiting.len(), read.error), (policy(BOTH), 1, None));
+                let now = in_force(catalogue, &source, &account).await.unwrap();
+                assert_eq!((now.policy, now.waiting.len(), now.error), (policy(BOTH), 1, None));
             }
             for (text, why) in [
                 ("{\"defaultPolicies\"", ""),
                 (r#"{"defaultPolicies": [{"srcStoreId": "1", "destStoreId": "9"}]}"#, "has no store \"9\""),
             ] {
                 write(&world, &source, &file, text).await;
-                let read = in_force(catalogue, &source, &account).await.unwrap();
-                assert_eq!(read.policy, policy(BOTH));
-                let error = read.error.unwrap();
+                let now = in_force(catalogue, &source, &account).await.unwrap();
+                assert_eq!(now.policy, policy(BOTH));
+                let error = now.error.unwrap();
                 assert!(error.starts_with(&file) && error.contains(why), "{error}");
                 assert!(apply(catalogue, &source, &account, "ada", "why not").await.is_err());
             }
@@ -66,8 +69,8 @@ on_both! {
             write(&world, &source, ACCOUNTS_FILE, &format!("[{:?}]", account.name)).await;
             write(&world, &source, &file, NONE).await;
             assert_eq!(apply(catalogue, &source, &account, "ada", "the replica closes").await.unwrap(), policy(NONE));
-            let read = in_force(catalogue, &source, &account).await.unwrap();
-            assert_eq!((read.policy, read.waiting.len()), (policy(NONE), 0));
+            let now = in_force(catalogue, &source, &account).await.unwrap();
+            assert_eq!((now.policy, now.waiting.len()), (policy(NONE), 0));
             let history = catalogue.policies(&account.name, None, 10).await.unwrap();
             let said: Vec<_> = history.iter().map(|one| (one.user.as_str(), one.reason.as_str())).collect();
             assert_eq!((said.len(), said[0]), (3, ("ada", "the replica closes")));
