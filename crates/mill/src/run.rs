@@ -103,8 +103,10 @@ impl Mill {
                 self.read_policies(&policies).await;
             }
         };
+        // What comes after this look is followed: before the first loop, so that nothing falls between the two.
+        let auditor = self.auditor(&policies);
+        self.follow(&auditor, &wake).await;
         let follow = async {
-            let auditor = self.auditor(&policies);
             while every(FOLLOW).await {
                 self.follow(&auditor, &wake).await;
             }

@@ -197,6 +197,8 @@ impl Image {
                     touched.insert(Path::Batch(batch));
                     self.touch_last(&path);
                 }
+                // Which batches it waits for may be others now.
+                Some(OwnNode::Daemon(_)) => touched.extend(self.own.expanding().map(Path::Batch)),
                 _ => {}
             },
         }

@@ -114,6 +114,11 @@ impl Own {
         self.expansions.get(&batch)
     }
 
+    /// The batches whose jobs are being created.
+    pub(super) fn expanding(&self) -> impl Iterator<Item = BatchId> {
+        self.expansions.keys().copied()
+    }
+
     /// How far the withdrawal of a batch is; `None` where it is not being withdrawn.
     pub(super) fn withdrawal(&self, batch: BatchId) -> Option<&WithdrawalNote> {
         self.withdrawals.get(&batch)

@@ -42,8 +42,8 @@ pub struct BatchFacts<'a> {
     pub lock: Option<LockFacts>,
     /// Whether it is Deleted because it was withdrawn: our cleanup removes it.
     pub is_withdrawn: bool,
-    /// Whether daemons of ours are creating its jobs: one that was given back is taken up again.
-    pub is_expanding: bool,
+    /// Whether a process with daemons of ours says that it gave it back, to create its jobs later.
+    pub is_given_back: bool,
 }
 
 impl BatchFacts<'_> {
@@ -135,7 +135,7 @@ fn detect_end(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
         sink(Finding { fix, ..finding });
     }
     let is_begun = batch.present.has(BatchNode::States as u8) && batch.lock.is_none() && processing.is_none();
-    if is_begun && state.is_worked_on() && !batch.is_expanding {
+    if is_begun && state.is_worked_on() && !batch.is_given_back {
         let how = "It was acquired and has no batch-processing: the daemon that creates its jobs ended before that.";
         let nodes = || vec![batch.node(BatchNode::States), folder.clone()];
         sink(by_shape(Fault::UnfinishedCreation, how, limits.creation, batch.hint(), &nodes));

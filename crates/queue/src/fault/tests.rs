@@ -73,7 +73,7 @@ fn batch() -> BatchFacts<'static> {
         is_paused: false,
         lock: None,
         is_withdrawn: false,
-        is_expanding: false,
+        is_given_back: false,
     }
 }
 
@@ -133,7 +133,7 @@ fn a_batch_shows_what_keeps_it_from_its_report() {
     let unfinished = "unfinished_creation seen, 2000000 at the earliest lasting 5000";
     assert_eq!(of_batch(&begun), [format!("{unfinished}: {B}/states {B}/states/batch-processing")]);
     // A daemon of ours gave it back, to create its jobs later.
-    assert_eq!(of_batch(&BatchFacts { is_expanding: true, ..begun.clone() }), [""; 0]);
+    assert_eq!(of_batch(&BatchFacts { is_given_back: true, ..begun.clone() }), [""; 0]);
     // Without `states`, no daemon has acquired it.
     let waiting = BatchFacts { present: nodes(&[BatchNode::Status, BatchNode::Submission]), ..begun };
     assert_eq!(of_batch(&waiting), [""; 0]);

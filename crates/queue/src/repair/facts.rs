@@ -13,7 +13,7 @@ use crate::id::{BatchId, JobId, Priority, RequestId};
 use crate::job::Job;
 use crate::lock::Lock;
 use crate::path::{AccessQueue, BatchNode, EntryName, JobNode, Path, RequestNode, StateFolder};
-use crate::record::{self, ExpansionNote, ItemStatus, WithdrawnNote};
+use crate::record::{self, DaemonNote, ExpansionNote, ItemStatus, WithdrawnNote};
 use crate::state::{BatchState, Outcome};
 
 /// How many batches are checked for a reference at once.
@@ -132,8 +132,8 @@ pub(crate) struct BatchInspection {
     /// The entry of its UUID, and what is found there; `None` where no znode can be named by that.
     pub(crate) entry: Option<(Path, Found)>,
     pub(super) is_paused: bool,
-    /// Whether daemons of ours are creating its jobs.
-    pub(super) is_expanding: bool,
+    /// Whether a process with daemons of ours says that it gave it back.
+    pub(super) is_given_back: bool,
 }
 
 impl Queue {
@@ -141,20 +141,30 @@ impl Queue {
     pub(crate) async fn inspect_batch(&self, id: BatchId) -> Result<BatchInspection, Error> {
         let paused = Path::QueueLock(crate::path::Queue::Ingest);
         let mut reads = Batch::reads(id);
-        reads.extend([Path::Batch(id), paused, Path::expansion(id)].map(Read::Data));
+        reads.extend([Path::Batch(id), paused].map(Read::Data));
         let mut found = self.read(&reads).await?.into_iter();
         let batch = Batch::from_found(id, found.by_ref().take(Batch::READS).collect::<Vec<_>>());
         let batch = batch.ok_or(Error::Missing(Path::Batch(id)))?;
         let created = found.next().and_then(|found| found.stat().copied());
         let is_paused = found.next().is_some_and(|found| found.exists());
-        let expansion = found.next().and_then(Found::data).and_then(|(data, _)| ExpansionNote::decode(&data));
         let uuid = batch.submitted().value.uuid.into_owned();
         let entry = match Some(Path::BatchUuid(uuid.as_str().into())).filter(Path::is_nameable) {
             Some(path) => Some((path.clone(), self.read_data(path).await?)),
             None => None,
         };
-        let is_expanding = expansion.is_some();
-        Ok(BatchInspection { batch, created, uuid, entry, is_paused, is_expanding })
+        let is_given_back = self.is_given_back(id).await?;
+        Ok(BatchInspection { batch, created, uuid, entry, is_paused, is_given_back })
+    }
+
+    /// Whether a process with daemons of ours says that it gave a batch back, to create its jobs later.
+    async fn is_given_back(&self, id: BatchId) -> Result<bool, Error> {
+        let [processes] = self.read_each([Read::Children(Path::daemons())]).await?;
+        let names = processes.children();
+        let paths = names.iter().map(|name| Path::daemons().child(name));
+        let reads: Vec<_> = paths.filter(|path| path.own_node().is_some()).map(Read::Data).collect();
+        let found = self.read(&reads).await?;
+        let mut notes = found.into_iter().filter_map(|found| DaemonNote::decode(&found.data()?.0));
+        Ok(notes.any(|note| note.waits.iter().any(|wait| wait.batch == id)))
     }
 }
 
@@ -189,7 +199,7 @@ impl BatchInspection {
             is_paused: self.is_paused,
             lock: batch.lock().as_ref().map(lock_facts),
             is_withdrawn: WithdrawnNote::of_batch(batch.state(), &batch.message()).is_some(),
-            is_expanding: self.is_expanding,
+            is_given_back: self.is_given_back,
         }
     }
 }

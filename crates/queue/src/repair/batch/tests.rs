@@ -10,7 +10,7 @@ fn inspection(nodes: &[(BatchNode, &str)], processing: Option<i32>, entry: Optio
     let path = Path::BatchUuid("uuid-7".into());
     let entry = entry.map(|data| (path, if data.is_empty() { Found::Nothing } else { found(data) }));
     let (uuid, batch) = (String::new(), batch(nodes, &folders));
-    BatchInspection { batch, created: None, uuid, entry, is_paused: false, is_expanding: false }
+    BatchInspection { batch, created: None, uuid, entry, is_paused: false, is_given_back: false }
 }
 
 #[test]

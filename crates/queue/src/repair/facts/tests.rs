@@ -66,7 +66,7 @@ fn the_facts_of_a_batch_are_those_of_its_znodes_and_of_its_uuid() {
         uuid: "uuid-7".to_owned(),
         entry,
         is_paused: true,
-        is_expanding: false,
+        is_given_back: false,
     };
     let nodes = [(BatchNode::Submission, "[]"), (BatchNode::Status, r#"{"status":"held"}"#), (BatchNode::Lock, "")];
     let path = Path::BatchUuid("uuid-7".into());
