@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
+use queuekeeper_testkit::process::Program;
 use queuekeeper_testkit::wait::eventually;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -57,9 +58,9 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     command(home, &format!("store put {content} main/theses/before --create-space")).await.is(0, &[]);
     let file = home.join("config.yml").display().to_string();
     let run = ["mill", "run", "--config.file", &file, "--workers", "3", "--brake.items", "0", "--brake.percent", "0"];
-    let mut child = queuekeeper(home, &run).spawn().unwrap();
+    let mut child = Program(queuekeeper(home, &run).spawn().unwrap());
     // Nobody reads the log, which would fill the pipe.
-    let log = child.stderr.take().unwrap();
+    let log = child.0.stderr.take().unwrap();
     let log = std::thread::spawn(move || BufReader::new(log).lines().map_while(Result::ok).collect::<Vec<_>>());
     let copy = async |key: &str| fs::read_to_string(home.join("copies/theses").join(key)).ok();
     // What was there is found by the loop, and what comes is followed.
@@ -91,8 +92,8 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     command(home, "mill policy check").await.is(0, &["waiting to end: 1 to 2; to begin in its place: none"]);
     command(home, "mill policy apply one --reason closed").await.is(0, &["one: the policy file is in force"]);
     command(home, "mill status").await.is(0, &["0 held; 0 dead"]);
-    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
-    assert!(child.wait().unwrap().success());
+    kill_process(Pid::from_child(&child.0), Signal::TERM).unwrap();
+    assert!(child.0.wait().unwrap().success());
     let log = log.join().unwrap();
     assert!(log.iter().all(|line| !line.contains("ERROR")), "{log:#?}");
     command(home, "catalogue check").await.is(0, &["nothing is wrong"]);
