@@ -14,7 +14,6 @@ CREATE TABLE tasks (
     destination {text} NOT NULL,
     source {text} NOT NULL,
     generation {int} NOT NULL,
-    taken_generation {int},
     state {text} NOT NULL,
     visible {int} NOT NULL,
     holder {uuid},

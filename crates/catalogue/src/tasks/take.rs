@@ -59,8 +59,7 @@ pub struct TakenTask {
 
 /// Those that are visible for longest first. Of the kinds there are as many arguments as kinds exist.
 pub(crate) const TAKE: &str = concat!(
-    "UPDATE tasks SET visible = {now} + $1, holder = $2, worker = $3, attempts = attempts + 1,
-        taken_generation = generation
+    "UPDATE tasks SET visible = {now} + $1, holder = $2, worker = $3, attempts = attempts + 1
     WHERE id IN (
         SELECT id FROM tasks WHERE queue = $4 AND account = $5 AND visible <= {now}
             AND kind IN ($7, $8, $9, $10, $11, $12, $13, $14)
