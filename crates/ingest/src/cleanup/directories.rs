@@ -12,12 +12,12 @@ use std::path::Path;
 use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
 use queuekeeper_queue::id::BatchId;
-use queuekeeper_queue::state::BatchState;
+use queuekeeper_queue::state::{BatchState, Outcome};
 use queuekeeper_queue::{Batch, Error};
 use tracing::{info, warn};
+use uuid::Uuid;
 
 use super::before;
-use super::messages::is_settled;
 use super::volume::{Turn, take_turn};
 use crate::blocking::blocking;
 use crate::engine::session::Session;
@@ -138,7 +138,7 @@ async fn candidates(
             None if is_old(changed) && !has_unreadable => {
                 candidates.push(Candidate { changed, batch, job: None, known: None });
             }
-            Some(kept) if kept.is_settled => {
+            Some(kept) if kept.is_final => {
                 if is_old(changed) && kept.entered.is_some_and(|entered| entered <= cutoff) {
                     candidates.push(Candidate { changed, batch, job: None, known: Some(kept.id) });
                 }
@@ -163,7 +163,7 @@ async fn candidates(
 #[derive(Debug)]
 struct Kept {
     id: BatchId,
-    is_settled: bool,
+    is_final: bool,
     /// Its jobs were created: a directory without a job is of none that is still to come.
     has_all_jobs: bool,
     entered: Option<Timestamp>,
@@ -173,8 +173,14 @@ impl Kept {
     fn of(batch: &Batch) -> Self {
         use BatchState as S;
         let has_all_jobs = matches!(batch.state(), Some(S::Reporting | S::UpdateReporting | S::Failed | S::Completed));
-        Self { id: batch.id, is_settled: is_settled(batch), has_all_jobs, entered: batch.entered() }
+        Self { id: batch.id, is_final: is_final(batch), has_all_jobs, entered: batch.entered() }
     }
+}
+
+/// Whether nothing of a batch goes on any more. One that failed is resumed with what was uploaded.
+fn is_final(batch: &Batch) -> bool {
+    let is_final = matches!(batch.state(), Some(BatchState::Completed | BatchState::Deleted));
+    is_final && batch.lock().is_none() && batch.references(Outcome::Processing).unwrap_or(0) == 0
 }
 
 /// The directories of the jobs of a batch that are not deleted; `None` where one of them cannot be read.
@@ -201,7 +207,7 @@ async fn is_still(session: &Session, candidate: &Candidate, cutoff: Timestamp) -
     let is_unwanted = match candidate.known {
         None => queue.find_batch(&candidate.batch).await?.is_none(),
         Some(id) if candidate.job.is_none() => match queue.load_batch(id).await {
-            Ok(batch) => is_settled(&batch),
+            Ok(batch) => is_final(&batch),
             Err(Error::Missing(_)) => true,
             Err(error) => return Err(error.into()),
         },
@@ -214,12 +220,13 @@ async fn is_still(session: &Session, candidate: &Candidate, cutoff: Timestamp) -
     Ok(is_unwanted && changed.is_ok_and(|changed| changed <= cutoff.as_second()))
 }
 
-/// The directories of batches and jobs. What has another name than one of theirs is left alone.
+/// The directories of batches and jobs: `bid-UUID`, and `jid-UUID` in it. What has another name was never made by a daemon,
+/// and is left alone.
 fn list(root: &Path) -> io::Result<Vec<BatchDirectory>> {
     let mut found = Vec::new();
-    for (name, path) in directories(root)? {
+    for (name, path) in directories(root, "bid-")? {
         let mut batch = BatchDirectory { name, changed: newest(&path)?, jobs: Vec::new() };
-        for (job, path) in directories(&path)? {
+        for (job, path) in directories(&path, "jid-")? {
             batch.jobs.push((job, newest(&path)?));
         }
         found.push(batch);
@@ -227,12 +234,18 @@ fn list(root: &Path) -> io::Result<Vec<BatchDirectory>> {
     Ok(found)
 }
 
-fn directories(path: &Path) -> io::Result<Vec<(String, std::path::PathBuf)>> {
+/// The names of the directories of batches, sorted.
+pub(super) fn batches(root: &Path) -> io::Result<Vec<String>> {
+    let mut names: Vec<_> = directories(root, "bid-")?.into_iter().map(|(name, _)| name).collect();
+    names.sort_unstable();
+    Ok(names)
+}
+
+fn directories(path: &Path, prefix: &str) -> io::Result<Vec<(String, std::path::PathBuf)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(path)? {
         let entry = entry?;
-        let is_id =
-            |name: &str| name.len() <= 128 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        let is_id = |name: &str| name.strip_prefix(prefix).is_some_and(|uuid| uuid.parse::<Uuid>().is_ok());
         if let Some(name) = entry.file_name().to_str().filter(|name| is_id(name))
             && entry.file_type()?.is_dir()
         {
@@ -277,14 +290,20 @@ mod tests {
     fn only_directories_with_the_names_of_ids_are_seen_and_links_lead_nowhere() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
-        fs::create_dir_all(at("bid-1/jid-1/producer")).unwrap();
-        fs::create_dir_all(at("lost+found")).unwrap();
-        fs::create_dir_all(at(".hidden")).unwrap();
-        fs::write(at("bid-2"), "a file").unwrap();
-        std::os::unix::fs::symlink("/", at("bid-3")).unwrap();
-        std::os::unix::fs::symlink("/", at("bid-1/jid-1/root")).unwrap();
+        let [batch, job, other] = [1, 2, 3].map(Uuid::from_u128);
+        fs::create_dir_all(at(&format!("bid-{batch}/jid-{job}/producer"))).unwrap();
+        fs::create_dir_all(at(&format!("bid-{batch}/photos"))).unwrap();
+        for name in ["lost+found", ".hidden", "backup-2024", "bid-1", &format!("BID-{other}"), &other.to_string()] {
+            fs::create_dir_all(at(name)).unwrap();
+        }
+        fs::write(at(&format!("bid-{other}")), "a file").unwrap();
+        std::os::unix::fs::symlink("/", at(&format!("bid-{job}"))).unwrap();
+        std::os::unix::fs::symlink("/", at(&format!("bid-{batch}/jid-{job}/root"))).unwrap();
         let found = list(directory.path()).unwrap();
-        assert_eq!((found.len(), found[0].name.as_str(), found[0].jobs.len()), (1, "bid-1", 1));
+        let names: Vec<_> =
+            found.iter().map(|found| (&*found.name, found.jobs.iter().map(|(job, _)| &**job))).collect();
+        let names: Vec<_> = names.into_iter().map(|(name, jobs)| (name, jobs.collect::<Vec<_>>())).collect();
+        assert_eq!(names, [(&*format!("bid-{batch}"), vec![&*format!("jid-{job}")])]);
         let now = Timestamp::now().as_second();
         assert!((now - 60..=now).contains(&found[0].changed));
     }

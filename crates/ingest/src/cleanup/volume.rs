@@ -2,7 +2,8 @@
 //!
 //! A tree that was lost, or that is a test's, knows none of the batches whose files lie there, and would have them all
 //! removed. The znode `/queuekeeper/volumes/UUID` and a file of the volume name each other; they are made together, where
-//! there is neither.
+//! there is neither, and where the volume has no batch that the tree does not know. What the tree has taken is cleaned the
+//! next time.
 
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::{Error, Transaction};
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 use zookeeper_client::Error as ReadError;
 
+use super::directories;
 use crate::blocking::blocking;
 use crate::engine::session::Session;
 use crate::step::{Services, StepError, now};
@@ -39,7 +41,6 @@ pub(super) async fn take_turn(session: &Session) -> Result<Turn, StepError> {
     };
     let root = services.working.root().display();
     let mut transaction = Transaction::new();
-    let is_new = known.is_none();
     let last = match (known, tree) {
         (_, Some(other)) if other != ours => {
             let why = format!("{root} belongs to the tree of catalogue {other}, and this one has {ours}");
@@ -51,8 +52,16 @@ pub(super) async fn take_turn(session: &Session) -> Result<Turn, StepError> {
             return Ok(Turn::Refused(why));
         }
         (None, None) => {
+            if let Some(why) = foreign(session, &path).await? {
+                return Ok(Turn::Refused(why));
+            }
             transaction.create(path.clone(), note());
-            0
+            return match queue.commit(&transaction).await {
+                Ok(_) => give(services, ours).await.map(|()| Turn::NotDue),
+                // Another process was faster.
+                Err(Error::Conflict(_)) => Ok(Turn::NotDue),
+                Err(error) => Err(error.into()),
+            };
         }
         (Some((data, version)), tree) => {
             // Who made the znode may have ended before the file.
@@ -69,15 +78,27 @@ pub(super) async fn take_turn(session: &Session) -> Result<Turn, StepError> {
         return Ok(Turn::NotDue);
     }
     match queue.commit(&transaction).await {
-        Ok(_) => {}
+        Ok(_) => Ok(Turn::Ours),
         // Another process was faster.
-        Err(Error::Conflict(_) | Error::Missing(_)) => return Ok(Turn::NotDue),
-        Err(error) => return Err(error.into()),
+        Err(Error::Conflict(_) | Error::Missing(_)) => Ok(Turn::NotDue),
+        Err(error) => Err(error.into()),
     }
-    if is_new {
-        give(services, ours).await?;
+}
+
+/// Why a volume that nobody has claimed may be another tree's: it has a batch that this one does not know.
+async fn foreign(session: &Session, znode: &Path) -> Result<Option<String>, StepError> {
+    let working = session.services.working.clone();
+    let failed = |error: std::io::Error| StepError::working("look through it", &error);
+    for batch in blocking(move || directories::batches(working.root())).await?.map_err(failed)? {
+        if session.queue.find_batch(&batch).await?.is_none() {
+            let root = session.services.working.root().display();
+            return Ok(Some(format!(
+                "{root} has files of batches that this tree does not know, such as {batch}: create {znode} if they are its, and \
+                 they are removed in their time"
+            )));
+        }
     }
-    Ok(Turn::Ours)
+    Ok(None)
 }
 
 /// Writes into the volume whose it is.

@@ -24,6 +24,9 @@ use super::world::{World, only, quick};
 
 const SESSION: Duration = Duration::from_secs(10);
 
+/// The directory of a job that is gone.
+const JOB: &str = "jid-00000000-0000-0000-0000-000000000001";
+
 /// Longer than anything takes here.
 const NEVER: Duration = Duration::from_hours(1_000);
 
@@ -101,9 +104,10 @@ async fn what_has_ended_is_removed_after_its_time_and_what_has_not_is_left() {
     let (pending, pending_id) = world.deposit_file(&json!({})).await;
     let (gone, upload) = (format!("bid-{}", Uuid::new_v4()), format!("bid-{}", Uuid::new_v4()));
     for name in [&completed_id, &failed_id, &resumed_id, &pending_id, &gone] {
-        world.make(&format!("{name}/jid-1/producer"));
+        world.make(&format!("{name}/{JOB}/producer"));
     }
     world.make("lost+found");
+    world.make("backup-2024/photos");
     let mut transaction = Transaction::new();
     transaction.create(Path::expansion(BatchId::new(9_999)), b"{}");
     world.queue.commit(&transaction).await.unwrap();
@@ -114,7 +118,7 @@ async fn what_has_ended_is_removed_after_its_time_and_what_has_not_is_left() {
     world.looked_through().await;
     daemons.stop().await;
     assert!(world.children("/queuekeeper/expansions").await.is_empty());
-    assert_eq!(world.left().len(), 6);
+    assert_eq!(world.left().len(), 7);
     assert_eq!(world.children("/jobs/states/completed").await.len(), 1);
 
     // The time is measured in seconds.
@@ -138,8 +142,10 @@ async fn what_has_ended_is_removed_after_its_time_and_what_has_not_is_left() {
     let mut left = world.left();
     left.sort_unstable();
     // Of a batch whose jobs are at work, the directories of its jobs stay.
-    assert!(!world.working(&resumed_id).join("jid-1").exists());
-    let mut expected = vec![resumed_id, pending_id, upload, "lost+found".to_owned()];
+    assert!(!world.working(&resumed_id).join(JOB).exists());
+    // A failed one has what was uploaded, for who resumes it.
+    let mut expected =
+        vec![failed_id, resumed_id, pending_id, upload, "lost+found".to_owned(), "backup-2024".to_owned()];
     expected.sort_unstable();
     assert_eq!(left, expected);
     // A failed batch waits for an operator, one that is at work for its daemons.
@@ -193,9 +199,22 @@ async fn a_completed_job_loses_its_entry_and_keeps_everything_else() {
 async fn no_run_removes_more_than_its_share_and_no_tree_removes_what_is_anothers() {
     let world = World::with(quick()).await;
     for number in 0..30 {
-        world.make(&format!("bid-{number}"));
+        world.make(&format!("bid-{}", Uuid::from_u128(number)));
     }
     let left = || world.left().len();
+    let volume = format!("/queuekeeper/volumes/{}", world.services.working.volume());
+    let claim = async || {
+        let mut transaction = Transaction::new();
+        transaction.create(Path::own(&volume).unwrap(), b"{}");
+        world.queue.commit(&transaction).await.unwrap();
+    };
+    let all = |cleanup: &mut CleanupSettings| cleanup.after = Duration::ZERO;
+    // A volume that nobody has claimed may be another tree's: it has batches that this one does not know.
+    let daemons = world.start_anew(cleaning(all), SESSION).await;
+    world.round().await;
+    assert_eq!((left(), world.exists(&volume).await), (30, false));
+    daemons.stop().await;
+    claim().await;
     // One run in the time of this test: a tenth of 30.
     let once = |cleanup: &mut CleanupSettings| {
         (cleanup.after, cleanup.share, cleanup.directories_every) = (Duration::ZERO, 0.1, NEVER);
@@ -210,17 +229,13 @@ async fn no_run_removes_more_than_its_share_and_no_tree_removes_what_is_anothers
     daemons.stop().await;
 
     // A tree that has lost its memory is not believed.
-    let volume = format!("/queuekeeper/volumes/{}", world.services.working.volume());
-    let all = |cleanup: &mut CleanupSettings| cleanup.after = Duration::ZERO;
     world.queue.client().delete(&volume, None).await.unwrap();
     let daemons = world.start_anew(cleaning(all), SESSION).await;
     world.round().await;
     assert_eq!((left(), world.exists(&volume).await), (27, false));
     daemons.stop().await;
     // Nor is one that has another catalogue, although it knows the volume.
-    let mut transaction = Transaction::new();
-    transaction.create(Path::own(&volume).unwrap(), b"{}");
-    world.queue.commit(&transaction).await.unwrap();
+    claim().await;
     let tree = world.working(".queuekeeper-tree");
     let own = std::fs::read_to_string(&tree).unwrap();
     assert_eq!(own, world.services.catalogue.id().to_string());

@@ -161,7 +161,7 @@ pub(super) async fn set_up(world: &mut World, kind: Kind) {
         }
         Kind::Cleanup => {
             before(world, file()).await;
-            let orphan = world.directory.path().join("working/bid-orphan/jid-orphan");
+            let orphan = world.directory.path().join(format!("working/bid-{0}/jid-{0}", Uuid::from_u128(0xdead)));
             std::fs::create_dir_all(&orphan).unwrap();
             std::fs::write(orphan.join("file"), "of nobody").unwrap();
             // What writers left in the store that were killed.
