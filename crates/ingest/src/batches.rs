@@ -13,7 +13,7 @@ use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::record::BatchWait;
 use queuekeeper_queue::state::BatchState;
-use queuekeeper_queue::{Batch, Due, Error, ItemChange, LockedBatch};
+use queuekeeper_queue::{Batch, Due, Error, ItemChange, LockedBatch, Queue};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
@@ -237,6 +237,17 @@ async fn after_failure(session: &Session, batch: &LockedBatch, error: StepError,
         }
     };
     let why = step::message(&why);
+    match has_jobs(queue, batch).await {
+        Ok(false) => {}
+        // Rows that are no jobs yet are named nowhere else: a failed batch would lose them, and its mail would say that no
+        // job was created.
+        Ok(true) => {
+            let why = format!("{why}; some of its rows are jobs, and the others wait until that is repaired");
+            let pause = settings.pause(attempts.max(1));
+            return wait(session, batch, delayed, (since, attempts + 1), Why::Said(&why), pause).await;
+        }
+        Err(error) => return lost(batch, &error),
+    }
     let mail = Correspondence::new(&session.services, &session.fence, &batch.batch);
     if let Err(error) = mail.refused(&why).await {
         let why = format!("{why}; it cannot be mailed yet: {}", error.sentence());
@@ -251,6 +262,12 @@ async fn after_failure(session: &Session, batch: &LockedBatch, error: StepError,
         Ok(_) => Ended::Failed,
         Err(error) => lost(batch, &error),
     }
+}
+
+/// Whether a batch has jobs: it did not fail before the first one.
+async fn has_jobs(queue: &Queue, batch: &LockedBatch) -> Result<bool, Error> {
+    // Without an expansion all its jobs exist.
+    Ok(queue.expansion(batch).await?.is_none_or(|expansion| expansion.note.last.is_some()))
 }
 
 /// Gives a batch back, to be taken again after a pause; it was tried so often since then.

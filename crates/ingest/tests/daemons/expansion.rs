@@ -24,7 +24,7 @@ use zookeeper_client::{Acls, CreateMode, Error};
 
 use super::world::{World, manifest, only, quick};
 
-const ROWS: usize = 2_500;
+const ROWS: usize = 1_500;
 
 /// As many as need some transactions, and no more: they are loaded several times.
 const FEWER_ROWS: usize = 1_100;
@@ -100,6 +100,26 @@ async fn of_a_batch_whose_expansion_is_cut_off_each_row_becomes_one_job_and_one_
     assert!(created > 1 && created < ROWS, "{created}: it was not cut off between chunks");
     // No report daemon may take it for a batch whose jobs are done.
     assert!(!world.queue.batch_report(batch).await.unwrap().processing.is_empty());
+
+    // Where its profile is missing it is not failed: the rows that have no job yet would be lost.
+    let profile = world.directory.path().join("profiles/demo.yaml");
+    let text = std::fs::read(&profile).unwrap();
+    std::fs::remove_file(&profile).unwrap();
+    let daemons = world.start_anew(only(&[Daemon::Batch], quick()), Duration::from_secs(10)).await;
+    let waits = async || {
+        for process in world.children("/queuekeeper/daemons").await {
+            let note = world.queue.client().get_data(&format!("/queuekeeper/daemons/{process}")).await;
+            // That of the process that was ended goes with its session.
+            let Ok((note, _)) = note else { continue };
+            if String::from_utf8(note).unwrap().contains("the others wait until that is repaired") {
+                return true;
+            }
+        }
+        false
+    };
+    eventually(LONG, "it waits for its profile", waits).await;
+    daemons.stop().await;
+    std::fs::write(&profile, text).unwrap();
 
     let daemons = world.start_anew(quick(), Duration::from_secs(10)).await;
     world.check_rows(batch).await;
