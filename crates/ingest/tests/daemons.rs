@@ -17,6 +17,7 @@ mod daemons {
     mod fail_files;
     mod flow;
     mod given_up;
+    mod grown;
     mod holds;
     mod java;
     #[cfg(target_arch = "x86_64")]

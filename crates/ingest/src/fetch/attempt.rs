@@ -82,7 +82,9 @@ impl Attempt<'_> {
         }
         match (size, total) {
             (Some(expected), Some(found)) if expected != found => return Err(Cause::Size { expected, found }),
-            (None, Some(found)) if found > most_bytes => return Err(Cause::TooLarge(most_bytes)),
+            (None, Some(found)) if found > most_bytes => {
+                return Err(Cause::TooLarge { most: most_bytes, found: Some(found) });
+            }
             _ => {}
         }
         let announced = size.or(total).map_or(most_bytes, |bytes| bytes.saturating_add(bytes / 100));
@@ -90,7 +92,7 @@ impl Attempt<'_> {
         loop {
             match response.chunk().await {
                 Ok(Some(chunk)) if sink.bytes().saturating_add(chunk.len() as u64) > limit => {
-                    return Err(Cause::TooLarge(limit));
+                    return Err(Cause::TooLarge { most: limit, found: None });
                 }
                 Ok(Some(chunk)) => sink.write(chunk).await.map_err(Cause::Disk)?,
                 Ok(None) => break,

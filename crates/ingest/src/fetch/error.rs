@@ -80,8 +80,13 @@ pub enum Cause {
     #[error("{0}")]
     Answer(&'static str),
     /// There is more than may be.
-    #[error("the content has more than {0} bytes, which is all that was announced or allowed")]
-    TooLarge(u64),
+    #[error("the content has more than {most} bytes, which is all that was announced or allowed")]
+    TooLarge {
+        /// How many there may be.
+        most: u64,
+        /// How many there are, where the origin says it.
+        found: Option<u64>,
+    },
     /// The size is another one.
     #[error("expected {expected} bytes, found {found}")]
     Size {
@@ -131,7 +136,7 @@ impl FetchError {
             | Cause::LocalFile
             | Cause::Redirect(_)
             | Cause::Answer(_)
-            | Cause::TooLarge(_)
+            | Cause::TooLarge { .. }
             | Cause::Size { .. }
             | Cause::Digest { .. }
             | Cause::Disk(_) => false,

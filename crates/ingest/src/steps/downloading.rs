@@ -10,21 +10,24 @@ use std::sync::atomic::AtomicU64;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use queuekeeper_queue::record::NOTHING_TO_STORE;
 use queuekeeper_queue::state::JobState;
-use queuekeeper_queue::{Error, JobChange, JobValue};
+use queuekeeper_queue::{JobChange, JobValue};
 use queuekeeper_store::Digests;
 use tracing::warn;
+
+mod room;
+
+use room::{Room, Source, ensure};
 
 use super::priority;
 use crate::archive::{self, ArchiveCause, Progress, bag};
 use crate::blocking::blocking;
 use crate::directory::secret::whole_url;
-use crate::fetch::{ALGORITHMS, Expected, Fetcher};
+use crate::fetch::{ALGORITHMS, Fetcher};
 use crate::files::{self, FilesWriter, JobFile};
-use crate::grants::Extension;
 use crate::manifest::{self, Limits, ManifestProfile, Reader, Row};
 use crate::place::{self, Place};
 use crate::spec::Package;
-use crate::step::{JobAtWork, StepError, now};
+use crate::step::{JobAtWork, StepError};
 use crate::warnings;
 
 /// The folder of packages that are no content themselves.
@@ -41,15 +44,15 @@ const MOST_MANIFEST_BYTES: u64 = 256 << 20;
 /// # Errors
 /// When a file cannot be had, differs from its digest, or there is no room for it.
 pub async fn download(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
-    ensure(work, work.job.job.space_needed().ok().flatten().unwrap_or(0)).await?;
+    let room = Room::begin(work).await?;
     work.fence.pass().await;
     let _begun = work.services.downloads.begin(work.job.id());
     let bytes = match listed(work)? {
         Some(bytes) => bytes,
         None => match work.spec.package {
-            Package::File => file(work).await?,
-            Package::Container => container(work).await?,
-            Package::Manifest => manifest_files(work).await?,
+            Package::File => file(work, &room).await?,
+            Package::Container => container(work, &room).await?,
+            Package::Manifest => manifest_files(work, &room).await?,
         },
     };
     work.directory.remove_temporary().map_err(|error| StepError::working("remove temporary files", &error))?;
@@ -81,53 +84,17 @@ fn listed(work: &JobAtWork<'_>) -> Result<Option<u64>, StepError> {
     Ok(Some(bytes))
 }
 
-/// Sees to it that the job may have so many bytes on the working storage, and as many as it has waited for.
-async fn ensure(work: &JobAtWork<'_>, bytes: u64) -> Result<(), StepError> {
-    loop {
-        let mut grants = work.services.grants.lock(work.queue).await?;
-        let bytes = bytes.max(grants.wanted(work.job.id()).unwrap_or(0));
-        let (transaction, outcome) = grants.extend(&work.services.working, work.job.id(), bytes, now())?;
-        if !transaction.is_empty() {
-            match work.queue.commit(&transaction).await {
-                Ok(_) => grants.committed(),
-                Err(Error::Conflict(conflict)) if grants.is_about(&conflict.path) => {
-                    grants.refused();
-                    continue;
-                }
-                Err(error) => {
-                    grants.refused();
-                    return Err(error.into());
-                }
-            }
-        }
-        return match outcome {
-            Extension::Granted => Ok(()),
-            Extension::Waits => {
-                Err(StepError::NoExtension(format!("waits for working storage: it needs {bytes} bytes in all")))
-            }
-            Extension::GivesUp(why) => {
-                drop(grants);
-                work.fence.pass().await;
-                let directory = work.directory.clone();
-                let removed = blocking(move || directory.remove_content()).await?;
-                removed.map_err(|error| StepError::working("remove what the job has fetched", &error))?;
-                Err(StepError::permanent(why))
-            }
-        };
-    }
-}
-
 /// A package that is one file.
-async fn file(work: &JobAtWork<'_>) -> Result<u64, StepError> {
+async fn file(work: &JobAtWork<'_>, room: &Room<'_>) -> Result<u64, StepError> {
     let place = open(work, PRODUCER)?;
-    let file = package(work, &place, work.spec.size).await?;
+    let file = package(work, &place, work.spec.size, Some(room)).await?;
     finish(work, &place, std::slice::from_ref(&file)).await
 }
 
 /// A package that is an archive.
-async fn container(work: &JobAtWork<'_>) -> Result<u64, StepError> {
+async fn container(work: &JobAtWork<'_>, room: &Room<'_>) -> Result<u64, StepError> {
     let packages = open(work, PACKAGE)?;
-    let packed = package(work, &packages, work.spec.size).await?;
+    let packed = package(work, &packages, work.spec.size, Some(room)).await?;
     let producer = open(work, PRODUCER)?;
     let mut most = work.services.grants.lock(work.queue).await?.of(work.job.id()).unwrap_or(0);
     let unpacked = loop {
@@ -217,7 +184,7 @@ impl Drop for StopWhenDropped {
 }
 
 /// A package that is a manifest of the object's files.
-async fn manifest_files(work: &JobAtWork<'_>) -> Result<u64, StepError> {
+async fn manifest_files(work: &JobAtWork<'_>, room: &Room<'_>) -> Result<u64, StepError> {
     let source = manifest(work).await?;
     let place = open(work, PRODUCER)?;
     let kept = source.try_clone().map_err(|error| StepError::working("read the manifest", &error))?;
@@ -253,7 +220,7 @@ async fn manifest_files(work: &JobAtWork<'_>) -> Result<u64, StepError> {
         }
     });
     let rows = stream::unfold(rows, |mut rows| async move { rows.recv().await.map(|row| (row, rows)) });
-    let fetches = rows.map(|row| fetch_row(work, &fetcher, &place, row, &written));
+    let fetches = rows.map(|row| fetch_row(work, (&fetcher, room), &place, row, &written));
     let mut fetched = Box::pin(fetches.buffer_unordered(work.services.settings.connections.max(1)));
     let mut names = Vec::new();
     while let Some(file) = fetched.try_next().await? {
@@ -270,19 +237,19 @@ async fn manifest_files(work: &JobAtWork<'_>) -> Result<u64, StepError> {
 
 async fn fetch_row(
     work: &JobAtWork<'_>,
-    fetcher: &Fetcher,
+    (fetcher, room): (&Fetcher, &Room<'_>),
     place: &Arc<Place>,
     row: Row,
     written: &Arc<AtomicU64>,
 ) -> Result<JobFile, StepError> {
     let url = row.url.ok_or_else(|| StepError::permanent("a row of the manifest has no URL"))?;
     let digests: Digests = row.digest.into_iter().collect();
-    let most_bytes = work.job.job.space_needed().ok().flatten().unwrap_or(work.services.settings.space.unknown);
-    let expected = Expected { size: row.size, most_bytes: most_bytes.max(1 << 20), digests };
     let own = Arc::new(AtomicU64::new(0));
     work.fence.pass().await;
     let file = work.services.downloads.file(work.job.id(), &row.name, row.size, &own);
-    let fetched = fetcher.fetch(&url, &expected, place, &row.name, &own).await?;
+    let share = work.services.settings.connections.max(1);
+    let source = Source { url: &url, size: row.size, digests, place, name: &row.name };
+    let fetched = room.fetch(fetcher, &source, share, &own).await?;
     if let Some(file) = file {
         file.is_there(fetched.size);
     }
@@ -296,23 +263,35 @@ pub(super) async fn manifest(work: &JobAtWork<'_>) -> Result<File, StepError> {
     // Its URLs may be presigned.
     let place = work.directory.private_place(PACKAGE);
     let place = place.map_err(|error| StepError::working("make the job's directory", &error))?;
-    let packed = package(work, &place, work.spec.size.filter(|size| *size <= MOST_MANIFEST_BYTES)).await?;
+    let packed = package(work, &place, work.spec.size.filter(|size| *size <= MOST_MANIFEST_BYTES), None).await?;
     let file = place.file(&packed.name).map_err(|error| StepError::working("read the manifest", &error))?;
     file.ok_or_else(|| StepError::temporary("working storage: the manifest is gone"))
 }
 
-/// The package, in a place under its name: fetched, or from the working storage, and checked against its digest.
-async fn package(work: &JobAtWork<'_>, place: &Arc<Place>, size: Option<u64>) -> Result<JobFile, StepError> {
+/// The package, in a place under its name: fetched, or from the working storage, and checked against its digest. Where it may
+/// not take room, it is a manifest.
+async fn package(
+    work: &JobAtWork<'_>,
+    place: &Arc<Place>,
+    size: Option<u64>,
+    room: Option<&Room<'_>>,
+) -> Result<JobFile, StepError> {
     let spec = work.spec;
     let digests: Digests = spec.digest.iter().cloned().collect();
     let written = work.services.grants.written(work.job.id());
     if let Some(url) = &spec.url {
-        let granted = work.job.job.space_needed().ok().flatten().unwrap_or(work.services.settings.space.unknown);
-        let expected = Expected { size, most_bytes: granted.max(MOST_MANIFEST_BYTES), digests };
         let url = whole_url(work.directory.path(), url)?;
         work.fence.pass().await;
-        let file = work.services.downloads.file(work.job.id(), &spec.file_name, size, &written);
-        let fetched = work.fetcher()?.fetch(&url, &expected, place, &spec.file_name, &written).await?;
+        // What was estimated of a package that is one file is what its origin said.
+        let estimated = || work.job.job.space_needed().ok().flatten().filter(|_| spec.package == Package::File);
+        let shown = size.or_else(estimated);
+        let file = work.services.downloads.file(work.job.id(), &spec.file_name, shown, &written);
+        let fetcher = work.fetcher()?;
+        let source = Source { url: &url, size, digests, place, name: &spec.file_name };
+        let fetched = match room {
+            Some(room) => room.fetch(&fetcher, &source, 1, &written).await?,
+            None => source.fetch(&fetcher, MOST_MANIFEST_BYTES, &written).await?,
+        };
         if let Some(file) = file {
             file.is_there(fetched.size);
         }
