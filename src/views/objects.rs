@@ -200,6 +200,10 @@ impl ObjectFilter {
         if !self.owner.trim().is_empty() && first != Some("local_id") {
             return Err(ViewError::value_because("owner", &self.owner, "it goes with local_id"));
         }
+        if first == Some("local_id") && self.owner.trim().is_empty() {
+            let why = "owner is missing: a local id is known by the owner whose it is";
+            return Err(ViewError::value_because("local_id", &self.local_id, why));
+        }
         if !self.collection.trim().is_empty() && matches!(first, Some("ark" | "local_id")) {
             return Err(ViewError::value_because("collection", &self.collection, "it goes with title, or alone"));
         }

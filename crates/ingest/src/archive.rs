@@ -19,6 +19,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
+use queuekeeper_queue::record::ENTRY;
 use queuekeeper_store::{Algorithm, Digests};
 
 use crate::kind::{ArchiveFormat, Compression, ContainerFormat};
@@ -181,7 +182,7 @@ impl ArchiveError {
 impl fmt::Display for ArchiveError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.entry {
-            Some(entry) => write!(to, "cannot unpack entry {entry:?}: {}", self.cause),
+            Some(entry) => write!(to, "{ENTRY} {entry:?}: {}", self.cause),
             None => write!(to, "cannot unpack the archive: {}", self.cause),
         }
     }

@@ -34,7 +34,7 @@ pub use progress::{FileProgress, JobProgress, ProgressNote};
 pub use retry::Retry;
 pub use status::{ItemStatus, JobStatus};
 pub use submission::{Submission, Token};
-pub use unfit::{EMBARGO, NOTHING_TO_STORE, fails_again};
+pub use unfit::{EMBARGO, ENTRY, NOTHING_TO_STORE, fails_again};
 pub use withdrawal::{WithdrawalNote, WithdrawalPhase, WithdrawnNote};
 pub use write::{
     StatusChange, consumed, identifiers, item_status, job_status, loadable_item_status, loadable_job_status, merged,

@@ -34,7 +34,7 @@ pub(super) fn unpack(source: File, limits: &Limits, output: &mut Output<'_>) -> 
         return Err(ArchiveError::whole(ArchiveCause::TooManyEntries(limits.entries)));
     }
     if archive.has_duplicate_names() {
-        return Err(ArchiveError::whole(ArchiveCause::Damaged("a name is there twice".to_owned())));
+        return Err(ArchiveError::whole(ArchiveCause::Damaged("two of its entries have one name".to_owned())));
     }
     if archive.has_overlapping_files().map_err(whole)? {
         return Err(ArchiveError::whole(ArchiveCause::Overlap));

@@ -93,7 +93,10 @@ pub enum Refusal {
     #[error("the URL has a user name or password; credentials come from the profile's file")]
     UserInfo,
     /// The host is not in the profile's list.
-    #[error("host {0} is not one that this collection's content is fetched from; add it to hosts of the profile")]
+    #[error(
+        "host {0} is not one that this collection's content is fetched from; add it to hosts of the profile, or to \
+             internal_hosts if it has a private address and is yours"
+    )]
     Host(String),
     /// The address is not that of a public host.
     #[error("host {host} has the {class} address {address}; add it to internal_hosts of the profile if it is yours")]
@@ -146,7 +149,7 @@ impl Guard {
             None => !self.is_internal_host(&host),
         };
         if !is_listed && !is_internal {
-            return Err(Refusal::Host(name::shown(&host.to_string())));
+            return Err(Refusal::Host(name::shown(&format!("{host}:{port}"))));
         }
         let address: IpAddr = match host {
             Host::Ipv4(address) => address.into(),

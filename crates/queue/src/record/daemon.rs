@@ -40,6 +40,14 @@ pub struct DaemonNote {
     pub waits: Vec<BatchWait>,
 }
 
+impl DaemonNote {
+    /// Whether the process gave a batch back, to take it again; of one that names as many as it may, each may be.
+    #[must_use]
+    pub fn may_have_given_back(&self, batch: BatchId) -> bool {
+        self.waits.len() >= MOST_WAITS || self.waits.iter().any(|wait| wait.batch == batch)
+    }
+}
+
 /// A batch that a process gave back before all its jobs existed, and takes again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchWait {

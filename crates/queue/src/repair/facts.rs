@@ -164,7 +164,7 @@ impl Queue {
         let reads: Vec<_> = paths.filter(|path| path.own_node().is_some()).map(Read::Data).collect();
         let found = self.read(&reads).await?;
         let mut notes = found.into_iter().filter_map(|found| DaemonNote::decode(&found.data()?.0));
-        Ok(notes.any(|note| note.waits.iter().any(|wait| wait.batch == id)))
+        Ok(notes.any(|note| note.may_have_given_back(id)))
     }
 }
 

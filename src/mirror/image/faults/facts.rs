@@ -159,7 +159,7 @@ impl Image {
             is_paused: self.is_paused(),
             lock: item.lock.map(facts_of),
             is_withdrawn: WithdrawnNote::of_batch(item.state, &item.message).is_some(),
-            is_given_back: self.own.wait(id).is_some(),
+            is_given_back: self.own.may_be_given_back(id),
         };
         detect_batch(&facts, limits, sink);
     }

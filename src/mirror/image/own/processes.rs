@@ -26,6 +26,11 @@ impl Own {
         waits.filter(|wait| wait.batch == batch).min_by_key(|wait| wait.since)
     }
 
+    /// Whether a daemon gave a batch back whose jobs are being created, or may have: each says so of some only.
+    pub(in crate::mirror::image) fn may_be_given_back(&self, batch: BatchId) -> bool {
+        self.expansions.contains_key(&batch) && self.daemons.values().any(|note| note.may_have_given_back(batch))
+    }
+
     /// Whether a process has workers for a state of those that are exchanged together.
     pub(in crate::mirror::image) fn has_daemons(&self) -> bool {
         TOGETHER.iter().any(|state| self.workers(*state) > 0)
