@@ -15,7 +15,7 @@ mod worker;
 mod workers;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use queuekeeper_queue::Queue;
@@ -32,7 +32,7 @@ use crate::progress;
 use crate::step::Services;
 use fence::Fence;
 use leftovers::AtWork;
-pub use presence::{CATALOGUE, WrongCatalogue};
+pub use presence::{CATALOGUE, WrongCatalogue, catalogue};
 use session::Session;
 pub(crate) use worker::{RECONNECTING, through};
 
@@ -101,9 +101,13 @@ async fn run_daemons(
         let note = presence::announce(&client, services, &acls).await;
         services.is_connected.store(true, Ordering::Relaxed);
         info!(session = %client.session_id(), "the daemons have a session");
+        let is_removed = Arc::new(AtomicBool::new(left.is_empty()));
         if !left.is_empty() {
-            let (of_task, left) = (Arc::clone(&session), std::mem::take(&mut left));
-            session.spawn(async move { leftovers::remove(&of_task, &left).await });
+            let (of_task, left, is_removed) = (Arc::clone(&session), left.clone(), Arc::clone(&is_removed));
+            session.spawn(async move {
+                leftovers::remove(&of_task, &left).await;
+                is_removed.store(true, Ordering::Relaxed);
+            });
         }
         tokio::select! {
             end = sessions.follow(&client) => warn!(?end, "the session of the daemons is over; their work begins again"),
@@ -118,7 +122,10 @@ async fn run_daemons(
         // What is under way must not go on without the locks.
         session.running.lock().abort_all();
         while let Some(_ended) = next_ended(&session).await {}
-        left = session.at_work();
+        let before = std::mem::replace(&mut left, session.at_work());
+        if !is_removed.load(Ordering::Relaxed) {
+            left.extend(before);
+        }
     }
     Ok(())
 }

@@ -19,7 +19,7 @@ use crate::spec::JobSpec;
 use crate::step::StepError;
 
 /// What was at work when a session ended.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct AtWork {
     /// The jobs.
     pub(super) jobs: BTreeSet<JobId>,
@@ -30,6 +30,11 @@ pub(super) struct AtWork {
 impl AtWork {
     pub(super) fn is_empty(&self) -> bool {
         self.jobs.is_empty() && self.batches.is_empty()
+    }
+
+    pub(super) fn extend(&mut self, other: Self) {
+        self.jobs.extend(other.jobs);
+        self.batches.extend(other.batches);
     }
 }
 
