@@ -3,8 +3,10 @@
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
 use queuekeeper_ingest::manifest::{ManifestProfile, Row, Writer};
 use queuekeeper_ingest::url::ContentUrl;
 use queuekeeper_queue::state::BatchState;
@@ -49,6 +51,7 @@ pub(crate) async fn run(files: usize) -> anyhow::Result<()> {
     let objects = objects(&world.objects())?;
     anyhow::ensure!(objects.len() == files, "{} objects of {files} files", objects.len());
     let bare = write_bare(&objects, &world.objects(), &world.beside("bare"))?;
+    let delay = delays(&sidecar).await?;
     println!(
         "  {took:.1?}, {rate:.1} objects a second, {:.2} of a bare loop that writes and syncs the same files ({bare:.1} \
          a second); goal 0.5",
@@ -67,6 +70,44 @@ pub(crate) async fn run(files: usize) -> anyhow::Result<()> {
         quantile(&mut busy, 0.5),
         quantile(&mut busy, 0.5).as_secs_f64() / quantile(&mut idle, 0.5).as_secs_f64()
     );
+    println!(
+        "  delay of the sidecar, of {} changes: {}",
+        delay.last().map_or(0.0, |(_, count)| *count),
+        [0.5, 0.99]
+            .map(|share| format!("p{:.0} at most {:.0} ms", share * 100.0, within(&delay, share) * 1e3))
+            .join(", ")
+    );
+    validate(&objects)?;
+    println!("  {files} objects are valid to ocfl-py");
+    Ok(())
+}
+
+/// How many changes the sidecar has shown after so many seconds at most.
+async fn delays(sidecar: &Program) -> anyhow::Result<Vec<(f64, f64)>> {
+    let page = sidecar.get("/metrics").await.context("the sidecar does not answer")?;
+    let buckets = page.lines().filter_map(|line| line.strip_prefix("queuekeeper_mirror_delay_seconds_bucket{le=\""));
+    buckets
+        .map(|line| {
+            let (limit, count) = line.split_once("\"} ").context("no bucket")?;
+            Ok((limit.parse().unwrap_or(f64::INFINITY), count.parse()?))
+        })
+        .collect()
+}
+
+/// The limit below which that share of the changes is.
+fn within(delays: &[(f64, f64)], share: f64) -> f64 {
+    let all = delays.last().map_or(0.0, |(_, count)| *count);
+    delays.iter().find(|(_, count)| *count >= all * share).map_or(f64::NAN, |(limit, _)| *limit)
+}
+
+/// Has somebody else's tool validate objects, by hundreds.
+fn validate(objects: &[PathBuf]) -> anyhow::Result<()> {
+    let tool = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools/python/bin/ocfl-validate.py");
+    for some in objects.chunks(500) {
+        let checked = Command::new(&tool).arg("--quiet").args(some).output().context("ocfl-py; run .ci/install")?;
+        let said = String::from_utf8_lossy(&checked.stdout) + String::from_utf8_lossy(&checked.stderr);
+        anyhow::ensure!(checked.status.success(), "ocfl-py: {said}");
+    }
     Ok(())
 }
 
