@@ -1,6 +1,7 @@
 //! Accepting actions: limits, idempotency keys, and how long a caller waits for the outcome.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -65,7 +66,20 @@ impl Actions {
     ) -> Self {
         let (executions, lists, tasks) = (Executions::default(), Lists::default(), TaskTracker::new());
         let catalogue = OnceLock::new();
-        let shared = Shared { connected, store, catalogue, clock, limits, audit, metrics, executions, lists, tasks };
+        let has_same_catalogue = AtomicBool::new(false);
+        let shared = Shared {
+            connected,
+            store,
+            catalogue,
+            has_same_catalogue,
+            clock,
+            limits,
+            audit,
+            metrics,
+            executions,
+            lists,
+            tasks,
+        };
         Self { shared: Arc::new(shared) }
     }
 

@@ -93,7 +93,7 @@ impl AccessRequests {
     pub async fn make(&self, asked: &AccessRequest, actor: &Actor) -> Result<MadeRequest, Refusal> {
         let mut wanted = asked.check()?;
         let shared = &self.actions.shared;
-        let queue = shared.connected.queue_at_hand()?;
+        let queue = shared.queue_of(&self.catalogue).await?;
         let (began, now, id) = (Instant::now(), Timestamp::now(), ActionId::new(Timestamp::now()));
         let what = format!("{} of {} as {}", wanted.extent, wanted.ark, wanted.format);
         let reason = Reason::new(&what).map_err(|error| Refusal::Invalid(error.to_string()))?;

@@ -40,13 +40,34 @@ pub struct Allowance {
     pub deposits_per_minute: Option<u64>,
 }
 
+/// How a deposit has ended of which no other one may have the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Past {
+    /// It was withdrawn.
+    Withdrawn,
+    /// Its batch ended, and was removed from the queue since.
+    Removed,
+}
+
+impl Past {
+    /// Why it is not made again, and what to do.
+    #[must_use]
+    pub fn why(self, id: &str) -> String {
+        let what = match self {
+            Self::Withdrawn => "was withdrawn",
+            Self::Removed => "was made before, and its batch was removed from the queue since",
+        };
+        format!("{id} {what}; deposit it anew, with another key or without one")
+    }
+}
+
 /// What has become of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// The batch exists.
     Made(Receipt),
-    /// The deposit of this key, by its id, was withdrawn: it is not made again.
-    Withdrawn(String),
+    /// The deposit of this key, by its id, has ended as [`Past`] says: it is not made again.
+    Past(String, Past),
     /// Content is to be uploaded, from an offset on.
     Uploading(Uploading),
     /// It would have been taken.

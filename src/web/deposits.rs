@@ -175,10 +175,7 @@ impl State {
         }
         match intake.begin(request, actor, allowance, key, false).await? {
             Taken::Made(receipt) => Ok(receipt),
-            Taken::Withdrawn(id) => {
-                let why = format!("{id} was withdrawn; deposit it anew, with another key or without one.");
-                Err(Problem::new(StatusCode::CONFLICT, why))
-            }
+            Taken::Past(id, past) => Err(Problem::new(StatusCode::CONFLICT, format!("{}.", past.why(&id)))),
             Taken::Uploading(_) | Taken::WouldBeTaken { .. } => Err(Problem::bad("Choose a file, or give a URL.")),
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use queuekeeper_testkit::wait::eventually;
 use reqwest::{Method, RequestBuilder, Response};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// How long anything may take.
 pub(super) const LONGEST: Duration = Duration::from_mins(1);
@@ -74,6 +74,23 @@ impl Client {
         let (status, problem) = self.begin(Some(key), &other).await;
         let expected = format!("is another deposit: its {what} differs");
         assert!(status == 422 && says(&problem, &expected), "{status} {problem}");
+    }
+
+    /// Purges the batch of a key, and checks that nothing is made of the key any more: neither the same deposit, nor another one.
+    pub(super) async fn not_made_again(&self, key: &str, deposit: &Value, batch: &str) {
+        let purge = json!({"action": "purge", "on": batch, "reason": "it is done"});
+        let request = self.request(Method::POST, "/api/v1/actions").header("content-type", "application/json");
+        let (status, purged) = answer(request.body(purge.to_string()).send().await.unwrap()).await;
+        assert_eq!(status, 200, "{purged}");
+        let is_gone = async || self.get(&format!("/api/v1/batches/{batch}")).await.0 == 404;
+        eventually(LONGEST, "the batch is gone", is_gone).await;
+        for change in [json!({}), json!({"title": "Another", "size": 3})] {
+            let mut again = deposit.clone();
+            again.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+            let (status, past) = self.begin(Some(key), &again).await;
+            assert_eq!((status, &past["state"]), (200, &"removed".into()), "{past}");
+            assert_eq!(past["outcome"], "1 completed, 0 failed", "{past}");
+        }
     }
 
     /// Checks that what is posted twice with a key is one deposit, and that another one is refused.

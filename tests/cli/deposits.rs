@@ -85,6 +85,8 @@ async fn a_deposit_comes_in_parts_by_a_form_or_by_url_and_each_depositor_sees_th
     client.refused_as_another("one", &deposit, &json!({"title": "Another"}), "title").await;
     client.refused_as_another("one", &deposit, &json!({"size": 12}), "size").await;
 
+    client.not_made_again("one", &deposit, done["batch"].as_str().unwrap()).await;
+
     // Nothing is left of what is refused or given up.
     let wrong =
         json!({"profile": "default", "filename": "b", "size": 1, "digest": format!("sha256:{}", "0".repeat(64))});

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
+use queuekeeper_ingest::engine::CATALOGUE;
 use queuekeeper_ingest::withdrawal::record_taken_back;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::{BatchState, JobState};
@@ -16,6 +17,7 @@ use queuekeeper_testkit::server::shared;
 use queuekeeper_testkit::wait::eventually;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
+use zookeeper_client::{Acls, CreateMode};
 
 use super::program::{queuekeeper, run};
 
@@ -121,6 +123,18 @@ impl Caller<'_> {
         id
     }
 
+    /// Checks that nothing is taken while the daemons have another catalogue: they would never see what is recorded.
+    async fn needs_the_catalogue_of_the_daemons(&self) {
+        let client = self.server.world.queue.client();
+        let anyone = CreateMode::Persistent.with_acls(Acls::anyone_all());
+        let _ = client.create("/queuekeeper", b"", &anyone).await;
+        client.create(CATALOGUE, b"2c1a62cb-70b1-4ac2-a0f0-9f3a36c1cf6a", &anyone).await.unwrap();
+        let begin = self.request(Method::POST, "/api/v1/deposits").header("content-type", "application/json");
+        let body = json!({"profile": "demo", "filename": "a.txt", "size": 4}).to_string();
+        says(&self.answer(begin.body(body)).await, 503, "the daemons of this queue have catalogue 2c1a62cb");
+        client.delete(CATALOGUE, None).await.unwrap();
+    }
+
     pub(super) async fn withdraw(&self, id: &str, reason: Option<&str>) -> (u16, Value) {
         let request = self.request(Method::POST, &format!("/api/v1/deposits/{id}/withdraw"));
         let with = |reason| {
@@ -184,6 +198,8 @@ async fn a_deposit_is_withdrawn_by_its_depositor_or_an_operator_until_a_job_of_i
     let server = Server::start(home, &lines, &audit).await;
     let [lab, other, ops, guest] = tokens.map(|token| Caller { server: &server, token });
     let queue = &server.world.queue;
+
+    lab.needs_the_catalogue_of_the_daemons().await;
 
     // Before a daemon has taken it: its depositor, and no other.
     let id = lab.deposit().await;

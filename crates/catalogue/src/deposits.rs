@@ -9,6 +9,9 @@ use crate::database::dialect::Dialect;
 use crate::database::value::{Row, values};
 use crate::error::{Error, ErrorKind};
 
+/// How the outcome begins of a deposit that was refused: nothing was made of it.
+pub const REFUSED: &str = "refused: ";
+
 /// A deposit that was accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewDeposit {
@@ -88,7 +91,7 @@ const ONE: &str = concat!("SELECT ", columns!(), " FROM deposits WHERE batch = $
 
 impl Catalogue {
     /// Records a deposit, unless the depositor has sent one with the same key, or for the same batch, before; the answer
-    /// is the batch of that, or its own.
+    /// is the batch of that, or its own. One that was refused is recorded anew.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`] when the batch is another depositor's. Others when the database cannot be written.
@@ -100,7 +103,7 @@ impl Catalogue {
 
     /// The same where `may` agrees to what the depositor has sent since each of these instants; else nothing is recorded,
     /// and the answer is its refusal. Of requests at once, each sees those that were recorded before it. One that is recorded
-    /// already is not looked at again.
+    /// already, and was not refused, is not looked at again.
     ///
     /// # Errors
     /// As [`Self::record_deposit`].
@@ -117,7 +120,9 @@ impl Catalogue {
                 let alone = "SELECT pg_advisory_xact_lock(hashtextextended($1, $2))";
                 session.rows(alone, values![&new.depositor, DEPOSITOR]).await?;
             }
-            if let Some(batch) = known(&mut session, new).await? {
+            if let Some((batch, was_refused)) = known(&mut session, new).await?
+                && !was_refused
+            {
                 return Ok(Ok(batch));
             }
             let mut all = [Sent::default(); N];
@@ -222,12 +227,14 @@ fn sum(row: &Row) -> Result<Sent, sqlx::Error> {
     Ok(Sent { deposits: row.count(0)?, objects: row.count(1)?, bytes: row.count(2)?, first })
 }
 
-/// The batch of a deposit that was recorded before: the same, or one with its key.
-async fn known(session: &mut Session, new: &NewDeposit) -> Result<Option<Uuid>, Error> {
-    let sql = "SELECT batch FROM deposits
+/// The batch of a deposit that was recorded before - the same, or one with its key - and whether that was refused.
+async fn known(session: &mut Session, new: &NewDeposit) -> Result<Option<(Uuid, bool)>, Error> {
+    let sql = "SELECT batch, outcome FROM deposits
         WHERE depositor = $1 AND (batch = $2 OR idempotency_key = $3) ORDER BY batch LIMIT 1";
     let row = session.row(sql, values![&new.depositor, new.batch, &new.idempotency_key]).await?;
-    row.map(|row| session.decode(row.get(0))).transpose()
+    let read =
+        |row: Row| Ok((row.get(0)?, row.get::<Option<String>>(1)?.is_some_and(|outcome| outcome.starts_with(REFUSED))));
+    row.map(|row| session.decode(read(row))).transpose()
 }
 
 async fn record(session: &mut Session, new: &NewDeposit) -> Result<Uuid, Error> {
@@ -239,10 +246,16 @@ async fn record(session: &mut Session, new: &NewDeposit) -> Result<Uuid, Error> 
     if session.run(sql, values).await? > 0 {
         return Ok(*batch);
     }
-    known(session, new).await?.ok_or_else(|| {
+    let Some((known, was_refused)) = known(session, new).await? else {
         let text = format!("batch {batch} belongs to another depositor; choose another UUID");
-        session.error(ErrorKind::Refused(text))
-    })
+        return Err(session.error(ErrorKind::Refused(text)));
+    };
+    if was_refused {
+        let sql = "UPDATE deposits SET profile = $2, object_count = $3, byte_count = $4, received = {now},
+                outcome = NULL, ended = NULL WHERE batch = $1";
+        session.run(sql, values![known, profile, *objects, *bytes]).await?;
+    }
+    Ok(known)
 }
 
 fn deposit(row: &Row) -> Result<Deposit, sqlx::Error> {

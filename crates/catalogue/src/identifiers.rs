@@ -36,7 +36,10 @@ pub enum Reserved {
         is_registered: bool,
     },
     /// The candidate belongs to another job or object: derive another one.
-    Collision,
+    Collision {
+        /// Whose job has reserved it; `None` where none has.
+        owner: Option<String>,
+    },
 }
 
 /// What a job has.
@@ -117,7 +120,11 @@ async fn reserve_in(session: &mut Session, request: &Request) -> Result<Option<R
         None if take(session, request).await? => {
             Reserved::Ark { ark: request.candidate.clone(), is_registered: request.is_registered }
         }
-        None => return Ok(Some(Reserved::Collision)),
+        None => {
+            let row = session.row("SELECT owner FROM identifiers WHERE ark = $1", values![&request.candidate]).await?;
+            let owner = row.map(|row| session.decode(row.get(0))).transpose()?;
+            return Ok(Some(Reserved::Collision { owner }));
+        }
     };
     if let Reserved::Ark { ark, .. } = &reserved {
         for id in &ids {

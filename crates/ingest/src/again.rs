@@ -1,19 +1,22 @@
 //! The failed rows of a batch, submitted again as a batch of their own.
 //!
 //! Its UUID and the name of its manifest follow from the batch: it is made once, and each of the two leads to the other.
+//! Rows whose objects are stored are left out: their jobs are resumed. A row whose job had got an ARK keeps it.
 //! One that failed before it had jobs, or was withdrawn, has made nothing of any row: the next attempt has another UUID.
 //! Of one that is not in the queue any more, the catalogue has how it ended.
 
-use futures::{StreamExt as _, TryStreamExt as _, stream};
+use futures::{StreamExt as _, TryStreamExt as _, future, stream};
+use queuekeeper_catalogue::deposits::REFUSED;
 use queuekeeper_catalogue::{Catalogue, Error as CatalogueError};
 use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::path::JobNode;
 use queuekeeper_queue::record::WithdrawnNote;
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_queue::{Error, Job, Queue};
 use uuid::Uuid;
 
 use crate::batches::submission::BatchSpec;
-use crate::deposit::{NewDeposit, REFUSED, id_of};
+use crate::deposit::{NewDeposit, id_of};
 use crate::directory::WorkingStorage;
 use crate::directory::secret::whole_url;
 use crate::manifest::{Row, Writer};
@@ -159,8 +162,16 @@ pub async fn failed_rows(queue: &Queue, working: &WorkingStorage, batch: BatchId
         let why = format!("{batch} has {} failed jobs, and {} at work", report.failed.len(), report.processing.len());
         return Err(refused(format!("{why}; the failed rows are submitted again when no job is at work")));
     }
+    let failed = report.failed.len();
     let jobs = stream::iter(report.failed.into_iter().map(|job| queue.load_job(job))).buffered(AT_A_TIME);
+    // What is stored would become another version, or another object.
+    let jobs = jobs.try_filter(|job| future::ready(job.data(JobNode::Inventory).is_none()));
     let rows: Vec<Row> = jobs.map(|job| row(working, &job?).map_err(refused)).try_collect().await?;
+    if rows.is_empty() {
+        return Err(refused(format!(
+            "the objects of all {failed} failed jobs of {batch} are stored: resume the jobs, or delete them"
+        )));
+    }
     let mut writer = Writer::new(Vec::new(), profile).map_err(|error| refused(error.to_string()))?;
     for row in &rows {
         writer.write(row).map_err(|error| refused(format!("row {:?}: {error}", shown(&row.name))))?;
@@ -192,12 +203,13 @@ fn row(working: &WorkingStorage, job: &Job) -> Result<Row, String> {
     let url = whole_url(working.job(&spec).path(), &known).map_err(|why| format!("{}: {why}", job.id))?;
     let text = |key: &str| Some(spec.text(key).to_owned()).filter(|text| !text.is_empty());
     let (creator, title, date) = (text("creator"), text("title"), text("date"));
+    let ark = job.identifiers().value.ark;
     Ok(Row {
         url: Some(url),
         digest: spec.digest,
         size: spec.size,
         name: spec.file_name,
-        primary_id: spec.primary_id,
+        primary_id: spec.primary_id.or_else(|| Some(ark.into_owned()).filter(|ark| !ark.is_empty())),
         local_ids: spec.local_ids,
         creator,
         title,

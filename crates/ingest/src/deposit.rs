@@ -27,9 +27,6 @@ pub use check::{Finding, Findings};
 use upload::Whole;
 pub use upload::{Upload, abandoned};
 
-/// What the outcome of a deposit begins with that never was a batch.
-pub const REFUSED: &str = "refused: ";
-
 /// The key of a submission, and of the job of its payload, that says on which volume of working storage an upload lies, or
 /// the query of a URL is kept.
 pub(crate) const VOLUME: &str = "volume";

@@ -5,6 +5,7 @@
 mod daemons {
     mod access;
     mod access_waits;
+    mod again;
     mod arrivals;
     mod away;
     mod cleanup;

@@ -15,9 +15,9 @@ use uuid::Uuid;
 
 use super::request::{Checked, DepositRequest};
 use super::room::Added;
-use super::shared::{Intake, Payload, Sender, disk, is_theirs, refused, unavailable};
+use super::shared::{Intake, Payload, Sender, disk, is_refused, is_theirs, refused, unavailable};
 use super::upload::{Note, Uploading};
-use super::{Allowance, Taken, uuid_for};
+use super::{Allowance, Past, Taken, uuid_for};
 use crate::actions::audit::{ActionId, Finished, Record};
 use crate::actions::{Actor, Reason, Refusal};
 
@@ -66,8 +66,11 @@ impl Intake {
     ) -> Result<Taken, Refusal> {
         let (checked, profile) = self.check(&request, actor, allowance)?;
         let uuid = uuid_for(&actor.name, key);
-        if key.is_some() && self.is_withdrawn(uuid, actor).await? {
-            return Ok(Taken::Withdrawn(id_of(uuid)));
+        if key.is_some()
+            && let Some(known) = self.deposit(uuid, actor).await?
+            && let Some(past) = self.past(&known).await?
+        {
+            return Ok(Taken::Past(id_of(uuid), past));
         }
         self.check_quota(actor, allowance, Added::bytes(request.size.unwrap_or(0))).await?;
         if is_dry_run {
@@ -79,7 +82,7 @@ impl Intake {
             return self.make(uuid, &checked.new, Payload::At(url), sender).await.map(Taken::Made);
         }
         // The same deposit may have been made before: there is nothing to upload then.
-        let queue = self.shared.actions.shared.connected.queue_at_hand()?;
+        let queue = self.shared.actions.shared.queue_of(&self.shared.services.catalogue).await?;
         if key.is_some()
             && let Some(batch) = queue.find_batch(&id_of(uuid)).await?
         {
@@ -165,17 +168,23 @@ impl Intake {
         parts.map_err(|error| unavailable(&error))
     }
 
-    /// Whether a deposit was made and withdrawn.
-    async fn is_withdrawn(&self, uuid: Uuid, actor: &Actor) -> Result<bool, Refusal> {
-        let Some(known) = self.deposit(uuid, actor).await? else { return Ok(false) };
-        if let Some((outcome, _)) = known.outcome {
-            return Ok(outcome == WITHDRAWN);
+    /// How a deposit has ended that cannot be made again; `None` where its batch is in the queue and was not withdrawn, where it
+    /// was refused, and where its batch may not have been made.
+    async fn past(&self, known: &Deposit) -> Result<Option<Past>, Refusal> {
+        let outcome = known.outcome.as_ref().map(|(outcome, _)| outcome.as_str());
+        if outcome == Some(WITHDRAWN) {
+            return Ok(Some(Past::Withdrawn));
+        }
+        let queue = self.shared.actions.shared.connected.queue_at_hand()?;
+        let Some(batch) = queue.find_batch(&id_of(known.deposit.batch)).await? else {
+            return Ok(outcome.filter(|outcome| !is_refused(outcome)).map(|_| Past::Removed));
+        };
+        if outcome.is_some() {
+            return Ok(None);
         }
         // The request that withdrew it may not have recorded that yet.
-        let queue = self.shared.actions.shared.connected.queue_at_hand()?;
-        let Some(batch) = queue.find_batch(&id_of(uuid)).await? else { return Ok(false) };
         let batch = queue.load_batch(batch).await?;
-        Ok(WithdrawnNote::of_batch(batch.state(), &batch.message()).is_some())
+        Ok(WithdrawnNote::of_batch(batch.state(), &batch.message()).map(|_| Past::Withdrawn))
     }
 
     /// The deposits of the caller, the newest first, at most `limit`, each with its further parts.
@@ -285,13 +294,12 @@ impl Intake {
             Payload::At(url) => (Payload::At(url), Added::bytes(0)),
         };
         let known = self.deposit(uuid, actor).await?;
-        if known.as_ref().and_then(|known| known.outcome.as_ref()).is_some_and(|(outcome, _)| outcome == WITHDRAWN) {
-            return Err(Refusal::conflict(format!(
-                "{} was withdrawn; deposit it anew, with another key or without one",
-                id_of(uuid)
-            )));
+        if let Some(known) = &known
+            && let Some(past) = self.past(known).await?
+        {
+            return Err(Refusal::conflict(past.why(&id_of(uuid))));
         }
-        let queue = self.shared.actions.shared.connected.queue_at_hand()?;
+        let queue = self.shared.actions.shared.queue_of(&self.shared.services.catalogue).await?;
         let (Added { objects, bytes }, profile) = (added, new.profile.clone());
         let recorded = Recorded { batch: uuid, depositor, idempotency_key: key, profile, objects, bytes };
         if let Err(refusal) = self.record_within(allowance, &recorded).await {
@@ -323,7 +331,7 @@ impl Intake {
             tracing::error!(deposit = %id_of(uuid), "{why}; the outcome of a deposit is not recorded");
         }
         if let Err(refusal @ (Refusal::Invalid(_) | Refusal::Failed(_))) = &made
-            && known.is_none()
+            && known.is_none_or(|known| known.outcome.is_some_and(|(outcome, _)| is_refused(&outcome)))
         {
             let ended = self.shared.services.catalogue.deposit_ended(uuid, &refused(refusal)).await;
             ended.unwrap_or_else(|error| tracing::warn!(%error, "a refused deposit stays open in the catalogue"));

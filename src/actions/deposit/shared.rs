@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::Mutex;
-use queuekeeper_ingest::deposit::{REFUSED, Upload};
+use queuekeeper_catalogue::deposits::REFUSED;
+use queuekeeper_ingest::deposit::Upload;
 use queuekeeper_ingest::step::Services;
 use queuekeeper_ingest::url::ContentUrl;
 use tokio::sync::Semaphore;

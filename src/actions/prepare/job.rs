@@ -8,7 +8,7 @@ use crate::actions::table::JobAction;
 use queuekeeper_ingest::again::{Resubmission, resubmission_of};
 use queuekeeper_ingest::deposit::id_of;
 use queuekeeper_queue::id::JobId;
-use queuekeeper_queue::path::Path;
+use queuekeeper_queue::path::{JobNode, Path};
 use queuekeeper_queue::state::{BatchState, JobState, State as _};
 use queuekeeper_queue::{Error, Job, JobChange, JobPlan, JobTarget};
 
@@ -77,6 +77,10 @@ impl ActionPlanner<'_> {
             return Ok(());
         }
         let (job, of) = (plan.job, plan.batch);
+        // What is stored was left out.
+        if self.queue.load_job(job).await?.data(JobNode::Inventory).is_some() {
+            return Ok(());
+        }
         let why = match Box::pin(resubmission_of(self.queue, self.catalogue, of)).await? {
             Resubmission::Open(_) => return Ok(()),
             Resubmission::Made(_, batch) => format!(

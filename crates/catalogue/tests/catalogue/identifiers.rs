@@ -49,7 +49,7 @@ on_both! {
         catalogue.reserve(&request("ark:/99999/a", &[])).await.unwrap();
         catalogue.record_version(&version("ark:/99999/b", 1), files(0)).await.unwrap();
         for taken in ["ark:/99999/a", "ark:/99999/b"] {
-            assert_eq!(catalogue.reserve(&request(taken, &["id"])).await.unwrap(), Reserved::Collision);
+            assert_eq!(catalogue.reserve(&request(taken, &["id"])).await.unwrap(), Reserved::Collision { owner: Some("owner".to_owned()) });
         }
         assert_eq!(world.number("SELECT COUNT(*) FROM local_ids").await, 0);
         assert_eq!(world.number("SELECT COUNT(*) FROM identifiers").await, 1);

@@ -34,6 +34,18 @@ pub struct WrongCatalogue {
     found: Uuid,
 }
 
+/// The catalogue of a queue, as its daemons have written it; `None` where none has worked on it.
+///
+/// # Errors
+/// When it cannot be read.
+pub async fn catalogue(client: &Client) -> Result<Option<String>, Error> {
+    match client.get_data(CATALOGUE).await {
+        Ok((data, _)) => Ok(Some(crate::name::shown(&String::from_utf8_lossy(&data)))),
+        Err(Error::NoNode) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Checks that a queue has this catalogue, or gives it this one where it has none. Trouble with the connection says
 /// nothing: it is checked again by the next session.
 ///

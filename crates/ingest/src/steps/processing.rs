@@ -120,8 +120,18 @@ async fn identify(work: &JobAtWork<'_>, producer: &ProducerMetadata) -> Result<A
                 return Ok(found);
             }
             // An object that exists has the name that the depositor gave: this is its next version.
-            Reserved::Collision if named.is_some() => return Ok(candidate),
-            Reserved::Collision => {}
+            Reserved::Collision { owner } if named.is_some() => {
+                // Its job may not have recorded the object yet.
+                return match owner.filter(|owner| *owner != profile.owner.as_str()) {
+                    None => Ok(candidate),
+                    Some(other) => {
+                        let owner = &profile.owner;
+                        let why = format_args!("{candidate} belongs to {other}, not to {owner}");
+                        Err(StepError::permanent(why))
+                    }
+                };
+            }
+            Reserved::Collision { .. } => {}
         }
     }
     Err(StepError::temporary(format_args!("{DERIVATIONS} identifiers in a row belong to other jobs")))

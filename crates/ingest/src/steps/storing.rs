@@ -8,17 +8,19 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, future, stream};
-use queuekeeper_queue::path::LockFolder;
+use queuekeeper_queue::path::{JobNode, LockFolder};
 use queuekeeper_queue::{Error, JobChange, JobValue};
-use queuekeeper_store::ocfl::{Begun, NewFile, NewVersion, Root, Start, User};
-use queuekeeper_store::{Digests, SpaceName, StoreName};
+use queuekeeper_store::ocfl::{Begun, NewFile, NewVersion, Object, Root, Start, User};
+use queuekeeper_store::{Algorithm, Digests, SpaceName, StoreName};
+use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::io::ReaderStream;
 
 use super::downloading::PRODUCER;
 use super::processing::{self, MANIFEST, SYSTEM};
+use crate::blocking::blocking;
 use crate::manifest::{Limits, Reader, Row};
-use crate::place::Place;
+use crate::place::{self, Place};
 use crate::step::{JobAtWork, StepError, now};
 
 /// The file in `producer/` that names files which an update leaves out.
@@ -42,6 +44,7 @@ const PIECE: usize = 256 * 1024;
 /// When a file differs from its digest, another job stores the same object, or the store refuses.
 pub async fn store(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
     let ark = ark(work)?;
+    check_node(work, &ark)?;
     let lock = match work.queue.lock_object(LockFolder::Storage, &ark).await {
         Err(Error::Conflict(_)) => {
             let why = format_args!("another job stores {ark}");
@@ -65,6 +68,21 @@ pub async fn store(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
     let manifest_url = format!("ocfl:{}/{ark}/v{version}", work.profile.store);
     let mode = if work.spec.is_update { "update" } else { "add" }.to_owned();
     Ok(JobChange::success().with_value(JobValue::Inventory { manifest_url, mode }))
+}
+
+/// Checks that the job was processed for the node of its profile: of another one the object lies in a Merritt store.
+fn check_node(work: &JobAtWork<'_>, ark: &str) -> Result<(), StepError> {
+    let store: Value =
+        serde_json::from_slice(work.job.job.data(JobNode::Store).unwrap_or_default()).unwrap_or_default();
+    let mode = store.get("mode").and_then(Value::as_str).unwrap_or_default();
+    let Some(node) = mode.split('/').nth(1).filter(|node| *node != work.profile.node.to_string()) else {
+        return Ok(());
+    };
+    let (node, name, ours) = (crate::name::shown(node), &work.profile.name, &work.profile.node);
+    Err(StepError::permanent(format_args!(
+        "{ark} lies in node {node} of a Merritt store, and profile {name} stores in node {ours}: have Merritt's daemon store it, \
+         or set the profile's node and resume the job at Processing"
+    )))
 }
 
 /// The ARK that processing has assigned.
@@ -107,9 +125,20 @@ async fn write(work: &JobAtWork<'_>, ark: &str) -> Result<u32, StepError> {
         start: if work.spec.is_update { Start::Head } else { Start::Empty },
     };
     let mut writer = match object.begin(new).await? {
-        Begun::Done(version) => return Ok(version),
+        Begun::Done(version) => {
+            check_same(work, &object, version).await?;
+            return Ok(version);
+        }
         Begun::Writer(writer) => writer,
     };
+    if work.spec.is_update && writer.version() == 1 {
+        let name = &work.profile.store;
+        return Err(StepError::permanent(format_args!(
+            "{ark} is not in store {name}, and an update changes an object that is there; deposit it whole, without update, or \
+             where it lies in a Merritt store (node {} of this profile) by that",
+            work.profile.node
+        )));
+    }
     let failed = |error: io::Error| StepError::working("read the manifest", &error);
     let base = processing::base(work).map_err(failed)?;
     let path = work.directory.path().join(SYSTEM).join(MANIFEST);
@@ -153,6 +182,41 @@ async fn write(work: &JobAtWork<'_>, ark: &str) -> Result<u32, StepError> {
     let version = writer.commit().await?;
     work.services.metrics.stored(bytes.load(std::sync::atomic::Ordering::Relaxed));
     Ok(version)
+}
+
+/// Checks that a version that was made under the job's UUID has the files that the job has now: a deposit that is sent under
+/// the UUID of another one, whose batch is gone, would be called stored, and be nowhere. What ingest adds may differ.
+async fn check_same(work: &JobAtWork<'_>, object: &Object, version: u32) -> Result<(), StepError> {
+    let failed = |error: io::Error| StepError::working("read the manifest", &error);
+    let base = processing::base(work).map_err(failed)?;
+    let source = match File::open(work.directory.path().join(SYSTEM).join(MANIFEST)) {
+        // Its version may be recorded, and its files removed since.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => other.map_err(failed)?,
+    };
+    let place = work.directory.place(".").map_err(|error| StepError::working("open the job's directory", &error))?;
+    let Some(snapshot) = object.read().await? else { return Ok(()) };
+    let id = object.id().to_owned();
+    blocking(move || {
+        let mut reader = Reader::add(BufReader::new(source), Limits::default(), base);
+        for (_, row) in reader.by_ref() {
+            if !row.name.starts_with(&format!("{PRODUCER}/")) {
+                continue;
+            }
+            let Some(file) = place.file(&row.name).map_err(failed)? else { continue };
+            let (_, digests) = place::digests(&file, [Algorithm::Sha512]).map_err(failed)?;
+            let stored = snapshot.inventory().file(version, &row.name)?;
+            if stored.is_none_or(|stored| !digests.iter().any(|digest| *digest == stored.digest)) {
+                return Err(StepError::permanent(format_args!(
+                    "{id} has version {version} of a deposit with the same UUID and another {:?}: nothing was stored; deposit it \
+                     anew, under another key or UUID",
+                    row.name
+                )));
+            }
+        }
+        reader.finish().map(drop).map_err(StepError::permanent)
+    })
+    .await?
 }
 
 /// For how long an intent counts as fresh: less than the time after which cleanup takes it for left.
