@@ -24,7 +24,7 @@ pub use limit::SizeLimit;
 const VOLUME_FILE: &str = ".queuekeeper-volume";
 
 /// The file at the top of a volume that holds the UUID of the catalogue of the tree that it belongs to.
-const TREE_FILE: &str = ".queuekeeper-tree";
+pub(crate) const TREE_FILE: &str = ".queuekeeper-tree";
 
 /// How many bytes a block of `st_blocks` has, whatever the file system's own are.
 pub(crate) const STAT_BLOCK: u64 = 512;

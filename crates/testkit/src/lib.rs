@@ -17,6 +17,7 @@ pub mod readers;
 pub mod s3;
 pub mod server;
 pub mod smtp;
+pub mod sqlite;
 #[cfg(target_arch = "x86_64")]
 pub mod traced;
 pub mod tree;

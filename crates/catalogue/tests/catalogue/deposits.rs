@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use queuekeeper_catalogue::deposits::{NewDeposit, Sent};
+use queuekeeper_catalogue::deposits::{NewDeposit, REFUSED, Sent};
 use uuid::Uuid;
 
 use super::support::on_both;
@@ -35,5 +35,27 @@ on_both! {
             let recorded = catalogue.record_deposit_within(&bob, [Timestamp::UNIX_EPOCH], nothing).await.unwrap();
             assert_eq!(recorded, Ok(bob.batch));
         }
+    }
+
+    async fn a_deposit_that_was_refused_counts_anew_when_it_is_sent_again(world: World) {
+        let catalogue = &world.catalogue;
+        let first = NewDeposit { idempotency_key: Some("key".to_owned()), ..new("ada", 1) };
+        let most = |[sent]: [Sent; 1]| if sent.objects > 1 { Err(sent.objects) } else { Ok(()) };
+        let record = async |new: &NewDeposit| {
+            catalogue.record_deposit_within(new, [Timestamp::UNIX_EPOCH], most).await.unwrap()
+        };
+        assert_eq!(record(&first).await, Ok(first.batch));
+        catalogue.deposit_ended(first.batch, &format!("{REFUSED}its digest differs")).await.unwrap();
+        let larger = NewDeposit { objects: 9, bytes: 90, ..first.clone() };
+        assert_eq!(record(&larger).await, Ok(first.batch));
+        let found = catalogue.deposit(first.batch).await.unwrap().unwrap();
+        assert_eq!((found.deposit.objects, found.deposit.bytes, found.outcome), (9, 90, None));
+        catalogue.deposit_ended(first.batch, &format!("{REFUSED}its digest differs")).await.unwrap();
+        assert_eq!(record(&larger).await, Err(9));
+        // One that has become a batch does not.
+        catalogue.deposit_ended(first.batch, "1 completed, 0 failed").await.unwrap();
+        assert_eq!(record(&NewDeposit { bytes: 1_000, ..larger }).await, Ok(first.batch));
+        let found = catalogue.deposit(first.batch).await.unwrap().unwrap();
+        assert_eq!((found.deposit.bytes, found.outcome.unwrap().0), (90, "1 completed, 0 failed".to_owned()));
     }
 }

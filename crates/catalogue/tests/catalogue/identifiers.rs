@@ -48,8 +48,10 @@ on_both! {
         let catalogue = &world.catalogue;
         catalogue.reserve(&request("ark:/99999/a", &[])).await.unwrap();
         catalogue.record_version(&version("ark:/99999/b", 1), files(0)).await.unwrap();
-        for taken in ["ark:/99999/a", "ark:/99999/b"] {
-            assert_eq!(catalogue.reserve(&request(taken, &["id"])).await.unwrap(), Reserved::Collision { owner: Some("owner".to_owned()) });
+        // The owner of a job that has reserved it, which no other owner's job may take for its own.
+        for (taken, owner) in [("ark:/99999/a", Some("owner".to_owned())), ("ark:/99999/b", None)] {
+            let found = catalogue.reserve(&request(taken, &["id"])).await.unwrap();
+            assert_eq!(found, Reserved::Collision { owner });
         }
         assert_eq!(world.number("SELECT COUNT(*) FROM local_ids").await, 0);
         assert_eq!(world.number("SELECT COUNT(*) FROM identifiers").await, 1);

@@ -13,6 +13,7 @@ use zookeeper_client::Error as ReadError;
 
 use super::directories;
 use crate::blocking::blocking;
+use crate::directory::TREE_FILE;
 use crate::engine::session::Session;
 use crate::step::{Services, StepError, now};
 
@@ -43,7 +44,10 @@ pub(super) async fn take_turn(session: &Session) -> Result<Turn, StepError> {
     let mut transaction = Transaction::new();
     let last = match (known, tree) {
         (_, Some(other)) if other != ours => {
-            let why = format!("{root} belongs to the tree of catalogue {other}, and this one has {ours}");
+            let why = format!(
+                "{root} belongs to the tree of catalogue {other} ({TREE_FILE}), and this one has {ours}: where the catalogue was made \
+                 anew, write that into the file"
+            );
             return Ok(Turn::Refused(why));
         }
         (None, Some(_)) => {

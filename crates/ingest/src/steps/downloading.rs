@@ -300,8 +300,11 @@ async fn package(
     }
     let missing = || {
         let name = crate::name::shown(&spec.file_name);
-        let at = work.directory.path().display();
-        StepError::permanent(format_args!("file {name:?} is neither in {at} nor in the directory of its batch"))
+        // Depositors see it: it does not say where the working storage is.
+        let (batch, job) = (&spec.batch, &spec.job);
+        StepError::permanent(format_args!(
+            "file {name:?} is neither in {batch}/{job} nor in {batch}: put it there and resume the job, or deposit it again"
+        ))
     };
     let failed = |error: io::Error| StepError::working(&format!("read {:?}", spec.file_name), &error);
     let source = work.directory.local_package(&spec.file_name).map_err(failed)?.ok_or_else(missing)?;

@@ -24,7 +24,7 @@ use queuekeeper_testkit::wait::eventually;
 use queuekeeper_zookeeper::server::Options;
 use queuekeeper_zookeeper::{Config, PrivateServer};
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{Mutex, OnceCell, watch};
 use zookeeper_client::{Acls, Client, CreateMode};
 
 mod end;
@@ -42,7 +42,8 @@ const CHILD: &str = "QUEUEKEEPER_TEST_KILLED_CHILD";
 /// Which writes are tried.
 const WHICH: &str = "QUEUEKEEPER_TEST_KILLED";
 
-/// How many writes of a kind are tried where nothing else is said; with PostgreSQL and S3 one, another one than these.
+/// How many writes of a kind are tried where nothing else is said. With PostgreSQL and S3, and of a stop, it is one, and each time
+/// another one than these.
 const SOME: usize = 2;
 
 /// How many are tried at a time: most of it is waiting for the end of a session.
@@ -192,16 +193,29 @@ impl Trial {
 }
 
 /// The writes that are tried, of so many.
-fn chosen(writes: usize, is_remote: bool) -> Vec<usize> {
+fn chosen(writes: usize, is_remote: bool, fault: WriteFault) -> Vec<usize> {
     let which = std::env::var(WHICH).unwrap_or_default();
     let (first, step) = match which.split_once('/') {
         _ if which == "every" => (1, 1),
         Some((first, step)) => (first.parse().unwrap(), step.parse().unwrap()),
         // Not the last ones: how many there are differs a little from run to run.
-        None if is_remote => (1 + writes * 3 / 8, writes),
-        None => (1 + writes / (4 * SOME), writes.div_ceil(SOME)),
+        None => match (fault, is_remote) {
+            (WriteFault::Stop(_), true) => (1 + writes / 4, writes),
+            (WriteFault::Stop(_), false) => (1 + writes / 2, writes),
+            (_, true) => (1 + writes * 3 / 8, writes),
+            (_, false) => (1 + writes / (4 * SOME), writes.div_ceil(SOME)),
+        },
     };
     (first..=writes).step_by(step).collect()
+}
+
+/// What one that nothing disturbs writes, and its end: found once for all tests.
+async fn undisturbed(server: &Server, kind: Kind) -> Arc<(Trace, End)> {
+    type Ends = BTreeMap<(String, bool), Arc<OnceCell<Arc<(Trace, End)>>>>;
+    static ENDS: Mutex<Ends> = Mutex::const_new(BTreeMap::new());
+    let cell = Arc::clone(ENDS.lock().await.entry((kind.name(), server.s3.is_some())).or_default());
+    let find = async || Arc::new(Trial::new(server, kind, &format!("{kind:?}-undisturbed")).await.end(None).await);
+    Arc::clone(cell.get_or_init(find).await)
 }
 
 /// Tries faults at writes of a kind, and compares the end of each with one without.
@@ -214,9 +228,9 @@ async fn try_all(
     writes: impl Fn(&Trace) -> usize,
 ) {
     let began = Instant::now();
-    let (trace, expected) = Trial::new(server, kind, &format!("{kind:?}-{name}-undisturbed")).await.end(None).await;
-    let all = writes(&trace);
-    let chosen = chosen(all, server.s3.is_some());
+    let (trace, expected) = &*undisturbed(server, kind).await;
+    let all = writes(trace);
+    let chosen = chosen(all, server.s3.is_some(), fault(1));
     let trials = chosen.iter().map(|at| {
         let (fault, name, server) = (fault(*at), format!("{kind:?}-{name}-{at}"), server.clone());
         // In a thread of its own: it waits for other programs, and would hold up those beside it.

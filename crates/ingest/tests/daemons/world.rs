@@ -26,6 +26,7 @@ use queuekeeper_store::retry::RetryPolicy;
 use queuekeeper_store::{Algorithm, DirectoryStore, Hashers, Store, StoreName};
 use queuekeeper_testkit::origin::Origin;
 use queuekeeper_testkit::server::config;
+use queuekeeper_testkit::sqlite;
 use queuekeeper_zookeeper::server::Options;
 use queuekeeper_zookeeper::{Config, PrivateServer};
 use serde_json::{Value, json};
@@ -109,19 +110,10 @@ impl World {
 
     /// Runs SQL on the catalogue by a program that knows nothing of it; the answer has a JSON array for each row.
     pub(super) fn sql(&self, sql: &str) -> Vec<Value> {
-        const RUN: &str = "
-import json, sqlite3, sys
-with sqlite3.connect(sys.argv[1], timeout=60) as database:
-    for row in database.execute(sys.argv[2]):
-        print(json.dumps([value.hex() if isinstance(value, bytes) else value for value in row]))
-";
         if let Some(remote) = &self.remote {
             return remote.sql(sql);
         }
-        let database = self.directory.path().join("catalogue.db");
-        let output = std::process::Command::new("python3").args(["-c", RUN]).arg(database).arg(sql).output().unwrap();
-        assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
-        output.stdout.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
+        sqlite::rows(&self.directory.path().join("catalogue.db"), sql)
     }
 
     /// Stops the server, has its data changed meanwhile, and connects anew: a server whose tree is an older one refuses

@@ -1,0 +1,120 @@
+//! Killed at any write, it ends as if it had run once.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use futures::{StreamExt as _, stream};
+use queuekeeper_testkit::sqlite;
+use queuekeeper_testkit::traced::{Trace, Traced, WriteFault};
+use tempfile::TempDir;
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+
+use super::world;
+
+/// What the child works on.
+const CHILD: &str = "QUEUEKEEPER_TEST_MILL_CHILD";
+
+/// Each write is tried where this is `every`.
+const WHICH: &str = "QUEUEKEEPER_TEST_KILLED";
+
+/// How many writes are tried else.
+const SOME: usize = 6;
+
+const AT_A_TIME: usize = 3;
+
+const LIMIT: Duration = Duration::from_mins(1);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "run by another test, in a process of its own"]
+async fn child() {
+    let Ok(directory) = std::env::var(CHILD) else { return };
+    let mill = world::mill(Path::new(&directory)).await;
+    let stop = CancellationToken::new();
+    let run = tokio::spawn(mill.run(stop.clone()));
+    tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin(), &mut std::io::sink())).await.unwrap().unwrap();
+    stop.cancel();
+    run.await.unwrap();
+}
+
+/// Whether a loop is over, and nothing waits.
+fn is_done(directory: &Path) -> bool {
+    let left = "SELECT (SELECT COUNT(*) FROM loops WHERE loop > 0), (SELECT COUNT(*) FROM morsels),
+        (SELECT COUNT(*) FROM tasks), (SELECT COUNT(*) FROM intents)";
+    sqlite::rows(&world::database(directory), left) == [serde_json::json!([1, 0, 0, 0])]
+}
+
+/// Runs a process until all is done, or it has ended.
+async fn run(directory: &Path, fault: Option<WriteFault>) -> Trace {
+    // Nobody waits here for the leases of a process that is gone.
+    for sql in [
+        "UPDATE tasks SET visible = 0, holder = NULL WHERE holder IS NOT NULL",
+        "UPDATE tasks SET visible = 0 WHERE attempts > 0 OR is_put_off",
+        "UPDATE loops SET lease_end = 0",
+        "UPDATE intents SET lease_end = 0",
+    ] {
+        let _changed = sqlite::rows(&world::database(directory), sql);
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", "killed::run::child", "--ignored", "--quiet", "--test-threads", "1"])
+        .env(CHILD, directory);
+    let process = Traced::start(&command, directory.to_owned(), fault);
+    let began = Instant::now();
+    while !process.has_ended() && !is_done(directory) {
+        if began.elapsed() > LIMIT {
+            let end = world::end(directory).await;
+            panic!("{fault:?}: it is not done: {end:#?}, {:?}", process.stop().await);
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    process.stop().await
+}
+
+/// The end of a world whose first process meets a fault, and what that one wrote.
+async fn end(fault: Option<WriteFault>) -> (Trace, Vec<String>) {
+    let directory = TempDir::new().unwrap();
+    world::set_up(directory.path()).await;
+    let trace = run(directory.path(), fault).await;
+    let (mut last, mut attempts) = (trace.code, 0);
+    while last != Some(0) {
+        attempts += 1;
+        assert!(attempts < 4, "{fault:?}");
+        last = run(directory.path(), None).await.code;
+    }
+    (trace, world::end(directory.path()).await)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::print_stdout, reason = "which writes were tried is what a long run shows")]
+async fn copies_are_made_changed_and_deleted_once_by_a_mill_that_is_killed_at_any_write() {
+    let (trace, expected) = end(None).await;
+    let has = |line: &str| expected.iter().any(|found| found.starts_with(line));
+    assert!(
+        has("replica/account1.theses/changed: \"new\"") && has("replica/account1.theses/one: \"1\""),
+        "{expected:#?}"
+    );
+    assert!(
+        has("replica/x-queuekeeper-aside/..: \"old\"") && has("replica/x-queuekeeper-aside/..: \"gone\""),
+        "{expected:#?}"
+    );
+    let writes = trace.writes.len();
+    let step = if std::env::var(WHICH).is_ok_and(|which| which == "every") { 1 } else { writes.div_ceil(SOME) };
+    let trials = (1 + step / 2..=writes).step_by(step).map(|at| async move {
+        let trial = move || Handle::current().block_on(end(Some(WriteFault::Kill(at))));
+        (at, tokio::task::spawn_blocking(trial).await.unwrap())
+    });
+    let mut trials = stream::iter(trials.collect::<Vec<_>>()).buffer_unordered(AT_A_TIME);
+    let (mut met, mut differences) = (0, Vec::new());
+    while let Some((at, (trace, found))) = trials.next().await {
+        let behind = trace.writes.last().filter(|_| trace.code.is_none());
+        met += usize::from(behind.is_some());
+        println!("killed behind write {at} of {writes}: {}", behind.map_or("none".to_owned(), ToString::to_string));
+        let more = found.iter().filter(|line| !expected.contains(line)).map(|line| format!("left over: {line}"));
+        let less = expected.iter().filter(|line| !found.contains(line)).map(|line| format!("missing: {line}"));
+        differences.extend(more.chain(less).map(|line| format!("{at}, {behind:?}: {line}")));
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+    assert!(met >= SOME / 2, "{met} kills");
+}
