@@ -61,6 +61,7 @@ pub(super) async fn set_up(directory: &Path) {
     }
     let policy = br#"{"defaultPolicies": [{"srcStoreId": "1", "destStoreId": "2"}]}"#;
     std::fs::write(directory.join("policies/account1-duplication-policy.json"), policy).unwrap();
+    std::fs::write(directory.join("policies/duplication-accounts.json"), r#"["account1"]"#).unwrap();
     let mill = mill(directory).await;
     let put = async |store: &str, key: &str, text: &'static str, content_type: &str| {
         let user = UserProperties { content_type: Some(content_type.to_owned()), ..UserProperties::default() };
