@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::TryStreamExt as _;
 use jiff::Timestamp;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
@@ -21,7 +22,7 @@ use queuekeeper_ingest::step::Services;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_queue::{BatchReport, Job, Queue};
-use queuekeeper_store::ocfl::{Root, Snapshot};
+use queuekeeper_store::ocfl::{Object, Root, Snapshot};
 use queuekeeper_store::retry::RetryPolicy;
 use queuekeeper_store::{Algorithm, DirectoryStore, Hashers, Store, StoreName};
 use queuekeeper_testkit::origin::Origin;
@@ -248,7 +249,25 @@ with sqlite3.connect(sys.argv[1], timeout=60) as database:
         assert!(verified.is_valid(), "{ark}: {verified:?}");
         let stored = object.read().await.unwrap().unwrap();
         assert_eq!(stored.inventory().head(), versions, "{ark}");
+        self.check_recorded(&object).await;
         stored
+    }
+
+    /// Checks that the content index has what the store has of an object, and nothing else.
+    async fn check_recorded(&self, object: &Object) {
+        let (prefix, space) = (format!("{}/", object.root()), "demo".parse().unwrap());
+        let listing = object.store().list(&space, prefix.as_bytes(), None);
+        let listed: Vec<_> =
+            listing.map_ok(|listed| (listed.key, listed.size, listed.etag)).try_collect().await.unwrap();
+        let (mut recorded, mut after) = (Vec::new(), Some(prefix.parse().unwrap()));
+        while let Some(last) = after.take() {
+            for item in self.services.catalogue.items(&space, Some(&last), 1_000).await.unwrap() {
+                after = Some(item.key.clone()).filter(|key| key.as_bytes().starts_with(prefix.as_bytes()));
+                let copies = item.copies.into_iter().filter(|copy| !copy.is_deleted && after.is_some());
+                recorded.extend(copies.map(|copy| (item.key.clone(), copy.size, copy.etag)));
+            }
+        }
+        assert_eq!(recorded, listed, "{}", object.id());
     }
 
     /// The names of a version's deposited files.
