@@ -163,6 +163,10 @@ async fn run_in(
     let ingest = repository.ingest(zookeeper.clone(), limit, pace, url).map_err(Error::Repository)?;
     let families = StoreFamilies::default();
     let services = ingest.open(&families).await.map_err(Error::Repository)?;
+    let settings = server::standalone::mill_settings();
+    let mill = repository.mill().map_err(Error::Repository)?;
+    let mill = server::mill::beside(&mill, &services, settings, server::mill::worker_name()).await;
+    let mill = mill.map_err(Error::Repository)?;
     let volume = storage::exported(&services.working).map_err(made)?;
     let mut monitoring = None;
     if let Some(installation) = installation
@@ -220,7 +224,8 @@ async fn run_in(
         let _first = end.clone().drop_guard();
         monitoring.watch(&end).await
     };
-    let (served, peopled, watched, (), _) = tokio::join!(served, peopled, watched, tidied, measured);
+    let copied = mill.run(end.clone());
+    let (served, peopled, watched, (), (), _) = tokio::join!(served, peopled, watched, copied, tidied, measured);
     services.catalogue.close().await;
     // The error of the first part that failed.
     watched?;

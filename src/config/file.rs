@@ -112,6 +112,22 @@ impl ConfigFile {
         Ok(Self { path, sources: files.sources(), roles, tokens, rules, stores, depositors, workers, mill })
     }
 
+    /// A configuration that is in no file: that of a repository in one directory.
+    #[must_use]
+    pub fn local(directory: &Path, stores: StoreSettings, mill: MillConfig) -> Self {
+        Self {
+            path: directory.to_owned(),
+            sources: Files::default().sources(),
+            roles: BTreeMap::new(),
+            tokens: Arc::default(),
+            rules: Rules::default(),
+            stores,
+            depositors: BTreeMap::new(),
+            workers: WorkerBounds::default(),
+            mill: Some(mill),
+        }
+    }
+
     /// Reads everything again; `None` if nothing has changed.
     ///
     /// # Errors

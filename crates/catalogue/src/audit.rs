@@ -45,6 +45,9 @@ impl AuditSink for Catalogue {
 
     async fn settle(&self, intent: &Intent, settlement: &Settlement) -> Result<(), SinkError> {
         let is_settled = settle::settle(&self.database, intent, settlement).await.map_err(unavailable)?;
+        if *settlement != Settlement::NotDone {
+            self.ring().await;
+        }
         is_settled.then_some(()).ok_or(SinkError::Lost)
     }
 

@@ -110,9 +110,13 @@ impl Catalogue {
         to: &Advance,
         tasks: Vec<NewTask>,
     ) -> Result<bool, Error> {
-        let mut session = self.database.begin().await?;
+        let (mut session, has_tasks) = (self.database.begin().await?, !tasks.is_empty());
         let outcome = advance(&mut session, lead, morsel, to, tasks).await;
-        session.end(outcome).await
+        let is_leading = session.end(outcome).await?;
+        if has_tasks {
+            self.ring().await;
+        }
+        Ok(is_leading)
     }
 }
 

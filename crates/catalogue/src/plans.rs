@@ -19,7 +19,7 @@ use crate::inventory::{
 use crate::object_intents::OBJECT_INTENTS;
 use crate::outbox::{ENDED, TAKE_DUE};
 use crate::policies::POLICIES;
-use crate::tasks::{DEAD, HELD, TAKE};
+use crate::tasks::{DEAD, HELD, NEXT, TAKE};
 
 /// Every list, with arguments of the right types.
 fn lists() -> Vec<(&'static str, Vec<Value>)> {
@@ -67,7 +67,9 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
     ];
     let mut take = values![0i64, Uuid::nil(), "worker", "audit", "account", 10u64];
     take.extend(values!["AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT"]);
-    let others = others.into_iter().chain([(TAKE, take)]);
+    let mut next = values!["audit", "account", 0i64];
+    next.extend(take[6..].iter().cloned());
+    let others = others.into_iter().chain([(TAKE, take), (NEXT, next)]);
     events.chain(others).collect()
 }
 

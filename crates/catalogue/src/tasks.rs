@@ -29,7 +29,7 @@ pub use list::{Decided, Decision, KnownTask, QueueFigures, TaskState};
 pub use put::NewTask;
 pub(crate) use put::put;
 #[cfg(test)]
-pub(crate) use take::TAKE;
+pub(crate) use take::{NEXT, TAKE};
 pub use take::{TakenTask, Tasks};
 
 /// How often a task is begun before it goes to the dead letters.

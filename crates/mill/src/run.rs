@@ -23,18 +23,17 @@ use crate::worker::{Times, Workers};
 /// The queues that are worked on, the first one first.
 const QUEUES: [Queue; 3] = [Queue::Audit, Queue::DuplicationHigh, Queue::DuplicationLow];
 
-/// How often the log is looked at for what is new.
-const FOLLOW: Duration = Duration::from_secs(2);
-
-/// How long workers wait while all queues are empty, at first and at most: a task that a person or another process lets be
-/// processed again is not announced.
-const EMPTY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
+/// How long to wait where nothing rings, at first and at most: for tasks, and for events.
+const EMPTY: (Duration, Duration) = (Duration::from_mins(1), Duration::from_mins(8));
 
 /// How often policies are read again.
 const READ_POLICIES: Duration = Duration::from_mins(1);
 
-/// How often deltas of counters are folded.
+/// How often deltas of counters are folded, while there are some.
 const FOLD: Duration = Duration::from_secs(1);
+
+/// How long the log is left alone after a look: what comes in the meantime is read together.
+const GATHER: Duration = Duration::from_millis(100);
 
 /// How long the producer waits for room in the queue, and for anything else.
 const WAITS: (Duration, Duration) = (Duration::from_secs(10), Duration::from_mins(1));
@@ -106,18 +105,21 @@ impl Mill {
         // What comes after this look is followed: before the first loop, so that nothing falls between the two.
         let auditor = self.auditor(&policies);
         self.follow(&auditor, &wake).await;
+        let mut rings = self.catalogue.rings();
         let follow = async {
-            while every(FOLLOW).await {
+            let mut wait = EMPTY.0;
+            while every(GATHER).await {
+                tokio::select! {
+                    () = stop.cancelled() => break,
+                    () = rings.next() => wait = EMPTY.0,
+                    () = sleep(wait) => wait = (wait * 2).min(EMPTY.1),
+                }
+                wake.notify_one();
                 self.follow(&auditor, &wake).await;
             }
         };
-        let fold = async {
-            while every(FOLD).await {
-                if let Err(error) = self.catalogue.fold().await {
-                    tracing::warn!(%error, "counters are not folded; this is tried again");
-                }
-            }
-        };
+        let fold = self.fold(&stop);
+        let listen = stop.run_until_cancelled(self.catalogue.listen());
         let produce = async {
             let producer = self.producer(&policies);
             loop {
@@ -127,7 +129,31 @@ impl Mill {
                 }
             }
         };
-        tokio::join!(self.workers(&policies, &wake).run(stop.clone()), read, follow, fold, produce);
+        tokio::join!(self.workers(&policies, &wake).run(stop.clone()), read, follow, fold, listen, produce);
+    }
+
+    /// Folds the deltas of counters, as long as there are some.
+    async fn fold(&self, stop: &CancellationToken) {
+        let mut rings = self.catalogue.rings();
+        loop {
+            let wait = match self.catalogue.fold().await {
+                Ok(0) => EMPTY.0,
+                Ok(_) => FOLD,
+                Err(error) => {
+                    tracing::warn!(%error, "counters are not folded; this is tried again");
+                    FOLD * 10
+                }
+            };
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = rings.next(), if wait > FOLD => {
+                    if stop.run_until_cancelled(sleep(FOLD)).await.is_none() {
+                        return;
+                    }
+                }
+                () = sleep(wait) => {}
+            }
+        }
     }
 
     async fn read_policies(&self, policies: &Policies) {

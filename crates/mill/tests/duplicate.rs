@@ -6,6 +6,7 @@ mod duplicate {
     mod flow;
     mod forced;
     mod loops;
+    mod objects;
     mod rows;
     mod world;
 }

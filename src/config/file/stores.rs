@@ -118,20 +118,24 @@ impl StoreSettings {
         matches!(self.stores.get(name), Some(Location::S3(_)))
     }
 
-    /// One directory as the store `main`, one as the store `deliveries`, and a catalogue in a file of SQLite: a repository
+    /// Directories as the stores `main`, `copies` and `deliveries`, and a catalogue in a file of SQLite: a repository
     /// on one machine.
     ///
     /// # Errors
     /// When a store cannot have the name.
     pub fn local(
         objects: PathBuf,
+        copies: PathBuf,
         deliveries: PathBuf,
         catalogue: &Path,
     ) -> Result<Self, queuekeeper_store::name::NameError> {
         let name: StoreName = "deliveries".parse()?;
         let access = Some(AccessSettings::new(name.clone()));
-        let stores =
-            BTreeMap::from([("main".parse()?, Location::Directory(objects)), (name, Location::Directory(deliveries))]);
+        let stores = BTreeMap::from([
+            ("main".parse()?, Location::Directory(objects)),
+            ("copies".parse()?, Location::Directory(copies)),
+            (name, Location::Directory(deliveries)),
+        ]);
         Ok(Self { stores, catalogue: Some(CatalogueUrl(format!("sqlite:{}", catalogue.display()))), access })
     }
 

@@ -38,7 +38,9 @@ impl Catalogue {
         }
         let mut session = self.database.begin().await?;
         let outcome = record(&mut session, store, user, changes).await;
-        session.end(outcome).await
+        let stale = session.end(outcome).await?;
+        self.ring().await;
+        Ok(stale)
     }
 }
 

@@ -149,7 +149,9 @@ impl Catalogue {
     pub async fn decide_task(&self, id: u64, decision: &Decision<'_>) -> Result<bool, Error> {
         let mut session = self.database.begin().await?;
         let outcome = decide(&mut session, id, decision).await;
-        session.end(outcome).await
+        let was_waiting = session.end(outcome).await?;
+        self.ring().await;
+        Ok(was_waiting)
     }
 }
 

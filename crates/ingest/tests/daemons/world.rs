@@ -260,13 +260,16 @@ with sqlite3.connect(sys.argv[1], timeout=60) as database:
         let listed: Vec<_> =
             listing.map_ok(|listed| (listed.key, listed.size, listed.etag)).try_collect().await.unwrap();
         let (mut recorded, mut after) = (Vec::new(), Some(prefix.parse().unwrap()));
+        // Daemons that have ended have closed theirs.
+        let catalogue = Catalogue::open(&catalogue_url(self.directory.path())).await.unwrap();
         while let Some(last) = after.take() {
-            for item in self.services.catalogue.items(&space, Some(&last), 1_000).await.unwrap() {
+            for item in catalogue.items(&space, Some(&last), 1_000).await.unwrap() {
                 after = Some(item.key.clone()).filter(|key| key.as_bytes().starts_with(prefix.as_bytes()));
                 let copies = item.copies.into_iter().filter(|copy| !copy.is_deleted && after.is_some());
                 recorded.extend(copies.map(|copy| (item.key.clone(), copy.size, copy.etag)));
             }
         }
+        catalogue.close().await;
         assert_eq!(recorded, listed, "{}", object.id());
     }
 
@@ -381,10 +384,14 @@ pub(super) async fn store(directory: &Path, name: StoreName, folder: &str) -> Ar
     }
 }
 
-pub(super) async fn services(directory: &Path, settings: Settings) -> Arc<Services> {
+/// Where the catalogue of the world that lies in a directory is.
+fn catalogue_url(directory: &Path) -> String {
     let of_files = || format!("sqlite:{}", directory.join("catalogue.db").display());
-    let catalogue = Servers::of(directory).map_or_else(of_files, |servers| servers.catalogue);
-    let catalogue = Catalogue::open(&catalogue).await.unwrap();
+    Servers::of(directory).map_or_else(of_files, |servers| servers.catalogue)
+}
+
+pub(super) async fn services(directory: &Path, settings: Settings) -> Arc<Services> {
+    let catalogue = Catalogue::open(&catalogue_url(directory)).await.unwrap();
     let main: StoreName = "main".parse().unwrap();
     let mut stores = BTreeMap::from([(main.clone(), store(directory, main, "objects").await)]);
     if let Some(access) = &settings.access {
