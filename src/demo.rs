@@ -164,8 +164,8 @@ async fn run_in(
     let families = StoreFamilies::default();
     let services = ingest.open(&families).await.map_err(Error::Repository)?;
     let settings = server::standalone::mill_settings();
-    let mill = repository.mill().map_err(Error::Repository)?;
-    let mill = server::mill::beside(&mill, &services, settings, server::mill::worker_name()).await;
+    let accounts = repository.mill().map_err(Error::Repository)?;
+    let mill = server::mill::beside(&accounts, &services, settings, server::mill::worker_name()).await;
     let mill = mill.map_err(Error::Repository)?;
     let volume = storage::exported(&services.working).map_err(made)?;
     let mut monitoring = None;
@@ -199,6 +199,7 @@ async fn run_in(
         let url = url.parse().expect("it is a URL");
         config.prometheus = Some(crate::config::Prometheus { url, matchers: String::new() });
     }
+    config.mill = Some(accounts);
     config.storage = Some(config::Storage { path: services.working.root().to_owned(), threshold: storage::THRESHOLD });
     // Everything is faster here than in production.
     config.mirror.stalled_after = world.pace.time(STALLED_SECONDS).min(Mirror::STALLED_AFTER);

@@ -1,6 +1,7 @@
 //! `queuekeeper mill`: copies of content in other stores.
 
 mod policy;
+mod produce;
 mod run;
 mod status;
 mod tasks;
@@ -23,6 +24,7 @@ pub(super) struct MillArgs {
 #[derive(Clone, Debug, Subcommand)]
 enum MillCommand {
     Run(run::RunArgs),
+    Produce(produce::ProduceArgs),
     Status(status::StatusArgs),
     Tasks(tasks::TasksArgs),
     Retry(tasks::RetryArgs),
@@ -70,6 +72,7 @@ impl MillArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         match self.command {
             MillCommand::Run(args) => Box::pin(args.run()).await,
+            MillCommand::Produce(args) => Box::pin(args.run()).await,
             MillCommand::Status(args) => args.run().await,
             MillCommand::Tasks(args) => args.run().await,
             MillCommand::Retry(args) => args.run().await,

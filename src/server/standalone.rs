@@ -234,6 +234,7 @@ async fn run(
     config.web.loopback = Some(Loopback { role: Role::Admin, notice: NOTICE });
     config.audit = Destination::File(data.0.join("audit.jsonl"), Rotation::default());
     config.storage = Some(Storage { path: data.working(), threshold });
+    config.mill = Some(data.mill()?);
     let greeting = address.map(|address| greeting(data, &address.to_string())).unwrap_or_default();
     // Standard output may be closed.
     let _ = std::io::stdout().write_all(greeting.as_bytes());

@@ -24,8 +24,8 @@ use crate::database::value::Row;
 pub use end::{EndedTask, Outcome};
 pub use kind::{Queue, TaskKind};
 #[cfg(test)]
-pub(crate) use list::{DEAD, HELD};
-pub use list::{Decided, Decision, KnownTask, QueueFigures, TaskState};
+pub(crate) use list::{DEAD, HELD, OF_ITEM as TASKS_OF_ITEM};
+pub use list::{Decided, Decision, KnownTask, OpenTask, QueueFigures, TaskState};
 pub use put::NewTask;
 pub(crate) use put::put;
 #[cfg(test)]

@@ -17,7 +17,8 @@ use crate::account::Account;
 use crate::audit::{Auditor, FOLLOWER};
 use crate::duplicate::Duplicator;
 use crate::policy::{Policies, PolicySource, in_force};
-use crate::producer::{Producer, Step};
+use crate::producer::{PRODUCER, Producer, Step};
+use crate::stats::{self, Noop, StorageStats, noop};
 use crate::worker::{Times, Workers};
 
 /// The queues that are worked on, the first one first.
@@ -37,6 +38,9 @@ const GATHER: Duration = Duration::from_millis(100);
 
 /// How long the producer waits for room in the queue, and for anything else.
 const WAITS: (Duration, Duration) = (Duration::from_secs(10), Duration::from_mins(1));
+
+/// How often it is seen whether spaces are to be counted.
+const STATS: Duration = Duration::from_mins(10);
 
 /// For how long one process leads the producer from each step on.
 const LEAD: Duration = Duration::from_mins(5);
@@ -128,8 +132,75 @@ impl Mill {
                     break;
                 }
             }
+            self.resign(PRODUCER, producer.holder).await;
         };
-        tokio::join!(self.workers(&policies, &wake).run(stop.clone()), read, follow, fold, listen, produce);
+        let count = async {
+            let holder = Uuid::now_v7();
+            loop {
+                if let Err(error) = self.stats().produce(holder, LEAD).await {
+                    tracing::warn!(error, "spaces are not counted; this is tried again");
+                }
+                if !every(STATS).await {
+                    break;
+                }
+            }
+            self.resign(stats::PRODUCER, holder).await;
+        };
+        tokio::join!(self.workers(&policies, &wake).run(stop.clone()), read, follow, fold, listen, produce, count);
+    }
+
+    /// Goes on with the loop until it is done, waits, or cannot go on.
+    ///
+    /// # Errors
+    /// When the catalogue or a store cannot be read; what was done is saved.
+    pub async fn produce_once(&self) -> Result<Step, String> {
+        let policies = Policies::default();
+        self.read_policies(&policies).await;
+        // As a mill that runs does: what comes after this look is followed.
+        self.follow(&self.auditor(&policies), &Notify::new()).await;
+        let producer = self.producer(&policies);
+        let ended = loop {
+            match producer.step().await {
+                Ok(Step::Advanced) => {}
+                ended => break ended,
+            }
+        };
+        self.resign(PRODUCER, producer.holder).await;
+        ended
+    }
+
+    /// Asks for a count of each space, where that is due: of how many, `None` where it is not.
+    ///
+    /// # Errors
+    /// When a store cannot be listed, or the catalogue written.
+    pub async fn stats_once(&self) -> Result<Option<usize>, String> {
+        let holder = Uuid::now_v7();
+        let asked = self.stats().produce(holder, LEAD).await;
+        self.resign(stats::PRODUCER, holder).await;
+        asked
+    }
+
+    /// Lets another process lead at once.
+    async fn resign(&self, producer: &str, holder: Uuid) {
+        if let Err(error) = self.catalogue.resign(producer, holder).await {
+            tracing::warn!(%error, producer, "another process leads it when the lease ends");
+        }
+    }
+
+    /// Asks for a task that does nothing, for each account: how many there are.
+    ///
+    /// # Errors
+    /// When the catalogue cannot be written.
+    pub async fn noop_once(&self) -> Result<usize, String> {
+        let tasks = self.accounts.values().map(noop).collect::<Result<Vec<_>, _>>();
+        let tasks = tasks.map_err(|error| error.to_string())?;
+        self.catalogue.put_tasks(&tasks).await.map_err(|error| error.to_string())?;
+        Ok(tasks.len())
+    }
+
+    fn stats(&self) -> StorageStats {
+        let Self { catalogue, accounts, stores, .. } = self;
+        StorageStats { catalogue: catalogue.clone(), accounts: accounts.clone(), stores: stores.clone() }
     }
 
     /// Folds the deltas of counters, as long as there are some.
@@ -254,7 +325,12 @@ impl Mill {
         };
         Workers {
             catalogue: self.catalogue.clone(),
-            processors: vec![Arc::new(self.auditor(policies)), Arc::new(duplicator)],
+            processors: vec![
+                Arc::new(self.auditor(policies)),
+                Arc::new(duplicator),
+                Arc::new(self.stats()),
+                Arc::new(Noop),
+            ],
             queues: QUEUES.to_vec(),
             accounts: self.accounts.keys().cloned().collect(),
             number: self.settings.workers,

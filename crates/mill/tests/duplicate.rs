@@ -8,5 +8,6 @@ mod duplicate {
     mod loops;
     mod objects;
     mod rows;
+    mod stats;
     mod world;
 }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use queuekeeper_ingest::access::AccessSettings;
 use queuekeeper_store::s3::{AccessKey, Addressing, Credentials, S3Config};
-use queuekeeper_store::{Counted, DirectoryStore, Error as StoreError, S3Store, Store, StoreFamilies, StoreName};
+use queuekeeper_store::{
+    Counted, DirectoryStore, Error as StoreError, S3Store, SpaceName, Store, StoreFamilies, StoreName,
+};
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 use url::Url;
@@ -159,6 +161,18 @@ impl StoreSettings {
     #[must_use]
     pub fn catalogue(&self) -> Option<&CatalogueUrl> {
         self.catalogue.as_ref()
+    }
+
+    /// The bucket of a space of a store in S3, and what the keys of its items begin with there.
+    ///
+    /// # Errors
+    /// With a sentence, when there is no such store, or it is a directory.
+    pub(super) fn objects_of(&self, store: &StoreName, space: &SpaceName) -> Result<(String, String), String> {
+        match self.stores.get(store) {
+            None => Err(format!("there is no {store} below stores")),
+            Some(Location::Directory(_)) => Err(format!("{store} is a directory, which sends no messages")),
+            Some(Location::S3(config)) => config.place.objects_of(space),
+        }
     }
 
     /// Opens a store, whose requests are counted; `None` if there is none of that name.

@@ -6,14 +6,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use queuekeeper_store::audit::{Change, Subject};
+use queuekeeper_store::audit::Subject;
 use queuekeeper_store::noted::NotedChange;
 use queuekeeper_store::store::Item;
 use queuekeeper_store::{Digests, StoreName};
 use uuid::Uuid;
 
 use super::event::{Event, EventKind};
-use super::settle::{extend_chain, lock_head};
+use super::settle::{Head, extend_chain, lock_head};
 use crate::catalogue::Catalogue;
 use crate::counters::{self, Counter};
 use crate::database::Session;
@@ -99,8 +99,8 @@ async fn record(
     let (mut events, mut stale) = (Vec::new(), BTreeSet::new());
     for change in changes {
         let item = item(change);
-        let mut state = item.as_ref().and_then(|item| states.get_mut(item));
-        if let Some((item, state)) = item.zip(state.as_deref_mut()) {
+        let state = item.as_ref().and_then(|item| states.get_mut(item));
+        if let Some((item, state)) = item.zip(state) {
             match fit(state.now.as_ref(), change) {
                 Fit::Next(entry) => state.now = entry,
                 Fit::Recorded => continue,
@@ -139,15 +139,14 @@ async fn record(
     Ok(stale)
 }
 
-fn event(head: &super::settle::Head, store: &StoreName, user: &str, made: &NotedChange) -> Event {
+fn event(head: &Head, store: &StoreName, user: &str, made: &NotedChange) -> Event {
     let NotedChange { space, key, change, after, .. } = made;
-    let change: Change = *change;
     Event {
         seq: head.seq + 1,
         time: head.time,
         intent: Uuid::now_v7(),
         user: user.to_owned(),
-        kind: EventKind::Made(change),
+        kind: EventKind::Made(*change),
         subject: Subject { store: store.clone(), space: space.clone(), key: key.clone() },
         size: after.as_ref().map(|after| after.size),
         digests: after.as_ref().map_or_else(Digests::default, |after| after.digests.clone()),
