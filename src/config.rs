@@ -52,6 +52,8 @@ pub struct Config {
     pub audit: Destination,
     /// Where deposits go; `None` where none are taken.
     pub deposits: Option<Deposits>,
+    /// The accounts whose content is copied; `None` for those of the file.
+    pub mill: Option<MillConfig>,
 }
 
 impl Config {
@@ -71,6 +73,7 @@ impl Config {
             file: None,
             audit: Destination::StandardOutput,
             deposits: None,
+            mill: None,
         }
     }
 }

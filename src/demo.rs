@@ -163,6 +163,10 @@ async fn run_in(
     let ingest = repository.ingest(zookeeper.clone(), limit, pace, url).map_err(Error::Repository)?;
     let families = StoreFamilies::default();
     let services = ingest.open(&families).await.map_err(Error::Repository)?;
+    let settings = server::standalone::mill_settings();
+    let accounts = repository.mill().map_err(Error::Repository)?;
+    let mill = server::mill::beside(&accounts, &services, settings, server::mill::worker_name()).await;
+    let mill = mill.map_err(Error::Repository)?;
     let volume = storage::exported(&services.working).map_err(made)?;
     let mut monitoring = None;
     if let Some(installation) = installation
@@ -195,6 +199,7 @@ async fn run_in(
         let url = url.parse().expect("it is a URL");
         config.prometheus = Some(crate::config::Prometheus { url, matchers: String::new() });
     }
+    config.mill = Some(accounts);
     config.storage = Some(config::Storage { path: services.working.root().to_owned(), threshold: storage::THRESHOLD });
     // Everything is faster here than in production.
     config.mirror.stalled_after = world.pace.time(STALLED_SECONDS).min(Mirror::STALLED_AFTER);
@@ -220,7 +225,8 @@ async fn run_in(
         let _first = end.clone().drop_guard();
         monitoring.watch(&end).await
     };
-    let (served, peopled, watched, (), _) = tokio::join!(served, peopled, watched, tidied, measured);
+    let copied = mill.run(end.clone());
+    let (served, peopled, watched, (), (), _) = tokio::join!(served, peopled, watched, copied, tidied, measured);
     services.catalogue.close().await;
     // The error of the first part that failed.
     watched?;

@@ -10,6 +10,7 @@ mod cli {
     mod api;
     mod bulk;
     mod client;
+    mod copies;
     mod dashboards;
     mod deposits;
     mod downloads;

@@ -36,6 +36,7 @@ mod web {
     mod site;
     mod slow;
     mod sorting;
+    mod store_events;
     mod timeline;
     mod tls;
     mod web_file;

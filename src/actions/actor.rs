@@ -4,11 +4,13 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// What a caller may do. Each role from `Viewer` on includes those between; the two before it are only what they say.
+/// What a caller may do. Each role from `Viewer` on includes those between; those before it are only what they say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// Send alerts, and nothing else, not even read. For Alertmanager.
     Alertmanager,
+    /// Send messages of a store about its changes, and nothing else. For S3 and what speaks its protocol.
+    StoreEvents,
     /// Make deposits and see what becomes of them, and nothing else.
     Depositor,
     /// Read.
@@ -22,13 +24,15 @@ pub enum Role {
 
 impl Role {
     /// Every role, the least privileged first.
-    pub const ALL: [Self; 5] = [Self::Alertmanager, Self::Depositor, Self::Viewer, Self::Operator, Self::Admin];
+    pub const ALL: [Self; 6] =
+        [Self::Alertmanager, Self::StoreEvents, Self::Depositor, Self::Viewer, Self::Operator, Self::Admin];
 
     /// The name in files, tokens and API responses.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
             Self::Alertmanager => "alertmanager",
+            Self::StoreEvents => "store-events",
             Self::Depositor => "depositor",
             Self::Viewer => "viewer",
             Self::Operator => "operator",
@@ -45,7 +49,9 @@ impl fmt::Display for Role {
 
 /// There is no such role.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown role “{0}”; expected viewer, operator, admin, depositor, or alertmanager for a sender of alerts")]
+#[error(
+    "unknown role “{0}”; expected viewer, operator, admin, depositor, alertmanager for a sender of alerts, or store-events for a store"
+)]
 pub struct UnknownRole(String);
 
 impl FromStr for Role {

@@ -1,6 +1,7 @@
 //! `queuekeeper mill`: copies of content in other stores.
 
 mod policy;
+mod produce;
 mod run;
 mod status;
 mod tasks;
@@ -10,7 +11,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::UsageError;
-use crate::config::{ConfigFile, MillConfig};
+use crate::config::{CatalogueUrl, ConfigFile, MillConfig};
+use crate::server::standalone::DataDirectory;
 
 /// Copy content to other stores by policy, and see what waits
 #[derive(Clone, Debug, Args)]
@@ -22,6 +24,7 @@ pub(super) struct MillArgs {
 #[derive(Clone, Debug, Subcommand)]
 enum MillCommand {
     Run(run::RunArgs),
+    Produce(produce::ProduceArgs),
     Status(status::StatusArgs),
     Tasks(tasks::TasksArgs),
     Retry(tasks::RetryArgs),
@@ -33,16 +36,31 @@ enum MillCommand {
 #[derive(Clone, Debug, Args)]
 struct PlaceArgs {
     /// The file with the stores, the catalogue and the mill's accounts
-    #[arg(long = "config.file", value_name = "FILE")]
-    file: PathBuf,
+    #[arg(long = "config.file", value_name = "FILE", required_unless_present = "data")]
+    file: Option<PathBuf>,
+
+    /// The directory of a repository of queuekeeper standalone, instead
+    #[arg(long = "data", value_name = "DIR", conflicts_with = "file")]
+    data: Option<PathBuf>,
 }
 
 impl PlaceArgs {
     fn read(&self) -> Result<(ConfigFile, MillConfig), UsageError> {
-        let file = ConfigFile::read(&self.file).map_err(|error| UsageError::flag("--config.file", error))?;
-        let none = || UsageError::flag("--config.file", format!("{} has no key mill", self.file.display()));
+        let Some(path) = &self.file else { return self.of_data() };
+        let file = ConfigFile::read(path).map_err(|error| UsageError::flag("--config.file", error))?;
+        let none = || UsageError::flag("--config.file", format!("{} has no key mill", path.display()));
         let mill = file.mill().cloned().ok_or_else(none)?;
         Ok((file, mill))
+    }
+
+    fn of_data(&self) -> Result<(ConfigFile, MillConfig), UsageError> {
+        let data = DataDirectory::new(self.data.clone().unwrap_or_default());
+        let invalid = |error: queuekeeper_store::name::NameError| UsageError::flag("--data", error);
+        let (stores, mill) = (data.stores().map_err(invalid)?, data.mill().map_err(invalid)?);
+        if let Some(path) = stores.catalogue().and_then(CatalogueUrl::missing) {
+            return Err(UsageError::flag("--data", format!("there is no catalogue {}", path.display())));
+        }
+        Ok((ConfigFile::local(data.path(), stores, mill.clone()), mill))
     }
 }
 
@@ -54,6 +72,7 @@ impl MillArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         match self.command {
             MillCommand::Run(args) => Box::pin(args.run()).await,
+            MillCommand::Produce(args) => Box::pin(args.run()).await,
             MillCommand::Status(args) => args.run().await,
             MillCommand::Tasks(args) => args.run().await,
             MillCommand::Retry(args) => args.run().await,

@@ -1,6 +1,6 @@
 //! Where an object lies: its collection in the catalogue, the store and the space in the collection's profile.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -17,8 +17,9 @@ use queuekeeper_store::{SpaceName, Store, StoreFamilies, StoreName};
 
 use crate::cli::UsageError;
 use crate::cli::exit::{CommandError, FAILED, NOT_FOUND};
-use crate::config::{ConfigFile, StoreSettings};
+use crate::config::{ConfigFile, MillConfig, StoreSettings};
 use crate::server::standalone::DataDirectory;
+use crate::views::objects::Objects;
 
 /// Where the catalogue, the stores and the profiles are.
 #[derive(Clone, Debug, Args)]
@@ -88,6 +89,16 @@ impl PlaceArgs {
         Ok(Repository { catalogue, stores, profiles })
     }
 
+    /// The mill of the configuration, if it has one.
+    pub(in crate::cli) fn mill(&self) -> anyhow::Result<Option<MillConfig>> {
+        if let Some(data) = &self.data {
+            return Ok(Some(DataDirectory::new(data.clone()).mill()?));
+        }
+        let Some(file) = &self.config_file else { return Ok(None) };
+        let file = ConfigFile::read(file).map_err(|error| UsageError::flag("--config.file", error))?;
+        Ok(file.mill().cloned())
+    }
+
     /// The flag that names the stores, the stores, and the directory of the profiles.
     fn settings(&self) -> anyhow::Result<(&'static str, StoreSettings, PathBuf)> {
         if let Some(data) = &self.data {
@@ -142,6 +153,16 @@ impl Repository {
     /// The store and the space of a collection's objects; `None` where it has no valid profile.
     pub(in crate::cli) fn place_of(&self, collection: &str) -> Option<String> {
         self.profiles.get(collection).map(|profile| format!("{}/{}", profile.store, profile.space))
+    }
+
+    /// Shows the copies of objects, too, where there is a mill.
+    pub(in crate::cli) fn with_copies(&self, objects: Objects, mill: Option<MillConfig>) -> Objects {
+        let Some(mill) = mill else { return objects };
+        let profiles = self.profiles.iter();
+        let places: BTreeMap<_, _> = profiles
+            .map(|profile| (profile.name.to_string(), (profile.store.clone(), profile.space.clone())))
+            .collect();
+        objects.with_copies(mill.accounts, Arc::new(move |collection| places.get(collection).cloned()))
     }
 
     /// The object with an ARK of a collection.

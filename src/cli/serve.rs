@@ -179,6 +179,7 @@ impl ServeArgs {
             storage: self.storage.volume(),
             prometheus: self.prometheus.prometheus()?,
             collections: usize::from(self.collections),
+            mill: None,
         })
     }
 }

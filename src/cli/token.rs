@@ -17,7 +17,8 @@ pub struct TokenArgs {
     #[arg(value_name = "NAME")]
     name: String,
 
-    /// The role of the token: viewer, operator or admin; or alertmanager, which may only send alerts
+    /// The role of the token: viewer, operator or admin; or alertmanager or store-events, which may only send alerts, or messages of
+    /// a store
     #[arg(long = "role", value_name = "ROLE")]
     role: Role,
 

@@ -1,4 +1,4 @@
-//! The file of `--config.file`: roles of users and tokens, what depositors may do, the rules for alerts, the stores with their catalogue, where access requests are delivered to, and how many workers the daemons have.
+//! The file of `--config.file`: roles of users and tokens, what depositors may do, of which spaces stores may send messages, the rules for alerts, the stores with their catalogue, where access requests are delivered to, and how many workers the daemons have.
 //!
 //! Reading the queue needs no such file; without it no actions are allowed. Each part of the file has a module below
 //! this one, and a key in [`Keys`].
@@ -17,12 +17,14 @@ use super::{Users, WebFile};
 use crate::actions::Role;
 use crate::actions::deposit::Allowance;
 use crate::alerts::Rules;
+use crate::store_events::EventSource;
 
 mod access;
 mod depositors;
 mod mill;
 mod rules;
 mod secret;
+mod store_events;
 mod stores;
 mod tokens;
 mod workers;
@@ -45,6 +47,7 @@ pub struct ConfigFile {
     depositors: BTreeMap<String, Allowance>,
     workers: WorkerBounds,
     mill: Option<MillConfig>,
+    store_events: BTreeMap<String, EventSource>,
 }
 
 /// The role of a user in the file.
@@ -68,6 +71,7 @@ struct Keys {
     depositors: Option<BTreeMap<String, Spanned<depositors::Keys>>>,
     workers: Option<BTreeMap<String, Spanned<workers::Numbers>>>,
     mill: Option<mill::Keys>,
+    store_events: Option<BTreeMap<String, Spanned<store_events::Keys>>>,
 }
 
 impl ConfigFile {
@@ -102,14 +106,45 @@ impl ConfigFile {
                 stores.with_access(settings)
             }
         };
-        let users = roles.iter().filter(|(_, given)| given.role == Role::Depositor);
-        let users = users.map(|(name, given)| (name.clone(), given.line));
-        let known = users.chain(tokens.of_role(Role::Depositor)).collect();
-        let depositors = depositors::check(path, keys.depositors.unwrap_or_default(), &known)?;
+        let of_role = |role| -> BTreeMap<_, _> {
+            let users = roles.iter().filter(|(_, given)| given.role == role);
+            users.map(|(name, given)| (name.clone(), given.line)).chain(tokens.of_role(role)).collect()
+        };
+        let depositors = depositors::check(path, keys.depositors.unwrap_or_default(), &of_role(Role::Depositor))?;
+        let senders = of_role(Role::StoreEvents);
+        let store_events = store_events::check(path, keys.store_events.unwrap_or_default(), &senders, &stores)?;
         let workers = workers::check(path, keys.workers.unwrap_or_default())?;
         let mill = keys.mill.map(|keys| mill::check(path, keys, &stores)).transpose()?;
         let (path, tokens) = (path.to_owned(), Arc::new(tokens));
-        Ok(Self { path, sources: files.sources(), roles, tokens, rules, stores, depositors, workers, mill })
+        Ok(Self {
+            path,
+            sources: files.sources(),
+            roles,
+            tokens,
+            rules,
+            stores,
+            depositors,
+            workers,
+            mill,
+            store_events,
+        })
+    }
+
+    /// A configuration that is in no file: that of a repository in one directory.
+    #[must_use]
+    pub fn local(directory: &Path, stores: StoreSettings, mill: MillConfig) -> Self {
+        Self {
+            path: directory.to_owned(),
+            sources: Files::default().sources(),
+            roles: BTreeMap::new(),
+            tokens: Arc::default(),
+            rules: Rules::default(),
+            stores,
+            depositors: BTreeMap::new(),
+            workers: WorkerBounds::default(),
+            mill: Some(mill),
+            store_events: BTreeMap::new(),
+        }
     }
 
     /// Reads everything again; `None` if nothing has changed.
@@ -159,6 +194,12 @@ impl ConfigFile {
     #[must_use]
     pub fn allowance(&self, name: &str) -> Option<Allowance> {
         self.depositors.get(name).cloned()
+    }
+
+    /// Of what a user or token may send messages of a store; `None` where it may send none.
+    #[must_use]
+    pub fn event_source(&self, name: &str) -> Option<&EventSource> {
+        self.store_events.get(name)
     }
 
     /// The tokens.

@@ -22,6 +22,7 @@ use super::origin::{self, Origins};
 use super::pace::Pace;
 use super::scenario::LARGE_OBJECTS;
 use super::storage::THRESHOLD;
+use crate::config::MillConfig;
 use crate::server::ingest::Ingest;
 use crate::server::standalone::DataDirectory;
 use queuekeeper_ingest::directory::SizeLimit;
@@ -64,6 +65,14 @@ impl Repository {
     /// Its path.
     pub(super) fn path(&self) -> &Path {
         self.directory.path()
+    }
+
+    /// Its two stores, and where its policy is.
+    ///
+    /// # Errors
+    /// When the name of a store is invalid, which it is not.
+    pub(super) fn mill(&self) -> anyhow::Result<MillConfig> {
+        Ok(self.data.mill()?)
     }
 
     /// What its daemons need.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use queuekeeper_catalogue::Catalogue;
+use queuekeeper_ingest::step::Services;
 use queuekeeper_mill::audit::MILL;
 use queuekeeper_mill::duplicate::ASIDE;
 use queuekeeper_mill::policy::PolicySource;
@@ -29,11 +30,46 @@ pub async fn open(
     let mut stores = BTreeMap::new();
     for store in config.accounts.values().flat_map(|account| account.stores.values()) {
         if !stores.contains_key(store) {
-            stores.insert(store.clone(), audited(settings, store, &families, &catalogue).await?);
+            let bare = bare(settings, store, &families).await?;
+            stores.insert(store.clone(), audited(bare, &catalogue).await?);
         }
     }
     let source = source(config, settings, &families).await?;
     Ok(Mill { catalogue, accounts: config.accounts.clone(), source, stores, settings: mill, name })
+}
+
+/// The mill of a process that has catalogue and stores open already, for its daemons.
+///
+/// # Errors
+/// One line that names what cannot be used.
+pub async fn beside(
+    config: &MillConfig,
+    services: &Services,
+    settings: MillSettings,
+    name: String,
+) -> anyhow::Result<Mill> {
+    let catalogue = services.catalogue.clone();
+    let open = |name: &StoreName| {
+        let store = services.stores.get(name).cloned();
+        store.with_context(|| format!("there is no store {name} in the configuration"))
+    };
+    let mut stores = BTreeMap::new();
+    for store in config.accounts.values().flat_map(|account| account.stores.values()) {
+        if !stores.contains_key(store) {
+            stores.insert(store.clone(), audited(open(store)?, &catalogue).await?);
+        }
+    }
+    let source = match &config.policies {
+        PolicyPlace::Directory(directory) => PolicySource::Directory(directory.clone()),
+        PolicyPlace::Space(store, space) => PolicySource::Space(open(store)?, space.clone()),
+    };
+    Ok(Mill { catalogue, accounts: config.accounts.clone(), source, stores, settings, name })
+}
+
+/// The name that the workers of this process have in the history of a task.
+#[must_use]
+pub fn worker_name() -> String {
+    format!("{}:{}", rustix::system::uname().nodename().to_string_lossy(), std::process::id())
 }
 
 /// The catalogue of a configuration.
@@ -67,14 +103,8 @@ async fn bare(settings: &StoreSettings, name: &StoreName, families: &StoreFamili
     Ok(opened.with_context(|| format!("there is no store {name} in the configuration"))??)
 }
 
-async fn audited(
-    settings: &StoreSettings,
-    name: &StoreName,
-    families: &StoreFamilies,
-    catalogue: &Catalogue,
-) -> anyhow::Result<Arc<dyn Store>> {
-    let store = bare(settings, name, families).await?;
-    let capabilities = store.probe().await?;
+async fn audited(store: Arc<dyn Store>, catalogue: &Catalogue) -> anyhow::Result<Arc<dyn Store>> {
+    let (capabilities, name) = (store.probe().await?, store.name().clone());
     if let Err(error) = store.remove_probe_bucket().await {
         tracing::warn!(store = %name, "a bucket was made for the probe and is still there; remove it: {error}");
     }

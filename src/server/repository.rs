@@ -14,7 +14,8 @@ use crate::actions::Actions;
 use crate::actions::access::AccessRequests;
 use crate::actions::deposit::Intake;
 use crate::config::{Config, RepositoryParts};
-use crate::views::objects::Objects;
+use crate::store_events::StoreEvents;
+use crate::views::objects::{Objects, Places};
 use crate::web;
 
 /// The objects, where there is a catalogue; what takes deposits, where they are taken; and the archives that access
@@ -24,6 +25,7 @@ pub(super) struct Repository {
     intake: Option<Intake>,
     deliveries: Option<Arc<Deliveries>>,
     requests: Option<AccessRequests>,
+    events: Option<StoreEvents>,
 }
 
 impl Repository {
@@ -74,13 +76,22 @@ impl Repository {
         let settings = deliveries.as_ref().map(|deliveries| deliveries.settings().clone());
         let requests = settings.zip(catalogue.clone());
         let requests = requests.map(|(settings, catalogue)| AccessRequests::new(actions.clone(), catalogue, settings));
-        let objects = catalogue.map(Objects::new);
-        let objects = objects.map(|objects| match contents {
-            Some(contents) => objects.with_contents(contents),
-            None => objects,
+        let objects = catalogue.clone().map(Objects::new);
+        let mill = config.mill.as_ref().or_else(|| config.file.as_ref()?.mill());
+        let objects = objects.map(|objects| match (contents, mill) {
+            (Some(contents), Some(mill)) => {
+                let reader = contents.clone();
+                let places: Places = Arc::new(move |collection| reader.place(collection));
+                objects.with_contents(contents).with_copies(mill.accounts.clone(), places)
+            }
+            (Some(contents), None) => objects.with_contents(contents),
+            // Where objects lie is in the profiles.
+            (None, _) => objects,
         });
+        let events =
+            catalogue.clone().zip(mill).map(|(catalogue, mill)| StoreEvents::new(catalogue, mill.accounts.clone()));
         let intake = services.map(|services| Intake::new(actions.clone(), services));
-        Ok(Self { objects, intake, deliveries, requests })
+        Ok(Self { objects, intake, deliveries, requests, events })
     }
 
     /// What there is.
@@ -111,6 +122,9 @@ impl Repository {
         }
         if let Some(deliveries) = self.deliveries {
             state = state.with_deliveries(deliveries);
+        }
+        if let Some(events) = self.events {
+            state = state.with_store_events(events);
         }
         if let Some(requests) = self.requests {
             state = state.with_requests(requests);

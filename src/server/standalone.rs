@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use queuekeeper_ingest::access::AccessSettings;
 use queuekeeper_ingest::settings::Settings;
+use queuekeeper_mill::account::Account;
+use queuekeeper_mill::policy::{ACCOUNTS_FILE, StoreId, policy_file};
+use queuekeeper_mill::run::MillSettings;
 use queuekeeper_store::StoreFamilies;
 use queuekeeper_zookeeper::PrivateServer;
 use queuekeeper_zookeeper::server::Options;
@@ -17,10 +20,10 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::ingest::Ingest;
-use super::{Beside, serve_with, volume};
+use super::{Beside, mill, serve_with, volume};
 use crate::actions::Role;
 use crate::actions::audit::{Destination, Rotation};
-use crate::config::{Config, Loopback, Storage, StoreSettings};
+use crate::config::{Config, Loopback, MillConfig, PolicyPlace, Storage, StoreSettings};
 
 /// The notice on every page.
 const NOTICE: &str = "Everyone on this machine may do everything here.";
@@ -34,6 +37,21 @@ store: main
 # 99999 is for tests: these identifiers are not registered anywhere.
 minter: {kind: noid, shoulder: ark:/99999/fk4}
 ";
+
+/// The account whose objects are copied.
+const ACCOUNT: &str = "repository";
+
+/// The policy that a new repository has: every object is copied.
+const POLICY: &str = "\
+{
+  \"defaultPolicies\": [
+    {\"srcStoreId\": \"1\", \"destStoreId\": \"2\"}
+  ]
+}
+";
+
+/// How many copies are made at once: on one machine, deposits come first.
+const WORKERS: usize = 4;
 
 /// The directory of a repository.
 #[derive(Clone, Debug)]
@@ -70,6 +88,36 @@ impl DataDirectory {
         self.0.join("objects")
     }
 
+    /// The copies of the objects.
+    #[must_use]
+    pub fn copies(&self) -> PathBuf {
+        self.0.join("copies")
+    }
+
+    /// The policies: what is copied.
+    #[must_use]
+    pub fn policies(&self) -> PathBuf {
+        self.0.join("policies")
+    }
+
+    /// The directory itself.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// One account with two stores, objects and copies.
+    ///
+    /// # Errors
+    /// When the name of a store is invalid, which it is not.
+    pub fn mill(&self) -> Result<MillConfig, queuekeeper_store::name::NameError> {
+        let stores = [("1", "main"), ("2", "copies")].map(|(id, name)| Ok((StoreId(id.to_owned()), name.parse()?)));
+        let stores = stores.into_iter().collect::<Result<_, _>>()?;
+        let account = Account { name: ACCOUNT.to_owned(), stores, prefix: None };
+        let accounts = [(ACCOUNT.to_owned(), account)].into();
+        Ok(MillConfig { accounts, policies: PolicyPlace::Directory(self.policies()) })
+    }
+
     /// The archives that were requested.
     #[must_use]
     pub fn deliveries(&self) -> PathBuf {
@@ -81,7 +129,7 @@ impl DataDirectory {
     /// # Errors
     /// When the name of the store is invalid, which it is not.
     pub fn stores(&self) -> Result<StoreSettings, queuekeeper_store::name::NameError> {
-        StoreSettings::local(self.objects(), self.deliveries(), &self.0.join("catalogue.db"))
+        StoreSettings::local(self.objects(), self.copies(), self.deliveries(), &self.0.join("catalogue.db"))
     }
 
     /// The reports to depositors, where there is no mail server.
@@ -108,14 +156,26 @@ impl DataDirectory {
     /// Makes what is missing, and locks it for this process.
     pub(crate) fn open(&self) -> anyhow::Result<File> {
         let make = |path: &Path| fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()));
-        [self.working(), self.profiles(), self.objects(), self.deliveries()].iter().try_for_each(|path| make(path))?;
+        [self.working(), self.profiles(), self.objects(), self.copies(), self.policies(), self.deliveries()]
+            .iter()
+            .try_for_each(|path| make(path))?;
         let path = self.0.join("lock");
         let lock = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)
             .with_context(|| format!("{} is used by another process", self.0.display()))?;
         let profiles = self.profiles();
         if fs::read_dir(&profiles)?.next().is_none() {
+            // Not in a repository that was there before there were policies: it would become twice as large.
+            fs::write(self.policies().join(policy_file(ACCOUNT)), POLICY)?;
             fs::write(profiles.join("default.yaml"), PROFILE)?;
+        }
+        let accounts = self.policies().join(ACCOUNTS_FILE);
+        if !accounts.exists() {
+            fs::write(accounts, format!("[\"{ACCOUNT}\"]\n"))?;
+        }
+        let policy = self.policies().join(policy_file(ACCOUNT));
+        if !policy.exists() {
+            fs::write(policy, "{}\n")?;
         }
         Ok(lock)
     }
@@ -165,6 +225,7 @@ async fn run(
     let ingest = Ingest { zookeeper: zookeeper.clone(), stores, profiles, working, working_limit: None, settings };
     let families = StoreFamilies::default();
     let services = ingest.open(&families).await?;
+    let mill = mill::beside(&data.mill()?, &services, mill_settings(), mill::worker_name()).await?;
     fs::write(data.connect_file(), server.connect_string())?;
 
     let mut config = Config::new(zookeeper);
@@ -173,14 +234,25 @@ async fn run(
     config.web.loopback = Some(Loopback { role: Role::Admin, notice: NOTICE });
     config.audit = Destination::File(data.0.join("audit.jsonl"), Rotation::default());
     config.storage = Some(Storage { path: data.working(), threshold });
+    config.mill = Some(data.mill()?);
     let greeting = address.map(|address| greeting(data, &address.to_string())).unwrap_or_default();
     // Standard output may be closed.
     let _ = std::io::stdout().write_all(greeting.as_bytes());
     let daemons = Some((ingest, std::sync::Arc::clone(&services)));
     let beside = Beside { hangups: None, daemons, stores: Some(families) };
-    let outcome = serve_with(volume(&config), config, listeners, beside, shutdown).await;
+    let end = shutdown.child_token();
+    let served = async {
+        let _first = end.clone().drop_guard();
+        serve_with(volume(&config), config, listeners, beside, &end).await
+    };
+    let (outcome, ()) = tokio::join!(served, mill.run(end.clone()));
     services.catalogue.close().await;
     outcome
+}
+
+/// How the mill of one machine works.
+pub(crate) fn mill_settings() -> MillSettings {
+    MillSettings { workers: WORKERS, ..MillSettings::default() }
 }
 
 /// The URL at which pages are reached that are served at an address; one that stands for all of them has a name, if the
@@ -202,6 +274,7 @@ fn greeting(data: &DataDirectory, address: &str) -> String {
         "Repository: {data}\n\
          Pages:      http://{address}/\n\
          Deposit:    queuekeeper submit --data {data} --profile default FILE\n\
-         Objects:    {data}/objects (OCFL 1.1)\n"
+         Objects:    {data}/objects (OCFL 1.1)\n\
+         Copies:     {data}/copies, by {data}/policies\n"
     )
 }

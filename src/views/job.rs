@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::diagnosis::Diagnosis;
 use super::error::{ViewError, quoted};
 use super::node::TreeNode;
-use super::objects::{MadeVersion, Objects};
+use super::objects::{MadeVersion, ObjectCopy, Objects};
 use super::{Session, Source};
 use crate::insight;
 use crate::mirror::{self, Happening, NodeError, PastEvent, Store, Volume};
@@ -106,6 +106,8 @@ pub(crate) struct JobDetail {
     /// The version of an object that it made; absent until it is recorded, and where this server has no catalogue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) object: Option<MadeVersion>,
+    /// The copies of that object in other stores, with all its versions; empty where there is no mill.
+    pub(crate) copies: Vec<ObjectCopy>,
     /// Why it is not known whether it made one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) object_problem: Option<String>,
@@ -248,7 +250,14 @@ impl JobDetail {
         let uuid = configuration.filter(|_| !self.ark.is_empty()).and_then(|node| spec::job_uuid(&node.data));
         let Some(uuid) = uuid else { return self };
         match objects.made_by(uuid).await {
-            Ok(made) => self.object = made,
+            Ok(Some(made)) => {
+                match objects.copies_of(&made.ark).await {
+                    Ok(copies) => self.copies = copies,
+                    Err(error) => self.object_problem = Some(error.to_string()),
+                }
+                self.object = Some(made);
+            }
+            Ok(None) => {}
             Err(error) => self.object_problem = Some(error.to_string()),
         }
         self
@@ -283,6 +292,7 @@ impl JobDetail {
             ark: job.ark.clone(),
             local_ids: job.local_ids.clone(),
             object: None,
+            copies: Vec::new(),
             object_problem: None,
             lock: job.lock.zip(locked).map(|(lock, created)| JobLock { session: Session::of(lock.session), created }),
             entries: job

@@ -1,6 +1,7 @@
 //! Objects: what the catalogue knows of what was stored.
 
 mod content;
+mod copies;
 
 use std::time::Duration;
 
@@ -18,6 +19,8 @@ use super::error::{ViewError, quoted};
 use super::parameter::Within;
 
 pub(crate) use content::{FileName, OpenedFile};
+use copies::Copied;
+pub(crate) use copies::{ObjectCopy, Places};
 
 /// How many versions of an object are shown.
 const VERSIONS: u32 = 100;
@@ -135,6 +138,8 @@ pub(crate) struct ObjectDetail {
     pub(crate) files: Vec<ObjectFile>,
     /// `after` of the next page of files; null on the last one.
     pub(crate) next_file: Option<String>,
+    /// Its copies in other stores; empty where there is no mill.
+    pub(crate) copies: Vec<ObjectCopy>,
 }
 
 /// A version of an object.
@@ -186,6 +191,8 @@ pub(crate) struct Objects {
     catalogue: Catalogue,
     /// `None` where files cannot be read.
     contents: Option<ObjectReader>,
+    /// `None` where there is no mill.
+    copied: Option<Copied>,
 }
 
 impl ObjectFilter {
@@ -213,7 +220,7 @@ impl ObjectFilter {
 
 impl Objects {
     pub(crate) fn new(catalogue: Catalogue) -> Self {
-        Self { catalogue, contents: None }
+        Self { catalogue, contents: None, copied: None }
     }
 
     /// A page of the objects that match.
@@ -258,11 +265,12 @@ impl Objects {
         let catalogue = &self.catalogue;
         let object = self.one(ark).await?;
         let version = number(&object, filter.version)?;
-        let (versions, files, local_ids) = tokio::join!(
+        let (versions, files, local_ids, copies) = tokio::join!(
             catalogue.versions(&object.ark, None, VERSIONS),
             // One more shows whether there is a next page.
             catalogue.files(&object.ark, version, &filter.after, FILES + 1),
             catalogue.local_ids(&object.owner, &object.ark, "", FILES),
+            Box::pin(self.copies(&object)),
         );
         let mut files = files.map_err(|error| unavailable(&error))?;
         let (embargo_end, embargo_problem) = match self.embargo(&object, version).await {
@@ -280,6 +288,7 @@ impl Objects {
             version,
             next_file: files.last().filter(|_| has_more).map(|file| file.path.clone()),
             files: files.iter().map(ObjectFile::from).collect(),
+            copies: copies?,
         })
     }
 
@@ -291,6 +300,14 @@ impl Objects {
         let late = |_| ViewError::Unavailable("The catalogue did not answer within a second.".to_owned());
         let made = timeout(SOON, self.catalogue.version_of_job(job)).await.map_err(late)?;
         Ok(made.map_err(|error| unavailable(&error))?.map(|(ark, version)| MadeVersion { ark, version }))
+    }
+
+    /// The copies of an object by its ARK.
+    ///
+    /// # Errors
+    /// When there is none, and when the catalogue cannot be read.
+    pub(crate) async fn copies_of(&self, ark: &str) -> Result<Vec<ObjectCopy>, ViewError> {
+        Box::pin(self.copies(&self.one(ark).await?)).await
     }
 
     async fn one(&self, ark: &str) -> Result<Object, ViewError> {

@@ -37,6 +37,7 @@ mod objects;
 mod overview;
 mod rules;
 mod status;
+mod store_events;
 pub(super) mod tree;
 
 pub(super) use super::routes::{API as PREFIX, API_DOCUMENT as DOCUMENT};
@@ -133,6 +134,7 @@ pub(super) fn described(has: RepositoryParts) -> (utoipa::openapi::OpenApi, Vec<
         .part("Actions on many jobs", routes().routes(routes!(actions::freeze)).routes(routes!(actions::execute)))
         .part("The audit trail", routes().routes(routes!(audit::audit)).routes(routes!(audit::audit_csv)))
         .part("Alertmanager's webhook", alerts::router())
+        .part("What stores say of their changes", store_events::router())
         .part(
             "Rules that act on alerts",
             routes()

@@ -6,6 +6,9 @@ pub(super) const API: &str = "/api/v1";
 /// Where Alertmanager calls.
 pub(super) const ALERTS: &str = "/api/v1/alerts";
 
+/// Where stores say what has changed.
+pub(super) const STORE_EVENTS: &str = "/api/v1/store-events";
+
 /// The caller.
 pub(super) const IDENTITY: &str = "/api/v1/identity";
 

@@ -19,6 +19,7 @@ use crate::metrics::http::Known;
 use crate::metrics::storage::Storage;
 use crate::mirror::{Freshness, Store, Summary};
 use crate::prometheus::Prometheus;
+use crate::store_events::StoreEvents;
 use crate::views::job::JobDetail;
 use crate::views::objects::Objects;
 use crate::views::{Source, ViewError};
@@ -48,6 +49,7 @@ pub(super) struct Shared {
     pub(super) deliveries: OnceLock<Arc<Deliveries>>,
     /// Empty for a server that makes no access requests.
     pub(super) requests: OnceLock<AccessRequests>,
+    pub(super) store_events: OnceLock<StoreEvents>,
     pub(super) config: config::Config,
     pub(super) http: Arc<HttpContext>,
     pub(super) reloader: Reloader,
@@ -98,6 +100,7 @@ impl State {
             objects,
             deliveries,
             requests,
+            store_events: OnceLock::new(),
             config,
             http,
             reloader,
@@ -148,6 +151,23 @@ impl State {
         // It is new, so that there are none yet.
         let _ = self.shared.deliveries.set(deliveries);
         self
+    }
+
+    /// Takes messages of stores, too.
+    #[must_use]
+    pub(crate) fn with_store_events(self, events: StoreEvents) -> Self {
+        // It is new, so that there are none yet.
+        let _ = self.shared.store_events.set(events);
+        self
+    }
+
+    /// What takes messages of stores.
+    ///
+    /// # Errors
+    /// Where this server takes none.
+    pub(super) fn store_events(&self) -> Result<&StoreEvents, Problem> {
+        let none = || Problem::missing("This server has no mill: name its accounts in the file of --config.file.");
+        self.shared.store_events.get().ok_or_else(none)
     }
 
     /// Makes access requests, too.

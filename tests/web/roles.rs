@@ -30,6 +30,12 @@ const TARGETS: [&str; 9] = [
 /// Where Alertmanager calls, and no other client.
 const ALERTS: &str = "/api/v1/alerts";
 
+/// Where stores call, and no other client.
+const STORE_EVENTS: &str = "/api/v1/store-events";
+
+/// Both.
+const MESSAGES: [&str; 2] = [ALERTS, STORE_EVENTS];
+
 /// The whole tree, and how many lines the audit trail has.
 async fn all_of(world: &World) -> (Tree, usize) {
     (read_tree(&world.client, "/", &[]).await, world.audited().len())
@@ -50,8 +56,8 @@ async fn requests_without_the_role_are_refused_on_every_route_and_changes_nothin
                 for method in METHODS {
                     // What comes of it where he may is seen below.
                     let may_act = who.role.is_some_and(|role| role > Role::Viewer);
-                    let is_alert = route.pattern == ALERTS;
-                    if method == Method::POST && route.takes(&method) && may_act && !is_alert {
+                    let is_message = MESSAGES.contains(&route.pattern.as_str());
+                    if method == Method::POST && route.takes(&method) && may_act && !is_message {
                         continue;
                     }
                     let answer = site.send(who, &method, route).await;
@@ -59,8 +65,10 @@ async fn requests_without_the_role_are_refused_on_every_route_and_changes_nothin
                     let is_reading = method == Method::GET || method == Method::HEAD;
                     match who.role {
                         None if site.is_closed && !is_probe => assert_eq!(answer.code, 401, "{what}"),
-                        Some(Role::Alertmanager) if !is_probe => {
-                            assert!(answers_to_alertmanager(is_alert, &method).contains(&answer.code), "{what}");
+                        Some(role @ (Role::Alertmanager | Role::StoreEvents)) if !is_probe => {
+                            let own = if role == Role::Alertmanager { ALERTS } else { STORE_EVENTS };
+                            let expected = answers_to_sender(route.pattern == own, &method);
+                            assert!(expected.contains(&answer.code), "{what}");
                         }
                         Some(Role::Depositor) if !is_probe => {
                             assert!(answers_to_depositor(route, &method).contains(&answer.code), "{what}");
@@ -106,8 +114,8 @@ async fn requests_without_the_role_are_refused_on_every_route_and_changes_nothin
             // Whose connection is of no use afterwards, since what is sent on it is not read.
             let own = [("sec-fetch-site", "same-origin"), ("content-type", route.kind()), ("connection", "close")];
             let answer = site.ask(admin, &Method::POST, &route.path, &own, &large).await;
-            // A caller that may not send alerts is refused before anything is read.
-            let refused = if route.pattern == ALERTS { 403 } else { 413 };
+            // A caller that may not send messages is refused before anything is read.
+            let refused = if MESSAGES.contains(&route.pattern.as_str()) { 403 } else { 413 };
             assert_eq!(answer.code, refused, "{}: {}", route.pattern, answer.text);
             let other = if route.kind() == JSON { FORM } else { JSON };
             let odd = [("sec-fetch-site", "same-origin"), ("content-type", other)];
@@ -129,7 +137,9 @@ async fn requests_without_the_role_are_refused_on_every_route_and_changes_nothin
                 action: examples.action.clone(),
                 asset: String::new(),
             };
-            for route in routes.iter().filter(|route| route.takes(&Method::POST) && route.pattern != ALERTS) {
+            for route in
+                routes.iter().filter(|route| route.takes(&Method::POST) && !MESSAGES.contains(&route.pattern.as_str()))
+            {
                 let headers = [("sec-fetch-site", "same-origin"), ("content-type", route.kind())];
                 let answer = site.ask(who, &Method::POST, &own.path(&route.pattern), &headers, &route.body).await;
                 let is_passed = ![400, 401, 403, 405, 413, 415].contains(&answer.code) && answer.code < 500;
@@ -144,7 +154,9 @@ async fn nobody_may_where_nobody_was_named(world: &World, routes: &[Route]) {
     for has_users in [true, false] {
         let site = Site::without_actions(world, has_users).await;
         for who in &site.askers {
-            for route in routes.iter().filter(|route| ![ALERTS, "/api/v1/rules"].contains(&route.pattern.as_str())) {
+            for route in
+                routes.iter().filter(|route| ![ALERTS, STORE_EVENTS, "/api/v1/rules"].contains(&route.pattern.as_str()))
+            {
                 let is_action = route.takes(&Method::POST);
                 let answer = site.send(who, &Method::GET, route).await;
                 assert!(is_action || (200..400).contains(&answer.code), "{}: {}", route.pattern, answer.text);
@@ -158,9 +170,9 @@ async fn nobody_may_where_nobody_was_named(world: &World, routes: &[Route]) {
     }
 }
 
-/// A caller that sends alerts does nothing else; this server has no rules.
-fn answers_to_alertmanager(is_alert: bool, method: &Method) -> &'static [u16] {
-    match (is_alert, method) {
+/// A caller that sends messages does nothing else; this server has no rules, and no mill.
+fn answers_to_sender(is_own: bool, method: &Method) -> &'static [u16] {
+    match (is_own, method) {
         (true, &Method::POST) => &[404],
         (true, _) => &[405],
         (false, _) => &[403, 405],

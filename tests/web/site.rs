@@ -75,7 +75,9 @@ fn tokens() -> (ConfigFile, Vec<Asker>) {
     }
     std::fs::write(files.path().join("tokens.yml"), lines).unwrap();
     let config = files.path().join("config.yml");
-    std::fs::write(&config, "tokens_file: tokens.yml\ndepositors: {depositor: {profiles: [demo]}}\n").unwrap();
+    let text = "tokens_file: tokens.yml\ndepositors: {depositor: {profiles: [demo]}}\n\
+                stores: {cold: {url: \"s3://bucket/copies\"}}\nstore_events: {store-events: {store: cold, space: demo}}\n";
+    std::fs::write(&config, text).unwrap();
     (ConfigFile::read(&config).unwrap(), askers)
 }
 

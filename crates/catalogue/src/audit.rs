@@ -3,11 +3,15 @@
 //! [`Catalogue`] is the [`AuditSink`] of the stores. An intent is a row, unique by its item; settling it deletes the row,
 //! appends the event, and brings the content index up to date, in one transaction. Events form a chain: each has the hash
 //! of the one before, so that one that was altered or removed later is found by [`Catalogue::check`].
+//!
+//! Changes that an intent of another kind covers, such as that of a job to store a version of an object, are recorded together
+//! by [`Catalogue::record_changes`].
 
 mod event;
 mod follow;
 mod intents;
 mod list;
+mod noted;
 mod settle;
 
 use std::time::Duration;
@@ -41,6 +45,9 @@ impl AuditSink for Catalogue {
 
     async fn settle(&self, intent: &Intent, settlement: &Settlement) -> Result<(), SinkError> {
         let is_settled = settle::settle(&self.database, intent, settlement).await.map_err(unavailable)?;
+        if *settlement != Settlement::NotDone {
+            self.ring().await;
+        }
         is_settled.then_some(()).ok_or(SinkError::Lost)
     }
 

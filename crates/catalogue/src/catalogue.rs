@@ -1,9 +1,11 @@
 //! The catalogue as its users hold it.
 
 use std::fmt;
+use std::sync::Arc;
 
 use uuid::Uuid;
 
+use crate::bell::Bell;
 use crate::database::Database;
 use crate::database::value::{Row, Value};
 use crate::error::Error;
@@ -13,6 +15,7 @@ use crate::schema;
 #[derive(Clone)]
 pub struct Catalogue {
     pub(crate) database: Database,
+    pub(crate) bell: Arc<Bell>,
     id: Uuid,
 }
 
@@ -43,7 +46,7 @@ impl Catalogue {
     pub async fn migrate(url: &str) -> Result<(Self, Migrated), Error> {
         let database = Database::connect(url).await?;
         let (id, from) = schema::migrate(&database).await?;
-        Ok((Self { database, id }, Migrated { from, to: schema::NEWEST }))
+        Ok((Self { database, bell: Bell::new(), id }, Migrated { from, to: schema::NEWEST }))
     }
 
     /// What distinguishes this catalogue from every other; made once, with the database.

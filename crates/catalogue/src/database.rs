@@ -83,6 +83,14 @@ impl Database {
         }
     }
 
+    /// The connections, of PostgreSQL.
+    pub(crate) fn postgres(&self) -> Option<&Pool<Postgres>> {
+        match &self.pools {
+            Pools::Sqlite { .. } => None,
+            Pools::Postgres(pool) => Some(pool),
+        }
+    }
+
     /// For statements that read, each of which sees the database at one instant.
     pub(crate) async fn read(&self) -> Result<Session, Error> {
         match &self.pools {

@@ -1,5 +1,7 @@
 //! The content index: what is known of each copy of each item.
 
+use std::collections::BTreeMap;
+
 use queuekeeper_store::store::{EntityTag, Item};
 use queuekeeper_store::{Digests, Key, SpaceName, StoreName};
 
@@ -51,16 +53,18 @@ pub(crate) async fn item(session: &mut Session, space: &SpaceName, key: &Key) ->
 pub(crate) async fn entry(session: &mut Session, item: i64, store: &str) -> Result<Option<Entry>, Error> {
     let sql = "SELECT size, digests, etag, properties, is_deleted FROM copies WHERE item = $1 AND store = $2";
     let Some(row) = session.row(sql, values![item, store]).await? else { return Ok(None) };
-    let read = || {
-        Ok(Entry {
-            size: row.count(0)?,
-            digests: row.digests(1)?,
-            etag: row.etag(2)?,
-            properties: row.get(3)?,
-            is_deleted: row.get(4)?,
-        })
-    };
-    session.decode(read()).map(Some)
+    session.decode(read_entry(&row, 0)).map(Some)
+}
+
+/// Reads an entry from five columns, counted from `at`.
+fn read_entry(row: &Row, at: usize) -> Result<Entry, sqlx::Error> {
+    Ok(Entry {
+        size: row.count(at)?,
+        digests: row.digests(at + 1)?,
+        etag: row.etag(at + 2)?,
+        properties: row.get(at + 3)?,
+        is_deleted: row.get(at + 4)?,
+    })
 }
 
 /// Writes what is known after an event: into the index, and into the witness beside it. Content that was written has no
@@ -86,6 +90,58 @@ pub(crate) async fn put(
             digests = excluded.digests, is_deleted = excluded.is_deleted";
     session.run(sql, values![item, store, seq, *size, digests, *is_deleted]).await?;
     Ok(())
+}
+
+/// The numbers of items of a store and what the index says of their copies there, all by one statement each; numbers are given
+/// to those that have none.
+pub(crate) async fn entries(
+    session: &mut Session,
+    store: &str,
+    items: &[Item],
+) -> Result<Vec<(i64, Option<Entry>)>, Error> {
+    // A row that is there already is locked by that, and answered.
+    let then = " ON CONFLICT (account, space, key) DO UPDATE SET account = excluded.account RETURNING id, space, key";
+    let values = items.iter().flat_map(|item| values![NO_ACCOUNT, &item.space, &item.key]).collect();
+    let mut ids = BTreeMap::new();
+    for row in session.insert_returning("INSERT INTO items (account, space, key)", "?, ?, ?", then, values).await? {
+        let (id, space, key) = (row.get::<i64>(0), row.get::<String>(1), row.get::<Vec<u8>>(2));
+        ids.insert((session.decode(space)?, session.decode(key)?), session.decode(id)?);
+    }
+    let select = "SELECT item, size, digests, etag, properties, is_deleted FROM copies JOIN (";
+    let then = ") AS wanted ON copies.item = wanted.column1 AND copies.store = wanted.column2";
+    let values = ids.values().flat_map(|id| values![*id, store]).collect();
+    let mut found = BTreeMap::new();
+    for row in session.insert_returning(select, "?, ?", then, values).await? {
+        let id = session.decode(row.get::<i64>(0))?;
+        found.insert(id, session.decode(read_entry(&row, 1))?);
+    }
+    let of = |item: &Item| {
+        let id = ids.get(&(item.space.to_string(), item.key.as_bytes().to_vec())).copied();
+        let id = id.ok_or_else(|| session.error(ErrorKind::Conflict("an item appears and is gone".to_owned())))?;
+        Ok((id, found.get(&id).cloned()))
+    };
+    items.iter().map(of).collect()
+}
+
+/// Writes what is known after many events, as [`put`] does of one; each with its item and the number of the event.
+pub(crate) async fn put_all(session: &mut Session, store: &str, entries: &[(i64, u64, Entry)]) -> Result<(), Error> {
+    let copies = entries.iter().flat_map(|(item, seq, entry)| {
+        let Entry { size, digests, etag, properties, is_deleted } = entry;
+        values![*item, store, *size, digests, etag, properties, *seq, *is_deleted]
+    });
+    let then = " ON CONFLICT (item, store) DO UPDATE SET size = excluded.size, digests = excluded.digests,
+            etag = excluded.etag, properties = excluded.properties, seq = excluded.seq,
+            is_deleted = excluded.is_deleted, proof = NULL, proven = NULL";
+    let into = "INSERT INTO copies (item, store, size, digests, etag, properties, seq, is_deleted)";
+    session.insert_returning(into, "?, ?, ?, ?, ?, ?, ?, ?", then, copies.collect()).await?;
+    let heads = entries.iter().flat_map(|(item, seq, entry)| {
+        let Entry { size, digests, is_deleted, .. } = entry;
+        values![*item, store, *seq, *size, digests, *is_deleted]
+    });
+    let then = " ON CONFLICT (item, store) DO UPDATE SET seq = excluded.seq, size = excluded.size,
+            digests = excluded.digests, is_deleted = excluded.is_deleted";
+    let into = "INSERT INTO audit_head (item, store, seq, size, digests, is_deleted)";
+    session.insert_returning(into, "?, ?, ?, ?, ?, ?", then, heads.collect()).await.map(|_rows| ())
 }
 
 /// An item, with what is known of its copies.
@@ -150,7 +206,7 @@ impl Catalogue {
         let after = after.map_or(&b""[..], Key::as_bytes);
         let mut session = self.database.read().await?;
         let rows = session.rows(ITEMS, values![NO_ACCOUNT, space, after, page(limit)]).await?;
-        let mut items = std::collections::BTreeMap::<Key, Vec<Copy>>::new();
+        let mut items = BTreeMap::<Key, Vec<Copy>>::new();
         for row in &rows {
             let key = session.decode(row.need(0, |bytes: Vec<u8>| Key::new(bytes)))?;
             items.entry(key).or_default().extend(session.decode(copy(row))?);

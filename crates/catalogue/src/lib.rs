@@ -11,7 +11,8 @@
 //!   have left something in a store;
 //! - [`tasks`]: the mill's queues; [`loops`]: how far its producers are; [`policies`]: what is to be
 //!   copied; [`brake`]: how much it may destroy in a day; [`asides`]: what it
-//!   kept of that;
+//!   kept of that; [`space_stats`]: what spaces have;
+//! - [`bell`]: what says that there may be something to do;
 //! - [`deposits`], [`outbox`]: what came from depositors, and what is sent to them;
 //! - [`check`]: whether all that fits together; `backup`: a copy of a file that is in use.
 //!
@@ -25,6 +26,7 @@
 pub mod asides;
 pub mod audit;
 mod backup;
+pub mod bell;
 pub mod brake;
 pub mod catalogue;
 pub mod check;
@@ -42,6 +44,7 @@ pub mod outbox;
 mod plans;
 pub mod policies;
 mod schema;
+pub mod space_stats;
 pub mod tasks;
 
 pub use catalogue::Catalogue;

@@ -77,6 +77,17 @@ impl Catalogue {
         session.end(outcome).await
     }
 
+    /// Ends the lead of a holder before its lease does: another one may lead at once.
+    ///
+    /// # Errors
+    /// When the database cannot be written; then the lease ends by itself.
+    pub async fn resign(&self, producer: &str, holder: Uuid) -> Result<(), Error> {
+        let mut session = self.database.begin().await?;
+        let sql = "UPDATE loops SET lease_end = {now} WHERE producer = $1 AND holder = $2 AND lease_end > {now}";
+        let outcome = session.run(sql, values![producer, holder]).await;
+        session.end(outcome).await.map(|_rows| ())
+    }
+
     /// Begins the next loop with these morsels, in place of what is left of the last one; the one after it is due after a time.
     /// The answer is whether this leader still leads.
     ///
@@ -110,9 +121,13 @@ impl Catalogue {
         to: &Advance,
         tasks: Vec<NewTask>,
     ) -> Result<bool, Error> {
-        let mut session = self.database.begin().await?;
+        let (mut session, has_tasks) = (self.database.begin().await?, !tasks.is_empty());
         let outcome = advance(&mut session, lead, morsel, to, tasks).await;
-        session.end(outcome).await
+        let is_leading = session.end(outcome).await?;
+        if has_tasks {
+            self.ring().await;
+        }
+        Ok(is_leading)
     }
 }
 

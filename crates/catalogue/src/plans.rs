@@ -19,7 +19,8 @@ use crate::inventory::{
 use crate::object_intents::OBJECT_INTENTS;
 use crate::outbox::{ENDED, TAKE_DUE};
 use crate::policies::POLICIES;
-use crate::tasks::{DEAD, HELD, TAKE};
+use crate::space_stats::NEWEST;
+use crate::tasks::{DEAD, HELD, NEXT, TAKE, TASKS_OF_ITEM};
 
 /// Every list, with arguments of the right types.
 fn lists() -> Vec<(&'static str, Vec<Value>)> {
@@ -67,7 +68,14 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
     ];
     let mut take = values![0i64, Uuid::nil(), "worker", "audit", "account", 10u64];
     take.extend(values!["AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT"]);
-    let others = others.into_iter().chain([(TAKE, take)]);
+    let mut next = values!["audit", "account", 0i64];
+    next.extend(take[6..].iter().cloned());
+    let others = others.into_iter().chain([
+        (TAKE, take),
+        (NEXT, next),
+        (NEWEST, values!["account", 10u64]),
+        (TASKS_OF_ITEM, values!["account", "space", &b"key"[..]]),
+    ]);
     events.chain(others).collect()
 }
 

@@ -24,12 +24,12 @@ use crate::database::value::Row;
 pub use end::{EndedTask, Outcome};
 pub use kind::{Queue, TaskKind};
 #[cfg(test)]
-pub(crate) use list::{DEAD, HELD};
-pub use list::{Decided, Decision, KnownTask, QueueFigures, TaskState};
+pub(crate) use list::{DEAD, HELD, OF_ITEM as TASKS_OF_ITEM};
+pub use list::{Decided, Decision, KnownTask, OpenTask, QueueFigures, TaskState};
 pub use put::NewTask;
 pub(crate) use put::put;
 #[cfg(test)]
-pub(crate) use take::TAKE;
+pub(crate) use take::{NEXT, TAKE};
 pub use take::{TakenTask, Tasks};
 
 /// How often a task is begun before it goes to the dead letters.

@@ -15,6 +15,7 @@ mod catalogue {
     mod index;
     mod inventory;
     mod loops;
+    mod noted;
     mod open;
     mod outbox;
     mod support;

@@ -100,6 +100,13 @@ impl ObjectReader {
         Ok(Opened { digest: digest.clone(), content })
     }
 
+    /// Where the objects of a collection lie; `None` where it has no valid profile.
+    #[must_use]
+    pub fn place(&self, collection: &str) -> Option<(StoreName, SpaceName)> {
+        let profiles = self.services.profiles.read();
+        profiles.get(collection).map(|profile| (profile.store.clone(), profile.space.clone()))
+    }
+
     /// The storage root of a collection.
     async fn root(&self, collection: &str) -> Result<Root, ContentError> {
         let profile = self.services.profiles.read().get(collection).cloned();

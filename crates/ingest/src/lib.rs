@@ -21,6 +21,7 @@
 //! - [`parts`]: deposits of several batches;
 //! - `batches`, `reports`, [`access`], [`cleanup`]: the daemons that take no jobs; [`rebuild`]: the inventory, made again
 //!   from the stores; [`contents`]: what lies in the stores, read;
+//! - `recorded`: what storing and cleaning up change in a store, in the audit log;
 //! - `blocking`: work on the disk; [`engine`]: sessions, lanes and workers, which run all of these; [`fuzzing`]: decoders, for the fuzzing alone.
 //!
 //! # Invariants
@@ -58,6 +59,7 @@ pub mod place;
 pub mod profile;
 pub mod progress;
 pub mod rebuild;
+mod recorded;
 mod reports;
 pub mod settings;
 pub mod space;

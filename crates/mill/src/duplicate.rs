@@ -3,6 +3,7 @@
 mod carry;
 pub mod decide;
 mod look;
+mod whole;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

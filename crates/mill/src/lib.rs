@@ -3,9 +3,9 @@
 //! - [`policy`]: which space is copied from where to where, in the files of the `DuraCloud` Mill;
 //! - [`account`]: whose content it is;
 //! - [`audit`]: what a change leads to; [`duplicate`]: what is done to a copy;
-//! - [`merge`]: two listings side by side;
+//! - [`copies`]: which copies of an object there are; [`merge`]: two listings side by side;
 //! - [`producer`]: goes through everything, and asks for what is missing;
-//! - [`run`]: all of it at work;
+//! - [`stats`]: what spaces have; [`store_events`]: what stores say of their changes; [`run`]: all of it at work;
 //! - [`worker`]: tasks are taken, processed, and come to an end.
 //!
 //! # Invariants
@@ -14,10 +14,13 @@
 
 pub mod account;
 pub mod audit;
+pub mod copies;
 pub mod duplicate;
 pub mod merge;
 mod missing;
 pub mod policy;
 pub mod producer;
 pub mod run;
+pub mod stats;
+pub mod store_events;
 pub mod worker;

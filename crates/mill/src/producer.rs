@@ -20,6 +20,7 @@ use uuid::Uuid;
 
 use crate::account::Account;
 use crate::merge::merge;
+use crate::missing::listing;
 use crate::policy::Policies;
 
 /// The producer's name in the catalogue.
@@ -175,8 +176,9 @@ impl Producer {
             tasks.push(Self::task(morsel, None));
         }
         let after = morsel.marker.as_ref();
-        let mut both =
-            merge(need::listing(source, &space, after).await?, need::listing(destination, &space, after).await?);
+        let (here, there) =
+            (listing(source, &space, b"", after).await?, listing(destination, &space, b"", after).await?);
+        let mut both = merge(here, there);
         let mut index = Index::new(&self.catalogue, &space, after);
         let mut keys = 0;
         while let Some(both) = both.next().await {

@@ -17,27 +17,30 @@ use crate::account::Account;
 use crate::audit::{Auditor, FOLLOWER};
 use crate::duplicate::Duplicator;
 use crate::policy::{Policies, PolicySource, in_force};
-use crate::producer::{Producer, Step};
+use crate::producer::{PRODUCER, Producer, Step};
+use crate::stats::{self, Noop, StorageStats, noop};
 use crate::worker::{Times, Workers};
 
 /// The queues that are worked on, the first one first.
 const QUEUES: [Queue; 3] = [Queue::Audit, Queue::DuplicationHigh, Queue::DuplicationLow];
 
-/// How often the log is looked at for what is new.
-const FOLLOW: Duration = Duration::from_secs(2);
-
-/// How long workers wait while all queues are empty, at first and at most: a task that a person or another process lets be
-/// processed again is not announced.
-const EMPTY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
+/// How long to wait where nothing rings, at first and at most: for tasks, and for events.
+const EMPTY: (Duration, Duration) = (Duration::from_mins(1), Duration::from_mins(8));
 
 /// How often policies are read again.
 const READ_POLICIES: Duration = Duration::from_mins(1);
 
-/// How often deltas of counters are folded.
+/// How often deltas of counters are folded, while there are some.
 const FOLD: Duration = Duration::from_secs(1);
+
+/// How long the log is left alone after a look: what comes in the meantime is read together.
+const GATHER: Duration = Duration::from_millis(100);
 
 /// How long the producer waits for room in the queue, and for anything else.
 const WAITS: (Duration, Duration) = (Duration::from_secs(10), Duration::from_mins(1));
+
+/// How often it is seen whether spaces are to be counted.
+const STATS: Duration = Duration::from_mins(10);
 
 /// For how long one process leads the producer from each step on.
 const LEAD: Duration = Duration::from_mins(5);
@@ -106,18 +109,21 @@ impl Mill {
         // What comes after this look is followed: before the first loop, so that nothing falls between the two.
         let auditor = self.auditor(&policies);
         self.follow(&auditor, &wake).await;
+        let mut rings = self.catalogue.rings();
         let follow = async {
-            while every(FOLLOW).await {
+            let mut wait = EMPTY.0;
+            while every(GATHER).await {
+                tokio::select! {
+                    () = stop.cancelled() => break,
+                    () = rings.next() => wait = EMPTY.0,
+                    () = sleep(wait) => wait = (wait * 2).min(EMPTY.1),
+                }
+                wake.notify_one();
                 self.follow(&auditor, &wake).await;
             }
         };
-        let fold = async {
-            while every(FOLD).await {
-                if let Err(error) = self.catalogue.fold().await {
-                    tracing::warn!(%error, "counters are not folded; this is tried again");
-                }
-            }
-        };
+        let fold = self.fold(&stop);
+        let listen = stop.run_until_cancelled(self.catalogue.listen());
         let produce = async {
             let producer = self.producer(&policies);
             loop {
@@ -126,8 +132,99 @@ impl Mill {
                     break;
                 }
             }
+            self.resign(PRODUCER, producer.holder).await;
         };
-        tokio::join!(self.workers(&policies, &wake).run(stop.clone()), read, follow, fold, produce);
+        let count = async {
+            let holder = Uuid::now_v7();
+            loop {
+                if let Err(error) = self.stats().produce(holder, LEAD).await {
+                    tracing::warn!(error, "spaces are not counted; this is tried again");
+                }
+                if !every(STATS).await {
+                    break;
+                }
+            }
+            self.resign(stats::PRODUCER, holder).await;
+        };
+        tokio::join!(self.workers(&policies, &wake).run(stop.clone()), read, follow, fold, listen, produce, count);
+    }
+
+    /// Goes on with the loop until it is done, waits, or cannot go on.
+    ///
+    /// # Errors
+    /// When the catalogue or a store cannot be read; what was done is saved.
+    pub async fn produce_once(&self) -> Result<Step, String> {
+        let policies = Policies::default();
+        self.read_policies(&policies).await;
+        // As a mill that runs does: what comes after this look is followed.
+        self.follow(&self.auditor(&policies), &Notify::new()).await;
+        let producer = self.producer(&policies);
+        let ended = loop {
+            match producer.step().await {
+                Ok(Step::Advanced) => {}
+                ended => break ended,
+            }
+        };
+        self.resign(PRODUCER, producer.holder).await;
+        ended
+    }
+
+    /// Asks for a count of each space, where that is due: of how many, `None` where it is not.
+    ///
+    /// # Errors
+    /// When a store cannot be listed, or the catalogue written.
+    pub async fn stats_once(&self) -> Result<Option<usize>, String> {
+        let holder = Uuid::now_v7();
+        let asked = self.stats().produce(holder, LEAD).await;
+        self.resign(stats::PRODUCER, holder).await;
+        asked
+    }
+
+    /// Lets another process lead at once.
+    async fn resign(&self, producer: &str, holder: Uuid) {
+        if let Err(error) = self.catalogue.resign(producer, holder).await {
+            tracing::warn!(%error, producer, "another process leads it when the lease ends");
+        }
+    }
+
+    /// Asks for a task that does nothing, for each account: how many there are.
+    ///
+    /// # Errors
+    /// When the catalogue cannot be written.
+    pub async fn noop_once(&self) -> Result<usize, String> {
+        let tasks = self.accounts.values().map(noop).collect::<Result<Vec<_>, _>>();
+        let tasks = tasks.map_err(|error| error.to_string())?;
+        self.catalogue.put_tasks(&tasks).await.map_err(|error| error.to_string())?;
+        Ok(tasks.len())
+    }
+
+    fn stats(&self) -> StorageStats {
+        let Self { catalogue, accounts, stores, .. } = self;
+        StorageStats { catalogue: catalogue.clone(), accounts: accounts.clone(), stores: stores.clone() }
+    }
+
+    /// Folds the deltas of counters, as long as there are some.
+    async fn fold(&self, stop: &CancellationToken) {
+        let mut rings = self.catalogue.rings();
+        loop {
+            let wait = match self.catalogue.fold().await {
+                Ok(0) => EMPTY.0,
+                Ok(_) => FOLD,
+                Err(error) => {
+                    tracing::warn!(%error, "counters are not folded; this is tried again");
+                    FOLD * 10
+                }
+            };
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = rings.next(), if wait > FOLD => {
+                    if stop.run_until_cancelled(sleep(FOLD)).await.is_none() {
+                        return;
+                    }
+                }
+                () = sleep(wait) => {}
+            }
+        }
     }
 
     async fn read_policies(&self, policies: &Policies) {
@@ -228,7 +325,12 @@ impl Mill {
         };
         Workers {
             catalogue: self.catalogue.clone(),
-            processors: vec![Arc::new(self.auditor(policies)), Arc::new(duplicator)],
+            processors: vec![
+                Arc::new(self.auditor(policies)),
+                Arc::new(duplicator),
+                Arc::new(self.stats()),
+                Arc::new(Noop),
+            ],
             queues: QUEUES.to_vec(),
             accounts: self.accounts.keys().cloned().collect(),
             number: self.settings.workers,

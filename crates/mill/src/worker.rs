@@ -4,6 +4,7 @@ mod lease;
 mod order;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use queuekeeper_catalogue::Catalogue;
@@ -18,6 +19,9 @@ use order::Order;
 
 /// How many tasks are taken at once, and how many are ended at once.
 const TENS: usize = 10;
+
+/// How long to wait at least for a task that is about to be visible.
+const AT_LEAST: Duration = Duration::from_millis(50);
 
 /// How a processor comes to an end with a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,9 +90,11 @@ impl Workers {
                 break;
             };
             if taken.is_empty() {
+                let Some(next) = stop.run_until_cancelled(workers.next(&order)).await else { break };
                 tokio::select! {
                     () = stop.cancelled() => break,
                     () = workers.wake.notified() => wait = workers.times.shortest_wait,
+                    () = sleep(next.unwrap_or(wait)), if next.is_some_and(|next| next < wait) => {}
                     () = sleep(wait) => wait = (wait * 2).min(workers.times.longest_wait),
                 }
                 continue;
@@ -132,6 +138,23 @@ impl Workers {
             }
         }
         Vec::new()
+    }
+
+    /// After what time a task becomes visible; `None` where none does, or the catalogue is away.
+    async fn next(&self, order: &Order) -> Option<Duration> {
+        let kinds: Vec<_> = self.processors.iter().map(|processor| processor.kind()).collect();
+        let mut first = None;
+        for (queue, account) in order.all() {
+            let tasks = Tasks { queue, account: &account, kinds: &kinds, limit: 1 };
+            match self.catalogue.next_task(&tasks).await {
+                Ok(next) => first = first.into_iter().chain(next).min(),
+                Err(error) => {
+                    tracing::warn!(%error, "it is not known when the next task is due");
+                    return None;
+                }
+            }
+        }
+        first.map(|next: Duration| next.max(AT_LEAST))
     }
 
     async fn process(&self, task: &TakenTask, taken: Instant, give_back: &CancellationToken) -> Processed {

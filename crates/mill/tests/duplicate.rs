@@ -6,6 +6,8 @@ mod duplicate {
     mod flow;
     mod forced;
     mod loops;
+    mod objects;
     mod rows;
+    mod stats;
     mod world;
 }

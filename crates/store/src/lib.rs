@@ -11,6 +11,7 @@
 //! - [`s3`]: buckets of S3, or of what speaks its protocol;
 //! - [`guarded`]: a store that asks before each write whether it may begin;
 //! - [`ocfl`]: objects with versions, in any store;
+//! - [`noted`]: a store that notes the changes made through it, to be recorded together;
 //! - [`audit`]: what [`AuditSink`](audit::AuditSink)s record of changes; [`audited`]: a store of which every change is
 //!   recorded, whatever dies on the way.
 //!
@@ -32,6 +33,7 @@ pub mod key;
 pub mod limit;
 pub mod metrics;
 pub mod name;
+pub mod noted;
 pub mod ocfl;
 pub mod retry;
 pub mod s3;
@@ -47,5 +49,6 @@ pub use guarded::{Guarded, WriteGuard};
 pub use key::{Key, KeyForm};
 pub use metrics::{StoreFamilies, StoreMetrics};
 pub use name::{SpaceName, StoreName};
+pub use noted::Noted;
 pub use s3::{S3Config, S3Store};
 pub use store::{Item, Store};

@@ -13,7 +13,7 @@ use crate::server;
 /// Copy what policies want copied, until it is stopped
 ///
 /// Any number of such processes, on any number of hosts, share the work where the catalogue is in PostgreSQL; one of them leads
-/// the loops. What queuekeeper store changes is copied at once, anything else by the next loop.
+/// the loops. What daemons and queuekeeper store change is copied at once, anything else by the next loop.
 #[derive(Clone, Debug, Args)]
 pub(super) struct RunArgs {
     #[command(flatten)]
@@ -69,9 +69,7 @@ impl RunArgs {
             delete_after: self.delete_after.get(),
             limit: BrakeLimit { items: self.brake_items, percent: self.brake_percent },
         };
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let name = format!("{host}:{}", std::process::id());
-        let mill = server::mill::open(&config, file.stores(), settings, name).await?;
+        let mill = server::mill::open(&config, file.stores(), settings, server::mill::worker_name()).await?;
         let catalogue = mill.catalogue.clone();
         tracing::info!(accounts = config.accounts.len(), workers = self.workers, "the mill works");
         Box::pin(mill.run(shutdown.clone())).await;

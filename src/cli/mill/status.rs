@@ -1,7 +1,9 @@
 //! `queuekeeper mill status`: the queues, and what stands still.
 
 use clap::Args;
+use jiff::Timestamp;
 use queuekeeper_catalogue::loops::Morsel;
+use queuekeeper_catalogue::space_stats::SpaceStats;
 use queuekeeper_catalogue::tasks::QueueFigures;
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::policy::{self, InForce};
@@ -12,9 +14,14 @@ use serde_json::{Value, json};
 use super::PlaceArgs;
 use crate::cli::exit::{CommandError, FAILED};
 use crate::cli::output::{OutputArgs, Screen, without_csv};
+use crate::cli::words::moment;
+use crate::mirror::words::size;
 use crate::server;
 
-/// Show how many tasks each queue has, how far the loop is, and what policies wait for an admin
+/// Of how many spaces of an account it is shown what they have.
+const MOST_SPACES: u32 = 1000;
+
+/// Show how many tasks each queue has, how far the loop is, what spaces have, and what policies wait for an admin
 ///
 /// Exits with 1 where something stands still: dead letters, held tasks, spaces that cannot be gone through, policies that cannot
 /// be read.
@@ -40,11 +47,16 @@ impl StatusArgs {
         for account in config.accounts.values() {
             policies.push((account, policy::read(&catalogue, &source, account).await));
         }
+        let mut spaces = Vec::new();
+        for account in config.accounts.keys() {
+            spaces.extend(catalogue.space_stats(account, MOST_SPACES).await?);
+        }
         catalogue.close().await;
         let problems = problems(&queues, &morsels, &policies);
         let answer = json!({
             "queues": queues.iter().map(queue_json).collect::<Vec<_>>(),
             "morsels_left": morsels.len(),
+            "spaces": spaces.iter().map(space_json).collect::<Vec<_>>(),
             "problems": problems,
         });
         self.output.show(&answer, |screen: &mut Screen| {
@@ -62,6 +74,12 @@ impl StatusArgs {
             } else {
                 format!("left of the loop: {left} spaces")
             });
+            let now = Timestamp::now();
+            for of in &spaces {
+                let SpaceStats { store, space, items, bytes, time, .. } = of;
+                let when = moment(Some(*time), now);
+                screen.say(&format!("{store}/{space}: {items} items, {}, counted {when}", size(*bytes)));
+            }
             for problem in &problems {
                 screen.entry(problem);
             }
@@ -76,6 +94,11 @@ impl StatusArgs {
 fn queue_json(of: &QueueFigures) -> Value {
     let QueueFigures { queue, waiting, taken, held, dead } = of;
     json!({ "queue": queue.as_str(), "waiting": waiting, "in_work": taken, "held": held, "dead": dead })
+}
+
+fn space_json(of: &SpaceStats) -> Value {
+    let SpaceStats { account, store, space, time, items, bytes } = of;
+    json!({ "account": account, "store": store, "space": space, "counted": time, "items": items, "size_bytes": bytes })
 }
 
 fn problems(

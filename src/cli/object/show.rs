@@ -9,6 +9,7 @@ use crate::cli::repository::{ObjectName, PlaceArgs};
 use crate::cli::words::moment;
 use crate::mirror::words::size;
 use crate::views::objects::{FileFilter, ObjectDetail, Objects, VersionNumber};
+use crate::views::show::visible;
 
 /// Show an object: its versions, the files of one of them, and where it lies
 ///
@@ -40,7 +41,8 @@ impl ShowArgs {
         let repository = self.place.open().await?;
         let found = repository.find(&self.name).await?;
         let filter = FileFilter { version: self.version, after: self.after };
-        let detail = Objects::new(repository.catalogue.clone()).object(&found.ark, &filter).await;
+        let objects = repository.with_copies(Objects::new(repository.catalogue.clone()), self.place.mill()?);
+        let detail = objects.object(&found.ark, &filter).await;
         repository.catalogue.close().await;
         let detail = detail.map_err(CommandError::from)?;
         let place = repository.place_of(&found.collection);
@@ -80,6 +82,14 @@ fn show(screen: &mut Screen, detail: &ObjectDetail, place: Option<&str>) {
         ]);
     }
     screen.table(&table);
+    if !detail.copies.is_empty() {
+        screen.gap();
+        let mut table = Table::new([Column::new("copy"), Column::new("state"), Column::rest("missing").if_filled()]);
+        for copy in &detail.copies {
+            table.row([copy.store.clone(), copy.state(), visible(&copy.reason())]);
+        }
+        screen.table(&table);
+    }
     screen.gap();
     screen.say(&format!("Files of version {}:", detail.version));
     let mut table =

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use queuekeeper_ingest::access::AccessSettings;
 use queuekeeper_store::s3::{AccessKey, Addressing, Credentials, S3Config};
-use queuekeeper_store::{Counted, DirectoryStore, Error as StoreError, S3Store, Store, StoreFamilies, StoreName};
+use queuekeeper_store::{
+    Counted, DirectoryStore, Error as StoreError, S3Store, SpaceName, Store, StoreFamilies, StoreName,
+};
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 use url::Url;
@@ -118,20 +120,24 @@ impl StoreSettings {
         matches!(self.stores.get(name), Some(Location::S3(_)))
     }
 
-    /// One directory as the store `main`, one as the store `deliveries`, and a catalogue in a file of SQLite: a repository
+    /// Directories as the stores `main`, `copies` and `deliveries`, and a catalogue in a file of SQLite: a repository
     /// on one machine.
     ///
     /// # Errors
     /// When a store cannot have the name.
     pub fn local(
         objects: PathBuf,
+        copies: PathBuf,
         deliveries: PathBuf,
         catalogue: &Path,
     ) -> Result<Self, queuekeeper_store::name::NameError> {
         let name: StoreName = "deliveries".parse()?;
         let access = Some(AccessSettings::new(name.clone()));
-        let stores =
-            BTreeMap::from([("main".parse()?, Location::Directory(objects)), (name, Location::Directory(deliveries))]);
+        let stores = BTreeMap::from([
+            ("main".parse()?, Location::Directory(objects)),
+            ("copies".parse()?, Location::Directory(copies)),
+            (name, Location::Directory(deliveries)),
+        ]);
         Ok(Self { stores, catalogue: Some(CatalogueUrl(format!("sqlite:{}", catalogue.display()))), access })
     }
 
@@ -155,6 +161,18 @@ impl StoreSettings {
     #[must_use]
     pub fn catalogue(&self) -> Option<&CatalogueUrl> {
         self.catalogue.as_ref()
+    }
+
+    /// The bucket of a space of a store in S3, and what the keys of its items begin with there.
+    ///
+    /// # Errors
+    /// With a sentence, when there is no such store, or it is a directory.
+    pub(super) fn objects_of(&self, store: &StoreName, space: &SpaceName) -> Result<(String, String), String> {
+        match self.stores.get(store) {
+            None => Err(format!("there is no {store} below stores")),
+            Some(Location::Directory(_)) => Err(format!("{store} is a directory, which sends no messages")),
+            Some(Location::S3(config)) => config.place.objects_of(space),
+        }
     }
 
     /// Opens a store, whose requests are counted; `None` if there is none of that name.

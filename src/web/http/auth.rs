@@ -15,7 +15,9 @@ use super::context::HttpContext;
 use super::identity::{AuthMethod, Identity};
 use super::problem::Problem;
 use crate::actions::Role;
-use crate::web::routes::{ALERTS, ASSETS, DELIVERY, DEPOSITS, HEALTHY, ICON, IDENTITY, POSTER_ROOT, READY, SUBMIT};
+use crate::web::routes::{
+    ALERTS, ASSETS, DELIVERY, DEPOSITS, HEALTHY, ICON, IDENTITY, POSTER_ROOT, READY, STORE_EVENTS, SUBMIT,
+};
 
 mod authentication;
 pub(super) mod authenticator;
@@ -110,6 +112,7 @@ fn is_open_to(role: Role, route: Option<&str>) -> bool {
     let Some(route) = route else { return role >= Role::Viewer };
     match role {
         Role::Alertmanager => route == ALERTS,
+        Role::StoreEvents => route == STORE_EVENTS,
         Role::Depositor => {
             let below =
                 |root: &str| route.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
@@ -134,7 +137,11 @@ pub(in crate::web) async fn check(
     let peer = request.extensions().get::<ConnectionAddresses>().map(|addresses| addresses.peer);
     match context.authenticate(request.headers(), peer).await {
         Ok(Authentication { identity, .. }) if !is_open_to(identity.role, route) => {
-            let only = if identity.role == Role::Alertmanager { "send alerts" } else { "make deposits" };
+            let only = match identity.role {
+                Role::Alertmanager => "send alerts",
+                Role::StoreEvents => "send messages of a store",
+                Role::Depositor | Role::Viewer | Role::Operator | Role::Admin => "make deposits",
+            };
             let what = if identity.method == AuthMethod::Token { "The token " } else { "" };
             Problem::new(StatusCode::FORBIDDEN, format!("{what}{} may only {only}.", identity.name)).refuse()
         }

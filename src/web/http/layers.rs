@@ -17,7 +17,7 @@ use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove
 use super::context::HttpContext;
 use super::problem::Refused;
 use crate::metrics::http::REFUSED;
-use crate::web::routes::{ALERTS, DEPOSITS, POSTER_ROOT, SUBMIT};
+use crate::web::routes::{ALERTS, DEPOSITS, POSTER_ROOT, STORE_EVENTS, SUBMIT};
 
 /// The largest request head, in bytes. One read may return more, so that [`limit_head`] measures it again.
 pub(super) const HEAD_BYTES: usize = 32 * 1024;
@@ -25,7 +25,7 @@ pub(super) const HEAD_BYTES: usize = 32 * 1024;
 /// The largest body of a request, in bytes.
 const BODY_LIMIT: usize = 64 * 1024;
 
-/// The largest body of a notification from Alertmanager, which may carry many alerts.
+/// The largest body of a message from Alertmanager or a store, which may carry many alerts or changes.
 pub(in crate::web) const ALERTS_BODY_LIMIT: usize = 1024 * 1024;
 
 /// How long a handler may take until the request is answered with 503.
@@ -134,8 +134,8 @@ pub(super) fn uploads(context: &HttpContext, request: &Request) -> bool {
 /// read.
 fn limited(context: &HttpContext, request: Request) -> Option<Request> {
     let length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    let is_alerts = context.strip_prefix(request.uri().path()) == Some(ALERTS);
-    let limit = if is_alerts { ALERTS_BODY_LIMIT } else { BODY_LIMIT };
+    let is_message = matches!(context.strip_prefix(request.uri().path()), Some(ALERTS | STORE_EVENTS));
+    let limit = if is_message { ALERTS_BODY_LIMIT } else { BODY_LIMIT };
     if length.is_some_and(|length: u64| length > limit as u64) {
         return None;
     }

@@ -161,13 +161,21 @@ impl Page {
             buttons: Buttons::new("../", role).job(job, &known.faults),
             why: DiagnosisView::new(&known.diagnosis, &Znode::Job(job.id), view.now),
             download: detail.download.as_ref().map(DownloadView::from),
-            timeline: timeline::Timeline::new(known, actions, view.now),
+            timeline: timeline::Timeline::new(known, copied(detail, view.now).chain(actions).collect(), view.now),
             about: about(detail, view.now),
             standing: standing(detail, view.now),
             nodes: nodes(&known.nodes, view.now),
             nodes_problem: detail.nodes_problem.as_deref().map(visible),
         }
     }
+}
+
+/// When copies of its object were complete, as events.
+fn copied(detail: &JobDetail, now: Timestamp) -> impl Iterator<Item = log::Dated> {
+    detail.copies.iter().filter_map(move |copy| {
+        let text = format!("all of the object is in the store {}", copy.store);
+        Some(log::Event::new(copy.complete_since?, text, now))
+    })
 }
 
 impl From<&Download> for DownloadView {

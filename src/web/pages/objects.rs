@@ -65,6 +65,7 @@ struct ObjectPage {
     /// When its embargo ends, or why that is not known; empty where it has none.
     embargo: String,
     jobs_href: String,
+    copies: Vec<CopyRow>,
     /// Whether the reader may request it as an archive here.
     may_request: bool,
 }
@@ -91,6 +92,16 @@ struct VersionRow {
     batch_href: String,
     files: String,
     size: String,
+}
+
+#[derive(Debug)]
+struct CopyRow {
+    store: String,
+    state: String,
+    /// When it was complete; `None` where it is not.
+    since: Option<Moment>,
+    /// What is missing, and why; empty for nothing.
+    reason: String,
 }
 
 #[derive(Debug)]
@@ -221,6 +232,16 @@ impl ObjectPage {
                 (None, Some(problem)) => format!("not known: {problem}"),
                 (None, None) => String::new(),
             },
+            copies: detail
+                .copies
+                .iter()
+                .map(|copy| CopyRow {
+                    store: copy.store.clone(),
+                    state: copy.state(),
+                    since: copy.complete_since.map(|since| Moment::new(since, now)),
+                    reason: visible(&copy.reason()),
+                })
+                .collect(),
             version: detail.version,
             next: next.unwrap_or_default(),
             first: files_of(detail.version),

@@ -32,7 +32,11 @@ impl Catalogue {
     ) -> Result<Followed, Error> {
         let mut session = self.database.begin().await?;
         let outcome = follow(&mut session, follower, limit, tasks).await;
-        session.end(outcome).await
+        let followed = session.end(outcome).await?;
+        if followed.tasks > 0 {
+            self.ring().await;
+        }
+        Ok(followed)
     }
 }
 
@@ -42,10 +46,14 @@ async fn follow(
     limit: u32,
     tasks: impl Fn(&Event) -> Vec<NewTask> + Send + Sync,
 ) -> Result<Followed, Error> {
+    let known = "SELECT seq FROM followers WHERE name = $1 {lock}";
     let new =
         "INSERT INTO followers (name, seq) SELECT $1, seq FROM audit_chain WHERE only_row = 1 ON CONFLICT DO NOTHING";
-    session.run(new, values![follower]).await?;
-    let row = session.row("SELECT seq FROM followers WHERE name = $1 {lock}", values![follower]).await?;
+    let mut row = session.row(known, values![follower]).await?;
+    if row.is_none() {
+        session.run(new, values![follower]).await?;
+        row = session.row(known, values![follower]).await?;
+    }
     let seq = row.map(|row| session.decode(row.count(0))).transpose()?.unwrap_or(0);
     let (mut last, mut wanted, mut events) = (seq, Vec::new(), 0);
     for row in session.rows(AFTER, values![seq, page(limit)]).await? {
@@ -53,6 +61,9 @@ async fn follow(
         last = event.seq;
         events += 1;
         wanted.extend(tasks(&event));
+    }
+    if events == 0 {
+        return Ok(Followed { events, tasks: 0 });
     }
     let new = put(session, wanted).await?;
     session.run("UPDATE followers SET seq = $2 WHERE name = $1", values![follower, last]).await?;

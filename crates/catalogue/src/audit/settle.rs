@@ -1,5 +1,6 @@
 //! Settling an intent: the event, the content index and the counters, in one transaction.
 
+use jiff::Timestamp;
 use queuekeeper_store::Digests;
 use queuekeeper_store::audit::{Change, Intent, Settlement};
 use queuekeeper_store::store::EntityTag;
@@ -8,7 +9,7 @@ use uuid::Uuid;
 use super::event::{Event, EventKind, event_columns, hash};
 use super::intents::{close, subject_key};
 use crate::counters::{self, Counter};
-use crate::database::value::values;
+use crate::database::value::{Value, values};
 use crate::database::{Database, Session};
 use crate::error::{Error, ErrorKind};
 use crate::index::{self, Entry};
@@ -101,6 +102,40 @@ fn entry_after(
     }
 }
 
+/// The end of the chain, locked: others that append wait.
+pub(super) struct Head {
+    /// The number of the last event.
+    pub(super) seq: u64,
+    /// The time of the next one.
+    pub(super) time: Timestamp,
+    /// The hash of the last one.
+    pub(super) hash: [u8; 32],
+}
+
+pub(super) async fn lock_head(session: &mut Session) -> Result<Head, Error> {
+    // The time is read after the lock was taken.
+    let sql = "WITH head AS (SELECT seq, time, hash FROM audit_chain {lock}) SELECT seq, time, hash, {now} FROM head";
+    let head = session.row(sql, values![]).await?;
+    let missing = || session.error(ErrorKind::Corrupt("the head of the audit log is missing".to_owned()));
+    let head = head.ok_or_else(missing)?;
+    let previous_time = session.decode(head.time(1))?;
+    Ok(Head {
+        seq: session.decode(head.count(0))?,
+        time: session.decode(head.time(3))?.max(previous_time),
+        hash: session.decode(head.need(2, hash))?,
+    })
+}
+
+/// Writes events, and makes the last of them the end of the chain.
+pub(super) async fn extend_chain(session: &mut Session, events: &[Event]) -> Result<(), Error> {
+    let Some(last) = events.last() else { return Ok(()) };
+    let columns = event_columns!().split(',').count();
+    let into = concat!("INSERT INTO audit_log (", event_columns!(), ")");
+    session.insert_many(into, columns, events.iter().flat_map(event_values).collect()).await?;
+    let sql = "UPDATE audit_chain SET seq = $1, time = $2, hash = $3";
+    session.run(sql, values![last.seq, last.time.as_millisecond(), &last.hash()[..]]).await.map(|_rows| ())
+}
+
 async fn append(
     session: &mut Session,
     open: &Intent,
@@ -108,15 +143,10 @@ async fn append(
     after: &After<'_>,
     why: Option<&String>,
 ) -> Result<u64, Error> {
-    // The time is read after the lock was taken.
-    let sql = "WITH head AS (SELECT seq, time, hash FROM audit_chain {lock}) SELECT seq, time, hash, {now} FROM head";
-    let head = session.row(sql, values![]).await?;
-    let missing = || session.error(ErrorKind::Corrupt("the head of the audit log is missing".to_owned()));
-    let head = head.ok_or_else(missing)?;
-    let previous_time = session.decode(head.time(1))?;
+    let head = lock_head(session).await?;
     let event = Event {
-        seq: session.decode(head.count(0))? + 1,
-        time: session.decode(head.time(3))?.max(previous_time),
+        seq: head.seq + 1,
+        time: head.time,
         intent: open.id,
         user: open.user.clone(),
         kind,
@@ -127,20 +157,13 @@ async fn append(
         source: open.source.clone(),
         properties: open.properties.clone(),
         why: why.cloned(),
-        previous_hash: session.decode(head.need(2, hash))?,
+        previous_hash: head.hash,
     };
-    insert(session, &event).await?;
-    let sql = "UPDATE audit_chain SET seq = $1, time = $2, hash = $3";
-    session.run(sql, values![event.seq, event.time.as_millisecond(), &event.hash()[..]]).await?;
+    extend_chain(session, std::slice::from_ref(&event)).await?;
     Ok(event.seq)
 }
 
-async fn insert(session: &mut Session, event: &Event) -> Result<(), Error> {
-    let sql = concat!(
-        "INSERT INTO audit_log (",
-        event_columns!(),
-        ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"
-    );
+fn event_values(event: &Event) -> Vec<Value> {
     let Event { subject, source, .. } = event;
     let mut values = values![event.seq, event.time.as_millisecond(), event.intent, &event.user, event.kind.as_str()];
     values.extend(values![&subject.store, &subject.space]);
@@ -148,7 +171,7 @@ async fn insert(session: &mut Session, event: &Event) -> Result<(), Error> {
     values.extend(values![event.size, &event.digests, &event.etag]);
     values.extend(values![source.as_ref().map(|source| &source.0), source.as_ref().map(|source| &source.1)]);
     values.extend(values![&event.properties, &event.why, &event.previous_hash[..]]);
-    session.run(sql, values).await.map(|_rows| ())
+    values
 }
 
 /// Whether an intent that is not open was settled in the same way.

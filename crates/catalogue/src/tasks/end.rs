@@ -55,7 +55,12 @@ impl Catalogue {
     pub async fn end_tasks(&self, tasks: &[EndedTask]) -> Result<Vec<bool>, Error> {
         let mut session = self.database.begin().await?;
         let outcome = end_all(&mut session, tasks).await;
-        session.end(outcome).await
+        let ours = session.end(outcome).await?;
+        let is_next = |task: &EndedTask| !task.follow_ups.is_empty() || task.outcome == Outcome::GivenBack;
+        if tasks.iter().any(is_next) {
+            self.ring().await;
+        }
+        Ok(ours)
     }
 }
 

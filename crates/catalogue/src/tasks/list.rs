@@ -1,7 +1,7 @@
 //! What people see of tasks, and what they decide of those that wait for them.
 
 use jiff::Timestamp;
-use queuekeeper_store::StoreName;
+use queuekeeper_store::{Key, SpaceName, StoreName};
 
 use super::figures::Deltas;
 use super::kind::Queue;
@@ -43,6 +43,23 @@ impl TaskState {
     }
 }
 
+/// A task of one item that is open, and how it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenTask {
+    /// Its number.
+    pub id: u64,
+    /// What it is about.
+    pub subject: TaskSubject,
+    /// What it waits for.
+    pub state: TaskState,
+    /// Whether a worker has it.
+    pub is_taken: bool,
+    /// Whether it was put off, because it is not due yet.
+    pub is_put_off: bool,
+    /// Its failures, or why it is held.
+    pub errors: Vec<TaskError>,
+}
+
 /// A task as people see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownTask {
@@ -82,6 +99,14 @@ macro_rules! columns {
     };
 }
 
+/// What is open of an item. There are as many as kinds and stores.
+pub(crate) const OF_ITEM: &str = concat!(
+    "SELECT id, ",
+    subject_columns!(),
+    ", state, holder IS NOT NULL, is_put_off, errors FROM tasks WHERE account = $1 AND space = $2 AND key = $3
+    ORDER BY kind, destination"
+);
+
 /// Dead letters from a number on. The visibility is what the index has of them.
 pub(crate) const DEAD: &str = concat!(
     "SELECT ",
@@ -120,6 +145,24 @@ impl Catalogue {
         Ok(figures.to_vec())
     }
 
+    /// The open tasks of an item.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn tasks_of(&self, account: &str, space: &SpaceName, key: &Key) -> Result<Vec<OpenTask>, Error> {
+        let read = |row: &Row| {
+            Ok(OpenTask {
+                id: row.count(0)?,
+                subject: super::subject(row, 1)?,
+                state: TaskState::read(row, 6)?,
+                is_taken: row.get(7)?,
+                is_put_off: row.get(8)?,
+                errors: super::errors(&row.get::<String>(9)?),
+            })
+        };
+        self.list(OF_ITEM, values![account, space, key], read).await
+    }
+
     /// The dead letters of an account with numbers above `after`, at most `limit`, and at most 1,000.
     ///
     /// # Errors
@@ -149,7 +192,9 @@ impl Catalogue {
     pub async fn decide_task(&self, id: u64, decision: &Decision<'_>) -> Result<bool, Error> {
         let mut session = self.database.begin().await?;
         let outcome = decide(&mut session, id, decision).await;
-        session.end(outcome).await
+        let was_waiting = session.end(outcome).await?;
+        self.ring().await;
+        Ok(was_waiting)
     }
 }
 

@@ -31,7 +31,9 @@ impl Catalogue {
     pub async fn put_tasks(&self, tasks: &[NewTask]) -> Result<u64, Error> {
         let mut session = self.database.begin().await?;
         let outcome = put(&mut session, tasks.to_vec()).await;
-        session.end(outcome).await
+        let new = session.end(outcome).await?;
+        self.ring().await;
+        Ok(new)
     }
 }
 

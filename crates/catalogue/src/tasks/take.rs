@@ -69,7 +69,27 @@ pub(crate) const TAKE: &str = concat!(
     ", source, generation, attempts, rounds, errors, created, is_released"
 );
 
+/// The one that becomes visible next.
+pub(crate) const NEXT: &str = "SELECT visible - {now} FROM tasks
+    WHERE queue = $1 AND account = $2 AND visible < $3 AND kind IN ($4, $5, $6, $7, $8, $9, $10, $11)
+    ORDER BY visible, id LIMIT 1";
+
 impl Catalogue {
+    /// After what time one of these tasks becomes visible, at the latest when a lease ends; `None` where there is none.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn next_task(&self, tasks: &Tasks<'_>) -> Result<Option<Duration>, Error> {
+        let Tasks { queue, account, kinds, .. } = tasks;
+        if kinds.is_empty() {
+            return Ok(None);
+        }
+        let mut values = values![queue.as_str(), *account, i64::MAX];
+        values.extend(all_kinds(kinds));
+        let after = |row: &Row| Ok(Duration::from_millis(u64::try_from(row.get::<i64>(0)?).unwrap_or(0)));
+        Ok(self.list(NEXT, values, after).await?.pop())
+    }
+
     /// Takes tasks that are visible, the one that is so for longest first. No other worker gets them until the lease ends. What
     /// was begun too often without an end goes to the dead letters instead.
     ///
@@ -106,8 +126,7 @@ async fn take(
     let holder = Uuid::now_v7();
     let Tasks { queue, account, kinds, limit } = tasks;
     let mut values = values![millis(lease), holder, worker, queue.as_str(), *account, page(*limit)];
-    let kinds = TaskKind::ALL.iter().enumerate().map(|(at, _)| kinds[at.min(kinds.len() - 1)].as_str());
-    values.extend(kinds.map(Value::from));
+    values.extend(all_kinds(kinds));
     let mut taken = Vec::new();
     for row in session.rows(TAKE, values).await? {
         taken.push(session.decode(read(&row, *queue, holder, worker))?);
@@ -123,6 +142,11 @@ async fn take(
     }
     deltas.write(session).await?;
     Ok(taken)
+}
+
+/// Kinds as arguments: as many as kinds exist.
+fn all_kinds(kinds: &[TaskKind]) -> impl Iterator<Item = Value> {
+    TaskKind::ALL.iter().enumerate().map(|(at, _)| Value::from(kinds[at.min(kinds.len() - 1)].as_str()))
 }
 
 fn read(row: &Row, queue: Queue, holder: Uuid, worker: &str) -> Result<TakenTask, sqlx::Error> {

@@ -11,13 +11,14 @@ use queuekeeper_catalogue::object_intents::ObjectIntent;
 use queuekeeper_queue::Error;
 use queuekeeper_queue::path::LockFolder;
 use queuekeeper_store::ocfl::{Abandoned, Object, Repaired, Root};
-use queuekeeper_store::{Guarded, SpaceName, StoreName};
+use queuekeeper_store::{Guarded, Noted, SpaceName, Store, StoreName};
 use tracing::{info, warn};
 use uuid::Uuid;
 
 use super::before;
 use crate::daemon::Daemon;
 use crate::engine::session::Session;
+use crate::recorded;
 use crate::step::StepError;
 
 /// How many intents are listed at a time.
@@ -46,7 +47,8 @@ pub(super) async fn repair(session: &Session) -> Result<(), StepError> {
 /// Repairs an object, as far as the job of the intent left something, which is given up first. One that is being stored is
 /// looked at again, and so is one whose job may still go on.
 async fn one(session: &Session, intent: &ObjectIntent) -> Result<(), StepError> {
-    let object = match find(session, intent).await? {
+    let space: SpaceName = intent.space.parse().map_err(StepError::permanent)?;
+    let object = match find(session, intent, &space).await? {
         Place::Elsewhere => return Ok(()),
         Place::Empty => None,
         Place::Has(object) => Some(object),
@@ -61,7 +63,7 @@ async fn one(session: &Session, intent: &ObjectIntent) -> Result<(), StepError> 
             }
             given_up.push(in_use);
         }
-        let repaired = object.repair(&Abandoned::Folders(given_up)).await?;
+        let repaired = repair_recorded(session, &object, &space, given_up).await?;
         let Repaired { restored, finished, removed, .. } = repaired;
         if restored || finished || removed > 0 {
             let ObjectIntent { ark, store, job, .. } = intent;
@@ -76,6 +78,23 @@ async fn one(session: &Session, intent: &ObjectIntent) -> Result<(), StepError> 
         session.services.catalogue.end_object_intent(intent).await?;
     }
     Ok(())
+}
+
+/// Repairs an object and records what that changed, and what writers changed before they died.
+async fn repair_recorded(
+    session: &Session,
+    object: &Object,
+    space: &SpaceName,
+    given_up: Vec<Uuid>,
+) -> Result<Repaired, StepError> {
+    let catalogue = &session.services.catalogue;
+    let noted = Arc::new(Noted::new(Arc::clone(object.store())));
+    let object = object.clone().in_store(Arc::clone(&noted) as Arc<dyn Store>);
+    let repaired = object.repair(&Abandoned::Folders(given_up)).await;
+    recorded::settle(catalogue, &noted).await?;
+    let repaired = repaired?;
+    recorded::compare(catalogue, noted.store(), space, object.root()).await?;
+    Ok(repaired)
 }
 
 /// Gives a folder of the job up; `false` where the object is being stored, or the job has stored content meanwhile.
@@ -101,11 +120,10 @@ enum Place {
     Has(Object),
 }
 
-async fn find(session: &Session, intent: &ObjectIntent) -> Result<Place, StepError> {
+async fn find(session: &Session, intent: &ObjectIntent, space: &SpaceName) -> Result<Place, StepError> {
     let name: StoreName = intent.store.parse().map_err(StepError::permanent)?;
-    let space: SpaceName = intent.space.parse().map_err(StepError::permanent)?;
     let Some(store) = session.services.stores.get(&name) else { return Ok(Place::Elsewhere) };
     let store = Arc::new(Guarded::new(Arc::clone(store), Arc::new(session.fence.clone())));
-    let Some(root) = Root::open_existing(store, space).await? else { return Ok(Place::Empty) };
+    let Some(root) = Root::open_existing(store, space.clone()).await? else { return Ok(Place::Empty) };
     Ok(Place::Has(root.object(&intent.ark)?))
 }

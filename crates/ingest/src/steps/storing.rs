@@ -11,7 +11,7 @@ use futures::{StreamExt as _, TryStreamExt as _, future, stream};
 use queuekeeper_queue::path::{JobNode, LockFolder};
 use queuekeeper_queue::{Error, JobChange, JobValue};
 use queuekeeper_store::ocfl::{Begun, NewFile, NewVersion, Object, Root, Start, User};
-use queuekeeper_store::{Algorithm, Digests, SpaceName, StoreName};
+use queuekeeper_store::{Algorithm, Digests, Noted, SpaceName, Store, StoreName};
 use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::io::ReaderStream;
@@ -21,6 +21,7 @@ use super::processing::{self, MANIFEST, SYSTEM};
 use crate::blocking::blocking;
 use crate::manifest::{Limits, Reader, Row};
 use crate::place::{self, Place};
+use crate::recorded;
 use crate::step::{JobAtWork, StepError, now};
 
 /// The file in `producer/` that names files which an update leaves out.
@@ -100,7 +101,15 @@ pub(super) async fn root(work: &JobAtWork<'_>) -> Result<Root, StepError> {
     {
         return Ok(root.clone());
     }
-    let (opened, root) = (Instant::now(), Root::open(store, place.1.clone()).await?);
+    let is_known = work.services.roots.lock().contains_key(&place);
+    let (opened, noted) = (Instant::now(), Arc::new(Noted::new(Arc::clone(&store))));
+    let root = Root::open(Arc::clone(&noted) as Arc<dyn Store>, place.1.clone()).await;
+    recorded::settle(&work.services.catalogue, &noted).await?;
+    let root = root?.in_store(Arc::clone(&store));
+    if !is_known {
+        // A process that made it may have died before it recorded that.
+        recorded::look_at(&work.services.catalogue, &store, root.items().into()).await?;
+    }
     work.services.roots.lock().insert(place, (root.clone(), opened));
     Ok(root)
 }
@@ -109,9 +118,41 @@ fn place_of(work: &JobAtWork<'_>) -> (StoreName, SpaceName) {
     (work.profile.store.clone(), work.profile.space.clone())
 }
 
+/// Writes the version, and records what that changed in the store.
 async fn write(work: &JobAtWork<'_>, ark: &str) -> Result<u32, StepError> {
     work.fence.pass().await;
-    let object = root(work).await?.object(ark)?;
+    let (store, object) = (work.services.store(&work.profile)?, root(work).await?.object(ark)?);
+    let noted = Arc::new(Noted::new(Arc::clone(&store)));
+    let object = object.in_store(Arc::clone(&noted) as Arc<dyn Store>);
+    let made = write_noted(work, &object, &noted).await;
+    let catalogue = &work.services.catalogue;
+    let settled = recorded::settle(catalogue, &noted).await;
+    let Made { version, is_continued } = match (made, settled) {
+        (Err(error), Err(unrecorded)) => {
+            tracing::warn!(ark, error = %unrecorded, "what was stored is not recorded; the next attempt does that");
+            return Err(error);
+        }
+        (made, settled) => {
+            let made = made?;
+            settled?;
+            made
+        }
+    };
+    if is_continued {
+        recorded::compare(catalogue, &store, &work.profile.space, object.root()).await?;
+    }
+    Ok(version)
+}
+
+/// A version that was made.
+struct Made {
+    version: u32,
+    /// Whether an earlier attempt has stored something of it, which it may not have recorded.
+    is_continued: bool,
+}
+
+async fn write_noted(work: &JobAtWork<'_>, object: &Object, noted: &Arc<Noted>) -> Result<Made, StepError> {
+    let ark = object.id();
     let (store, space) = place_of(work);
     let (place, fresh) = ((store.to_string(), space.to_string()), fresh(work));
     let content = work.services.catalogue.store_content(work.spec.uuid, ark, &place, fresh).await?;
@@ -127,7 +168,7 @@ async fn write(work: &JobAtWork<'_>, ark: &str) -> Result<u32, StepError> {
     let mut writer = match object.begin(new).await? {
         Begun::Done(version) => {
             check_same(work, &object, version).await?;
-            return Ok(version);
+            return Ok(Made { version, is_continued: true });
         }
         Begun::Writer(writer) => writer,
     };
@@ -139,6 +180,7 @@ async fn write(work: &JobAtWork<'_>, ark: &str) -> Result<u32, StepError> {
             work.profile.node
         )));
     }
+    let is_continued = writer.is_continued();
     let failed = |error: io::Error| StepError::working("read the manifest", &error);
     let base = processing::base(work).map_err(failed)?;
     let path = work.directory.path().join(SYSTEM).join(MANIFEST);
@@ -172,16 +214,24 @@ async fn write(work: &JobAtWork<'_>, ark: &str) -> Result<u32, StepError> {
     let rows = stream::unfold(rows, |mut rows| async move { rows.recv().await.map(|row| (row, rows)) });
     let bytes = Arc::new(std::sync::atomic::AtomicU64::new(0));
     let counted = Arc::clone(&bytes);
-    let files = rows.map(move |row| {
+    let catalogue = &work.services.catalogue;
+    let files = rows.then(move |row| {
         counted.fetch_add(row.size.unwrap_or(0), std::sync::atomic::Ordering::Relaxed);
-        (row.name.clone(), new_file(&place, row))
+        let file = (row.name.clone(), new_file(&place, row));
+        async move {
+            // What cannot be recorded now is at the end.
+            if let Err(error) = recorded::settle_part(catalogue, noted).await {
+                tracing::warn!(%error, "what was stored is not recorded yet");
+            }
+            file
+        }
     });
     writer.put_all(files, AT_A_TIME).await?;
     reading.await.map_err(StepError::temporary)?.map_err(StepError::permanent)?;
     work.fence.pass().await;
     let version = writer.commit().await?;
     work.services.metrics.stored(bytes.load(std::sync::atomic::Ordering::Relaxed));
-    Ok(version)
+    Ok(Made { version, is_continued })
 }
 
 /// Checks that a version that was made under the job's UUID has the files that the job has now: a deposit that is sent under

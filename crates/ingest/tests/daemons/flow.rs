@@ -44,6 +44,19 @@ async fn a_file_becomes_an_object_with_an_identifier_an_inventory_row_and_a_repo
     assert!(verified.is_valid(), "{verified:?}");
     assert_eq!(world.left(), Vec::<String>::new());
     daemons.stop().await;
+
+    // The root and its three files, and the version, each change once, content before what names it.
+    world.check_object(&ark, 1).await;
+    let events = world.services.catalogue.events_after(0, 100).await.unwrap();
+    let changed: Vec<_> = events.iter().map(|event| event.subject.key.as_ref().map(ToString::to_string)).collect();
+    let names = changed.iter().flatten().map(|key| key.rsplit('/').next().unwrap()).collect::<Vec<_>>();
+    assert_eq!(changed[0], None);
+    assert_eq!(names[..3], ["config.json", "ocfl_layout.json", "0=ocfl_1.1"]);
+    let last =
+        ["inventory.json", "inventory.json.sha512", "inventory.json", "inventory.json.sha512", "0=ocfl_object_1.1"];
+    assert_eq!(names[names.len() - 5..], last);
+    assert_eq!(names.len(), 3 + paths.len() + 5);
+    assert!(events.iter().all(|event| event.user == "ingest"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

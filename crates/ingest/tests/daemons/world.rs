@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::TryStreamExt as _;
 use jiff::Timestamp;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
@@ -21,7 +22,7 @@ use queuekeeper_ingest::step::Services;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_queue::{BatchReport, Job, Queue};
-use queuekeeper_store::ocfl::{Root, Snapshot};
+use queuekeeper_store::ocfl::{Object, Root, Snapshot};
 use queuekeeper_store::retry::RetryPolicy;
 use queuekeeper_store::{Algorithm, DirectoryStore, Hashers, Store, StoreName};
 use queuekeeper_testkit::origin::Origin;
@@ -240,7 +241,28 @@ impl World {
         assert!(verified.is_valid(), "{ark}: {verified:?}");
         let stored = object.read().await.unwrap().unwrap();
         assert_eq!(stored.inventory().head(), versions, "{ark}");
+        self.check_recorded(&object).await;
         stored
+    }
+
+    /// Checks that the content index has what the store has of an object, and nothing else.
+    async fn check_recorded(&self, object: &Object) {
+        let (prefix, space) = (format!("{}/", object.root()), "demo".parse().unwrap());
+        let listing = object.store().list(&space, prefix.as_bytes(), None);
+        let listed: Vec<_> =
+            listing.map_ok(|listed| (listed.key, listed.size, listed.etag)).try_collect().await.unwrap();
+        let (mut recorded, mut after) = (Vec::new(), Some(prefix.parse().unwrap()));
+        // Daemons that have ended have closed theirs.
+        let catalogue = Catalogue::open(&catalogue_url(self.directory.path())).await.unwrap();
+        while let Some(last) = after.take() {
+            for item in catalogue.items(&space, Some(&last), 1_000).await.unwrap() {
+                after = Some(item.key.clone()).filter(|key| key.as_bytes().starts_with(prefix.as_bytes()));
+                let copies = item.copies.into_iter().filter(|copy| !copy.is_deleted && after.is_some());
+                recorded.extend(copies.map(|copy| (item.key.clone(), copy.size, copy.etag)));
+            }
+        }
+        catalogue.close().await;
+        assert_eq!(recorded, listed, "{}", object.id());
     }
 
     /// The names of a version's deposited files.
@@ -354,10 +376,14 @@ pub(super) async fn store(directory: &Path, name: StoreName, folder: &str) -> Ar
     }
 }
 
-pub(super) async fn services(directory: &Path, settings: Settings) -> Arc<Services> {
+/// Where the catalogue of the world that lies in a directory is.
+fn catalogue_url(directory: &Path) -> String {
     let of_files = || format!("sqlite:{}", directory.join("catalogue.db").display());
-    let catalogue = Servers::of(directory).map_or_else(of_files, |servers| servers.catalogue);
-    let catalogue = Catalogue::open(&catalogue).await.unwrap();
+    Servers::of(directory).map_or_else(of_files, |servers| servers.catalogue)
+}
+
+pub(super) async fn services(directory: &Path, settings: Settings) -> Arc<Services> {
+    let catalogue = Catalogue::open(&catalogue_url(directory)).await.unwrap();
     let main: StoreName = "main".parse().unwrap();
     let mut stores = BTreeMap::from([(main.clone(), store(directory, main, "objects").await)]);
     if let Some(access) = &settings.access {

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::decide::{self, Action, Seen, SpaceAction};
 use super::look::{self, Side};
+use super::whole;
 use super::{ALGORITHM, ASIDE, Duplicator, Places};
 use crate::worker::{Lease, Processed};
 
@@ -99,6 +100,11 @@ impl Duplicator {
             let found = self.read(destination, item, &to, &wanted, lease).await?;
             there = there.map(|there| Seen { digests: found, ..there });
             action = decide::item(seen.as_ref(), from.record(), there.as_ref());
+        }
+        if matches!(action, Action::Copy | Action::Overwrite)
+            && let Some(wait) = whole::wait(&self.catalogue, task, places, item).await?
+        {
+            return Err(wait.into());
         }
         match (action, &from.properties, &to.properties) {
             (Action::Copy, Some(properties), _) => {

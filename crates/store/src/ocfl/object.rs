@@ -79,6 +79,18 @@ impl Object {
         Self { store, space, id, root, directory }
     }
 
+    /// The same object by another face of its store, such as one that notes what is changed.
+    #[must_use]
+    pub fn in_store(self, store: Arc<dyn Store>) -> Self {
+        Self { store, ..self }
+    }
+
+    /// The store by which it is read and written.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
     /// Its identifier.
     #[must_use]
     pub fn id(&self) -> &str {

@@ -93,6 +93,26 @@ impl Root {
         Self { directory: directory.into(), ..self }
     }
 
+    /// The folder in which an object lies in every root, without a slash at its end.
+    ///
+    /// # Errors
+    /// [`OcflError::Id`] when no object can have the identifier.
+    pub fn folder_of(id: &str) -> Result<String, OcflError> {
+        layout::object_root(id)
+    }
+
+    /// The same root by another face of its store, such as one that notes what is changed.
+    #[must_use]
+    pub fn in_store(self, store: Arc<dyn Store>) -> Self {
+        Self { store, ..self }
+    }
+
+    /// The items that make its space a root.
+    #[must_use]
+    pub fn items(&self) -> [Item; 3] {
+        [CONFIG_KEY, LAYOUT_KEY, DECLARATION_KEY].map(|key| self.item(key))
+    }
+
     /// The object with an identifier, which need not exist.
     ///
     /// # Errors

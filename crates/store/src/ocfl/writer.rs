@@ -85,6 +85,8 @@ pub struct Writer {
     pub(super) names: Map,
     /// The SHA-512s of what was stored.
     new_digests: Map,
+    /// Whether an earlier attempt of the job left something in the folder of its content.
+    is_continued: bool,
 }
 
 impl fmt::Debug for Writer {
@@ -132,7 +134,9 @@ impl Object {
         let message = if message.is_empty() { format!("job {job}") } else { format!("job {job}: {message}") };
         let text = VersionText { created: created.to_string(), message, user };
         let (object, new_digests) = (self.clone(), Map::new(&self.directory));
-        let writer = Writer { object, job, content, text, version, base, before, state, names, new_digests };
+        let is_continued = names.len() > 0;
+        let writer =
+            Writer { object, job, content, text, version, base, before, state, names, new_digests, is_continued };
         Ok(Begun::Writer(Box::new(writer)))
     }
 
@@ -159,6 +163,12 @@ impl Writer {
     #[must_use]
     pub fn version(&self) -> u32 {
         self.version
+    }
+
+    /// Whether an earlier attempt of the job left content, which this one goes on with.
+    #[must_use]
+    pub fn is_continued(&self) -> bool {
+        self.is_continued
     }
 
     /// The logical paths that the version has so far, sorted by bytes. An error ends them.

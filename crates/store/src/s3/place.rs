@@ -135,6 +135,15 @@ impl Place {
         }
     }
 
+    /// The bucket of a space, and what the keys of its items begin with there.
+    ///
+    /// # Errors
+    /// With a sentence, when no bucket can have the name.
+    pub fn objects_of(&self, space: &SpaceName) -> Result<(String, String), String> {
+        let bucket = self.bucket(space).map_err(|error| error.to_string())?;
+        Ok((bucket, self.space_prefix(space)))
+    }
+
     /// What the keys of a space's objects begin with.
     pub(super) fn space_prefix(&self, space: &SpaceName) -> String {
         match &self.bucket {

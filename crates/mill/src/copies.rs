@@ -1,0 +1,197 @@
+//! Which copies of a part of a space there are, by what the catalogue knows: an object and its copies.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use queuekeeper_catalogue::index::{Copy, IndexedItem};
+use queuekeeper_catalogue::tasks::{OpenTask, TaskKind, TaskState};
+use queuekeeper_catalogue::{Catalogue, Error};
+use queuekeeper_store::{Key, SpaceName, StoreName};
+
+use crate::account::Account;
+use crate::policy::{Policy, read_policy};
+
+/// How many items are compared at most; what comes behind them is not known.
+const MOST: usize = 10_000;
+
+/// How many items of the index are read at once.
+const PAGE: u32 = 1_000;
+
+/// Of how many missing items it is said why.
+const NAMED: usize = 3;
+
+/// The copies in one store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreCopies {
+    /// The store.
+    pub store: StoreName,
+    /// Whether a policy wants them there.
+    pub is_wanted: bool,
+    /// How many items are there, and are what they are at the source.
+    pub there: u64,
+    /// How many the source has.
+    pub of: u64,
+    /// When the last of them came, where all are there.
+    pub complete_since: Option<Timestamp>,
+    /// Some of those that are missing or differ.
+    pub missing: Vec<MissingCopy>,
+}
+
+/// An item that a store has not, or not as its source has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingCopy {
+    /// Its key.
+    pub key: Key,
+    /// Why: one sentence.
+    pub why: String,
+}
+
+/// What is copied: items below a folder of a space, as their store names it.
+#[derive(Clone, Copy, Debug)]
+pub struct Original<'a> {
+    /// The store to which they were written.
+    pub store: &'a StoreName,
+    /// The space.
+    pub space: &'a SpaceName,
+    /// The folder, without a slash at its end.
+    pub folder: &'a str,
+}
+
+/// What was counted of a store.
+#[derive(Default)]
+struct Count {
+    there: u64,
+    last_event: u64,
+    missing: Vec<Key>,
+}
+
+/// The copies in each other store of the account that wants or has some; none where no account has the original.
+///
+/// # Errors
+/// When the catalogue cannot be read.
+pub async fn copies(
+    catalogue: &Catalogue,
+    accounts: &BTreeMap<String, Account>,
+    original: &Original<'_>,
+) -> Result<Vec<StoreCopies>, Error> {
+    let owner = accounts.values().find_map(|account| {
+        let is_theirs = account.stores.values().any(|store| store == original.store);
+        account.of_store(original.space).filter(|_| is_theirs).map(|space| (account, space))
+    });
+    let Some((account, space)) = owner else { return Ok(Vec::new()) };
+    let wanted = wanted(catalogue, account, &space, original.store).await?;
+    let mut counts: BTreeMap<&StoreName, Count> =
+        account.stores.values().map(|store| (store, Count::default())).collect();
+    counts.remove(original.store);
+    let of = count(catalogue, original, &mut counts).await?;
+    let mut found = Vec::new();
+    for (store, Count { there, last_event, missing }) in counts {
+        let is_wanted = wanted.contains(store);
+        if of == 0 || (!is_wanted && there == 0) {
+            continue;
+        }
+        let complete_since = match (there == of, catalogue.event_age(last_event).await?) {
+            (true, Some(age)) => {
+                SignedDuration::try_from(age).ok().and_then(|age| Timestamp::now().checked_sub(age).ok())
+            }
+            _ => None,
+        };
+        let mut named = Vec::new();
+        for key in missing {
+            let tasks = catalogue.tasks_of(&account.name, &space, &key).await?;
+            let why = why(&tasks, store, original.store, is_wanted);
+            named.push(MissingCopy { key, why });
+        }
+        found.push(StoreCopies { store: store.clone(), is_wanted, there, of, complete_since, missing: named });
+    }
+    Ok(found)
+}
+
+/// The stores to which a policy leads from the original, directly or by way of others.
+async fn wanted(
+    catalogue: &Catalogue,
+    account: &Account,
+    space: &SpaceName,
+    original: &StoreName,
+) -> Result<BTreeSet<StoreName>, Error> {
+    let last = catalogue.policies(&account.name, None, 1).await?.pop();
+    // One that cannot be read is said where policies are.
+    let policy = last.and_then(|last| read_policy(last.content.as_bytes()).ok()).unwrap_or_else(Policy::default);
+    let name = |id| account.stores.get(id);
+    let (mut wanted, mut looked) = (BTreeSet::new(), vec![original]);
+    while let Some(from) = looked.pop() {
+        for pair in policy.pairs(space).iter().filter(|pair| name(&pair.source) == Some(from)) {
+            if let Some(to) = name(&pair.destination)
+                && wanted.insert(to.clone())
+            {
+                looked.push(to);
+            }
+        }
+    }
+    Ok(wanted)
+}
+
+/// Counts what each store has; the answer is how many items the original has.
+async fn count(
+    catalogue: &Catalogue,
+    original: &Original<'_>,
+    counts: &mut BTreeMap<&StoreName, Count>,
+) -> Result<u64, Error> {
+    let prefix = format!("{}/", original.folder);
+    let Ok(mut after) = prefix.parse::<Key>() else { return Ok(0) };
+    let (mut of, mut read) = (0, 0);
+    loop {
+        let page = catalogue.items(original.space, Some(&after), PAGE).await?;
+        let Some(last) = page.last() else { return Ok(of) };
+        after = last.key.clone();
+        read += page.len();
+        for IndexedItem { key, copies } in page {
+            if !key.as_bytes().starts_with(prefix.as_bytes()) {
+                return Ok(of);
+            }
+            let living = |store: &StoreName| copies.iter().find(|copy| copy.store == *store && !copy.is_deleted);
+            let Some(source) = living(original.store) else { continue };
+            of += 1;
+            for (store, count) in counts.iter_mut() {
+                match living(store).filter(|copy| is_same(source, copy)) {
+                    Some(copy) => {
+                        count.there += 1;
+                        count.last_event = count.last_event.max(copy.seq);
+                    }
+                    None if count.missing.len() < NAMED => count.missing.push(key.clone()),
+                    None => {}
+                }
+            }
+        }
+        if read >= MOST {
+            return Ok(of);
+        }
+    }
+}
+
+fn is_same(source: &Copy, copy: &Copy) -> bool {
+    source.size == copy.size && source.digests.agree(&copy.digests) == Some(true)
+}
+
+fn why(tasks: &[OpenTask], store: &StoreName, original: &StoreName, is_wanted: bool) -> String {
+    let of = |kind: TaskKind, store: &StoreName| {
+        tasks.iter().find(|task| task.subject.kind == kind && task.subject.destination.as_ref() == Some(store))
+    };
+    let Some(task) = of(TaskKind::Duplicate, store) else {
+        return match of(TaskKind::Audit, original) {
+            Some(_) => "its change waits to be looked at".to_owned(),
+            None if is_wanted => "no task is open; the next loop looks at it".to_owned(),
+            None => "no policy wants it there".to_owned(),
+        };
+    };
+    let error = task.errors.last().map(|last| last.error.clone()).unwrap_or_default();
+    let number = task.id;
+    match (task.state, task.is_taken, error.is_empty()) {
+        (TaskState::Dead, ..) => format!("task {number} failed too often: {error}"),
+        (TaskState::Held, ..) => format!("task {number} is held: {error}"),
+        (TaskState::Waiting, true, _) => "it is being copied".to_owned(),
+        (TaskState::Waiting, false, false) => format!("it is tried again: {error}"),
+        (TaskState::Waiting, false, true) if task.is_put_off => "it waits for what comes before it".to_owned(),
+        (TaskState::Waiting, false, true) => "it waits for a worker".to_owned(),
+    }
+}

@@ -1,0 +1,102 @@
+//! Objects of OCFL: a reader of the copy sees whole ones, in whatever order tasks come.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use jiff::Timestamp;
+use queuekeeper_catalogue::tasks::Outcome;
+use queuekeeper_store::Store;
+use queuekeeper_store::ocfl::{Begun, NewFile, NewVersion, Root, Start, User};
+use uuid::Uuid;
+
+use super::world::{World, main, on_both, replica, space};
+
+const ARK: &str = "ark:/99999/fk4object";
+
+impl World {
+    fn store(&self, name: &queuekeeper_store::StoreName) -> Arc<dyn Store> {
+        Arc::clone(&self.duplicator.stores[name])
+    }
+
+    /// Makes the next version, with one more file.
+    async fn add_version(&self, name: &'static str) {
+        let root = Root::open(self.store(&main()), space()).await.unwrap();
+        let job = Uuid::new_v4();
+        let user = User { name: "tester".to_owned(), address: None };
+        let new = NewVersion {
+            job,
+            content: job,
+            user,
+            message: String::new(),
+            created: Timestamp::now(),
+            start: Start::Head,
+        };
+        let Begun::Writer(mut writer) = root.object(ARK).unwrap().begin(new).await.unwrap() else { panic!("done") };
+        let open = move || stream::iter([Ok(Bytes::from_static(name.as_bytes()))]).boxed();
+        // A file of that name is content as any other.
+        writer.add(&format!("{name}/inventory.json"), NewFile::new(open)).await.unwrap();
+        writer.commit().await.unwrap();
+    }
+
+    async fn keys(&self, name: &queuekeeper_store::StoreName) -> Vec<String> {
+        let listing = self.bare[name].list(&space(), b"", None);
+        listing.map_ok(|listed| listed.key.to_string()).try_collect().await.unwrap()
+    }
+
+    /// The version that a reader of the copy sees, all its content read and compared.
+    async fn seen(&self) -> Option<u32> {
+        let root = Root::open_existing(Arc::clone(&self.bare[&replica()]), space()).await.unwrap()?;
+        let snapshot = root.object(ARK).unwrap().read().await.unwrap()?;
+        let head = snapshot.inventory().head();
+        for file in snapshot.inventory().files(head) {
+            let path = file.unwrap().path;
+            snapshot.open(head, &path).await.unwrap().chunks.try_collect::<Vec<_>>().await.unwrap();
+        }
+        Some(head)
+    }
+
+    /// Copies what the source has, what comes last first, until all is there; each time a reader looks.
+    async fn copy_backwards(&self, before: Option<u32>, after: u32) -> usize {
+        let (mut left, mut put_off) = (self.keys(&main()).await, 0);
+        left.retain(|key| !key.starts_with("0=") && !key.contains("ocfl_layout") && !key.starts_with("extensions"));
+        let rank = |key: &String| (key.contains("/content/"), !key.ends_with("sha512"), key.matches("/v").count());
+        left.sort_by_key(rank);
+        while !left.is_empty() {
+            let mut again = Vec::new();
+            for key in left {
+                let processed = self.duplicate(Some(&key)).await;
+                match processed.outcome {
+                    Outcome::Done => {}
+                    Outcome::PutOff(_) => {
+                        put_off += 1;
+                        again.push(key);
+                    }
+                    outcome => panic!("{key}: {outcome:?}"),
+                }
+                let seen = self.seen().await;
+                assert!(seen == before || seen == Some(after), "{seen:?}");
+            }
+            left = again;
+        }
+        assert_eq!(self.seen().await, Some(after));
+        put_off
+    }
+}
+
+on_both! {
+    async fn a_reader_of_the_copy_sees_whole_objects_in_whatever_order_tasks_come(world: World) {
+        world.add_version("one").await;
+        for key in ["0=ocfl_1.1", "ocfl_layout.json", "extensions/0003-hash-and-id-n-tuple-storage-layout/config.json"] {
+            assert_eq!(world.duplicate(Some(key)).await.outcome, Outcome::Done);
+        }
+        let put_off = world.copy_backwards(None, 1).await;
+        assert!(put_off >= 4, "{put_off}");
+        world.add_version("two").await;
+        world.copy_backwards(Some(1), 2).await;
+        let root = Root::open(Arc::clone(&world.bare[&replica()]), space()).await.unwrap();
+        let verified = root.object(ARK).unwrap().verify().await.unwrap();
+        assert!(verified.is_valid(), "{verified:?}");
+        assert_eq!(world.keys(&replica()).await, world.keys(&main()).await);
+    }
+}

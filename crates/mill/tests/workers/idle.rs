@@ -1,0 +1,89 @@
+//! A mill without work leaves the server alone, and hears at once when there is some.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{StreamExt as _, stream};
+use queuekeeper_catalogue::Catalogue;
+use queuekeeper_mill::account::Account;
+use queuekeeper_mill::policy::{PolicySource, StoreId};
+use queuekeeper_mill::run::{Mill, MillSettings};
+use queuekeeper_store::store::{Item, Put};
+use queuekeeper_store::{Audited, DirectoryStore, Store, StoreName};
+use queuekeeper_testkit::postgres::Postgres;
+use queuekeeper_testkit::wait::eventually;
+use tokio_util::sync::CancellationToken;
+
+/// How long the server counts a transaction before it shows it, at most.
+const SHOWN_AFTER: Duration = Duration::from_secs(12);
+
+const IDLE: Duration = Duration::from_secs(25);
+
+/// How many transactions there were in a database, by a look from another one.
+fn transactions(server: &Postgres) -> i64 {
+    let sql = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = 'mill'";
+    server.query("postgres", sql).trim().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_mill_without_work_asks_nothing_of_the_server_and_copies_at_once_what_another_process_stores() {
+    let (server, directory) = (Postgres::start(), tempfile::tempdir().unwrap());
+    let url = server.create("mill");
+    let (main, replica): (StoreName, StoreName) = ("main".parse().unwrap(), "replica".parse().unwrap());
+    let open = async |name: &StoreName| {
+        let top = directory.path().join(name.as_str());
+        std::fs::create_dir_all(&top).unwrap();
+        Arc::new(DirectoryStore::open(name.clone(), top).await.unwrap()) as Arc<dyn Store>
+    };
+    let policies = directory.path().join("policies");
+    std::fs::create_dir(&policies).unwrap();
+    std::fs::write(policies.join("duplication-accounts.json"), r#"["one"]"#).unwrap();
+    let policy = r#"{"defaultPolicies": [{"srcStoreId": "1", "destStoreId": "2"}]}"#;
+    std::fs::write(policies.join("one-duplication-policy.json"), policy).unwrap();
+    let ids = [("1", &main), ("2", &replica)].map(|(id, name)| (StoreId(id.to_owned()), name.clone()));
+    let account = Account { name: "one".to_owned(), stores: ids.into(), prefix: None };
+    let (catalogue, mut stores) = (Catalogue::open(&url).await.unwrap(), BTreeMap::<_, Arc<dyn Store>>::new());
+    for name in [&main, &replica] {
+        let store = open(name).await;
+        let capabilities = store.probe().await.unwrap();
+        stores.insert(name.clone(), Arc::new(Audited::new(store, &capabilities, Arc::new(catalogue.clone()), "mill")));
+    }
+    let mill = Mill {
+        catalogue: catalogue.clone(),
+        accounts: BTreeMap::from([("one".to_owned(), account)]),
+        source: PolicySource::Directory(policies),
+        stores,
+        settings: MillSettings::default(),
+        name: "worker-1".to_owned(),
+    };
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(mill.run(stop.clone()));
+    // Another process, with connections of its own.
+    let other = Catalogue::open(&url).await.unwrap();
+    let (bare, copy) = (open(&main).await, open(&replica).await);
+    let capabilities = bare.probe().await.unwrap();
+    let audited = Audited::new(bare, &capabilities, Arc::new(other.clone()), "ada");
+    let space = "theses".parse().unwrap();
+    audited.create_space(&space).await.unwrap();
+    let store = async |key: &str| {
+        let item = Item::new(space.clone(), key.parse().unwrap());
+        audited.put(&item, stream::iter([Ok(Bytes::from_static(b"text"))]).boxed(), Put::default()).await.unwrap();
+        let began = std::time::Instant::now();
+        let is_there = async || copy.head(&item).await.ok().flatten().is_some();
+        eventually(Duration::from_mins(1), "it is copied", is_there).await;
+        began.elapsed()
+    };
+    store("first").await;
+    tokio::time::sleep(SHOWN_AFTER).await;
+    let before = transactions(&server);
+    tokio::time::sleep(IDLE).await;
+    let after = transactions(&server);
+    // The first minute, after which policies and the loop are looked at again, is not over.
+    assert_eq!(after - before, 0);
+    let took = store("second").await;
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    stop.cancel();
+    running.await.unwrap();
+}

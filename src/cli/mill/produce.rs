@@ -1,0 +1,97 @@
+//! `queuekeeper mill produce`: what a producer does, once.
+
+use std::fmt;
+
+use clap::{Args, ValueEnum};
+use queuekeeper_mill::producer::Step;
+use queuekeeper_mill::run::MillSettings;
+
+use super::PlaceArgs;
+use crate::cli::exit::{CommandError, FAILED};
+use crate::cli::output;
+use crate::config::PrometheusDuration;
+use crate::server;
+
+/// Ask for tasks once, as mill run does from time to time, and end
+///
+/// For cron, beside workers that run elsewhere. A loop that is not due is not begun; one that is under way goes on where it was,
+/// whichever process began it, until it is done or so many tasks wait that it would wait, too.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ProduceArgs {
+    /// What to ask for: copies that are missing, counts of spaces, or one task for each account that does nothing
+    #[arg(value_name = "PRODUCER")]
+    producer: ProducerName,
+
+    /// Do what is due, and end
+    #[arg(long, required = true)]
+    once: bool,
+
+    /// How long after the beginning of a loop the next one begins
+    #[arg(long, value_name = "DURATION", default_value = "30d")]
+    frequency: PrometheusDuration,
+
+    /// How many tasks a loop lets wait before it ends here
+    #[arg(long, value_name = "NUMBER", default_value_t = 10_000)]
+    queue_limit: u64,
+
+    /// In one of so many loops, look at every item and not only at what differs; 0 for never
+    #[arg(long, value_name = "NUMBER", default_value_t = 6)]
+    thorough_every: u64,
+
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ProducerName {
+    Duplication,
+    Stats,
+    Noop,
+}
+
+impl ProduceArgs {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        crate::cli::log::begin_plain();
+        let (file, config) = self.place.read()?;
+        let settings = MillSettings {
+            frequency: self.frequency.get(),
+            most_waiting: self.queue_limit,
+            thorough_every: self.thorough_every,
+            ..MillSettings::default()
+        };
+        let mill = server::mill::open(&config, file.stores(), settings, server::mill::worker_name()).await?;
+        let catalogue = mill.catalogue.clone();
+        let produced = match self.producer {
+            ProducerName::Duplication => mill.produce_once().await.map(|step| said(&step)),
+            ProducerName::Stats => mill.stats_once().await.map(|number| match number {
+                Some(number) => format!("{number} spaces are to be counted"),
+                None => "spaces were counted within a day".to_owned(),
+            }),
+            ProducerName::Noop => mill.noop_once().await.map(|number| format!("{number} tasks that do nothing")),
+        };
+        catalogue.close().await;
+        match produced {
+            Ok(said) => output::write(&format!("{}: {said}\n", self.producer)),
+            Err(why) => Err(CommandError::new(FAILED, why).into()),
+        }
+    }
+}
+
+impl fmt::Display for ProducerName {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(match self {
+            Self::Duplication => "duplication",
+            Self::Stats => "stats",
+            Self::Noop => "noop",
+        })
+    }
+}
+
+fn said(step: &Step) -> String {
+    match step {
+        Step::Idle | Step::Advanced => "the loop is done, and the next one is not due".to_owned(),
+        Step::Follows => "another process leads the loop".to_owned(),
+        Step::Full => "as many tasks wait as may".to_owned(),
+        Step::Stuck(spaces) => format!("{spaces} spaces cannot be gone through; queuekeeper mill status says why"),
+    }
+}

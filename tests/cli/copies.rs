@@ -1,0 +1,84 @@
+//! A repository in one directory makes copies while one looks.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use queuekeeper_testkit::wait::eventually;
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::program::run;
+use super::repository::Repository;
+use super::standalone::{ark, files, submit};
+
+/// Has `ocfl-py` validate a storage root, and each object in it.
+fn validated(root: &Path) -> Result<(), String> {
+    let tool = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools/python/bin/ocfl-validate.py");
+    assert!(tool.exists(), "{} is not installed: run .ci/install", tool.display());
+    let is_declaration = |path: &&PathBuf| path.ends_with("0=ocfl_object_1.1");
+    let declarations = files(root);
+    let objects = declarations.iter().filter(is_declaration).filter_map(|path| path.parent());
+    let output = Command::new(tool).arg("--quiet").arg(root).args(objects).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    if output.status.success() { Ok(()) } else { Err(text.into_owned()) }
+}
+
+/// The content below a directory by name, but for what the store keeps beside it.
+fn content(root: &Path) -> Vec<(String, Vec<u8>)> {
+    let name = |path: &Path| path.strip_prefix(root).unwrap().display().to_string();
+    let mut all: Vec<_> = files(root).iter().map(|path| (name(path), std::fs::read(path).unwrap())).collect();
+    all.sort();
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_is_copied_whole_as_soon_as_it_is_stored_and_its_page_shows_the_copy() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let (file, text) = (directory.path().join("a.txt"), data.display().to_string());
+    std::fs::write(&file, "content").unwrap();
+    let file = file.display().to_string();
+    let mut repository = Repository::start(&data);
+    let deposit = ["--profile", "default", "--local-id", "one", "--title", "A title"];
+    let ark = ark(&submit(&data, &[&[file.as_str()], deposit.as_slice()].concat()).await.json());
+    let (objects, copies) = (data.join("objects/default"), data.join("copies/default"));
+    let shown = async || -> Value {
+        let url = format!("{}/api/v1/objects/{ark}", repository.address);
+        serde_json::from_slice(&reqwest::get(url).await.unwrap().bytes().await.unwrap()).unwrap()
+    };
+    let is_complete = async || shown().await["copies"][0]["is_complete"] == true;
+    eventually(Duration::from_mins(1), "the copy is complete", is_complete).await;
+    assert_eq!(content(&copies), content(&objects));
+    validated(&copies).unwrap();
+    let copy = shown().await["copies"][0].clone();
+    assert_eq!(
+        (&copy["store"], &copy["is_wanted"], &copy["files_there"]),
+        (&"copies".into(), &true.into(), &copy["files"])
+    );
+    let page = reqwest::get(format!("{}/objects/{ark}", repository.address)).await.unwrap().text().await.unwrap();
+    assert!(page.contains("Copies</h2>") && page.contains("<td data-name=\"State\">complete</td>"), "{page}");
+    run(&data, &["object", "show", "one", "--data", &text]).await.is(0, &["copies  complete"]);
+    run(&data, &["mill", "status", "--data", &text]).await.is(0, &["0 held; 0 dead", "the loop is done"]);
+
+    // Stopped while the copy of the next version is made, or before it: it goes on.
+    std::fs::write(&file, "more").unwrap();
+    let more = ["--profile", "default", "--local-id", "one", "--update"];
+    submit(&data, &[&[file.as_str()], more.as_slice()].concat()).await.json();
+    repository.stop(Signal::TERM);
+    let mut repository = Repository::start(&data);
+    let is_same = async || content(&copies) == content(&objects);
+    eventually(Duration::from_mins(2), "the copy is complete", is_same).await;
+    validated(&copies).unwrap();
+    repository.stop(Signal::TERM);
+    let config = directory.path().join("config.yml");
+    std::fs::write(&config, format!("catalogue: {{url: \"sqlite:{text}/catalogue.db\"}}\n")).unwrap();
+    let config = config.display().to_string();
+    run(&data, &["catalogue", "check", "--config.file", &config]).await.is(0, &["nothing is wrong"]);
+    // From cron: what waits is asked for, and workers elsewhere do it.
+    let produce = async |what: &str| run(&data, &["mill", "produce", what, "--once", "--data", &text]).await;
+    produce("duplication").await.is(0, &["duplication: the loop is done, and the next one is not due"]);
+    produce("stats").await.is(0, &["stats: spaces were counted within a day"]);
+    produce("noop").await.is(0, &["noop: 1 tasks that do nothing"]);
+    run(&data, &["mill", "status", "--data", &text]).await.is(0, &["duplication-low   1 waiting"]);
+}
