@@ -12,14 +12,14 @@ use crate::database::Session;
 use crate::database::dialect::Dialect;
 use crate::database::value::{Row, Value, values};
 use crate::deposits::{DEPOSITS, PARTS, PARTS_SINCE};
-use crate::index::{COPY, ITEMS};
+use crate::index::{COPY, ITEMS, ITEMS_BETWEEN};
 use crate::inventory::{
     BY_TITLE, BY_TITLE_OF_COLLECTION, FILE, FILES, LOCAL_IDS, OBJECTS, OBJECTS_OF_COLLECTION, VERSION_OF_JOB, VERSIONS,
 };
 use crate::object_intents::OBJECT_INTENTS;
 use crate::outbox::{ENDED, TAKE_DUE};
 use crate::policies::POLICIES;
-use crate::tasks::{DEAD, HELD, TAKE};
+use crate::tasks::{DEAD, DECISIONS, DECISIONS_OF_ITEM, HEAD, HELD, OF_ITEM_TASKS, TAKE};
 
 /// Every list, with arguments of the right types.
 fn lists() -> Vec<(&'static str, Vec<Value>)> {
@@ -64,6 +64,11 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
         (POLICIES, values!["account", u64::MAX, 10u64]),
         (DEAD, values!["account", i64::MAX, 0u64, 10u64]),
         (HELD, values!["account", "main", 0u64, 10u64]),
+        (ITEMS_BETWEEN, values!["", "space", &b"key"[..], &b"k"[..], &b"l"[..], 10u64]),
+        (HEAD, values!["audit", "account"]),
+        (OF_ITEM_TASKS, values!["account", "space", &b"key"[..], 10u64]),
+        (DECISIONS, values![u64::MAX, 10u64]),
+        (DECISIONS_OF_ITEM, values!["account", "space", &b"key"[..], u64::MAX, 10u64]),
     ];
     let mut take = values![0i64, Uuid::nil(), "worker", "audit", "account", 10u64];
     take.extend(values!["AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT"]);

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use queuekeeper_catalogue::Catalogue;
-use queuekeeper_catalogue::counters::Counter;
+use queuekeeper_catalogue::counters::{Counter, Figures};
 use queuekeeper_catalogue::index::IndexedItem;
 use queuekeeper_catalogue::loops::{Advance, Lead, Morsel};
 use queuekeeper_catalogue::tasks::{NewTask, Queue, TaskKind, TaskSubject};
@@ -112,10 +112,16 @@ impl Producer {
     }
 
     async fn begin(&self, lead: &Lead) -> Result<Step, String> {
+        let figures = self.catalogue.counters().await.map_err(|error| error.to_string())?;
+        let items = |account: &Account, space, store: &StoreName| {
+            let scope = account.in_stores(space).map(|space| format!("{store}/{space}"));
+            let figure = scope.and_then(|scope| figures.get(&(Counter::SpaceItems, scope)).copied());
+            figure.and_then(|figure| u64::try_from(figure).ok()).unwrap_or(0)
+        };
         let mut morsels = Vec::new();
         for account in self.accounts.values() {
             let Some(policy) = self.policies.get(&account.name) else { continue };
-            let known = self.spaces(account).await?;
+            let known = self.spaces(account, &figures).await?;
             for space in &known {
                 for pair in policy.pairs(space) {
                     let stores = account.stores.get(&pair.source).zip(account.stores.get(&pair.destination));
@@ -127,6 +133,8 @@ impl Producer {
                         destination: destination.clone(),
                         marker: None,
                         error: None,
+                        items: items(account, space, source),
+                        looked: 0,
                     });
                 }
             }
@@ -141,14 +149,13 @@ impl Producer {
     }
 
     /// The spaces of an account: those that its stores have, and those that the index knows items of.
-    async fn spaces(&self, account: &Account) -> Result<BTreeSet<SpaceName>, String> {
+    async fn spaces(&self, account: &Account, figures: &Figures) -> Result<BTreeSet<SpaceName>, String> {
         let mut spaces = BTreeSet::new();
         for name in account.stores.values() {
             let store = self.stores.get(name).ok_or_else(|| format!("the store {name} is not in the configuration"))?;
             let listed = store.spaces().await.map_err(|error| error.to_string())?;
             spaces.extend(listed.iter().filter_map(|space| account.of_store(space)));
         }
-        let figures = self.catalogue.counters().await.map_err(|error| error.to_string())?;
         for (_, scope) in figures.keys().filter(|(counter, _)| *counter == Counter::SpaceItems) {
             let Some((store, space)) = scope.split_once('/') else { continue };
             let is_ours = account.stores.values().any(|name| name.as_str() == store);
@@ -188,10 +195,10 @@ impl Producer {
             }
             keys += 1;
             if tasks.len() >= self.part || keys >= KEYS * self.part {
-                return Ok((Advance::To(key), tasks));
+                return Ok((Advance::To(key, keys as u64), tasks));
             }
         }
-        Ok((Advance::Done, tasks))
+        Ok((Advance::Done(keys as u64), tasks))
     }
 
     fn task(morsel: &Morsel, key: Option<Key>) -> NewTask {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::brake::BrakeLimit;
-use queuekeeper_catalogue::tasks::Queue;
+use queuekeeper_catalogue::tasks::{MillProcess, Queue};
 use queuekeeper_store::{Store, StoreName};
 use tokio::sync::Notify;
 use tokio::time::sleep;
@@ -17,6 +17,7 @@ use crate::account::Account;
 use crate::audit::{Auditor, FOLLOWER};
 use crate::duplicate::Duplicator;
 use crate::policy::{Policies, PolicySource, in_force};
+use crate::presence;
 use crate::producer::{Producer, Step};
 use crate::worker::{Times, Workers};
 
@@ -127,7 +128,15 @@ impl Mill {
                 }
             }
         };
-        tokio::join!(self.workers(&policies, &wake).run(stop.clone()), read, follow, fold, produce);
+        let workers = self.workers(&policies, &wake);
+        let process = MillProcess {
+            id: Uuid::now_v7(),
+            name: self.name.clone(),
+            workers: u32::try_from(self.settings.workers).unwrap_or(u32::MAX),
+            kinds: workers.processors.iter().map(|processor| processor.kind()).collect(),
+        };
+        let report = presence::report(&self.catalogue, &process, &stop);
+        tokio::join!(workers.run(stop.clone()), read, follow, fold, produce, report);
     }
 
     async fn read_policies(&self, policies: &Policies) {

@@ -75,12 +75,14 @@ pub struct QueueFigures {
     pub dead: u64,
 }
 
-/// The columns that [`known`] reads.
+/// The columns that [`known`] reads, ten of them.
 macro_rules! columns {
     () => {
         concat!("id, home, ", subject_columns!(), ", source, errors, created")
     };
 }
+
+pub(super) use columns;
 
 /// Dead letters from a number on. The visibility is what the index has of them.
 pub(crate) const DEAD: &str = concat!(
@@ -158,6 +160,8 @@ impl Catalogue {
 pub struct Decision<'a> {
     /// What becomes of it.
     pub what: Decided,
+    /// Of tasks in which of these states: no other is changed, and none that waits for a worker.
+    pub of: &'a [TaskState],
     /// Who decides it.
     pub user: &'a str,
     /// Why.
@@ -188,14 +192,15 @@ impl Decided {
 }
 
 async fn decide(session: &mut Session, id: u64, decision: &Decision<'_>) -> Result<bool, Error> {
-    let row = session.row("SELECT queue, home, state FROM tasks WHERE id = $1 {lock}", values![id]).await?;
-    let Some(row) = row else { return Ok(false) };
+    let sql = concat!("SELECT queue, home, state, ", subject_columns!(), " FROM tasks WHERE id = $1 {lock}");
+    let Some(row) = session.row(sql, values![id]).await? else { return Ok(false) };
     let read = || Ok((super::put::queue(&row, 0)?, super::put::queue(&row, 1)?, TaskState::read(&row, 2)?));
     let (queue, home, state) = session.decode(read())?;
-    if state == TaskState::Waiting {
+    let subject = session.decode(super::subject(&row, 3))?;
+    let Decision { what, of, user, reason } = *decision;
+    if !of.contains(&state) || state == TaskState::Waiting {
         return Ok(false);
     }
-    let Decision { what, user, reason } = *decision;
     let (name, sql) = what.spec();
     let record = "INSERT INTO decisions
             (time, user_name, decision, reason, task, account, space, key, kind, destination)
@@ -203,15 +208,15 @@ async fn decide(session: &mut Session, id: u64, decision: &Decision<'_>) -> Resu
     session.run(record, values![id, user, name, reason]).await?;
     session.run(sql, values![id, state.as_str()]).await?;
     let mut deltas = Deltas::default();
-    deltas.add(queue, state, -1);
+    deltas.add(&subject, queue, state, -1);
     if what == Decided::Retry {
-        deltas.add(home, TaskState::Waiting, 1);
+        deltas.add(&subject, home, TaskState::Waiting, 1);
     }
     deltas.write(session).await?;
     Ok(true)
 }
 
-fn known(row: &Row) -> Result<KnownTask, sqlx::Error> {
+pub(super) fn known(row: &Row) -> Result<KnownTask, sqlx::Error> {
     Ok(KnownTask {
         id: row.count(0)?,
         home: super::put::queue(row, 1)?,

@@ -11,9 +11,7 @@ use super::{
     write_policy,
 };
 use crate::account::Account;
-
-/// What is recorded as the user of what no person did.
-const PROGRAM: &str = "queuekeeper";
+use crate::audit::MILL;
 
 /// The policies of accounts, by the account's name. Clones are of the same ones.
 #[derive(Clone, Debug, Default)]
@@ -71,7 +69,7 @@ pub async fn in_force(catalogue: &Catalogue, source: &PolicySource, account: &Ac
             Some(_) => "its file was changed, and this much was added",
         };
         let content = write_policy(&now.policy);
-        let recorded = catalogue.record_policy(&account.name, last, PROGRAM, reason, &content).await;
+        let recorded = catalogue.record_policy(&account.name, last, MILL, reason, &content).await;
         if !recorded.map_err(|error| error.to_string())? {
             return Err(format!("the policy of {} was changed at the same time; it is read again", account.name));
         }
