@@ -113,11 +113,6 @@ impl Producer {
 
     async fn begin(&self, lead: &Lead) -> Result<Step, String> {
         let figures = self.catalogue.counters().await.map_err(|error| error.to_string())?;
-        let items = |account: &Account, space, store: &StoreName| {
-            let scope = account.in_stores(space).map(|space| format!("{store}/{space}"));
-            let figure = scope.and_then(|scope| figures.get(&(Counter::SpaceItems, scope)).copied());
-            figure.and_then(|figure| u64::try_from(figure).ok()).unwrap_or(0)
-        };
         let mut morsels = Vec::new();
         for account in self.accounts.values() {
             let Some(policy) = self.policies.get(&account.name) else { continue };
@@ -133,7 +128,7 @@ impl Producer {
                         destination: destination.clone(),
                         marker: None,
                         error: None,
-                        items: items(account, space, source),
+                        items: account.figure(&figures, Counter::SpaceItems, source, space),
                         looked: 0,
                     });
                 }
@@ -156,12 +151,7 @@ impl Producer {
             let listed = store.spaces().await.map_err(|error| error.to_string())?;
             spaces.extend(listed.iter().filter_map(|space| account.of_store(space)));
         }
-        for (_, scope) in figures.keys().filter(|(counter, _)| *counter == Counter::SpaceItems) {
-            let Some((store, space)) = scope.split_once('/') else { continue };
-            let is_ours = account.stores.values().any(|name| name.as_str() == store);
-            let space = space.parse().ok().and_then(|space| account.of_store(&space));
-            spaces.extend(space.filter(|_| is_ours));
-        }
+        spaces.extend(account.spaces(figures));
         Ok(spaces)
     }
 

@@ -42,10 +42,10 @@ pub struct InForce {
 }
 
 /// The policy of an account, and what of it is not recorded yet.
-struct Read {
+pub(super) struct Read {
     last: Option<u64>,
     known: Option<Policy>,
-    now: InForce,
+    pub(super) now: InForce,
 }
 
 /// What the policy of an account comes to, by its file and what was in force before. Nothing is written.
@@ -77,7 +77,7 @@ pub async fn in_force(catalogue: &Catalogue, source: &PolicySource, account: &Ac
     Ok(now)
 }
 
-async fn compare(catalogue: &Catalogue, source: &PolicySource, account: &Account) -> Result<Read, String> {
+pub(super) async fn compare(catalogue: &Catalogue, source: &PolicySource, account: &Account) -> Result<Read, String> {
     let (last, known) = known(catalogue, account).await?;
     let now = match (found(source, account).await, &known) {
         (Ok(found), None) => InForce { policy: found, waiting: Vec::new(), error: None },
