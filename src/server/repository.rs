@@ -14,6 +14,7 @@ use crate::actions::Actions;
 use crate::actions::access::AccessRequests;
 use crate::actions::deposit::Intake;
 use crate::config::{Config, RepositoryParts};
+use crate::views::mill::Mill;
 use crate::views::objects::Objects;
 use crate::web;
 
@@ -24,6 +25,7 @@ pub(super) struct Repository {
     intake: Option<Intake>,
     deliveries: Option<Arc<Deliveries>>,
     requests: Option<AccessRequests>,
+    mill: Option<Mill>,
 }
 
 impl Repository {
@@ -66,6 +68,7 @@ impl Repository {
             actions.know(catalogue);
         }
         // Where an object lies follows from the profile of its collection.
+        let settings_of_stores = stores.clone();
         let open: OpenStore = Arc::new(move |name| {
             let stores = stores.clone();
             Box::pin(async move { stores.open(&name, &StoreFamilies::default()).await })
@@ -74,13 +77,19 @@ impl Repository {
         let settings = deliveries.as_ref().map(|deliveries| deliveries.settings().clone());
         let requests = settings.zip(catalogue.clone());
         let requests = requests.map(|(settings, catalogue)| AccessRequests::new(actions.clone(), catalogue, settings));
+        let mill = match (config.file.as_ref().and_then(|file| file.mill()), &catalogue) {
+            (Some(mill), Some(catalogue)) => {
+                Some(Box::pin(Mill::open(catalogue.clone(), mill.clone(), settings_of_stores)).await?)
+            }
+            (_, _) => None,
+        };
         let objects = catalogue.map(Objects::new);
         let objects = objects.map(|objects| match contents {
             Some(contents) => objects.with_contents(contents),
             None => objects,
         });
         let intake = services.map(|services| Intake::new(actions.clone(), services));
-        Ok(Self { objects, intake, deliveries, requests })
+        Ok(Self { objects, intake, deliveries, requests, mill })
     }
 
     /// What there is.
@@ -89,6 +98,7 @@ impl Repository {
             deposits: self.intake.is_some(),
             objects: self.objects.is_some(),
             deliveries: self.deliveries.is_some(),
+            mill: self.mill.is_some(),
         }
     }
 
@@ -114,6 +124,9 @@ impl Repository {
         }
         if let Some(requests) = self.requests {
             state = state.with_requests(requests);
+        }
+        if let Some(mill) = self.mill {
+            state = state.with_mill(mill);
         }
         state
     }

@@ -20,6 +20,7 @@ use crate::metrics::storage::Storage;
 use crate::mirror::{Freshness, Store, Summary};
 use crate::prometheus::Prometheus;
 use crate::views::job::JobDetail;
+use crate::views::mill::Mill;
 use crate::views::objects::Objects;
 use crate::views::{Source, ViewError};
 
@@ -48,6 +49,8 @@ pub(super) struct Shared {
     pub(super) deliveries: OnceLock<Arc<Deliveries>>,
     /// Empty for a server that makes no access requests.
     pub(super) requests: OnceLock<AccessRequests>,
+    /// Empty for a server without a mill.
+    pub(super) mill: OnceLock<Mill>,
     pub(super) config: config::Config,
     pub(super) http: Arc<HttpContext>,
     pub(super) reloader: Reloader,
@@ -86,7 +89,7 @@ impl State {
         let reloader = Reloader::register(&mut registry, &config);
         let (alerts, prometheus) = (OnceLock::new(), OnceLock::new());
         let (intake, objects) = (OnceLock::new(), OnceLock::new());
-        let (deliveries, requests) = (OnceLock::new(), OnceLock::new());
+        let (deliveries, requests, mill) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         let shared = Shared {
             store,
             registry,
@@ -98,6 +101,7 @@ impl State {
             objects,
             deliveries,
             requests,
+            mill,
             config,
             http,
             reloader,
@@ -156,6 +160,23 @@ impl State {
         // It is new, so that there are none yet.
         let _ = self.shared.requests.set(requests);
         self
+    }
+
+    /// Shows the mill, too.
+    #[must_use]
+    pub(crate) fn with_mill(self, mill: Mill) -> Self {
+        // It is new, so that there is none yet.
+        let _ = self.shared.mill.set(mill);
+        self
+    }
+
+    /// The mill.
+    ///
+    /// # Errors
+    /// Where this server has none.
+    pub(super) fn mill(&self) -> Result<&Mill, Problem> {
+        let none = || Problem::missing("This server has no mill: configure one in the file of --config.file.");
+        self.shared.mill.get().ok_or_else(none)
     }
 
     /// What makes access requests.

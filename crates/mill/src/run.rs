@@ -197,7 +197,7 @@ impl Mill {
             }
             Ok(Step::Follows | Step::Idle) => WAITS.1,
             Ok(Step::Stuck(morsels)) => {
-                tracing::warn!(morsels, "spaces cannot be gone through; queuekeeper mill status says why");
+                tracing::warn!(morsels, "spaces cannot be gone through; queuekeeper mill queues says why");
                 WAITS.1
             }
             Err(error) => {

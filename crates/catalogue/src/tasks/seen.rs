@@ -103,14 +103,10 @@ impl Catalogue {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub async fn oldest_task<'a>(
-        &self,
-        queue: Queue,
-        accounts: impl IntoIterator<Item = &'a str>,
-    ) -> Result<Option<Timestamp>, Error> {
+    pub async fn oldest_task(&self, queue: Queue, accounts: &[String]) -> Result<Option<Timestamp>, Error> {
         let mut oldest: Option<Timestamp> = None;
         for account in accounts {
-            let head = self.list(HEAD, values![queue.as_str(), account], |row| row.time(0)).await?.pop();
+            let head = self.list(HEAD, values![queue.as_str(), account.as_str()], |row| row.time(0)).await?.pop();
             oldest = oldest.into_iter().chain(head).min();
         }
         Ok(oldest)

@@ -200,10 +200,10 @@ on_both! {
         catalogue.put_tasks(&[request(LOW, "a"), request(LOW, "b"), request(LOW, "c")]).await.unwrap();
         let key = Key::new(b"b".as_slice()).unwrap();
         let space = "space".parse().unwrap();
-        assert!(catalogue.oldest_task(LOW, ["account", "other"]).await.unwrap().is_some());
-        assert_eq!(catalogue.oldest_task(HIGH, ["account", "other"]).await.unwrap(), None);
+        assert!(catalogue.oldest_task(LOW, &["other".to_owned(), "account".to_owned()]).await.unwrap().is_some());
+        assert_eq!(catalogue.oldest_task(HIGH, &["account".to_owned()]).await.unwrap(), None);
         let taken = take(catalogue, LOW, 10).await;
-        assert_eq!(catalogue.oldest_task(LOW, ["account"]).await.unwrap(), None);
+        assert_eq!(catalogue.oldest_task(LOW, &["account".to_owned()]).await.unwrap(), None);
         assert_eq!(catalogue.busy_workers().await.unwrap(), [("worker-1".to_owned(), 3)].into());
         let open = catalogue.tasks_of_item("account", &space, &key).await.unwrap();
         assert_eq!((open[0].state, open[0].worker.as_deref(), open[0].attempts), (TaskState::Waiting, Some("worker-1"), 1));

@@ -20,8 +20,8 @@ pub struct Editable {
     pub version: String,
     /// Whether the list of accounts has this one.
     pub is_listed: bool,
-    /// What the account's own file says; empty where there is none.
-    pub file: Policy,
+    /// What the account's own file says; empty where there is none, and `Err` where it cannot be used, with why.
+    pub file: Result<Policy, String>,
     /// What is in force, and what waits; `Err` where there is nothing in force, with why.
     pub now: Result<InForce, String>,
 }
@@ -90,7 +90,7 @@ pub enum SaveError {
 /// Reads the policy of an account for an editor.
 ///
 /// # Errors
-/// With a sentence that names the file that cannot be read, or has another form.
+/// With a sentence that names the file that cannot be read, and where the list of accounts has another form.
 pub async fn open(catalogue: &Catalogue, source: &PolicySource, account: &Account) -> Result<Editable, String> {
     let files = Files::read(source, account).await?;
     let last = catalogue.policies(&account.name, None, 1).await.map_err(|error| error.to_string())?.pop();
@@ -98,7 +98,7 @@ pub async fn open(catalogue: &Catalogue, source: &PolicySource, account: &Accoun
     Ok(Editable {
         version: files.version(last.map(|last| last.id)),
         is_listed: files.is_listed(account),
-        file: files.policy()?,
+        file: files.policy(),
         now,
     })
 }
@@ -278,7 +278,7 @@ mod tests {
         assert!(!before.is_listed && before.now.is_err());
         assert_eq!(save(&before.version, &new).await, Ok(()));
         let saved = open().await;
-        assert_eq!((saved.is_listed, &saved.file), (true, &new.policy));
+        assert_eq!((saved.is_listed, saved.file.as_ref()), (true, Ok(&new.policy)));
         assert_eq!(saved.now, Ok(InForce { policy: new.policy.clone(), waiting: Vec::new(), error: None }));
         // Twice, by somebody who saw it before, and after the file was changed by hand.
         assert_eq!(save(&before.version, &new).await, Err(SaveError::Conflict("one".to_owned())));
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(save(&now.version, &NewPolicy { is_listed: false, policy: policy(TO_2) }).await, Ok(()));
         let now = open().await;
         assert_eq!((now.is_listed, now.now.unwrap().policy), (false, Policy::default()));
-        assert_eq!(now.file, policy(TO_2));
+        assert_eq!(now.file, Ok(policy(TO_2)));
         let history = catalogue.policies("one", None, 9).await.unwrap();
         assert_eq!(history.iter().map(|policy| policy.user.as_str()).collect::<Vec<_>>(), ["ada", "ada"]);
     }
