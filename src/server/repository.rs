@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use prometheus_client::registry::Registry;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_ingest::access::Deliveries;
 use queuekeeper_ingest::contents::{ObjectReader, OpenStore};
@@ -14,6 +15,7 @@ use crate::actions::Actions;
 use crate::actions::access::AccessRequests;
 use crate::actions::deposit::Intake;
 use crate::config::{Config, RepositoryParts};
+use crate::metrics::mill::MillFamilies;
 use crate::views::mill::Mill;
 use crate::views::objects::Objects;
 use crate::web;
@@ -90,6 +92,16 @@ impl Repository {
         });
         let intake = services.map(|services| Intake::new(actions.clone(), services));
         Ok(Self { objects, intake, deliveries, requests, mill })
+    }
+
+    /// Has the figures of the mill be exported, as a task.
+    pub(super) fn measure(&self, registry: &mut Registry, tasks: &mut Tasks) {
+        let Some(mill) = self.mill.clone() else { return };
+        let families = MillFamilies::register(registry);
+        tasks.spawn("the figures of the mill", |shutdown| async {
+            mill.measure(families, shutdown).await;
+            Ok(())
+        });
     }
 
     /// What there is.

@@ -2,6 +2,7 @@
 //!
 //! Every figure is a counter of the catalogue, so that none of this costs more with more items.
 
+mod figures;
 mod items;
 mod key;
 mod policies;
