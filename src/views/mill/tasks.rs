@@ -192,8 +192,10 @@ pub(crate) enum What {
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskDecision {
     /// What becomes of them.
+    #[schema(inline, example = "retry")]
     pub(crate) decision: What,
     /// Their numbers, at most a thousand.
+    #[schema(example = json!([4711]))]
     pub(crate) tasks: Vec<u64>,
     /// Why, in a few words.
     #[schema(example = "the source was emptied on purpose")]

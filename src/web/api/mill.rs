@@ -71,7 +71,7 @@ pub(super) async fn held(FromState(state): FromState<State>, Params(filter): Par
     Ok(Json(state.mill()?.held(&filter).await?))
 }
 
-/// `POST /api/v1/mill/held/decide`: releases or drops what the brake holds; requires the role `admin`.
+/// `POST /api/v1/mill/held/decide`: releases or drops what the brake holds, as an admin.
 ///
 /// What is released takes effect whatever the limit, and counts. Those of the tasks that are not held any more are in `missing`.
 #[utoipa::path(
@@ -216,7 +216,7 @@ pub(super) async fn plan(
     Ok(Json(state.mill()?.plan(&account, &new).await?))
 }
 
-/// `POST /api/v1/mill/policies/{account}`: saves a policy and brings it into force; requires the role `admin`.
+/// `POST /api/v1/mill/policies/{account}`: saves a policy and brings it into force, as an admin.
 ///
 /// No copy is deleted by that: one that is no longer kept stays as it is. What was in force before is in the history, and saving
 /// that again undoes the change.
