@@ -108,6 +108,7 @@ pub struct Web {
 
 /// What a server shows and takes of the repository behind the queue. Of what it does not, there are no routes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "a server has any of the parts without the others")]
 pub struct RepositoryParts {
     /// It takes deposits.
     pub deposits: bool,
@@ -115,11 +116,13 @@ pub struct RepositoryParts {
     pub objects: bool,
     /// It answers the links of access requests.
     pub deliveries: bool,
+    /// It has a mill.
+    pub mill: bool,
 }
 
 impl RepositoryParts {
     /// All of it.
-    pub const ALL: Self = Self { deposits: true, objects: true, deliveries: true };
+    pub const ALL: Self = Self { deposits: true, objects: true, deliveries: true, mill: true };
 }
 
 impl Web {

@@ -12,6 +12,7 @@ pub mod build;
 mod encode;
 pub mod exposition;
 pub mod http;
+pub mod mill;
 pub mod process;
 pub mod queue;
 pub mod storage;

@@ -169,6 +169,7 @@ pub async fn serve_with(
     let daemons = beside.daemons.as_ref().map(|(_, services)| services);
     let repository = Box::pin(Repository::open(&config, daemons, &actions)).await?;
     repository.sweep(&mut tasks);
+    repository.measure(&mut registry, &mut tasks);
     config.web.repository = repository.parts();
 
     let prometheus =

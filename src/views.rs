@@ -23,6 +23,7 @@ pub(crate) mod job;
 pub(crate) mod jobs;
 mod list;
 pub(crate) mod locks;
+pub(crate) mod mill;
 pub(crate) mod node;
 pub(crate) mod objects;
 pub(crate) mod overview;

@@ -87,7 +87,7 @@ fn assemble(config: &config::Web) -> (Router<State>, Vec<Route>) {
     let deliveries = deliveries::routes(has).map(|(pattern, route)| (pattern, route, true));
     let read = read.chain(deliveries);
     for (pattern, route, is_read) in
-        read.chain(pages::posted().chain(poster::routes(has)).map(|(pattern, route)| (pattern, route, false)))
+        read.chain(pages::posted(has).chain(poster::routes(has)).map(|(pattern, route)| (pattern, route, false)))
     {
         known.push(Route { pattern: pattern.to_owned(), is_read });
         router = router.route(pattern, route);

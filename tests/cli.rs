@@ -20,6 +20,7 @@ mod cli {
     mod killed;
     mod looking;
     mod mill;
+    mod mill_pages;
     mod packed;
     mod parts;
     mod profiles;

@@ -12,5 +12,6 @@ mod metrics {
     mod daemons;
     mod exposition;
     mod golden;
+    mod mill;
     mod prometheus;
 }

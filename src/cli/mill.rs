@@ -1,18 +1,24 @@
 //! `queuekeeper mill`: copies of content in other stores.
 
+mod policies;
 mod policy;
 mod produce;
+mod queues;
 mod run;
-mod status;
-mod tasks;
+mod spaces;
+mod waiting;
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use queuekeeper_catalogue::Catalogue;
+
 use super::UsageError;
 use crate::config::{CatalogueUrl, ConfigFile, MillConfig};
+use crate::server;
 use crate::server::standalone::DataDirectory;
+use crate::views::mill::Mill;
 
 /// Copy content to other stores by policy, and see what waits
 #[derive(Clone, Debug, Args)]
@@ -25,10 +31,13 @@ pub(super) struct MillArgs {
 enum MillCommand {
     Run(run::RunArgs),
     Produce(produce::ProduceArgs),
-    Status(status::StatusArgs),
-    Tasks(tasks::TasksArgs),
-    Retry(tasks::RetryArgs),
-    Drop(tasks::DropArgs),
+    Queues(queues::QueuesArgs),
+    Spaces(spaces::SpacesArgs),
+    Held(waiting::HeldArgs),
+    DeadLetters(waiting::DeadLettersArgs),
+    Retry(waiting::RetryArgs),
+    Drop(waiting::DropArgs),
+    Policies(policies::PoliciesArgs),
     Policy(policy::PolicyArgs),
 }
 
@@ -62,6 +71,14 @@ impl PlaceArgs {
         }
         Ok((ConfigFile::local(data.path(), stores, mill.clone()), mill))
     }
+
+    /// The mill of the file, and its catalogue, which is to be closed.
+    async fn open(&self) -> anyhow::Result<(Mill, Catalogue)> {
+        let (file, mill) = self.read()?;
+        let catalogue = server::mill::catalogue(file.stores()).await?;
+        let opened = Mill::open(catalogue.clone(), mill, file.stores().clone()).await;
+        Ok((opened?, catalogue))
+    }
 }
 
 impl MillArgs {
@@ -73,8 +90,11 @@ impl MillArgs {
         match self.command {
             MillCommand::Run(args) => Box::pin(args.run()).await,
             MillCommand::Produce(args) => Box::pin(args.run()).await,
-            MillCommand::Status(args) => args.run().await,
-            MillCommand::Tasks(args) => args.run().await,
+            MillCommand::Queues(args) => Box::pin(args.run()).await,
+            MillCommand::Spaces(args) => Box::pin(args.run()).await,
+            MillCommand::Held(args) => args.run().await,
+            MillCommand::DeadLetters(args) => args.run().await,
+            MillCommand::Policies(args) => args.run().await,
             MillCommand::Retry(args) => args.run().await,
             MillCommand::Drop(args) => args.run().await,
             MillCommand::Policy(args) => args.run().await,

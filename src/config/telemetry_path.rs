@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// The first segments of paths that the pages and the API use; a test compares them with the routes.
-pub(crate) const RESERVED: [&str; 25] = [
+pub(crate) const RESERVED: [&str; 26] = [
     "-",
     "access",
     "api",
@@ -19,6 +19,7 @@ pub(crate) const RESERVED: [&str; 25] = [
     "icon",
     "jobs",
     "lists",
+    "mill",
     "objects",
     "poster",
     "submit",

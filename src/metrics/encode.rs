@@ -56,6 +56,22 @@ impl<'a> Families<'a> {
         self.gauges(name, help, [(NONE, value)])
     }
 
+    /// Writes a family of counters; `name` is without `_total`.
+    pub(super) fn counters<'l, L: AsRef<[(&'static str, &'l str)]>>(
+        &mut self,
+        name: &str,
+        help: &str,
+        samples: impl IntoIterator<Item = (L, u64)>,
+    ) -> fmt::Result {
+        let mut family = self.encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for (labels, value) in samples {
+            family
+                .encode_family(&labels.as_ref())?
+                .encode_counter(&value, None::<&Exemplar<[(&str, &str); 0], u64>>)?;
+        }
+        Ok(())
+    }
+
     /// Writes a counter without labels; `name` is without `_total`.
     pub(super) fn counter(&mut self, name: &str, help: &str, value: f64) -> fmt::Result {
         let mut family = self.encoder.encode_descriptor(name, help, None, MetricType::Counter)?;

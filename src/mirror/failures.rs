@@ -15,7 +15,7 @@ mod cause;
 mod pattern;
 
 pub use cause::FailureCause;
-pub(super) use pattern::pattern;
+pub(crate) use pattern::pattern;
 
 /// How many batches, collections and jobs of a group are named at most.
 pub(super) const EXAMPLES: usize = 5;

@@ -98,6 +98,27 @@ pub async fn source(
     }
 }
 
+/// The same for changes in the name of a user, which are recorded.
+///
+/// # Errors
+/// One line that names the store.
+pub async fn source_of(
+    config: &MillConfig,
+    settings: &StoreSettings,
+    catalogue: &Catalogue,
+    user: &str,
+) -> anyhow::Result<PolicySource> {
+    match &config.policies {
+        PolicyPlace::Directory(directory) => Ok(PolicySource::Directory(directory.clone())),
+        PolicyPlace::Space(store, space) => {
+            let store = bare(settings, store, &StoreFamilies::default()).await?;
+            let capabilities = store.probe().await?;
+            let audited = Audited::new(store, &capabilities, Arc::new(catalogue.clone()), user);
+            Ok(PolicySource::Space(Arc::new(audited.with_owned([space.clone()])), space.clone()))
+        }
+    }
+}
+
 async fn bare(settings: &StoreSettings, name: &StoreName, families: &StoreFamilies) -> anyhow::Result<Arc<dyn Store>> {
     let opened = settings.open(name, families).await;
     Ok(opened.with_context(|| format!("there is no store {name} in the configuration"))??)

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use prometheus_client::registry::Registry;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_ingest::access::Deliveries;
 use queuekeeper_ingest::contents::{ObjectReader, OpenStore};
@@ -14,7 +15,9 @@ use crate::actions::Actions;
 use crate::actions::access::AccessRequests;
 use crate::actions::deposit::Intake;
 use crate::config::{Config, RepositoryParts};
+use crate::metrics::mill::MillFamilies;
 use crate::store_events::StoreEvents;
+use crate::views::mill::Mill;
 use crate::views::objects::{Objects, Places};
 use crate::web;
 
@@ -26,6 +29,7 @@ pub(super) struct Repository {
     deliveries: Option<Arc<Deliveries>>,
     requests: Option<AccessRequests>,
     events: Option<StoreEvents>,
+    mill: Option<Mill>,
 }
 
 impl Repository {
@@ -68,6 +72,7 @@ impl Repository {
             actions.know(catalogue);
         }
         // Where an object lies follows from the profile of its collection.
+        let settings_of_stores = stores.clone();
         let open: OpenStore = Arc::new(move |name| {
             let stores = stores.clone();
             Box::pin(async move { stores.open(&name, &StoreFamilies::default()).await })
@@ -77,8 +82,8 @@ impl Repository {
         let requests = settings.zip(catalogue.clone());
         let requests = requests.map(|(settings, catalogue)| AccessRequests::new(actions.clone(), catalogue, settings));
         let objects = catalogue.clone().map(Objects::new);
-        let mill = config.mill.as_ref().or_else(|| config.file.as_ref()?.mill());
-        let objects = objects.map(|objects| match (contents, mill) {
+        let settings_of_mill = config.mill.as_ref().or_else(|| config.file.as_ref()?.mill());
+        let objects = objects.map(|objects| match (contents, settings_of_mill) {
             (Some(contents), Some(mill)) => {
                 let reader = contents.clone();
                 let places: Places = Arc::new(move |collection| reader.place(collection));
@@ -88,10 +93,26 @@ impl Repository {
             // Where objects lie is in the profiles.
             (None, _) => objects,
         });
-        let events =
-            catalogue.clone().zip(mill).map(|(catalogue, mill)| StoreEvents::new(catalogue, mill.accounts.clone()));
+        let mill = match (settings_of_mill, &catalogue) {
+            (Some(mill), Some(catalogue)) => {
+                Some(Box::pin(Mill::open(catalogue.clone(), mill.clone(), settings_of_stores)).await?)
+            }
+            (_, _) => None,
+        };
+        let events = catalogue.zip(settings_of_mill);
+        let events = events.map(|(catalogue, mill)| StoreEvents::new(catalogue, mill.accounts.clone()));
         let intake = services.map(|services| Intake::new(actions.clone(), services));
-        Ok(Self { objects, intake, deliveries, requests, events })
+        Ok(Self { objects, intake, deliveries, requests, events, mill })
+    }
+
+    /// Has the figures of the mill be exported, as a task.
+    pub(super) fn measure(&self, registry: &mut Registry, tasks: &mut Tasks) {
+        let Some(mill) = self.mill.clone() else { return };
+        let families = MillFamilies::register(registry);
+        tasks.spawn("the figures of the mill", |shutdown| async {
+            mill.measure(families, shutdown).await;
+            Ok(())
+        });
     }
 
     /// What there is.
@@ -100,6 +121,7 @@ impl Repository {
             deposits: self.intake.is_some(),
             objects: self.objects.is_some(),
             deliveries: self.deliveries.is_some(),
+            mill: self.mill.is_some(),
         }
     }
 
@@ -128,6 +150,9 @@ impl Repository {
         }
         if let Some(requests) = self.requests {
             state = state.with_requests(requests);
+        }
+        if let Some(mill) = self.mill {
+            state = state.with_mill(mill);
         }
         state
     }

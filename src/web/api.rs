@@ -33,6 +33,7 @@ mod identity;
 mod job;
 mod jobs;
 mod locks;
+mod mill;
 mod objects;
 mod overview;
 mod rules;
@@ -119,6 +120,7 @@ pub(super) fn described(has: RepositoryParts) -> (utoipa::openapi::OpenApi, Vec<
             let lists = routes().routes(routes!(objects::objects)).routes(routes!(objects::object));
             lists.routes(routes!(download::file))
         })
+        .part_if(has.mill, "The mill: copies in other stores", mill::router)
         .part("Daemons and what they work on", routes().routes(routes!(daemons::daemons)))
         .part(
             "Faults: what is broken in the tree",

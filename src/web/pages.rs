@@ -47,6 +47,7 @@ mod jobs;
 mod listing;
 mod locks;
 mod log;
+mod mill;
 mod objects;
 mod overview;
 mod plot;
@@ -79,6 +80,9 @@ pub(super) fn read(has: RepositoryParts) -> Vec<(&'static str, MethodRouter<Stat
         let object = if has.deliveries { object.post(objects::request) } else { object };
         routes.extend([("/objects", get(objects::list)), ("/objects/{*ark}", object)]);
     }
+    if has.mill {
+        routes.extend(mill::routes());
+    }
     // They show what is the caller's own.
     if has.deposits {
         let form = get(submit::form).post(submit::make);
@@ -93,13 +97,14 @@ pub(super) fn read(has: RepositoryParts) -> Vec<(&'static str, MethodRouter<Stat
 }
 
 /// What only takes a form.
-pub(super) fn posted() -> impl Iterator<Item = (&'static str, MethodRouter<State>)> {
-    [
+pub(super) fn posted(has: RepositoryParts) -> impl Iterator<Item = (&'static str, MethodRouter<State>)> {
+    let mill = has.mill.then(mill::posted).into_iter().flatten();
+    let posted = [
         ("/actions/{id}/cancel", post(actions::cancel)),
         ("/rules/change", post(rules::change)),
         ("/lists", post(bulk::freeze)),
-    ]
-    .into_iter()
+    ];
+    posted.into_iter().chain(mill)
 }
 
 /// The pages that are updated live. The previews of actions are not: they show the state that is confirmed, and read

@@ -21,6 +21,7 @@ use crate::mirror::{Freshness, Store, Summary};
 use crate::prometheus::Prometheus;
 use crate::store_events::StoreEvents;
 use crate::views::job::JobDetail;
+use crate::views::mill::Mill;
 use crate::views::objects::Objects;
 use crate::views::{Source, ViewError};
 
@@ -50,6 +51,8 @@ pub(super) struct Shared {
     /// Empty for a server that makes no access requests.
     pub(super) requests: OnceLock<AccessRequests>,
     pub(super) store_events: OnceLock<StoreEvents>,
+    /// Empty for a server without a mill.
+    pub(super) mill: OnceLock<Mill>,
     pub(super) config: config::Config,
     pub(super) http: Arc<HttpContext>,
     pub(super) reloader: Reloader,
@@ -88,7 +91,7 @@ impl State {
         let reloader = Reloader::register(&mut registry, &config);
         let (alerts, prometheus) = (OnceLock::new(), OnceLock::new());
         let (intake, objects) = (OnceLock::new(), OnceLock::new());
-        let (deliveries, requests) = (OnceLock::new(), OnceLock::new());
+        let (deliveries, requests, mill) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         let shared = Shared {
             store,
             registry,
@@ -101,6 +104,7 @@ impl State {
             deliveries,
             requests,
             store_events: OnceLock::new(),
+            mill,
             config,
             http,
             reloader,
@@ -176,6 +180,23 @@ impl State {
         // It is new, so that there are none yet.
         let _ = self.shared.requests.set(requests);
         self
+    }
+
+    /// Shows the mill, too.
+    #[must_use]
+    pub(crate) fn with_mill(self, mill: Mill) -> Self {
+        // It is new, so that there is none yet.
+        let _ = self.shared.mill.set(mill);
+        self
+    }
+
+    /// The mill.
+    ///
+    /// # Errors
+    /// Where this server has none.
+    pub(super) fn mill(&self) -> Result<&Mill, Problem> {
+        let none = || Problem::missing("This server has no mill: configure one in the file of --config.file.");
+        self.shared.mill.get().ok_or_else(none)
     }
 
     /// What makes access requests.

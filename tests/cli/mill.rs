@@ -31,18 +31,18 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
         fs::write(home.join("config.yml"), text).unwrap();
     };
     config("");
-    command(home, "mill status").await.is(2, &["has no key mill"]);
+    command(home, "mill queues").await.is(2, &["has no key mill"]);
     let accounts = |second: &str| {
         format!(
             "mill:\n  accounts:\n    one: {{stores: {{\"1\": main, \"2\": replica}}}}\n{second}  policies: {{directory: policies}}\n"
         )
     };
     config(&accounts("    two: {stores: {\"1\": main}, prefix: two}\n"));
-    command(home, "mill status").await.is(2, &["mill: accounts: two: it shares a store with one"]);
+    command(home, "mill queues").await.is(2, &["mill: accounts: two: it shares a store with one"]);
     config(&accounts("    two: {stores: {\"1\": cold}}\n"));
-    command(home, "mill status").await.is(2, &["two: there is no cold below stores"]);
+    command(home, "mill queues").await.is(2, &["two: there is no cold below stores"]);
     config(&accounts(""));
-    command(home, "mill status").await.is(1, &["one is copied nowhere: duplication-accounts.json"]);
+    command(home, "mill queues").await.is(1, &["one has no policy, and is copied nowhere: duplication-accounts.json"]);
     fs::write(home.join("policies/duplication-accounts.json"), r#"["one"]"#).unwrap();
     let policy = home.join("policies/one-duplication-policy.json");
     fs::write(&policy, POLICY.replace("\"2\"", "\"7\"")).unwrap();
@@ -51,7 +51,7 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
         .is(1, &["one-duplication-policy.json: default policy: ", "no store \"7\""]);
     fs::write(&policy, POLICY).unwrap();
     command(home, "mill policy check").await.is(0, &["one: its policy file can be used, and ends nothing"]);
-    command(home, "mill status").await.is(0, &["audit             0 waiting", "the loop is done"]);
+    command(home, "mill queues").await.is(0, &["audit", "no loop has begun yet", "no process with workers"]);
 
     let content = home.join("content").display().to_string();
     fs::write(&content, "one\n").unwrap();
@@ -71,11 +71,19 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
 
     fs::write(&content, "two\n").unwrap();
     command(home, &format!("store put {content} main/theses/before --replace")).await.is(0, &[]);
-    let held = async || command(home, "mill tasks --held -o json").await.json()["tasks"].as_array().unwrap().clone();
+    let held = async || command(home, "mill held -o json").await.json()["tasks"].as_array().unwrap().clone();
     eventually(minute, "the brake holds it", async || !held().await.is_empty()).await;
     assert_eq!(copy("before").await.as_deref(), Some("one\n"));
-    command(home, "mill status").await.is(1, &["1 held: look at them with queuekeeper mill tasks --held"]);
-    command(home, "mill tasks --held").await.is(0, &["DUP one: theses/before main to replica: ", "of at most 0"]);
+    command(home, "mill queues")
+        .await
+        .is(1, &["The brake holds a task", "loop 1 is done", "0 of 3 workers busy", "AUDIT, DUP"]);
+    command(home, "mill held").await.is(0, &["one in replica: 1 held", "one/theses/before", "of at most 0"]);
+    command(home, "mill spaces").await.is(0, &["one/theses  main     source", "complete"]);
+    command(home, "mill spaces one/theses --prefix a").await.is(0, &["a/b  main, replica"]);
+    let why = command(home, "mill spaces one/theses --key before").await;
+    why.is(0, &["The brake holds the copy in replica until an admin releases or drops it"]);
+    command(home, "mill spaces one/theses --key other").await.is(4, &["No store of one was seen to have other"]);
+    command(home, "mill dead-letters").await.is(0, &["there are no dead letters"]);
     let number = held().await[0]["number"].to_string();
     command(home, &format!("mill retry {number} --reason right"))
         .await
@@ -86,12 +94,16 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     eventually(Duration::from_mins(2), "it is copied", async || copy("before").await.as_deref() == Some("two\n")).await;
 
     fs::write(&policy, "{}").unwrap();
-    command(home, "mill status")
+    command(home, "mill queues").await.is(1, &["The policy file of one takes copies away; that waits for an admin"]);
+    let plan = command(home, "mill policy plan one").await;
+    plan.is(0, &["to be copied: about 0 items", "no longer kept, and not deleted: 2 items", "theses  main  replica"]);
+    command(home, "mill policies")
         .await
-        .is(1, &["one: its policy file takes away copies: queuekeeper mill policy apply one"]);
+        .is(0, &["spaces that are not named: main to replica", "waiting to end: main to replica"]);
     command(home, "mill policy check").await.is(0, &["waiting to end: 1 to 2; to begin in its place: none"]);
     command(home, "mill policy apply one --reason closed").await.is(0, &["one: the policy file is in force"]);
-    command(home, "mill status").await.is(0, &["0 held; 0 dead"]);
+    command(home, "mill queues").await.is(0, &[]);
+    command(home, "mill policies one").await.is(0, &["spaces that are not named: no copy", ": closed"]);
     kill_process(Pid::from_child(&child.0), Signal::TERM).unwrap();
     assert!(child.0.wait().unwrap().success());
     let log = log.join().unwrap();

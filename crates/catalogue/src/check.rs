@@ -93,9 +93,9 @@ const RULES: &[Rule] = &[
     },
 ];
 
-/// How each counter is counted: its scope and its figure.
-pub(crate) fn counted(counter: Counter) -> &'static str {
-    match counter {
+/// How each counter is counted: its scope and its figure; `None` for one of what leaves no rows.
+pub(crate) fn counted(counter: Counter) -> Option<&'static str> {
+    Some(match counter {
         Counter::ContentItems => "SELECT store, COUNT(*) FROM copies WHERE NOT is_deleted GROUP BY store",
         Counter::ContentBytes => {
             "SELECT store, CAST(SUM(size) AS BIGINT) FROM copies WHERE NOT is_deleted GROUP BY store"
@@ -117,8 +117,18 @@ pub(crate) fn counted(counter: Counter) -> &'static str {
             "SELECT copies.store || '/' || items.space AS scope, COUNT(*)
                 FROM copies JOIN items ON items.id = copies.item WHERE NOT copies.is_deleted GROUP BY scope"
         }
+        Counter::SpaceBytes => {
+            "SELECT copies.store || '/' || items.space AS scope, CAST(SUM(copies.size) AS BIGINT)
+                FROM copies JOIN items ON items.id = copies.item WHERE NOT copies.is_deleted GROUP BY scope"
+        }
         Counter::Tasks => "SELECT queue || '/' || state AS scope, COUNT(*) FROM tasks GROUP BY scope",
-    }
+        Counter::WaitingTasks => "SELECT kind, COUNT(*) FROM tasks WHERE state = 'waiting' GROUP BY kind",
+        Counter::HeldTasks => {
+            "SELECT account || '/' || destination AS scope, COUNT(*) FROM tasks WHERE state = 'held' GROUP BY scope"
+        }
+        Counter::DeadTasks => "SELECT account, COUNT(*) FROM tasks WHERE state = 'dead' GROUP BY account",
+        Counter::EndedTasks => return None,
+    })
 }
 
 impl Catalogue {
@@ -186,9 +196,10 @@ async fn damage(session: &mut Session, findings: &mut Vec<Finding>) -> Result<()
 
 async fn figures(session: &mut Session, findings: &mut Vec<Finding>) -> Result<(), Error> {
     let mut kept = read_figures(session).await?;
-    for counter in Counter::ALL {
+    kept.retain(|(counter, _), _| counted(*counter).is_some());
+    for (counter, sql) in Counter::ALL.into_iter().filter_map(|counter| Some((counter, counted(counter)?))) {
         let mut rows = Figures::new();
-        for row in session.rows(counted(counter), values![]).await? {
+        for row in session.rows(sql, values![]).await? {
             rows.insert((counter, session.decode(row.get(0))?), session.decode(row.get(1))?);
         }
         for (of, figure) in rows {

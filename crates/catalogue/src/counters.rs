@@ -31,13 +31,23 @@ pub enum Counter {
     FileBytes,
     /// Items that a space of a store has, by the content index; by store and space.
     SpaceItems,
+    /// The bytes of these items; by store and space.
+    SpaceBytes,
     /// Tasks; by queue and state.
     Tasks,
+    /// Tasks that wait for a worker, or have one; by kind.
+    WaitingTasks,
+    /// Tasks that are held; by account and destination.
+    HeldTasks,
+    /// Dead letters; by account.
+    DeadTasks,
+    /// How often a worker came to an end with a task, since the catalogue counts that; by queue and outcome.
+    EndedTasks,
 }
 
 impl Counter {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 14] = [
         Self::ContentItems,
         Self::ContentBytes,
         Self::AuditEvents,
@@ -46,7 +56,12 @@ impl Counter {
         Self::Files,
         Self::FileBytes,
         Self::SpaceItems,
+        Self::SpaceBytes,
         Self::Tasks,
+        Self::WaitingTasks,
+        Self::HeldTasks,
+        Self::DeadTasks,
+        Self::EndedTasks,
     ];
 
     /// The name in the database.
@@ -61,7 +76,12 @@ impl Counter {
             Self::Files => "files",
             Self::FileBytes => "file_bytes",
             Self::SpaceItems => "space_items",
+            Self::SpaceBytes => "space_bytes",
             Self::Tasks => "tasks",
+            Self::WaitingTasks => "waiting_tasks",
+            Self::HeldTasks => "held_tasks",
+            Self::DeadTasks => "dead_tasks",
+            Self::EndedTasks => "ended_tasks",
         }
     }
 }
@@ -70,6 +90,13 @@ impl Counter {
 pub(crate) async fn add(session: &mut Session, scope: &str, deltas: &[(Counter, i64)]) -> Result<(), Error> {
     let deltas = deltas.iter().filter(|(_, delta)| *delta != 0);
     let values = deltas.flat_map(|(counter, delta)| values![counter.as_str(), scope, *delta]).collect();
+    session.insert_many("INSERT INTO counter_deltas (name, scope, delta)", 3, values).await
+}
+
+/// The same of counters of any scopes.
+pub(crate) async fn add_all(session: &mut Session, deltas: &BTreeMap<(Counter, String), i64>) -> Result<(), Error> {
+    let deltas = deltas.iter().filter(|(_, delta)| **delta != 0);
+    let values = deltas.flat_map(|((counter, scope), delta)| values![counter.as_str(), scope, *delta]).collect();
     session.insert_many("INSERT INTO counter_deltas (name, scope, delta)", 3, values).await
 }
 
@@ -89,6 +116,15 @@ const LOCK: i64 = 0x716b_666f_6c64;
 
 /// For how long an intent that led to no event is remembered: longer than any process tries to settle it again.
 const DROPPED_INTENTS_MILLIS: i64 = 7 * 24 * 60 * 60 * 1000;
+
+/// What the scope of a counter of ends has after its queue, where they were done.
+const DONE: &str = "/done";
+
+const DONE_IN_MINUTE: &str = "INSERT INTO done_tasks (minute, queue, number) VALUES ({now} / 60000, $1, $2)
+    ON CONFLICT (minute, queue) DO UPDATE SET number = done_tasks.number + excluded.number";
+
+/// For how many minutes it is kept how many tasks were done in each of them.
+const DONE_MINUTES: i64 = 24 * 60;
 
 impl Catalogue {
     /// All figures, exact as of now.
@@ -144,7 +180,12 @@ async fn fold_in(session: &mut Session) -> Result<u64, Error> {
         let sql = "INSERT INTO counters (name, scope, value) VALUES ($1, $2, $3)
             ON CONFLICT (name, scope) DO UPDATE SET value = counters.value + excluded.value";
         session.run(sql, values![name, scope, *sum]).await?;
+        let queue = scope.strip_suffix(DONE).filter(|_| name == Counter::EndedTasks.as_str());
+        if let Some(queue) = queue {
+            session.run(DONE_IN_MINUTE, values![queue, *sum]).await?;
+        }
     }
+    session.run("DELETE FROM done_tasks WHERE minute < {now} / 60000 - $1", values![DONE_MINUTES]).await?;
     let forget = "DELETE FROM dropped_intents WHERE dropped < {now} - $1";
     session.run(forget, values![DROPPED_INTENTS_MILLIS]).await?;
     Ok(rows.len() as u64)

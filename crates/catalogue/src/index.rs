@@ -11,7 +11,7 @@ use crate::audit::NO_ACCOUNT;
 use crate::catalogue::{Catalogue, page};
 use crate::counters::Counter;
 use crate::database::Session;
-use crate::database::value::{Row, values};
+use crate::database::value::{Row, Value, values};
 use crate::error::{Error, ErrorKind};
 
 /// What the index says of one copy.
@@ -30,7 +30,7 @@ impl Entry {
     }
 }
 
-/// What the counters of a store gain by a change of one entry; the first of them is that of its space, too.
+/// What the counters of a store gain by a change of one entry; its space gains the same.
 pub(crate) fn difference(before: Option<&Entry>, after: &Entry) -> [(Counter, i64); 2] {
     let (before, after) = (before.and_then(Entry::living_bytes), after.living_bytes());
     let items = i64::from(after.is_some()) - i64::from(before.is_some());
@@ -180,6 +180,13 @@ pub(crate) const ITEMS: &str = "SELECT page.key, copies.store, copies.size, copi
     FROM (SELECT id, key FROM items WHERE account = $1 AND space = $2 AND key > $3 ORDER BY key LIMIT $4) AS page
     LEFT JOIN copies ON copies.item = page.id";
 
+/// Those with keys from one on and below another.
+pub(crate) const ITEMS_BETWEEN: &str = "SELECT page.key, copies.store, copies.size, copies.digests, copies.etag,
+        copies.properties, copies.seq, copies.is_deleted, copies.proof, copies.proven
+    FROM (SELECT id, key FROM items WHERE account = $1 AND space = $2 AND key > $3 AND key >= $4 AND key < $5
+        ORDER BY key LIMIT $6) AS page
+    LEFT JOIN copies ON copies.item = page.id";
+
 /// One copy; the columns are those of [`ITEMS`].
 pub(crate) const COPY: &str = "SELECT items.key, copies.store, copies.size, copies.digests, copies.etag,
         copies.properties, copies.seq, copies.is_deleted, copies.proof, copies.proven
@@ -204,8 +211,39 @@ impl Catalogue {
     /// When the database cannot be read.
     pub async fn items(&self, space: &SpaceName, after: Option<&Key>, limit: u32) -> Result<Vec<IndexedItem>, Error> {
         let after = after.map_or(&b""[..], Key::as_bytes);
+        self.item_page(ITEMS, values![NO_ACCOUNT, space, after, page(limit)]).await
+    }
+
+    /// Those of which the keys begin with `prefix`.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn items_with_prefix(
+        &self,
+        space: &SpaceName,
+        prefix: &[u8],
+        after: Option<&Key>,
+        limit: u32,
+    ) -> Result<Vec<IndexedItem>, Error> {
+        if prefix.is_empty() {
+            return self.items(space, after, limit).await;
+        }
+        let mut end = prefix.to_vec();
+        while end.last() == Some(&u8::MAX) {
+            end.pop();
+        }
+        match end.last_mut() {
+            Some(last) => *last += 1,
+            // Behind every key.
+            None => end = vec![u8::MAX; Key::MOST_BYTES + 1],
+        }
+        let after = after.map_or(&b""[..], Key::as_bytes);
+        self.item_page(ITEMS_BETWEEN, values![NO_ACCOUNT, space, after, prefix, &end[..], page(limit)]).await
+    }
+
+    async fn item_page(&self, sql: &'static str, values: Vec<Value>) -> Result<Vec<IndexedItem>, Error> {
         let mut session = self.database.read().await?;
-        let rows = session.rows(ITEMS, values![NO_ACCOUNT, space, after, page(limit)]).await?;
+        let rows = session.rows(sql, values).await?;
         let mut items = BTreeMap::<Key, Vec<Copy>>::new();
         for row in &rows {
             let key = session.decode(row.need(0, |bytes: Vec<u8>| Key::new(bytes)))?;

@@ -46,17 +46,42 @@ pub struct Morsel {
     pub marker: Option<Key>,
     /// Why it could not go on when it was tried last: one sentence.
     pub error: Option<String>,
+    /// How many items the source had when the loop began, by the content index.
+    pub items: u64,
+    /// How many keys of either side were looked at.
+    pub looked: u64,
+}
+
+/// The loops of a producer as people see them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoopState {
+    /// The number of the loop that is under way, or was last; 0 before the first one.
+    pub number: u64,
+    /// Whether a process leads it now.
+    pub is_led: bool,
+    /// When it began.
+    pub started: Option<Timestamp>,
+    /// When it ended; `None` while it is under way.
+    pub ended: Option<Timestamp>,
+    /// When the next one is due.
+    pub next: Option<Timestamp>,
+    /// How many morsels it began with.
+    pub morsels: u64,
+    /// How many items their sources had then.
+    pub items: u64,
+    /// How many keys were looked at.
+    pub looked: u64,
 }
 
 /// How far a morsel is afterwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Advance {
-    /// It is done up to this key.
-    To(Key),
+    /// It is done up to this key, with so many keys that were looked at.
+    To(Key, u64),
     /// It could not go on, and stays where it is: one sentence.
     Failed(String),
-    /// It is done.
-    Done,
+    /// It is done, with so many keys that were looked at.
+    Done(u64),
 }
 
 const LEAD: &str =
@@ -104,9 +129,20 @@ impl Catalogue {
     /// # Errors
     /// When the database cannot be read.
     pub async fn morsels(&self, producer: &str) -> Result<Vec<Morsel>, Error> {
-        let sql = "SELECT account, space, source, destination, marker, error FROM morsels WHERE producer = $1
+        let sql =
+            "SELECT account, space, source, destination, marker, error, items, looked FROM morsels WHERE producer = $1
             ORDER BY account, space, source, destination";
         self.list(sql, values![producer], morsel).await
+    }
+
+    /// The loops of a producer; `None` before one has led it.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn loop_state(&self, producer: &str) -> Result<Option<LoopState>, Error> {
+        let sql = "SELECT loop, lease_end > {now}, started, ended, next_start, morsels, items, looked FROM loops
+            WHERE producer = $1";
+        Ok(self.list(sql, values![producer], loop_state).await?.pop())
     }
 
     /// Requests tasks, and saves how far a morsel is by that, in one transaction. The answer is whether this leader still leads:
@@ -159,13 +195,16 @@ async fn begin(session: &mut Session, lead: &Lead, morsels: &[Morsel], next: Dur
     session.run("DELETE FROM morsels WHERE producer = $1", values![&lead.producer]).await?;
     let mut values = Vec::new();
     for morsel in morsels {
-        let Morsel { account, space, source, destination, marker, error } = morsel;
+        let Morsel { account, space, source, destination, marker, error, items, looked } = morsel;
         values.extend(values![&lead.producer, account, space, source, destination, marker.as_ref(), error]);
+        values.extend(values![*items, *looked]);
     }
-    let into = "INSERT INTO morsels (producer, account, space, source, destination, marker, error)";
-    session.insert_many(into, 7, values).await?;
-    let sql = "UPDATE loops SET loop = loop + 1, started = {now}, next_start = {now} + $2 WHERE producer = $1";
-    session.run(sql, values![&lead.producer, millis(next)]).await?;
+    let into = "INSERT INTO morsels (producer, account, space, source, destination, marker, error, items, looked)";
+    session.insert_many(into, 9, values).await?;
+    let sql = "UPDATE loops SET loop = loop + 1, started = {now}, next_start = {now} + $2, morsels = $3, items = $4,
+        looked = 0, ended = CASE WHEN $3 = 0 THEN {now} END WHERE producer = $1";
+    let items = morsels.iter().fold(0u64, |sum, morsel| sum.saturating_add(morsel.items));
+    session.run(sql, values![&lead.producer, millis(next), morsels.len() as u64, items]).await?;
     Ok(true)
 }
 
@@ -182,9 +221,9 @@ async fn advance(
     let Morsel { account, space, source, destination, .. } = morsel;
     let mut values = values![&lead.producer, account, space, source, destination];
     let sql = match to {
-        Advance::To(key) => {
-            values.extend(values![key]);
-            "UPDATE morsels SET marker = $6, error = NULL
+        Advance::To(key, looked) => {
+            values.extend(values![key, *looked]);
+            "UPDATE morsels SET marker = $6, looked = looked + $7, error = NULL
                 WHERE producer = $1 AND account = $2 AND space = $3 AND source = $4 AND destination = $5"
         }
         Advance::Failed(why) => {
@@ -192,12 +231,18 @@ async fn advance(
             "UPDATE morsels SET error = $6
                 WHERE producer = $1 AND account = $2 AND space = $3 AND source = $4 AND destination = $5"
         }
-        Advance::Done => {
+        Advance::Done(_) => {
             "DELETE FROM morsels
                 WHERE producer = $1 AND account = $2 AND space = $3 AND source = $4 AND destination = $5"
         }
     };
     session.run(sql, values).await?;
+    if let Advance::To(_, looked) | Advance::Done(looked) = to {
+        let sql = "UPDATE loops SET looked = looked + $2, ended = CASE
+                WHEN EXISTS (SELECT 1 FROM morsels WHERE producer = $1) THEN ended ELSE {now} END
+            WHERE producer = $1";
+        session.run(sql, values![&lead.producer, *looked]).await?;
+    }
     put(session, tasks).await?;
     Ok(true)
 }
@@ -210,5 +255,20 @@ fn morsel(row: &Row) -> Result<Morsel, sqlx::Error> {
         destination: row.need(3, |name: String| name.parse::<StoreName>())?,
         marker: row.key(4)?,
         error: row.get(5)?,
+        items: row.count(6)?,
+        looked: row.count(7)?,
+    })
+}
+
+fn loop_state(row: &Row) -> Result<LoopState, sqlx::Error> {
+    Ok(LoopState {
+        number: row.count(0)?,
+        is_led: row.get(1)?,
+        started: row.parse(2, Timestamp::from_millisecond)?,
+        ended: row.parse(3, Timestamp::from_millisecond)?,
+        next: row.parse(4, Timestamp::from_millisecond)?,
+        morsels: row.count(5)?,
+        items: row.count(6)?,
+        looked: row.count(7)?,
     })
 }

@@ -12,7 +12,7 @@ use crate::database::Session;
 use crate::database::dialect::Dialect;
 use crate::database::value::{Row, Value, values};
 use crate::deposits::{DEPOSITS, PARTS, PARTS_SINCE};
-use crate::index::{COPY, ITEMS};
+use crate::index::{COPY, ITEMS, ITEMS_BETWEEN};
 use crate::inventory::{
     BY_TITLE, BY_TITLE_OF_COLLECTION, FILE, FILES, LOCAL_IDS, OBJECTS, OBJECTS_OF_COLLECTION, VERSION_OF_JOB, VERSIONS,
 };
@@ -20,7 +20,7 @@ use crate::object_intents::OBJECT_INTENTS;
 use crate::outbox::{ENDED, TAKE_DUE};
 use crate::policies::POLICIES;
 use crate::space_stats::NEWEST;
-use crate::tasks::{DEAD, HELD, NEXT, TAKE, TASKS_OF_ITEM};
+use crate::tasks::{DEAD, DECISIONS, DECISIONS_OF_ITEM, HEAD, HELD, NEXT, OF_ITEM_TASKS, TAKE};
 
 /// Every list, with arguments of the right types.
 fn lists() -> Vec<(&'static str, Vec<Value>)> {
@@ -65,17 +65,17 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
         (POLICIES, values!["account", u64::MAX, 10u64]),
         (DEAD, values!["account", i64::MAX, 0u64, 10u64]),
         (HELD, values!["account", "main", 0u64, 10u64]),
+        (ITEMS_BETWEEN, values!["", "space", &b"key"[..], &b"k"[..], &b"l"[..], 10u64]),
+        (HEAD, values!["audit", "account"]),
+        (OF_ITEM_TASKS, values!["account", "space", &b"key"[..], 10u64]),
+        (DECISIONS, values![u64::MAX, 10u64]),
+        (DECISIONS_OF_ITEM, values!["account", "space", &b"key"[..], u64::MAX, 10u64]),
     ];
     let mut take = values![0i64, Uuid::nil(), "worker", "audit", "account", 10u64];
     take.extend(values!["AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT"]);
     let mut next = values!["audit", "account", 0i64];
     next.extend(take[6..].iter().cloned());
-    let others = others.into_iter().chain([
-        (TAKE, take),
-        (NEXT, next),
-        (NEWEST, values!["account", 10u64]),
-        (TASKS_OF_ITEM, values!["account", "space", &b"key"[..]]),
-    ]);
+    let others = others.into_iter().chain([(TAKE, take), (NEXT, next), (NEWEST, values!["account", 10u64])]);
     events.chain(others).collect()
 }
 

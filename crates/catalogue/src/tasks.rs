@@ -13,6 +13,7 @@ mod figures;
 mod kind;
 mod list;
 mod put;
+mod seen;
 mod take;
 
 use jiff::Timestamp;
@@ -24,10 +25,13 @@ use crate::database::value::Row;
 pub use end::{EndedTask, Outcome};
 pub use kind::{Queue, TaskKind};
 #[cfg(test)]
-pub(crate) use list::{DEAD, HELD, OF_ITEM as TASKS_OF_ITEM};
-pub use list::{Decided, Decision, KnownTask, OpenTask, QueueFigures, TaskState};
+pub(crate) use list::{DEAD, HELD};
+pub use list::{Decided, Decision, KnownTask, QueueFigures, TaskState};
 pub use put::NewTask;
 pub(crate) use put::put;
+#[cfg(test)]
+pub(crate) use seen::{DECISIONS, DECISIONS_OF_ITEM, HEAD, OF_ITEM_TASKS};
+pub use seen::{DecisionRecord, MillProcess, OpenTask, SeenProcess};
 #[cfg(test)]
 pub(crate) use take::{NEXT, TAKE};
 pub use take::{TakenTask, Tasks};
@@ -70,6 +74,11 @@ pub struct TaskError {
 /// The column of a subject's key: a space has an empty one.
 fn key_column(key: Option<&Key>) -> &[u8] {
     key.map_or(&b""[..], Key::as_bytes)
+}
+
+/// The column of a store: where there is none, an empty name.
+fn store_column(store: Option<&StoreName>) -> &str {
+    store.map_or("", StoreName::as_str)
 }
 
 /// The columns that [`subject`] reads.

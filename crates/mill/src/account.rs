@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use queuekeeper_catalogue::counters::{Counter, Figures};
 use queuekeeper_store::{SpaceName, StoreName};
 
 use crate::policy::StoreId;
@@ -40,6 +41,23 @@ impl Account {
             Some(prefix) => space.as_str().strip_prefix(prefix.as_str())?.strip_prefix('.')?.parse().ok(),
             None => Some(space.clone()),
         }
+    }
+
+    /// The spaces of the account in which its stores have items, by the counters of the catalogue.
+    #[must_use]
+    pub fn spaces(&self, figures: &Figures) -> BTreeSet<SpaceName> {
+        let scopes = figures.iter().filter(|((counter, _), figure)| *counter == Counter::SpaceItems && **figure > 0);
+        let scopes = scopes.filter_map(|((_, scope), _)| scope.split_once('/'));
+        let ours = scopes.filter(|(store, _)| self.stores.values().any(|name| name.as_str() == *store));
+        ours.filter_map(|(_, space)| self.of_store(&space.parse().ok()?)).collect()
+    }
+
+    /// The figure of a counter of a space in one of the stores.
+    #[must_use]
+    pub fn figure(&self, figures: &Figures, counter: Counter, store: &StoreName, space: &SpaceName) -> u64 {
+        let scope = self.in_stores(space).map(|space| format!("{store}/{space}"));
+        let figure = scope.and_then(|scope| figures.get(&(counter, scope)).copied());
+        figure.and_then(|figure| u64::try_from(figure).ok()).unwrap_or(0)
     }
 }
 

@@ -14,8 +14,9 @@ use crate::account::Account;
 use crate::policy::Policies;
 use crate::worker::{Lease, Processed, Processor};
 
-/// The user under whose name the mill changes content.
-pub const MILL: &str = "mill";
+/// The user under whose name the mill changes content, and brings policies into force. No person is called so: a login has no
+/// colon (RFC 7617), and the command line adds the name of its host.
+pub const MILL: &str = "queuekeeper:mill";
 
 /// The name under which the audit log is followed.
 pub const FOLLOWER: &str = "mill";

@@ -98,7 +98,7 @@ pub async fn copies(
         };
         let mut named = Vec::new();
         for key in missing {
-            let tasks = catalogue.tasks_of(&account.name, &space, &key).await?;
+            let tasks = catalogue.tasks_of_item(&account.name, &space, &key).await?;
             let why = why(&tasks, store, original.store, is_wanted);
             named.push(MissingCopy { key, why });
         }
@@ -175,23 +175,27 @@ fn is_same(source: &Copy, copy: &Copy) -> bool {
 
 fn why(tasks: &[OpenTask], store: &StoreName, original: &StoreName, is_wanted: bool) -> String {
     let of = |kind: TaskKind, store: &StoreName| {
-        tasks.iter().find(|task| task.subject.kind == kind && task.subject.destination.as_ref() == Some(store))
+        tasks.iter().find(|open| {
+            let subject = &open.task.subject;
+            subject.kind == kind && subject.destination.as_ref() == Some(store)
+        })
     };
-    let Some(task) = of(TaskKind::Duplicate, store) else {
+    let Some(open) = of(TaskKind::Duplicate, store) else {
         return match of(TaskKind::Audit, original) {
             Some(_) => "its change waits to be looked at".to_owned(),
             None if is_wanted => "no task is open; the next loop looks at it".to_owned(),
             None => "no policy wants it there".to_owned(),
         };
     };
-    let error = task.errors.last().map(|last| last.error.clone()).unwrap_or_default();
-    let number = task.id;
-    match (task.state, task.is_taken, error.is_empty()) {
+    let error = open.task.errors.last().map(|last| last.error.clone()).unwrap_or_default();
+    let number = open.task.id;
+    let is_put_off = open.visible.is_some_and(|at| at > Timestamp::now());
+    match (open.state, open.worker.is_some(), error.is_empty()) {
         (TaskState::Dead, ..) => format!("task {number} failed too often: {error}"),
         (TaskState::Held, ..) => format!("task {number} is held: {error}"),
         (TaskState::Waiting, true, _) => "it is being copied".to_owned(),
         (TaskState::Waiting, false, false) => format!("it is tried again: {error}"),
-        (TaskState::Waiting, false, true) if task.is_put_off => "it waits for what comes before it".to_owned(),
+        (TaskState::Waiting, false, true) if is_put_off => "it waits for what comes before it".to_owned(),
         (TaskState::Waiting, false, true) => "it waits for a worker".to_owned(),
     }
 }

@@ -4,6 +4,7 @@
 //! - [`account`]: whose content it is;
 //! - [`audit`]: what a change leads to; [`duplicate`]: what is done to a copy;
 //! - [`copies`]: which copies of an object there are; [`merge`]: two listings side by side;
+//! - [`presence`]: which processes there are;
 //! - [`producer`]: goes through everything, and asks for what is missing;
 //! - [`stats`]: what spaces have; [`store_events`]: what stores say of their changes; [`run`]: all of it at work;
 //! - [`worker`]: tasks are taken, processed, and come to an end.
@@ -19,6 +20,7 @@ pub mod duplicate;
 pub mod merge;
 mod missing;
 pub mod policy;
+pub mod presence;
 pub mod producer;
 pub mod run;
 pub mod stats;

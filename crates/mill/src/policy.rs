@@ -6,6 +6,7 @@
 
 mod check;
 mod drift;
+mod edit;
 mod file;
 mod force;
 mod source;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use check::{Problem, check};
 pub use drift::{Drift, Waiting, drift};
+pub use edit::{Editable, NewPolicy, PairChange, Plan, SaveError, open, plan, save};
 pub use file::{
     ACCOUNTS_FILE, FileError, is_account_name, policy_file, read_accounts, read_policy, write_accounts, write_policy,
 };

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use queuekeeper_catalogue::Catalogue;
-use queuekeeper_catalogue::counters::Counter;
+use queuekeeper_catalogue::counters::{Counter, Figures};
 use queuekeeper_catalogue::index::IndexedItem;
 use queuekeeper_catalogue::loops::{Advance, Lead, Morsel};
 use queuekeeper_catalogue::tasks::{NewTask, Queue, TaskKind, TaskSubject};
@@ -113,10 +113,11 @@ impl Producer {
     }
 
     async fn begin(&self, lead: &Lead) -> Result<Step, String> {
+        let figures = self.catalogue.counters().await.map_err(|error| error.to_string())?;
         let mut morsels = Vec::new();
         for account in self.accounts.values() {
             let Some(policy) = self.policies.get(&account.name) else { continue };
-            let known = self.spaces(account).await?;
+            let known = self.spaces(account, &figures).await?;
             for space in &known {
                 for pair in policy.pairs(space) {
                     let stores = account.stores.get(&pair.source).zip(account.stores.get(&pair.destination));
@@ -128,6 +129,8 @@ impl Producer {
                         destination: destination.clone(),
                         marker: None,
                         error: None,
+                        items: account.figure(&figures, Counter::SpaceItems, source, space),
+                        looked: 0,
                     });
                 }
             }
@@ -142,20 +145,14 @@ impl Producer {
     }
 
     /// The spaces of an account: those that its stores have, and those that the index knows items of.
-    async fn spaces(&self, account: &Account) -> Result<BTreeSet<SpaceName>, String> {
+    async fn spaces(&self, account: &Account, figures: &Figures) -> Result<BTreeSet<SpaceName>, String> {
         let mut spaces = BTreeSet::new();
         for name in account.stores.values() {
             let store = self.stores.get(name).ok_or_else(|| format!("the store {name} is not in the configuration"))?;
             let listed = store.spaces().await.map_err(|error| error.to_string())?;
             spaces.extend(listed.iter().filter_map(|space| account.of_store(space)));
         }
-        let figures = self.catalogue.counters().await.map_err(|error| error.to_string())?;
-        for (_, scope) in figures.keys().filter(|(counter, _)| *counter == Counter::SpaceItems) {
-            let Some((store, space)) = scope.split_once('/') else { continue };
-            let is_ours = account.stores.values().any(|name| name.as_str() == store);
-            let space = space.parse().ok().and_then(|space| account.of_store(&space));
-            spaces.extend(space.filter(|_| is_ours));
-        }
+        spaces.extend(account.spaces(figures));
         Ok(spaces)
     }
 
@@ -190,10 +187,10 @@ impl Producer {
             }
             keys += 1;
             if tasks.len() >= self.part || keys >= KEYS * self.part {
-                return Ok((Advance::To(key), tasks));
+                return Ok((Advance::To(key, keys as u64), tasks));
             }
         }
-        Ok((Advance::Done, tasks))
+        Ok((Advance::Done(keys as u64), tasks))
     }
 
     fn task(morsel: &Morsel, key: Option<Key>) -> NewTask {

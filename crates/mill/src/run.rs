@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::brake::BrakeLimit;
-use queuekeeper_catalogue::tasks::Queue;
+use queuekeeper_catalogue::tasks::{MillProcess, Queue};
 use queuekeeper_store::{Store, StoreName};
 use tokio::sync::Notify;
 use tokio::time::sleep;
@@ -17,6 +17,7 @@ use crate::account::Account;
 use crate::audit::{Auditor, FOLLOWER};
 use crate::duplicate::Duplicator;
 use crate::policy::{Policies, PolicySource, in_force};
+use crate::presence;
 use crate::producer::{PRODUCER, Producer, Step};
 use crate::stats::{self, Noop, StorageStats, noop};
 use crate::worker::{Times, Workers};
@@ -146,7 +147,15 @@ impl Mill {
             }
             self.resign(stats::PRODUCER, holder).await;
         };
-        tokio::join!(self.workers(&policies, &wake).run(stop.clone()), read, follow, fold, listen, produce, count);
+        let workers = self.workers(&policies, &wake);
+        let process = MillProcess {
+            id: Uuid::now_v7(),
+            name: self.name.clone(),
+            workers: u32::try_from(self.settings.workers).unwrap_or(u32::MAX),
+            kinds: workers.processors.iter().map(|processor| processor.kind()).collect(),
+        };
+        let report = presence::report(&self.catalogue, &process, &stop);
+        tokio::join!(workers.run(stop.clone()), read, follow, fold, listen, produce, count, report);
     }
 
     /// Goes on with the loop until it is done, waits, or cannot go on.
@@ -285,7 +294,7 @@ impl Mill {
             }
             Ok(Step::Follows | Step::Idle) => WAITS.1,
             Ok(Step::Stuck(morsels)) => {
-                tracing::warn!(morsels, "spaces cannot be gone through; queuekeeper mill status says why");
+                tracing::warn!(morsels, "spaces cannot be gone through; queuekeeper mill queues says why");
                 WAITS.1
             }
             Err(error) => {

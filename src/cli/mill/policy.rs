@@ -1,5 +1,7 @@
 //! `queuekeeper mill policy`: the policies of accounts.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 use queuekeeper_mill::policy::{self, Pair, Waiting};
 use queuekeeper_store::StoreFamilies;
@@ -8,8 +10,11 @@ use super::PlaceArgs;
 use crate::cli::UsageError;
 use crate::cli::actor::actor;
 use crate::cli::exit::{CommandError, FAILED};
-use crate::cli::output;
+use crate::cli::output::{self, Column, OutputArgs, Screen, Table, without_csv};
+use crate::cli::words::count;
+use crate::mirror::words::size;
 use crate::server;
+use crate::views::mill::{NewPolicyView, PlanItem, PlanView, PolicyText};
 
 /// Check the policies of accounts, or bring into force what waits for it
 #[derive(Clone, Debug, Args)]
@@ -21,6 +26,7 @@ pub(super) struct PolicyArgs {
 #[derive(Clone, Debug, Subcommand)]
 enum PolicyCommand {
     Check(CheckArgs),
+    Plan(PlanArgs),
     Apply(ApplyArgs),
 }
 
@@ -32,6 +38,27 @@ enum PolicyCommand {
 struct CheckArgs {
     #[command(flatten)]
     place: PlaceArgs,
+}
+
+/// Show what a policy would do in place of the one in force: items and bytes to copy, copies that would no longer be kept
+///
+/// Figures are those of the content index. Exits with 1 where the policy cannot be carried out.
+#[derive(Clone, Debug, Args)]
+#[command(mut_arg("format", without_csv))]
+struct PlanArgs {
+    /// The account
+    #[arg(value_name = "ACCOUNT")]
+    account: String,
+
+    /// A policy file to look at, instead of the one that the account has
+    #[arg(value_name = "FILE")]
+    policy: Option<PathBuf>,
+
+    #[command(flatten)]
+    place: PlaceArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// Bring the policy file of an account into force, with what it takes away
@@ -56,6 +83,7 @@ impl PolicyArgs {
         crate::cli::log::begin_plain();
         match self.command {
             PolicyCommand::Check(args) => args.run().await,
+            PolicyCommand::Plan(args) => args.run().await,
             PolicyCommand::Apply(args) => args.run().await,
         }
     }
@@ -86,6 +114,57 @@ impl CheckArgs {
         catalogue.close().await;
         if wrong.is_empty() { Ok(()) } else { Err(CommandError::new(FAILED, wrong.join("; ")).into()) }
     }
+}
+
+impl PlanArgs {
+    async fn run(self) -> anyhow::Result<()> {
+        let (mill, catalogue) = self.place.open().await?;
+        let outcome = async {
+            let new = if let Some(path) = &self.policy {
+                let wrong = |why: &dyn std::fmt::Display| UsageError(format!("{}: {why}", path.display()));
+                let bytes = std::fs::read(path).map_err(|error| wrong(&error))?;
+                let policy = policy::read_policy(&bytes).map_err(|error| wrong(&error))?;
+                NewPolicyView { is_listed: true, policy: PolicyText::from(&policy) }
+            } else {
+                let detail = mill.policy(&self.account).await.map_err(CommandError::from)?;
+                let unusable = || CommandError::new(FAILED, detail.error.clone().unwrap_or_default());
+                let policy = detail.file.clone().ok_or_else(unusable)?;
+                NewPolicyView { is_listed: detail.is_listed, policy }
+            };
+            Ok::<_, anyhow::Error>(mill.plan(&self.account, &new).await.map_err(CommandError::from)?)
+        };
+        let plan = outcome.await;
+        catalogue.close().await;
+        let plan = plan?;
+        self.output.show(&plan, |screen| show_plan(&plan, screen))?;
+        let problems = plan.problems.join("; ");
+        if problems.is_empty() { Ok(()) } else { Err(CommandError::new(FAILED, problems).into()) }
+    }
+}
+
+fn show_plan(plan: &PlanView, screen: &mut Screen) {
+    let table = |items: &[PlanItem]| {
+        let mut table = Table::new([
+            Column::rest("SPACE"),
+            Column::new("FROM"),
+            Column::new("TO"),
+            Column::number("ITEMS"),
+            Column::number("SIZE"),
+            Column::number("THERE ALREADY"),
+        ]);
+        for item in items {
+            let PlanItem { space, source, destination, items, bytes, copied_items, .. } = item;
+            let cells = [space.clone(), source.clone(), destination.clone()];
+            let [space, source, destination] = cells;
+            table.row([space, source, destination, count(*items), size(*bytes), count(*copied_items)]);
+        }
+        table
+    };
+    let (items, bytes) = (count(plan.items_to_copy), size(plan.bytes_to_copy));
+    screen.say(&format!("to be copied: about {items} items, {bytes}"));
+    screen.table(&table(&plan.begins));
+    screen.say(&format!("no longer kept, and not deleted: {} items", count(plan.items_no_longer_kept)));
+    screen.table(&table(&plan.ends));
 }
 
 fn waiting_line(waiting: &Waiting) -> String {

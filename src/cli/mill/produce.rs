@@ -92,6 +92,6 @@ fn said(step: &Step) -> String {
         Step::Idle | Step::Advanced => "the loop is done, and the next one is not due".to_owned(),
         Step::Follows => "another process leads the loop".to_owned(),
         Step::Full => "as many tasks wait as may".to_owned(),
-        Step::Stuck(spaces) => format!("{spaces} spaces cannot be gone through; queuekeeper mill status says why"),
+        Step::Stuck(spaces) => format!("{spaces} spaces cannot be gone through; queuekeeper mill queues says why"),
     }
 }

@@ -11,7 +11,7 @@ fn ends_word(c: char) -> bool {
 ///
 /// Status codes of HTTP stay where they can be distinguished from other numbers, at the start and behind words such as
 /// `status`: a file that is missing and a server that is down are two causes.
-pub(in crate::mirror) fn pattern(message: &str) -> String {
+pub(crate) fn pattern(message: &str) -> String {
     let mut pattern = String::with_capacity(message.len());
     let mut rest = message.trim();
     while let Some(c) = rest.chars().next() {

@@ -34,6 +34,7 @@ sections! {
     Failures "Failures" "failures",
     Batches "Batches" "batches",
     Objects "Objects" "objects",
+    Mill "Mill" "mill",
     Access "Access" "access",
     Locks "Locks" "locks",
     Daemons "Daemons" "daemons",
@@ -130,6 +131,7 @@ fn is_there(part: Section, view: &View) -> bool {
     match part {
         Section::Submit => view.repository.deposits,
         Section::Objects => view.repository.objects,
+        Section::Mill => view.repository.mill,
         _ => true,
     }
 }

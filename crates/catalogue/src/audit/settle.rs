@@ -61,7 +61,8 @@ async fn made(session: &mut Session, open: &Intent, change: Change, after: &Afte
             let [items, bytes] = index::difference(before.as_ref(), now);
             deltas.extend([items, bytes]);
             let of_space = format!("{store}/{}", open.subject.space);
-            counters::add(session, &of_space, &[(Counter::SpaceItems, items.1)]).await?;
+            counters::add(session, &of_space, &[(Counter::SpaceItems, items.1), (Counter::SpaceBytes, bytes.1)])
+                .await?;
         }
         entry = now.map(|entry| (item, entry));
     }

@@ -228,8 +228,8 @@ async fn recount(session: &mut Session) -> Result<u64, Error> {
     }
     let mut kept = read_figures(session).await?;
     let mut corrected = 0;
-    for counter in INVENTORY {
-        for row in session.rows(counted(counter), values![]).await? {
+    for (counter, sql) in INVENTORY.into_iter().filter_map(|counter| Some((counter, counted(counter)?))) {
+        for row in session.rows(sql, values![]).await? {
             let (scope, figure): (String, i64) = (session.decode(row.get(0))?, session.decode(row.get(1))?);
             let delta = figure - kept.remove(&(counter, scope.clone())).unwrap_or(0);
             corrected += u64::from(delta != 0);

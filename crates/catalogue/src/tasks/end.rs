@@ -32,6 +32,24 @@ pub enum Outcome {
     Held(String),
 }
 
+impl Outcome {
+    /// What may become of a task, in the counter of ends.
+    pub const NAMES: [&str; 7] = ["done", "failed", "dead", "later", "put_off", "given_back", "held"];
+
+    /// The one of these names that is this outcome of a task.
+    fn name(&self, task: &TakenTask) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Failed(_) if task.attempts >= MOST_ATTEMPTS => "dead",
+            Self::Failed(_) => "failed",
+            Self::Later(_) => "later",
+            Self::PutOff(_) => "put_off",
+            Self::GivenBack => "given_back",
+            Self::Held(_) => "held",
+        }
+    }
+}
+
 /// A task that a worker comes to an end with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedTask {
@@ -74,6 +92,7 @@ async fn end_all(session: &mut Session, tasks: &[EndedTask]) -> Result<Vec<bool>
         let ended = &tasks[at];
         ours[at] = end(session, &ended.task, &ended.outcome, &mut deltas).await?;
         if ours[at] {
+            deltas.ended(ended.task.queue, ended.outcome.name(&ended.task));
             follow_ups.extend(ended.follow_ups.iter().cloned());
         }
     }
@@ -101,8 +120,8 @@ async fn end(session: &mut Session, task: &TakenTask, outcome: &Outcome, deltas:
                 attempts = attempts - 1, errors = $4 WHERE id = $1 AND holder = $2";
             let ours = session.run(sql, values![task.id, task.holder, i64::MAX, &errors]).await? > 0;
             if ours {
-                deltas.add(task.queue, TaskState::Waiting, -1);
-                deltas.add(task.queue, TaskState::Held, 1);
+                deltas.add(&task.subject, task.queue, TaskState::Waiting, -1);
+                deltas.add(&task.subject, task.queue, TaskState::Held, 1);
             }
             Ok(ours)
         }
@@ -121,7 +140,7 @@ async fn put_off(session: &mut Session, task: &TakenTask, after: Duration, round
 async fn done(session: &mut Session, task: &TakenTask, deltas: &mut Deltas) -> Result<bool, Error> {
     let sql = "DELETE FROM tasks WHERE id = $1 AND holder = $2 AND generation = $3";
     if session.run(sql, values![task.id, task.holder, task.generation]).await? > 0 {
-        deltas.add(task.queue, TaskState::Waiting, -1);
+        deltas.add(&task.subject, task.queue, TaskState::Waiting, -1);
         return Ok(true);
     }
     let sql = "UPDATE tasks SET holder = NULL, worker = NULL, visible = {now}, attempts = 0, rounds = 0,
@@ -139,8 +158,8 @@ async fn failed(session: &mut Session, task: &TakenTask, why: &str, deltas: &mut
     }
     if task.attempts >= MOST_ATTEMPTS {
         bury(session, task, &task.worker, why).await?;
-        deltas.add(task.queue, TaskState::Waiting, -1);
-        deltas.add(Queue::DeadLetter, TaskState::Dead, 1);
+        deltas.add(&task.subject, task.queue, TaskState::Waiting, -1);
+        deltas.add(&task.subject, Queue::DeadLetter, TaskState::Dead, 1);
         return Ok(true);
     }
     let errors = with_error(&task.errors, now(session).await?, &task.worker, why);

@@ -1,27 +1,42 @@
-//! How many tasks there are, of each queue and state.
+//! How many tasks there are: of each queue and state, of each kind, and of those that wait for a person, whose they are.
 
 use std::collections::BTreeMap;
 
 use super::kind::Queue;
 use super::list::TaskState;
+use super::{TaskSubject, store_column};
 use crate::counters::{self, Counter};
 use crate::database::Session;
 use crate::error::Error;
 
 /// What a transaction adds to the counters of tasks.
 #[derive(Default)]
-pub(super) struct Deltas(BTreeMap<(Queue, TaskState), i64>);
+pub(super) struct Deltas(BTreeMap<(Counter, String), i64>);
 
 impl Deltas {
-    pub(super) fn add(&mut self, queue: Queue, state: TaskState, delta: i64) {
-        *self.0.entry((queue, state)).or_default() += delta;
+    pub(super) fn add(&mut self, subject: &TaskSubject, queue: Queue, state: TaskState, delta: i64) {
+        self.count(Counter::Tasks, scope(queue, state), delta);
+        match state {
+            TaskState::Waiting => self.count(Counter::WaitingTasks, subject.kind.as_str().to_owned(), delta),
+            TaskState::Held => {
+                let destination = store_column(subject.destination.as_ref());
+                self.count(Counter::HeldTasks, format!("{}/{destination}", subject.account), delta);
+            }
+            TaskState::Dead => self.count(Counter::DeadTasks, subject.account.clone(), delta),
+        }
+    }
+
+    /// Counts that a worker came to an end with a task.
+    pub(super) fn ended(&mut self, queue: Queue, outcome: &str) {
+        self.count(Counter::EndedTasks, format!("{}/{outcome}", queue.as_str()), 1);
+    }
+
+    fn count(&mut self, counter: Counter, scope: String, delta: i64) {
+        *self.0.entry((counter, scope)).or_default() += delta;
     }
 
     pub(super) async fn write(self, session: &mut Session) -> Result<(), Error> {
-        for ((queue, state), delta) in self.0 {
-            counters::add(session, &scope(queue, state), &[(Counter::Tasks, delta)]).await?;
-        }
-        Ok(())
+        counters::add_all(session, &self.0).await
     }
 }
 

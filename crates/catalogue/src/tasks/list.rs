@@ -1,7 +1,7 @@
 //! What people see of tasks, and what they decide of those that wait for them.
 
 use jiff::Timestamp;
-use queuekeeper_store::{Key, SpaceName, StoreName};
+use queuekeeper_store::StoreName;
 
 use super::figures::Deltas;
 use super::kind::Queue;
@@ -43,23 +43,6 @@ impl TaskState {
     }
 }
 
-/// A task of one item that is open, and how it stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OpenTask {
-    /// Its number.
-    pub id: u64,
-    /// What it is about.
-    pub subject: TaskSubject,
-    /// What it waits for.
-    pub state: TaskState,
-    /// Whether a worker has it.
-    pub is_taken: bool,
-    /// Whether it was put off, because it is not due yet.
-    pub is_put_off: bool,
-    /// Its failures, or why it is held.
-    pub errors: Vec<TaskError>,
-}
-
 /// A task as people see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownTask {
@@ -92,20 +75,14 @@ pub struct QueueFigures {
     pub dead: u64,
 }
 
-/// The columns that [`known`] reads.
+/// The columns that [`known`] reads, ten of them.
 macro_rules! columns {
     () => {
         concat!("id, home, ", subject_columns!(), ", source, errors, created")
     };
 }
 
-/// What is open of an item. There are as many as kinds and stores.
-pub(crate) const OF_ITEM: &str = concat!(
-    "SELECT id, ",
-    subject_columns!(),
-    ", state, holder IS NOT NULL, is_put_off, errors FROM tasks WHERE account = $1 AND space = $2 AND key = $3
-    ORDER BY kind, destination"
-);
+pub(super) use columns;
 
 /// Dead letters from a number on. The visibility is what the index has of them.
 pub(crate) const DEAD: &str = concat!(
@@ -143,24 +120,6 @@ impl Catalogue {
             dead: of(queue, TaskState::Dead),
         });
         Ok(figures.to_vec())
-    }
-
-    /// The open tasks of an item.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub async fn tasks_of(&self, account: &str, space: &SpaceName, key: &Key) -> Result<Vec<OpenTask>, Error> {
-        let read = |row: &Row| {
-            Ok(OpenTask {
-                id: row.count(0)?,
-                subject: super::subject(row, 1)?,
-                state: TaskState::read(row, 6)?,
-                is_taken: row.get(7)?,
-                is_put_off: row.get(8)?,
-                errors: super::errors(&row.get::<String>(9)?),
-            })
-        };
-        self.list(OF_ITEM, values![account, space, key], read).await
     }
 
     /// The dead letters of an account with numbers above `after`, at most `limit`, and at most 1,000.
@@ -203,6 +162,8 @@ impl Catalogue {
 pub struct Decision<'a> {
     /// What becomes of it.
     pub what: Decided,
+    /// Of tasks in which of these states: no other is changed, and none that waits for a worker.
+    pub of: &'a [TaskState],
     /// Who decides it.
     pub user: &'a str,
     /// Why.
@@ -233,14 +194,15 @@ impl Decided {
 }
 
 async fn decide(session: &mut Session, id: u64, decision: &Decision<'_>) -> Result<bool, Error> {
-    let row = session.row("SELECT queue, home, state FROM tasks WHERE id = $1 {lock}", values![id]).await?;
-    let Some(row) = row else { return Ok(false) };
+    let sql = concat!("SELECT queue, home, state, ", subject_columns!(), " FROM tasks WHERE id = $1 {lock}");
+    let Some(row) = session.row(sql, values![id]).await? else { return Ok(false) };
     let read = || Ok((super::put::queue(&row, 0)?, super::put::queue(&row, 1)?, TaskState::read(&row, 2)?));
     let (queue, home, state) = session.decode(read())?;
-    if state == TaskState::Waiting {
+    let subject = session.decode(super::subject(&row, 3))?;
+    let Decision { what, of, user, reason } = *decision;
+    if !of.contains(&state) || state == TaskState::Waiting {
         return Ok(false);
     }
-    let Decision { what, user, reason } = *decision;
     let (name, sql) = what.spec();
     let record = "INSERT INTO decisions
             (time, user_name, decision, reason, task, account, space, key, kind, destination)
@@ -248,15 +210,15 @@ async fn decide(session: &mut Session, id: u64, decision: &Decision<'_>) -> Resu
     session.run(record, values![id, user, name, reason]).await?;
     session.run(sql, values![id, state.as_str()]).await?;
     let mut deltas = Deltas::default();
-    deltas.add(queue, state, -1);
+    deltas.add(&subject, queue, state, -1);
     if what == Decided::Retry {
-        deltas.add(home, TaskState::Waiting, 1);
+        deltas.add(&subject, home, TaskState::Waiting, 1);
     }
     deltas.write(session).await?;
     Ok(true)
 }
 
-fn known(row: &Row) -> Result<KnownTask, sqlx::Error> {
+pub(super) fn known(row: &Row) -> Result<KnownTask, sqlx::Error> {
     Ok(KnownTask {
         id: row.count(0)?,
         home: super::put::queue(row, 1)?,

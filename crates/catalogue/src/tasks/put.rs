@@ -5,7 +5,7 @@ use queuekeeper_store::StoreName;
 use super::figures::Deltas;
 use super::kind::Queue;
 use super::list::TaskState;
-use super::{TaskSubject, Unknown, key_column};
+use super::{TaskSubject, Unknown, key_column, store_column};
 use crate::catalogue::Catalogue;
 use crate::database::Session;
 use crate::database::value::{Row, values};
@@ -78,17 +78,17 @@ pub(crate) async fn put(session: &mut Session, mut tasks: Vec<NewTask>) -> Resul
     }
     for row in session.insert_returning(PUT, ROW, MERGE, values).await? {
         let queue = session.decode(queue(&row, 1))?;
+        let subject = session.decode(super::subject(&row, 4))?;
         if session.decode(row.get::<i64>(2))? == 1 {
-            deltas.add(queue, TaskState::Waiting, 1);
+            deltas.add(&subject, queue, TaskState::Waiting, 1);
             new += 1;
             continue;
         }
         let open = Open { id: session.decode(row.count(0))?, queue, state: session.decode(TaskState::read(&row, 3))? };
-        let subject = session.decode(super::subject(&row, 4))?;
         let wanted = tasks.iter().find(|task| task.subject == subject).map_or(queue, |task| task.queue);
         if let Some(to) = raise(session, &open, wanted).await? {
-            deltas.add(open.queue, open.state, -1);
-            deltas.add(to, TaskState::Waiting, 1);
+            deltas.add(&subject, open.queue, open.state, -1);
+            deltas.add(&subject, to, TaskState::Waiting, 1);
         }
     }
     deltas.write(session).await?;
@@ -119,8 +119,4 @@ async fn raise(session: &mut Session, open: &Open, wanted: Queue) -> Result<Opti
 
 pub(super) fn queue(row: &Row, at: usize) -> Result<Queue, sqlx::Error> {
     row.need(at, |name: String| Queue::named(&name).ok_or(Unknown(name)))
-}
-
-fn store_column(store: Option<&StoreName>) -> &str {
-    store.map_or("", StoreName::as_str)
 }

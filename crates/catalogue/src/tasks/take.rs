@@ -137,8 +137,9 @@ async fn take(
     let mut deltas = Deltas::default();
     for task in spent {
         bury_spent(session, &task).await?;
-        deltas.add(task.queue, TaskState::Waiting, -1);
-        deltas.add(Queue::DeadLetter, TaskState::Dead, 1);
+        deltas.add(&task.subject, task.queue, TaskState::Waiting, -1);
+        deltas.add(&task.subject, Queue::DeadLetter, TaskState::Dead, 1);
+        deltas.ended(task.queue, "dead");
     }
     deltas.write(session).await?;
     Ok(taken)

@@ -38,6 +38,12 @@ on_both! {
             assert_eq!((copy.size, &copy.digests, &copy.etag), (9, &digests(9), &Some(etag(9))));
             assert!(!copy.is_deleted && copy.proven.is_none());
         }
+        for (prefix, expected) in [(&b""[..], &keys[..]), (b"a", &keys[1..4]), (b"a-", &keys[1..2]), (b"a/b", &keys[3..4]), (b"\xff", &keys[5..]), (b"b", &[])] {
+            let found = catalogue.items_with_prefix(&space, prefix, None, 9).await.unwrap();
+            assert_eq!(found.iter().map(|item| item.key.as_bytes()).collect::<Vec<_>>(), expected);
+        }
+        let after = Key::new(b"a-b".as_slice()).unwrap();
+        assert_eq!(catalogue.items_with_prefix(&space, b"a", Some(&after), 1).await.unwrap()[0].key.as_bytes(), keys[2]);
         assert_eq!(catalogue.items(&"space-b".parse().unwrap(), None, 9).await.unwrap(), []);
     }
 

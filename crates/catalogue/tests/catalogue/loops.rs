@@ -19,6 +19,8 @@ fn morsel(space: &str) -> Morsel {
         destination: "replica".parse().unwrap(),
         marker: None,
         error: None,
+        items: 10,
+        looked: 0,
     }
 }
 
@@ -44,25 +46,31 @@ on_both! {
         let again = catalogue.lead(PRODUCER, one, LEASE).await.unwrap().unwrap();
         assert_eq!((again.epoch, again.number, again.is_due, again.started.is_some()), (1, 1, false, true));
         assert_eq!(catalogue.morsels(PRODUCER).await.unwrap(), [morsel("a"), morsel("b")]);
-        assert!(catalogue.advance(&again, &morsel("a"), &Advance::To("k".parse().unwrap()), vec![task("j"), task("k")]).await.unwrap());
+        assert!(catalogue.advance(&again, &morsel("a"), &Advance::To("k".parse().unwrap(), 2), vec![task("j"), task("k")]).await.unwrap());
         assert!(catalogue.advance(&again, &morsel("b"), &Advance::Failed("it is\naway".to_owned()), vec![]).await.unwrap());
 
         // Another one leads once the lease has ended; the first one writes nothing any more.
         world.tamper("UPDATE loops SET lease_end = 0").await;
-        assert!(!catalogue.advance(&again, &morsel("a"), &Advance::Done, vec![task("z")]).await.unwrap());
+        assert!(!catalogue.advance(&again, &morsel("a"), &Advance::Done(4), vec![task("z")]).await.unwrap());
         let second = catalogue.lead(PRODUCER, other, LEASE).await.unwrap().unwrap();
         assert_eq!((second.epoch, second.number, second.is_due), (2, 1, false));
         assert_eq!(catalogue.lead(PRODUCER, one, LEASE).await.unwrap(), None);
-        assert!(!catalogue.advance(&again, &morsel("a"), &Advance::Done, vec![task("z")]).await.unwrap());
+        assert!(!catalogue.advance(&again, &morsel("a"), &Advance::Done(4), vec![task("z")]).await.unwrap());
         assert!(!catalogue.begin_loop(&again, &[], LEASE).await.unwrap());
         let left = catalogue.morsels(PRODUCER).await.unwrap();
-        let marked = Morsel { marker: Some("k".parse().unwrap()), ..morsel("a") };
+        let marked = Morsel { marker: Some("k".parse().unwrap()), looked: 2, ..morsel("a") };
         assert_eq!(left, [marked.clone(), Morsel { error: Some("it is away".to_owned()), ..morsel("b") }]);
         assert_eq!(world.number("SELECT COUNT(*) FROM tasks").await, 2);
 
-        assert!(catalogue.advance(&second, &left[1], &Advance::To("c".parse().unwrap()), vec![]).await.unwrap());
-        assert!(catalogue.advance(&second, &marked, &Advance::Done, vec![]).await.unwrap());
-        assert_eq!(catalogue.morsels(PRODUCER).await.unwrap(), [Morsel { marker: Some("c".parse().unwrap()), ..morsel("b") }]);
+        assert!(catalogue.advance(&second, &left[1], &Advance::To("c".parse().unwrap(), 3), vec![]).await.unwrap());
+        assert!(catalogue.advance(&second, &marked, &Advance::Done(4), vec![]).await.unwrap());
+        assert_eq!(catalogue.morsels(PRODUCER).await.unwrap(), [Morsel { marker: Some("c".parse().unwrap()), looked: 3, ..morsel("b") }]);
+        // How far the loop is counts what was looked at in morsels that are done, too, and nothing that was not written.
+        let state = catalogue.loop_state(PRODUCER).await.unwrap().unwrap();
+        assert_eq!((state.number, state.is_led, state.morsels, state.items, state.looked), (1, true, 2, 20, 9));
+        assert_eq!(state.ended, None);
+        assert!(catalogue.advance(&second, &morsel("b"), &Advance::Done(1), vec![]).await.unwrap());
+        assert!(catalogue.loop_state(PRODUCER).await.unwrap().unwrap().ended.is_some());
         // The next loop is due after its time.
         assert!(catalogue.begin_loop(&second, &[morsel("a")], Duration::ZERO).await.unwrap());
         let third = catalogue.lead(PRODUCER, other, LEASE).await.unwrap().unwrap();

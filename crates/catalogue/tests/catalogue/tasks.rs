@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::tasks::{
-    Decided, Decision, EndedTask, NewTask, Outcome, Queue, QueueFigures, TakenTask, TaskKind, TaskSubject, Tasks,
+    Decided, Decision, EndedTask, MillProcess, NewTask, Outcome, Queue, QueueFigures, TakenTask, TaskKind, TaskState,
+    TaskSubject, Tasks,
 };
 use queuekeeper_store::Key;
 
@@ -35,7 +36,7 @@ async fn end(catalogue: &Catalogue, task: &TakenTask, outcome: Outcome) -> bool 
 }
 
 async fn decide(catalogue: &Catalogue, id: u64, what: Decided) -> bool {
-    catalogue.decide_task(id, &Decision { what, user: "ada", reason: "looked at" }).await.unwrap()
+    catalogue.decide_task(id, &Decision { what, of: &TaskState::ALL, user: "ada", reason: "looked at" }).await.unwrap()
 }
 
 fn keys(tasks: &[TakenTask]) -> Vec<String> {
@@ -192,6 +193,43 @@ on_both! {
         catalogue.put_tasks(&[request(LOW, "a"), request(LOW, "b")]).await.unwrap();
         let taken = take(catalogue, LOW, 10).await;
         assert_eq!((keys(&taken), taken[0].attempts, taken[0].rounds), (vec!["a".to_owned()], 1, 0));
+    }
+
+    async fn people_see_what_is_next_who_works_what_was_done_and_what_was_decided(world: World) {
+        let catalogue = &world.catalogue;
+        catalogue.put_tasks(&[request(LOW, "a"), request(LOW, "b"), request(LOW, "c")]).await.unwrap();
+        let key = Key::new(b"b".as_slice()).unwrap();
+        let space = "space".parse().unwrap();
+        assert!(catalogue.oldest_task(LOW, &["other".to_owned(), "account".to_owned()]).await.unwrap().is_some());
+        assert_eq!(catalogue.oldest_task(HIGH, &["account".to_owned()]).await.unwrap(), None);
+        let taken = take(catalogue, LOW, 10).await;
+        assert_eq!(catalogue.oldest_task(LOW, &["account".to_owned()]).await.unwrap(), None);
+        assert_eq!(catalogue.busy_workers().await.unwrap(), [("worker-1".to_owned(), 3)].into());
+        let open = catalogue.tasks_of_item("account", &space, &key).await.unwrap();
+        assert_eq!((open[0].state, open[0].worker.as_deref(), open[0].attempts), (TaskState::Waiting, Some("worker-1"), 1));
+        assert!(end(catalogue, &taken[0], Outcome::Done).await);
+        assert!(end(catalogue, &taken[1], Outcome::Held("too many".to_owned())).await);
+        assert_eq!(catalogue.done_tasks(10).await.unwrap(), [].into());
+        while catalogue.fold().await.unwrap() > 0 {}
+        assert_eq!(catalogue.done_tasks(10).await.unwrap(), [(LOW, 1)].into());
+        let open = catalogue.tasks_of_item("account", &space, &key).await.unwrap();
+        assert_eq!((open[0].state, open[0].visible), (TaskState::Held, None));
+        let of_dead = Decision { what: Decided::Drop, of: &[TaskState::Dead], user: "ada", reason: "wrong" };
+        assert!(!catalogue.decide_task(open[0].task.id, &of_dead).await.unwrap());
+        assert!(decide(catalogue, open[0].task.id, Decided::Drop).await);
+        let decided = catalogue.decisions(None, 10).await.unwrap();
+        assert_eq!((decided.len(), decided[0].user.as_str(), decided[0].decision.as_str()), (1, "ada", "drop"));
+        assert_eq!(catalogue.decisions_of_item("account", &space, &key, 10).await.unwrap(), decided);
+
+        let process = MillProcess { id: uuid::Uuid::now_v7(), name: "host:1".to_owned(), workers: 3, kinds: vec![TaskKind::Noop] };
+        catalogue.report_process(&process).await.unwrap();
+        catalogue.report_process(&process).await.unwrap();
+        let seen = catalogue.mill_processes(LEASE).await.unwrap();
+        assert_eq!((seen.len(), &seen[0].process), (1, &process));
+        world.tamper("UPDATE mill_processes SET seen = 0").await;
+        assert_eq!(catalogue.mill_processes(LEASE).await.unwrap(), []);
+        catalogue.forget_process(process.id).await.unwrap();
+        assert_eq!(catalogue.check().await.unwrap(), []);
     }
 
     async fn tasks_of_other_accounts_and_of_unknown_kinds_are_left(world: World) {

@@ -167,7 +167,7 @@ async fn write_noted(work: &JobAtWork<'_>, object: &Object, noted: &Arc<Noted>) 
     };
     let mut writer = match object.begin(new).await? {
         Begun::Done(version) => {
-            check_same(work, &object, version).await?;
+            check_same(work, object, version).await?;
             return Ok(Made { version, is_continued: true });
         }
         Begun::Writer(writer) => writer,

@@ -11,9 +11,7 @@ use super::{
     write_policy,
 };
 use crate::account::Account;
-
-/// What is recorded as the user of what no person did.
-const PROGRAM: &str = "queuekeeper";
+use crate::audit::MILL;
 
 /// The policies of accounts, by the account's name. Clones are of the same ones.
 #[derive(Clone, Debug, Default)]
@@ -44,10 +42,10 @@ pub struct InForce {
 }
 
 /// The policy of an account, and what of it is not recorded yet.
-struct Read {
+pub(super) struct Read {
     last: Option<u64>,
     known: Option<Policy>,
-    now: InForce,
+    pub(super) now: InForce,
 }
 
 /// What the policy of an account comes to, by its file and what was in force before. Nothing is written.
@@ -71,7 +69,7 @@ pub async fn in_force(catalogue: &Catalogue, source: &PolicySource, account: &Ac
             Some(_) => "its file was changed, and this much was added",
         };
         let content = write_policy(&now.policy);
-        let recorded = catalogue.record_policy(&account.name, last, PROGRAM, reason, &content).await;
+        let recorded = catalogue.record_policy(&account.name, last, MILL, reason, &content).await;
         if !recorded.map_err(|error| error.to_string())? {
             return Err(format!("the policy of {} was changed at the same time; it is read again", account.name));
         }
@@ -79,7 +77,7 @@ pub async fn in_force(catalogue: &Catalogue, source: &PolicySource, account: &Ac
     Ok(now)
 }
 
-async fn compare(catalogue: &Catalogue, source: &PolicySource, account: &Account) -> Result<Read, String> {
+pub(super) async fn compare(catalogue: &Catalogue, source: &PolicySource, account: &Account) -> Result<Read, String> {
     let (last, known) = known(catalogue, account).await?;
     let now = match (found(source, account).await, &known) {
         (Ok(found), None) => InForce { policy: found, waiting: Vec::new(), error: None },

@@ -7,6 +7,7 @@ use queuekeeper_catalogue::tasks::Queue;
 use queuekeeper_mill::audit::{Auditor, FOLLOWER};
 use queuekeeper_mill::policy::{Policies, read_policy};
 use queuekeeper_mill::worker::{Times, Workers};
+use queuekeeper_store::{Audited, Store as _};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -66,6 +67,12 @@ on_both! {
         // What the mill did leads to nothing.
         let followed = follow().await.unwrap();
         assert_eq!((followed.events > 0, followed.tasks), (true, 0));
+        // What a person does whose login is its name leads to a look.
+        let bare = &world.bare[&replica()];
+        let capabilities = bare.probe().await.unwrap();
+        let person = Audited::new(Arc::clone(bare), &capabilities, Arc::new(catalogue.clone()), "mill");
+        person.delete(&item("a"), None).await.unwrap();
+        assert_eq!(follow().await.unwrap().tasks, 1);
         assert_eq!(catalogue.check().await.unwrap(), []);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use queuekeeper_catalogue::tasks::{Decided, Decision, Outcome, TaskKind};
+use queuekeeper_catalogue::tasks::{Decided, Decision, Outcome, TaskKind, TaskState};
 use queuekeeper_mill::worker::Processed;
 
 use super::world::{item, main, on_both, replica, space};
@@ -86,7 +86,7 @@ on_both! {
         let held = world.catalogue.held_tasks("account1", &replica(), 0, 10).await.unwrap();
         assert_eq!(held.len(), 2);
         let decide = async |id, what| {
-            let decision = Decision { what, user: "ada", reason: "it is right" };
+            let decision = Decision { what, of: &TaskState::ALL, user: "ada", reason: "it is right" };
             world.catalogue.decide_task(id, &decision).await.unwrap()
         };
         assert!(decide(held[0].id, Decided::Retry).await && decide(held[1].id, Decided::Drop).await);

@@ -112,7 +112,12 @@ impl World {
         let mut stores = BTreeMap::<_, Arc<dyn Store>>::new();
         for (name, store) in &bare {
             let capabilities = store.probe().await.unwrap();
-            let audited = Audited::new(Arc::clone(store), &capabilities, Arc::new(catalogue.clone()), "mill");
+            let audited = Audited::new(
+                Arc::clone(store),
+                &capabilities,
+                Arc::new(catalogue.clone()),
+                queuekeeper_mill::audit::MILL,
+            );
             let audited = audited.with_owned(["x-queuekeeper-aside".parse().unwrap()]);
             stores.insert(name.clone(), Arc::new(audited));
         }

@@ -1,0 +1,127 @@
+//! `queuekeeper mill queues`: the queues, the loop, the workers, and what stands still.
+
+use clap::Args;
+use jiff::Timestamp;
+
+use super::PlaceArgs;
+use crate::cli::exit::{CommandError, FAILED};
+use crate::cli::output::{Column, OutputArgs, Screen, Table, without_csv};
+use crate::cli::words::{ago, count};
+use crate::views::mill::{MillOverview, ProducerItem};
+use crate::views::show::Ago;
+
+/// Show how many tasks each queue has, how far the loop is, who works, and what stands still
+///
+/// Exits with 1 where something stands still: dead letters, held tasks, spaces that cannot be gone through, policies that cannot
+/// be read or wait for an admin, kinds of tasks without workers.
+#[derive(Clone, Debug, Args)]
+#[command(mut_arg("format", without_csv))]
+pub(super) struct QueuesArgs {
+    #[command(flatten)]
+    place: PlaceArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+impl QueuesArgs {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        crate::cli::log::begin_plain();
+        let (mill, catalogue) = self.place.open().await?;
+        let now = Timestamp::now();
+        let overview = mill.overview(now).await;
+        catalogue.close().await;
+        let overview = overview.map_err(CommandError::from)?;
+        self.output.show(&overview, |screen| show(&overview, now, screen))?;
+        match overview.problems.first() {
+            None => Ok(()),
+            Some(problem) => Err(CommandError::new(FAILED, problem.trim_end_matches('.').to_owned()).into()),
+        }
+    }
+}
+
+fn show(overview: &MillOverview, now: Timestamp, screen: &mut Screen) {
+    let mut table = Table::new([
+        Column::new("QUEUE"),
+        Column::number("WAITING"),
+        Column::number("IN WORK"),
+        Column::number("OLDEST"),
+        Column::number("DONE/MIN"),
+        Column::number("HELD"),
+        Column::number("DEAD"),
+    ]);
+    for queue in &overview.queues {
+        table.row([
+            queue.queue.to_owned(),
+            count(queue.waiting),
+            count(queue.in_work),
+            ago(queue.oldest, now),
+            format!("{:.1}", queue.done_per_minute),
+            count(queue.held),
+            count(queue.dead),
+        ]);
+    }
+    screen.table(&table);
+    for producer in &overview.producers {
+        screen.gap();
+        screen.say(&loop_line(producer, now));
+        let mut parts = Table::new([
+            Column::rest("SPACE"),
+            Column::new("FROM"),
+            Column::new("TO"),
+            Column::number("LOOKED AT"),
+            Column::number("OF"),
+            Column::rest("ERROR").if_filled(),
+        ]);
+        for part in &producer.left {
+            parts.row([
+                format!("{}/{}", part.account, part.space),
+                part.source.clone(),
+                part.destination.clone(),
+                count(part.looked),
+                count(part.items.max(part.looked)),
+                part.error.clone().unwrap_or_default(),
+            ]);
+        }
+        screen.table(&parts);
+    }
+    screen.gap();
+    if overview.workers.is_empty() {
+        screen
+            .say("no process with workers has reported itself in the last three minutes; queuekeeper mill run is one");
+    }
+    for process in &overview.workers {
+        let kinds = process.kinds.join(", ");
+        let running = ago(Some(process.started), now);
+        screen.entry(&format!(
+            "{}: {} of {} workers busy, running for {running}; {kinds}",
+            process.process, process.busy, process.workers
+        ));
+    }
+    if !overview.problems.is_empty() {
+        screen.gap();
+        for problem in &overview.problems {
+            screen.item("! ", problem);
+        }
+        screen.say("queuekeeper mill held, dead-letters and policies show more of it.");
+    }
+}
+
+fn loop_line(producer: &ProducerItem, now: Timestamp) -> String {
+    let ProducerItem { producer: name, number, morsels, morsels_left, looked, items, .. } = producer;
+    let until = |at: Option<Timestamp>| {
+        at.and_then(|at| std::time::Duration::try_from(at.duration_since(now)).ok()).map(|left| Ago(left).to_string())
+    };
+    let next = until(producer.next_due).map(|left| format!("; the next one is due in {left}")).unwrap_or_default();
+    match (number, morsels_left) {
+        (0, _) => format!("{name}: no loop has begun yet"),
+        (_, 0) => format!("{name}: loop {number} is done{next}"),
+        (_, left) => {
+            let ends = until(producer.ends).map(|left| format!("; at this rate it ends in {left}")).unwrap_or_default();
+            let (looked, items) = (count(*looked), count((*items).max(*looked)));
+            format!(
+                "{name}: loop {number}, {left} of {morsels} parts left, {looked} of {items} items looked at{ends}{next}"
+            )
+        }
+    }
+}

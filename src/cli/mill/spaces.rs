@@ -1,0 +1,169 @@
+//! `queuekeeper mill spaces`: every space and how far its copies are, the items of one, and one item.
+
+use clap::Args;
+use jiff::Timestamp;
+
+use super::PlaceArgs;
+use crate::cli::UsageError;
+use crate::cli::exit::CommandError;
+use crate::cli::output::{self, Column, OutputArgs, Screen, Table, without_csv};
+use crate::cli::words::{ago, count};
+use crate::mirror::words::size;
+use crate::views::mill::{ItemDetail, ItemFilter, ItemList, ItemName, KeyText, SpaceCopies, SpaceFilter};
+
+/// Show every space and how far its copies are, the items of one, or one item and why it is not done
+#[derive(Clone, Debug, Args)]
+#[command(mut_arg("format", without_csv))]
+pub(super) struct SpacesArgs {
+    /// The space of which the items are shown
+    #[arg(value_name = "ACCOUNT/SPACE")]
+    space: Option<String>,
+
+    /// The item to show, by its key, percent-encoded where it is no text
+    #[arg(long, value_name = "KEY", requires = "space")]
+    key: Option<String>,
+
+    /// Spaces, or items, with names that begin with this
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    prefix: String,
+
+    /// Spaces, or items, behind this one, as the end of the list before says
+    #[arg(long, value_name = "NAME", default_value = "")]
+    after: String,
+
+    #[command(flatten)]
+    place: PlaceArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+impl SpacesArgs {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        crate::cli::log::begin_plain();
+        let key = |text: &str| text.parse::<KeyText>().map_err(|error| UsageError::flag("--key", error));
+        let space = self.space.as_deref().map(|name| {
+            let wrong = || UsageError(format!("{name:?} is not ACCOUNT/SPACE"));
+            name.split_once('/').ok_or_else(wrong)
+        });
+        let space = space.transpose()?;
+        let item = self.key.as_deref().map(key).transpose()?;
+        let after = key(&self.after)?;
+        let (mill, catalogue) = self.place.open().await?;
+        let outcome = async {
+            match (space, item) {
+                (Some((account, space)), Some(key)) => {
+                    let detail = mill.item(account, space, &ItemName { key }).await.map_err(CommandError::from)?;
+                    self.output.show(&detail, |screen| show_item(&detail, screen))
+                }
+                (Some((account, space)), None) => {
+                    let filter = ItemFilter { prefix: self.prefix.clone(), after, ..ItemFilter::default() };
+                    let list = mill.items(account, space, &filter).await.map_err(CommandError::from)?;
+                    self.output.show(&list, |screen| show_items(&list, screen))?;
+                    more(list.next.as_ref());
+                    Ok(())
+                }
+                (None, _) => {
+                    let (prefix, after) = (self.prefix.clone(), self.after.clone());
+                    let list = mill
+                        .spaces(&SpaceFilter { prefix, after, ..SpaceFilter::default() })
+                        .await
+                        .map_err(CommandError::from)?;
+                    self.output.show(&list, |screen| screen.table(&copies(&list.items, Timestamp::now())))?;
+                    for (account, why) in &list.unread {
+                        output::note(&format!("the policy of {account} cannot be read: {why}"));
+                    }
+                    if list.items.is_empty() {
+                        output::note("the content index knows no such space");
+                    }
+                    more(list.next.as_ref());
+                    Ok(())
+                }
+            }
+        };
+        let outcome = outcome.await;
+        catalogue.close().await;
+        outcome
+    }
+}
+
+fn more(next: Option<&String>) {
+    if let Some(after) = next {
+        output::note(&format!("there are more: --after {after}"));
+    }
+}
+
+fn copies(spaces: &[SpaceCopies], now: Timestamp) -> Table {
+    let mut table = Table::new([
+        Column::rest("SPACE"),
+        Column::new("STORE"),
+        Column::new("STATE"),
+        Column::number("ITEMS"),
+        Column::number("OF"),
+        Column::number("SIZE"),
+        Column::new("FROM"),
+        Column::new("COUNTED").if_filled(),
+        Column::rest("ERROR").if_filled(),
+    ]);
+    for space in spaces {
+        for copy in &space.copies {
+            let of = copy.source.as_ref().map(|_| count(copy.source_items)).unwrap_or_default();
+            table.row([
+                format!("{}/{}", space.account, space.space),
+                copy.store.clone(),
+                copy.state.words().to_owned(),
+                count(copy.items),
+                of,
+                size(copy.bytes),
+                copy.source.clone().unwrap_or_default(),
+                copy.counted
+                    .map(|of| format!("{} items {} ago", count(of.items), ago(Some(of.time), now)))
+                    .unwrap_or_default(),
+                copy.error.clone().unwrap_or_default(),
+            ]);
+        }
+    }
+    table
+}
+
+fn show_items(list: &ItemList, screen: &mut Screen) {
+    screen.table(&copies(std::slice::from_ref(&list.space), Timestamp::now()));
+    screen.gap();
+    let mut table = Table::new([Column::rest("KEY"), Column::new("IN"), Column::new("NOT DONE IN").if_filled()]);
+    for item in &list.items {
+        let living = item.copies.iter().filter(|copy| !copy.is_deleted).map(|copy| copy.store.as_str());
+        table.row([item.key.clone(), living.collect::<Vec<_>>().join(", "), item.differing.join(", ")]);
+    }
+    screen.table(&table);
+}
+
+fn show_item(detail: &ItemDetail, screen: &mut Screen) {
+    let now = Timestamp::now();
+    screen.say(&format!("{}/{}: {}", detail.account, detail.space, detail.item.key));
+    if detail.is_done {
+        screen.say("its copies are what policies want them to be, by what is recorded");
+    }
+    for cause in &detail.causes {
+        screen.item("- ", cause);
+    }
+    screen.gap();
+    let mut copies = Table::new([Column::new("STORE"), Column::number("SIZE"), Column::rest("DIGEST")]);
+    for copy in &detail.item.copies {
+        let bytes = if copy.is_deleted { "deleted".to_owned() } else { size(copy.size_bytes) };
+        copies.row([copy.store.clone(), bytes, copy.digest.clone()]);
+    }
+    screen.table(&copies);
+    screen.gap();
+    let mut events = Table::new([
+        Column::new("STORE"),
+        Column::new("CHANGE"),
+        Column::rest("BY"),
+        Column::number("AGO"),
+        Column::rest("WHY").if_filled(),
+    ]);
+    for event in &detail.events {
+        let (change, why) = (event.change.to_owned(), event.why.clone().unwrap_or_default());
+        events.row([event.store.clone(), change, event.user.clone(), ago(Some(event.time), now), why]);
+    }
+    screen.table(&events);
+}

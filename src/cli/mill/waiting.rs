@@ -1,0 +1,199 @@
+//! `queuekeeper mill held`, `dead-letters`, `retry` and `drop`: what waits for a person.
+
+use clap::Args;
+use jiff::Timestamp;
+use queuekeeper_catalogue::tasks::TaskState;
+
+use super::PlaceArgs;
+use crate::cli::actor::actor;
+use crate::cli::exit::{CommandError, NOT_FOUND};
+use crate::cli::output::{self, Column, OutputArgs, Table, without_csv};
+use crate::cli::words::{ago, count};
+use crate::views::mill::{DeadFilter, HeldFilter, TaskItem, What};
+
+/// Show what the brake holds, with why
+#[derive(Clone, Debug, Args)]
+#[command(mut_arg("format", without_csv))]
+pub(super) struct HeldArgs {
+    /// Tasks of this account; without one, of the first that has any
+    #[arg(long, value_name = "ACCOUNT", default_value = "")]
+    account: String,
+
+    /// Tasks that would change something in this store
+    #[arg(long, value_name = "STORE", default_value = "")]
+    destination: String,
+
+    /// Tasks with a number above this
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    after: u64,
+
+    #[command(flatten)]
+    place: PlaceArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Show the tasks that failed three times, by their errors
+#[derive(Clone, Debug, Args)]
+#[command(mut_arg("format", without_csv))]
+pub(super) struct DeadLettersArgs {
+    /// Tasks of this account; without one, of the first that has any
+    #[arg(long, value_name = "ACCOUNT", default_value = "")]
+    account: String,
+
+    /// Tasks with a number above this
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    after: u64,
+
+    #[command(flatten)]
+    place: PlaceArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Let dead letters or held tasks be processed again
+///
+/// What a task was held for is allowed by that, this once.
+#[derive(Clone, Debug, Args)]
+pub(super) struct RetryArgs {
+    #[command(flatten)]
+    decided: DecidedArgs,
+}
+
+/// Remove dead letters or held tasks: what they would do is not done
+#[derive(Clone, Debug, Args)]
+pub(super) struct DropArgs {
+    #[command(flatten)]
+    decided: DecidedArgs,
+}
+
+/// Which tasks.
+#[derive(Clone, Debug, Args)]
+struct DecidedArgs {
+    /// Numbers of tasks, as mill held and mill dead-letters show them
+    #[arg(value_name = "NUMBER", required = true)]
+    numbers: Vec<u64>,
+
+    /// Why; it is recorded, with who decided it
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+impl HeldArgs {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        crate::cli::log::begin_plain();
+        let (mill, catalogue) = self.place.open().await?;
+        let (account, destination) = (self.account, self.destination);
+        let list = mill.held(&HeldFilter { account, destination, after: self.after, ..HeldFilter::default() }).await;
+        catalogue.close().await;
+        let list = list.map_err(CommandError::from)?;
+        self.output.show(&list, |screen| {
+            for group in &list.groups {
+                screen.say(&format!("{} in {}: {} held", group.account, group.destination, count(group.held)));
+            }
+            screen.table(&table(&list.tasks));
+        })?;
+        if list.groups.is_empty() {
+            output::note("nothing is held");
+        } else if let Some(after) = list.next {
+            output::note(&format!("there are more: --after {after}"));
+        }
+        Ok(())
+    }
+}
+
+impl DeadLettersArgs {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        crate::cli::log::begin_plain();
+        let (mill, catalogue) = self.place.open().await?;
+        let list = mill.dead_letters(&DeadFilter { account: self.account, after: self.after }).await;
+        catalogue.close().await;
+        let list = list.map_err(CommandError::from)?;
+        self.output.show(&list, |screen| {
+            for (account, dead) in &list.accounts {
+                screen.say(&format!("{account}: {} dead", count(*dead)));
+            }
+            for group in &list.groups {
+                screen.gap();
+                let number = group.tasks.len() as u64;
+                screen.entry(&format!("{} {} {}", count(number), group.kind, group.error));
+                let numbers: Vec<_> = group.tasks.iter().map(u64::to_string).collect();
+                screen.entry_beneath(&format!("numbers: {}", numbers.join(" ")));
+                screen.table(&table(&group.examples));
+            }
+        })?;
+        if list.accounts.is_empty() {
+            output::note("there are no dead letters");
+        } else if let Some(after) = list.next {
+            output::note(&format!("there are more: --after {after}"));
+        }
+        Ok(())
+    }
+}
+
+/// What tasks would do, and why it is not done.
+fn table(tasks: &[TaskItem]) -> Table {
+    let now = Timestamp::now();
+    let mut table = Table::new([
+        Column::number("NUMBER"),
+        Column::new("KIND"),
+        Column::rest("ITEM"),
+        Column::new("FROM"),
+        Column::new("TO"),
+        Column::number("FOR"),
+        Column::rest("WHY"),
+    ]);
+    for task in tasks {
+        let key = task.key.as_ref().map(|key| format!("/{key}")).unwrap_or_default();
+        let last = task.errors.last();
+        let store = |store: &Option<String>| store.clone().unwrap_or_else(|| "-".to_owned());
+        table.row([
+            task.number.to_string(),
+            task.kind.to_owned(),
+            format!("{}/{}{key}", task.account, task.space),
+            store(&task.source),
+            store(&task.destination),
+            ago(Some(last.map_or(task.created, |error| error.time)), now),
+            last.map(|error| error.error.clone()).unwrap_or_default(),
+        ]);
+    }
+    table
+}
+
+impl RetryArgs {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        self.decided.run(What::Retry, "waits for a worker").await
+    }
+}
+
+impl DropArgs {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        self.decided.run(What::Drop, "was dropped").await
+    }
+}
+
+impl DecidedArgs {
+    async fn run(self, what: What, done: &str) -> anyhow::Result<()> {
+        crate::cli::log::begin_plain();
+        let (mill, catalogue) = self.place.open().await?;
+        let user = actor().name;
+        let of = [TaskState::Held, TaskState::Dead];
+        let view = mill.decide(&of, what, &self.numbers, (&user, &self.reason)).await;
+        catalogue.close().await;
+        let view = view.map_err(CommandError::from)?;
+        for number in &view.decided {
+            output::write(&format!("task {number} {done}\n"))?;
+        }
+        if view.missing.is_empty() {
+            return Ok(());
+        }
+        let missing: Vec<_> = view.missing.iter().map(u64::to_string).collect();
+        let why = format!("neither a dead letter nor held: {}", missing.join(", "));
+        Err(CommandError::new(NOT_FOUND, why).into())
+    }
+}

@@ -1,0 +1,196 @@
+//! The mill: its queues, loops and workers, from the counters of the catalogue.
+//!
+//! A catalogue may be on another host and slow, so it is asked from time to time, and a scrape exports the last answer while that is
+//! not too old. Servers that share a catalogue export the same figures.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::registry::Registry;
+use tokio::time::Instant;
+
+use super::encode::{Families, seconds};
+
+/// After this time an answer says nothing any more.
+const STALE_AFTER: Duration = Duration::from_mins(3);
+
+/// The last figures; clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct MillFamilies(Arc<Mutex<Option<(Instant, MillFigures)>>>);
+
+/// What is exported of the mill.
+#[derive(Clone, Debug, Default)]
+pub struct MillFigures {
+    /// The queues.
+    pub queues: Vec<QueueFigures>,
+    /// How often workers came to an end with a task, by queue and outcome.
+    pub ended: Vec<(&'static str, &'static str, u64)>,
+    /// How many workers have a task, and how many have none.
+    pub workers: [u64; 2],
+    /// How many processes have workers.
+    pub processes: u64,
+    /// How many tasks wait of each kind that no process has workers for.
+    pub unserved: Vec<(&'static str, u64)>,
+    /// The loops.
+    pub loops: Vec<LoopFigures>,
+    /// How many tasks the brake holds, by account and store.
+    pub held: Vec<(String, String, u64)>,
+    /// How many items the sources of a store have more than it, by account and store.
+    pub missing: Vec<(String, String, u64)>,
+    /// The policies, by account.
+    pub policies: Vec<PolicyFigures>,
+}
+
+/// What is exported of a queue.
+#[derive(Clone, Debug)]
+pub struct QueueFigures {
+    /// Its name.
+    pub queue: &'static str,
+    /// Tasks that wait for a worker, those that one has, those that are held, those that are dead.
+    pub tasks: [u64; 4],
+    /// When the task was requested that has been ready for longest.
+    pub oldest: Option<Timestamp>,
+}
+
+/// What is exported of a loop.
+#[derive(Clone, Debug)]
+pub struct LoopFigures {
+    /// The producer.
+    pub producer: &'static str,
+    /// When it began.
+    pub started: Option<Timestamp>,
+    /// When it ended.
+    pub ended: Option<Timestamp>,
+    /// When it ends at its present rate.
+    pub ends: Option<Timestamp>,
+    /// When the next one is due.
+    pub next: Option<Timestamp>,
+    /// How many parts are left, and how many of them cannot go on.
+    pub left: [u64; 2],
+    /// How many items its sources had when it began, and how many keys were looked at.
+    pub items: [u64; 2],
+}
+
+/// What is exported of a policy.
+#[derive(Clone, Debug)]
+pub struct PolicyFigures {
+    /// The account.
+    pub account: String,
+    /// Whether its file can be used.
+    pub is_usable: bool,
+    /// How many parts of a change of the file wait for an admin.
+    pub waiting: u64,
+}
+
+/// The states of tasks, in the order of [`QueueFigures::tasks`].
+const STATES: [&str; 4] = ["waiting", "in_work", "held", "dead"];
+
+impl MillFamilies {
+    /// Registers the families.
+    pub fn register(registry: &mut Registry) -> Self {
+        let families = Self::default();
+        registry.register_collector(Box::new(families.clone()));
+        families
+    }
+
+    /// Sets what is exported.
+    pub fn report(&self, figures: MillFigures) {
+        *self.0.lock() = Some((Instant::now(), figures));
+    }
+}
+
+impl Collector for MillFamilies {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let figures = self.0.lock().clone().filter(|(at, _)| at.elapsed() < STALE_AFTER);
+        match figures {
+            Some((_, figures)) => figures.write(&mut Families::new(encoder)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl MillFigures {
+    fn write(&self, families: &mut Families<'_>) -> fmt::Result {
+        let tasks = self.queues.iter().flat_map(|of| {
+            STATES.into_iter().zip(of.tasks).map(|(state, count)| ([("queue", of.queue), ("state", state)], count))
+        });
+        families.gauges("mill_tasks", "Number of tasks of the mill by queue and state.", tasks)?;
+        let oldest = self.queues.iter().filter_map(|of| Some(([("queue", of.queue)], seconds(of.oldest?))));
+        families.gauges(
+            "mill_task_oldest_created_timestamp_seconds",
+            "Unix time at which the task of each queue was requested that has been ready for longest.",
+            oldest,
+        )?;
+        let ended =
+            self.ended.iter().map(|(queue, outcome, count)| ([("queue", *queue), ("outcome", *outcome)], *count));
+        families.counters(
+            "mill_tasks_ended",
+            "Total number of times that a worker ended a task, by queue and outcome.",
+            ended,
+        )?;
+        let workers = ["busy", "idle"].into_iter().zip(self.workers).map(|(state, count)| ([("state", state)], count));
+        families.gauges("mill_workers", "Number of workers of the mill that have a task, or have none.", workers)?;
+        families.count("mill_processes", "Number of processes with workers of the mill.", self.processes)?;
+        let unserved = self.unserved.iter().map(|(kind, count)| ([("kind", *kind)], *count));
+        families.gauges(
+            "mill_unserved_tasks",
+            "Number of waiting tasks of each kind that no process has workers for.",
+            unserved,
+        )?;
+        self.write_loops(families)?;
+        families.gauges(
+            "mill_brake_held",
+            "Number of tasks that the brake holds, by account and by the store that they would change.",
+            self.held.iter().map(|(account, store, count)| ([("account", &**account), ("store", &**store)], *count)),
+        )?;
+        families.gauges(
+            "mill_copies_missing",
+            "Number of items that the sources of a store have more than the store, by the content index.",
+            self.missing.iter().map(|(account, store, count)| ([("account", &**account), ("store", &**store)], *count)),
+        )?;
+        let usable = self.policies.iter().map(|of| ([("account", &*of.account)], u64::from(of.is_usable)));
+        families.gauges("mill_policy_usable", "Whether the policy file of an account can be used.", usable)?;
+        let waiting = self.policies.iter().map(|of| ([("account", &*of.account)], of.waiting));
+        families.gauges(
+            "mill_policy_waiting_changes",
+            "Number of parts of a changed policy file that wait for an admin.",
+            waiting,
+        )
+    }
+
+    fn write_loops(&self, families: &mut Families<'_>) -> fmt::Result {
+        type Of = fn(&LoopFigures) -> Option<Timestamp>;
+        let instants: [(&str, &str, Of); 4] = [
+            ("mill_loop_started_timestamp_seconds", "Unix time at which the loop began.", |of| of.started),
+            ("mill_loop_ended_timestamp_seconds", "Unix time at which the loop ended.", |of| of.ended),
+            ("mill_loop_ends_timestamp_seconds", "Unix time at which the loop ends at its present rate.", |of| of.ends),
+            ("mill_loop_next_start_timestamp_seconds", "Unix time at which the next loop is due.", |of| of.next),
+        ];
+        for (name, help, of) in instants {
+            let samples = self.loops.iter().filter_map(|one| Some(([("producer", one.producer)], seconds(of(one)?))));
+            families.gauges(name, help, samples)?;
+        }
+        let left = self.loops.iter().flat_map(|of| {
+            let states = ["left", "failed"].into_iter().zip(of.left);
+            states.map(|(state, count)| ([("producer", of.producer), ("state", state)], count))
+        });
+        families.gauges(
+            "mill_loop_morsels",
+            "Number of parts of the loop that are left, and of those that cannot go on.",
+            left,
+        )?;
+        let items = self.loops.iter().map(|of| ([("producer", of.producer)], of.items[0]));
+        families.gauges(
+            "mill_loop_items",
+            "Number of items that the loop has to look at, as of its beginning.",
+            items,
+        )?;
+        let looked = self.loops.iter().map(|of| ([("producer", of.producer)], of.items[1]));
+        families.gauges("mill_loop_items_looked", "Number of keys that the loop has looked at.", looked)
+    }
+}

@@ -1,0 +1,97 @@
+//! The mill: its queues and loops, what waits for a person, and the copies of every space.
+//!
+//! Every figure is a counter of the catalogue, so that none of this costs more with more items.
+
+mod figures;
+mod items;
+mod key;
+mod policies;
+mod queues;
+mod spaces;
+mod tasks;
+
+use std::fmt;
+use std::sync::Arc;
+
+use queuekeeper_catalogue::Catalogue;
+use queuekeeper_mill::account::Account;
+use queuekeeper_mill::policy::PolicySource;
+use queuekeeper_store::SpaceName;
+
+pub(crate) use items::{CopyItem, EventItem, ItemDetail, ItemFilter, ItemList, ItemName, ItemTask, SpaceItem};
+pub(crate) use key::KeyText;
+pub(crate) use policies::{
+    HistoryItem, NewPolicyView, PairView, PlanItem, PlanView, PolicyDetail, PolicyList, PolicyText, SpacePairs,
+    WaitingView,
+};
+pub(crate) use queues::{MillOverview, MorselItem, ProducerItem, QueueItem, WorkerItem};
+pub(crate) use spaces::{CopyState, SpaceCopies, SpaceCopy, SpaceFilter, SpaceList};
+pub(crate) use tasks::{
+    DeadFilter, DeadGroup, DeadList, DecidedView, DecisionItem, HeldFilter, HeldList, TaskDecision, TaskItem, What,
+};
+
+use super::error::{ViewError, quoted};
+use crate::config::{MillConfig, StoreSettings};
+
+/// The mill of a configuration; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Mill(Arc<Parts>);
+
+struct Parts {
+    catalogue: Catalogue,
+    config: MillConfig,
+    stores: StoreSettings,
+    source: PolicySource,
+}
+
+impl fmt::Debug for Mill {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_struct("Mill").field("config", &self.0.config).finish_non_exhaustive()
+    }
+}
+
+impl Mill {
+    /// Opens what the configuration names, beside a catalogue that is open.
+    ///
+    /// # Errors
+    /// One line that names what cannot be opened.
+    pub(crate) async fn open(catalogue: Catalogue, config: MillConfig, stores: StoreSettings) -> anyhow::Result<Self> {
+        let source =
+            crate::server::mill::source(&config, &stores, &queuekeeper_store::StoreFamilies::default()).await?;
+        Ok(Self(Arc::new(Parts { catalogue, config, stores, source })))
+    }
+
+    fn catalogue(&self) -> &Catalogue {
+        &self.0.catalogue
+    }
+
+    fn accounts(&self) -> impl Iterator<Item = &Account> {
+        self.0.config.accounts.values()
+    }
+
+    /// The names of all accounts.
+    pub(crate) fn account_names(&self) -> Vec<String> {
+        self.0.config.accounts.keys().cloned().collect()
+    }
+
+    fn account(&self, name: &str) -> Result<&Account, ViewError> {
+        let none = || {
+            let known = self.account_names();
+            ViewError::not_found(format!("There is no account “{}” in the configuration.", quoted(name)))
+                .allowing(known)
+        };
+        self.0.config.accounts.get(name).ok_or_else(none)
+    }
+}
+
+/// A space of an account, and as its stores name it.
+fn space(account: &Account, name: &str) -> Result<(SpaceName, SpaceName), ViewError> {
+    let none = || ViewError::not_found(format!("“{}” is no name of a space.", quoted(name)));
+    let space: SpaceName = name.parse().map_err(|_| none())?;
+    let in_stores = account.in_stores(&space).ok_or_else(none)?;
+    Ok((space, in_stores))
+}
+
+fn unavailable(error: &queuekeeper_catalogue::Error) -> ViewError {
+    ViewError::Unavailable(format!("The catalogue cannot be read: {error}."))
+}

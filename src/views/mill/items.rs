@@ -1,0 +1,421 @@
+//! The items of a space, and why the copies of one are not what they are to be.
+
+use jiff::Timestamp;
+use queuekeeper_catalogue::audit::{Event, Events};
+use queuekeeper_catalogue::index::{Copy, IndexedItem};
+use queuekeeper_catalogue::tasks::{OpenTask, TaskKind, TaskState};
+use queuekeeper_mill::account::Account;
+use queuekeeper_mill::policy::Policy;
+use queuekeeper_store::store::Item;
+use queuekeeper_store::{SpaceName, StoreName};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::spaces::{SpaceCopies, Standing};
+use super::tasks::{DecisionItem, TaskItem};
+use super::{KeyText, Mill, ViewError, space, unavailable};
+use crate::views::parameter::Within;
+use crate::views::show::{as_sentence, machine};
+
+/// How many items a page has.
+type Limit = Within<1, 500, 100>;
+
+/// How many events and decisions of an item are shown.
+const HISTORY: u32 = 50;
+
+/// Which items of a space.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default)]
+pub(crate) struct ItemFilter {
+    /// Those with keys that begin with this.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[param(value_type = Option<String>)]
+    pub(crate) prefix: String,
+    /// Those behind this key, percent-encoded: `next` of the page before.
+    #[param(value_type = Option<String>)]
+    pub(crate) after: KeyText,
+    /// How many items to show at most, 1 to 500.
+    #[param(inline)]
+    pub(crate) limit: Limit,
+}
+
+/// Which item.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default)]
+pub(crate) struct ItemName {
+    /// Its key, percent-encoded: `key_encoded` of a list.
+    #[param(value_type = String, example = "thesis/page-1.tif")]
+    pub(crate) key: KeyText,
+}
+
+/// A page of the items of a space, in the byte order of their keys.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct ItemList {
+    /// The space.
+    pub(crate) space: SpaceCopies,
+    /// Why the account's policy cannot be read; null where it can.
+    pub(crate) policy_error: Option<String>,
+    /// The items of this page.
+    pub(crate) items: Vec<SpaceItem>,
+    /// `after` of the next page; null on the last one.
+    pub(crate) next: Option<String>,
+}
+
+/// An item with its copies.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct SpaceItem {
+    /// Its key, with escapes for what does not show.
+    pub(crate) key: String,
+    /// The same, percent-encoded.
+    pub(crate) key_encoded: String,
+    /// What is known of each copy, by the name of its store.
+    pub(crate) copies: Vec<CopyItem>,
+    /// The stores that are to have the content of another one and have not, by the content index.
+    pub(crate) differing: Vec<String>,
+}
+
+/// What the content index says of a copy.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct CopyItem {
+    /// Where it is.
+    pub(crate) store: String,
+    /// Its size; of what is deleted, the last one.
+    pub(crate) size_bytes: u64,
+    /// Its strongest digest, as `sha256:0f3a..`; empty if it has none.
+    pub(crate) digest: String,
+    /// Whether it was deleted.
+    pub(crate) is_deleted: bool,
+    /// The number of the event that changed it last.
+    pub(crate) event: u64,
+    /// When its content was last proven to be as recorded; null where it was not.
+    pub(crate) proven: Option<Timestamp>,
+}
+
+/// An item with all that is known of it.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct ItemDetail {
+    /// The account.
+    pub(crate) account: String,
+    /// The space.
+    pub(crate) space: String,
+    /// The item.
+    pub(crate) item: SpaceItem,
+    /// Whether its copies are what policies want them to be, by the content index.
+    pub(crate) is_done: bool,
+    /// Why they are not, or what there is to know of that: each in a sentence.
+    pub(crate) causes: Vec<String>,
+    /// Its tasks.
+    pub(crate) tasks: Vec<ItemTask>,
+    /// What people decided of its tasks, the newest first, at most fifty.
+    pub(crate) decisions: Vec<DecisionItem>,
+    /// What the audit log has of it in the stores of the account, the newest first, at most fifty of each.
+    pub(crate) events: Vec<EventItem>,
+}
+
+/// A task of an item.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct ItemTask {
+    /// The task.
+    #[serde(flatten)]
+    pub(crate) task: TaskItem,
+    /// `waiting`, `held` or `dead`.
+    pub(crate) state: &'static str,
+    /// From when on a worker may take it; of one that is taken, when its lease ends. Null where it waits for a person.
+    pub(crate) visible: Option<Timestamp>,
+    /// The worker that has it.
+    pub(crate) worker: Option<String>,
+    /// How often it was begun.
+    pub(crate) attempts: u64,
+}
+
+/// An event of an item.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct EventItem {
+    /// Its number in the audit log.
+    pub(crate) number: u64,
+    /// When it was recorded.
+    pub(crate) time: Timestamp,
+    /// In which store.
+    pub(crate) store: String,
+    /// What was done.
+    #[schema(example = "add")]
+    pub(crate) change: &'static str,
+    /// Who did it.
+    pub(crate) user: String,
+    /// The size afterwards.
+    pub(crate) size_bytes: Option<u64>,
+    /// Why it is unclear what happened; null where it is clear.
+    pub(crate) why: Option<String>,
+}
+
+impl Mill {
+    /// A page of the items of a space.
+    ///
+    /// # Errors
+    /// For an account that does not exist, and when the catalogue cannot be read.
+    pub(crate) async fn items(&self, account: &str, name: &str, filter: &ItemFilter) -> Result<ItemList, ViewError> {
+        let account = self.account(account)?;
+        let (space, in_stores) = space(account, name)?;
+        let (policy, policy_error) = match self.policy_of(account).await {
+            Ok(policy) => (policy, None),
+            Err(why) => (Policy::default(), Some(why)),
+        };
+        let limit = filter.limit.get();
+        let most = u32::try_from(limit + 1).unwrap_or(u32::MAX);
+        let (prefix, after) = (filter.prefix.as_bytes(), filter.after.0.as_ref());
+        let found = self.catalogue().items_with_prefix(&in_stores, prefix, after, most).await;
+        let mut found = found.map_err(|error| unavailable(&error))?;
+        let has_more = found.len() > limit;
+        found.truncate(limit);
+        let next = found.last().filter(|_| has_more).map(|item| item.key.encoded());
+        let items = found.iter().map(|item| SpaceItem::new(account, &policy, &space, item)).collect();
+        let space = self.standing().await?.copies(account, &policy, &space);
+        Ok(ItemList { space, policy_error, items, next })
+    }
+
+    /// An item of a space.
+    ///
+    /// # Errors
+    /// For an item that is in no store, and when the catalogue cannot be read.
+    pub(crate) async fn item(&self, account: &str, name: &str, item: &ItemName) -> Result<ItemDetail, ViewError> {
+        let account = self.account(account)?;
+        let (space, in_stores) = space(account, name)?;
+        let key =
+            item.key.0.clone().ok_or_else(|| ViewError::parameter("The parameter “key” is missing.").of("key"))?;
+        let error = |error: queuekeeper_catalogue::Error| unavailable(&error);
+        let (mut copies, mut events) = (Vec::new(), Vec::new());
+        for store in account.stores.values() {
+            let of = Item::new(in_stores.clone(), key.clone());
+            copies.extend(self.catalogue().copy(store, &of).await.map_err(error)?);
+            let of_store = self.catalogue().events(&Events::Item(store.clone(), of), None, HISTORY).await;
+            events.extend(of_store.map_err(error)?.into_iter().map(EventItem::from));
+        }
+        let tasks = self.catalogue().tasks_of_item(&account.name, &space, &key).await.map_err(error)?;
+        if copies.is_empty() && tasks.is_empty() {
+            return Err(ViewError::not_found(format!(
+                "No store of {} was seen to have {key} in {space}.",
+                account.name
+            )));
+        }
+        events.sort_by_key(|event| std::cmp::Reverse(event.number));
+        let decisions =
+            self.catalogue().decisions_of_item(&account.name, &space, &key, HISTORY).await.map_err(error)?;
+        let indexed = IndexedItem { key: key.clone(), copies };
+        let (mut causes, policy) = match self.policy_of(account).await {
+            Ok(policy) => (Vec::new(), policy),
+            Err(why) => (
+                vec![format!("The policy of {} cannot be read: {}", account.name, as_sentence(&why))],
+                Policy::default(),
+            ),
+        };
+        let item = SpaceItem::new(account, &policy, &space, &indexed);
+        let standing = self.standing().await?;
+        let of = Looked { account, policy: &policy, space: &space, item: &indexed, tasks: &tasks, standing: &standing };
+        causes.extend(of.causes(Timestamp::now()));
+        Ok(ItemDetail {
+            account: account.name.clone(),
+            space: space.to_string(),
+            is_done: item.differing.is_empty() && tasks.is_empty() && causes.is_empty(),
+            item,
+            causes,
+            tasks: tasks.into_iter().map(ItemTask::from).collect(),
+            decisions: decisions.into_iter().map(DecisionItem::from).collect(),
+            events,
+        })
+    }
+}
+
+/// An item, and all that decides why it is not done.
+struct Looked<'a> {
+    account: &'a Account,
+    policy: &'a Policy,
+    space: &'a SpaceName,
+    item: &'a IndexedItem,
+    tasks: &'a [OpenTask],
+    standing: &'a Standing,
+}
+
+impl Looked<'_> {
+    /// Why the copies are not what they are to be.
+    fn causes(&self, now: Timestamp) -> Vec<String> {
+        let mut causes = Vec::new();
+        if self.policy.pairs(self.space).is_empty() {
+            let why = if self.policy.ignored.contains(self.space) {
+                "the policy ignores it"
+            } else {
+                "no policy names a copy of it"
+            };
+            causes.push(format!("The space {} is not copied: {why}.", self.space));
+        }
+        for (source, destination) in pairs(self.account, self.policy, self.space) {
+            let task = self.tasks.iter().find(|task| {
+                task.task.subject.kind == TaskKind::Duplicate
+                    && task.task.subject.destination.as_ref() == Some(destination)
+            });
+            let differs = differs(self.item, source, destination);
+            match task {
+                Some(task) => causes.push(Self::of_task(task, destination, now)),
+                None if differs => causes.push(self.without_task(source, destination)),
+                None => {}
+            }
+        }
+        for task in self.tasks.iter().filter(|task| task.task.subject.kind == TaskKind::Audit) {
+            let store = task.task.subject.destination.as_ref().map(ToString::to_string).unwrap_or_default();
+            causes.push(format!("A change in {store} waits to be looked at; it asks for the copies then."));
+        }
+        causes
+    }
+
+    fn of_task(open: &OpenTask, destination: &StoreName, now: Timestamp) -> String {
+        let last = open.task.errors.last().map(|error| as_sentence(&error.error)).unwrap_or_default();
+        match (open.state, &open.worker, open.visible) {
+            (TaskState::Held, ..) => {
+                format!("The brake holds the copy in {destination} until an admin releases or drops it: {last}")
+            }
+            (TaskState::Dead, ..) => {
+                format!("The copy in {destination} failed three times and is a dead letter: {last}")
+            }
+            (TaskState::Waiting, Some(worker), Some(end)) if end > now => {
+                format!("{worker} works on the copy in {destination}, attempt {}.", open.attempts)
+            }
+            (TaskState::Waiting, _, Some(at)) if at > now && !last.is_empty() => {
+                format!("The copy in {destination} failed, and is tried again at {}: {last}", machine(at))
+            }
+            (TaskState::Waiting, _, Some(at)) if at > now => {
+                format!("The copy in {destination} is looked at again at {}: it is not due before.", machine(at))
+            }
+            (TaskState::Waiting, ..) => {
+                format!("The copy in {destination} waits in {} for a worker.", open.task.home.as_str())
+            }
+        }
+    }
+
+    fn without_task(&self, source: &StoreName, destination: &StoreName) -> String {
+        let morsel = self.standing.morsel(&self.account.name, self.space, source.as_str(), destination.as_str());
+        match morsel {
+            Some(morsel) if morsel.error.is_some() => {
+                let why = as_sentence(morsel.error.as_deref().unwrap_or_default());
+                format!("{destination} has not what {source} has, and the loop cannot go through the space: {why}")
+            }
+            Some(morsel) if morsel.marker.as_ref().is_none_or(|marker| *marker < self.item.key) => {
+                format!(
+                    "{destination} has not what {source} has; the loop that is under way has not come to this key yet."
+                )
+            }
+            Some(_) | None => {
+                format!(
+                    "{destination} has not what {source} has, and no task is open for that; the next loop asks for it."
+                )
+            }
+        }
+    }
+}
+
+/// The pairs of stores that a policy wants a space copied between.
+fn pairs<'a>(
+    account: &'a Account,
+    policy: &'a Policy,
+    space: &SpaceName,
+) -> impl Iterator<Item = (&'a StoreName, &'a StoreName)> {
+    let pairs = policy.pairs(space).iter();
+    pairs.filter_map(|pair| account.stores.get(&pair.source).zip(account.stores.get(&pair.destination)))
+}
+
+/// Whether a store has not what its source has, as far as the content index tells. What the source never had is foreign, and no
+/// copy of it.
+fn differs(item: &IndexedItem, source: &StoreName, destination: &StoreName) -> bool {
+    let copy = |store: &StoreName| item.copies.iter().find(|copy| copy.store == *store);
+    let is_living = |copy: &&Copy| !copy.is_deleted;
+    match (copy(source), copy(destination).filter(is_living)) {
+        (None, _) => false,
+        (Some(from), None) => !from.is_deleted,
+        (Some(from), Some(_)) if from.is_deleted => true,
+        (Some(from), Some(to)) => from.size != to.size || from.digests.agree(&to.digests) == Some(false),
+    }
+}
+
+impl SpaceItem {
+    fn new(account: &Account, policy: &Policy, space: &SpaceName, item: &IndexedItem) -> Self {
+        let pairs = pairs(account, policy, space).filter(|(source, destination)| differs(item, source, destination));
+        let ours = |copy: &&Copy| account.stores.values().any(|store| *store == copy.store);
+        Self {
+            key: item.key.to_string(),
+            key_encoded: item.key.encoded(),
+            copies: item.copies.iter().filter(ours).map(CopyItem::from).collect(),
+            differing: pairs.map(|(_, destination)| destination.to_string()).collect(),
+        }
+    }
+}
+
+impl From<&Copy> for CopyItem {
+    fn from(copy: &Copy) -> Self {
+        let digest = copy.digests.strongest();
+        Self {
+            store: copy.store.to_string(),
+            size_bytes: copy.size,
+            digest: digest.map(|digest| format!("{}:{}", digest.algorithm(), digest.hex())).unwrap_or_default(),
+            is_deleted: copy.is_deleted,
+            event: copy.seq,
+            proven: copy.proven.as_ref().map(|(time, _)| *time),
+        }
+    }
+}
+
+impl From<OpenTask> for ItemTask {
+    fn from(open: OpenTask) -> Self {
+        let OpenTask { task, state, visible, worker, attempts } = open;
+        Self { task: TaskItem::from(task), state: state.as_str(), visible, worker, attempts }
+    }
+}
+
+impl From<Event> for EventItem {
+    fn from(event: Event) -> Self {
+        Self {
+            number: event.seq,
+            time: event.time,
+            store: event.subject.store.to_string(),
+            change: event.kind.as_str(),
+            user: event.user,
+            size_bytes: event.size,
+            why: event.why,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use queuekeeper_store::{Digests, Key};
+
+    use super::*;
+
+    fn copy(store: &str, size: u64, is_deleted: bool) -> Copy {
+        Copy {
+            store: store.parse().unwrap(),
+            size,
+            digests: Digests::default(),
+            etag: None,
+            properties: None,
+            seq: 1,
+            is_deleted,
+            proven: None,
+        }
+    }
+
+    #[test]
+    fn a_copy_differs_where_it_is_to_be_made_changed_or_deleted_and_not_where_it_is_foreign() {
+        let (main, replica) = ("main".parse().unwrap(), "replica".parse().unwrap());
+        let differs = |copies: Vec<Copy>| {
+            let item = IndexedItem { key: Key::new(b"a".as_slice()).unwrap(), copies };
+            super::differs(&item, &main, &replica)
+        };
+        assert!(differs(vec![copy("main", 1, false)]));
+        assert!(differs(vec![copy("main", 1, false), copy("replica", 1, true)]));
+        assert!(differs(vec![copy("main", 1, false), copy("replica", 2, false)]));
+        assert!(differs(vec![copy("main", 1, true), copy("replica", 1, false)]));
+        assert!(!differs(vec![copy("main", 1, false), copy("replica", 1, false)]));
+        assert!(!differs(vec![copy("main", 1, true), copy("replica", 1, true)]));
+        assert!(!differs(vec![copy("replica", 1, false)]));
+    }
+}

@@ -1,0 +1,335 @@
+//! The policies of accounts: what is in force, what waits, what a change would do, and what was before.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use queuekeeper_catalogue::policies::PolicyRecord;
+use queuekeeper_mill::account::Account;
+use queuekeeper_mill::policy::{
+    self, Editable, NewPolicy, Pair, PairChange, Policy, SaveError, StoreId, Waiting, check, read_policy,
+};
+use queuekeeper_store::SpaceName;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{Mill, ViewError, unavailable};
+
+/// How many policies of the past are listed.
+const HISTORY: u32 = 50;
+
+/// The policies of all accounts.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct PolicyList {
+    /// One for each account of the configuration.
+    pub(crate) items: Vec<PolicyDetail>,
+}
+
+/// The policy of an account.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct PolicyDetail {
+    /// The account.
+    pub(crate) account: String,
+    /// Its stores by their numbers.
+    pub(crate) stores: BTreeMap<String, String>,
+    /// What a change is made to; null where it cannot be changed here, since the list of accounts cannot be read.
+    pub(crate) version: Option<String>,
+    /// Whether the list of accounts has it: one that it does not have is copied nowhere.
+    pub(crate) is_listed: bool,
+    /// What its file says; null where that cannot be used.
+    pub(crate) file: Option<PolicyText>,
+    /// What is in force; null where nothing is.
+    pub(crate) in_force: Option<PolicyText>,
+    /// What the file says that waits for an admin.
+    pub(crate) waiting: Vec<WaitingView>,
+    /// Why a file cannot be used; null where they can.
+    pub(crate) error: Option<String>,
+    /// What was brought into force, the newest first, at most fifty.
+    pub(crate) history: Vec<HistoryItem>,
+    /// The spaces in which its stores have items.
+    pub(crate) spaces: Vec<String>,
+}
+
+/// A policy.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct PolicyText {
+    /// The pairs of all spaces that are not named.
+    pub(crate) defaults: Vec<PairView>,
+    /// The pairs of those that are.
+    pub(crate) spaces: Vec<SpacePairs>,
+    /// The spaces that are not copied.
+    pub(crate) ignored: Vec<String>,
+}
+
+/// The pairs of a space.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SpacePairs {
+    /// The space.
+    pub(crate) space: String,
+    /// Its pairs.
+    pub(crate) pairs: Vec<PairView>,
+}
+
+/// That what one store has is copied to another one, by their numbers within the account.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PairView {
+    /// The store to copy from.
+    #[schema(example = "1")]
+    pub(crate) source: String,
+    /// The store to copy to.
+    #[schema(example = "2")]
+    pub(crate) destination: String,
+}
+
+/// A part of a change of a file that waits.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct WaitingView {
+    /// The space; null for all that are not named.
+    pub(crate) space: Option<String>,
+    /// The pairs that would end.
+    pub(crate) ends: Vec<PairView>,
+    /// The pairs that would begin in their place.
+    pub(crate) begins: Vec<PairView>,
+}
+
+/// A policy that is, or was, in force.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct HistoryItem {
+    /// Its number.
+    pub(crate) number: u64,
+    /// Since when.
+    pub(crate) time: Timestamp,
+    /// Who brought it into force.
+    pub(crate) user: String,
+    /// Why.
+    pub(crate) reason: String,
+    /// The policy; null where the record cannot be read.
+    pub(crate) policy: Option<PolicyText>,
+}
+
+/// A policy that is to be.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewPolicyView {
+    /// Whether the list of accounts has the account.
+    pub(crate) is_listed: bool,
+    /// The policy.
+    pub(crate) policy: PolicyText,
+}
+
+/// What a change would do.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct PlanView {
+    /// What cannot be carried out; nothing can be saved while there is any.
+    pub(crate) problems: Vec<String>,
+    /// Copies that would be made, and kept.
+    pub(crate) begins: Vec<PlanItem>,
+    /// Copies that would no longer be kept. None of them is deleted.
+    pub(crate) ends: Vec<PlanItem>,
+    /// About how many items would be copied: those that the sources have more than the destinations.
+    pub(crate) items_to_copy: u64,
+    /// About how many bytes.
+    pub(crate) bytes_to_copy: u64,
+    /// How many items would no longer be kept what their sources are.
+    pub(crate) items_no_longer_kept: u64,
+}
+
+/// What a change would do to the copy of a space in a store.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct PlanItem {
+    /// The space.
+    pub(crate) space: String,
+    /// The store to copy from.
+    pub(crate) source: String,
+    /// The store to copy to.
+    pub(crate) destination: String,
+    /// How many items the source has.
+    pub(crate) items: u64,
+    /// Their size.
+    pub(crate) bytes: u64,
+    /// How many items the destination has.
+    pub(crate) copied_items: u64,
+    /// Their size.
+    pub(crate) copied_bytes: u64,
+}
+
+impl Mill {
+    /// The policies of all accounts.
+    ///
+    /// # Errors
+    /// When the catalogue cannot be read.
+    pub(crate) async fn policies(&self) -> Result<PolicyList, ViewError> {
+        let mut items = Vec::new();
+        for name in self.account_names() {
+            items.push(self.policy(&name).await?);
+        }
+        Ok(PolicyList { items })
+    }
+
+    /// The policy of an account.
+    ///
+    /// # Errors
+    /// For an account that does not exist, and when the catalogue cannot be read.
+    pub(crate) async fn policy(&self, account: &str) -> Result<PolicyDetail, ViewError> {
+        let account = self.account(account)?;
+        let error = |error: queuekeeper_catalogue::Error| unavailable(&error);
+        let history = self.catalogue().policies(&account.name, None, HISTORY).await.map_err(error)?;
+        let figures = self.catalogue().counters().await.map_err(error)?;
+        let mut detail = PolicyDetail {
+            account: account.name.clone(),
+            stores: account.stores.iter().map(|(id, store)| (id.to_string(), store.to_string())).collect(),
+            version: None,
+            is_listed: false,
+            file: None,
+            in_force: None,
+            waiting: Vec::new(),
+            error: None,
+            history: history.into_iter().map(HistoryItem::from).collect(),
+            spaces: account
+                .spaces(&figures)
+                .iter()
+                .filter(|space| !space.is_reserved())
+                .map(ToString::to_string)
+                .collect(),
+        };
+        match policy::open(self.catalogue(), &self.0.source, account).await {
+            Ok(Editable { version, is_listed, file, now }) => {
+                detail.version = Some(version);
+                detail.is_listed = is_listed;
+                match now {
+                    Ok(now) => {
+                        detail.in_force = Some(PolicyText::from(&now.policy));
+                        detail.waiting = now.waiting.into_iter().map(WaitingView::from).collect();
+                        detail.error = now.error;
+                    }
+                    Err(why) => detail.error = Some(why),
+                }
+                match file {
+                    Ok(policy) => detail.file = Some(PolicyText::from(&policy)),
+                    Err(why) => detail.error = Some(why),
+                }
+            }
+            Err(why) => {
+                detail.error = Some(why);
+                detail.in_force = self.policy_of(account).await.ok().as_ref().map(PolicyText::from);
+            }
+        }
+        Ok(detail)
+    }
+
+    /// What a policy would do in place of the one in force.
+    ///
+    /// # Errors
+    /// For an account that does not exist, a policy with names that are none, and when the catalogue cannot be read.
+    pub(crate) async fn plan(&self, account: &str, new: &NewPolicyView) -> Result<PlanView, ViewError> {
+        let account = self.account(account)?;
+        let new = new.parse()?;
+        let figures = self.catalogue().counters().await.map_err(|error| unavailable(&error))?;
+        let before = self.policy_of(account).await.unwrap_or_default();
+        let plan = policy::plan(account, &before, &new.effect(), &figures);
+        let left = |has: u64, wanted: u64| wanted.saturating_sub(has);
+        Ok(PlanView {
+            problems: problems(account, &new.policy),
+            items_to_copy: plan.begins.iter().map(|change| left(change.copied_items, change.items)).sum(),
+            bytes_to_copy: plan.begins.iter().map(|change| left(change.copied_bytes, change.bytes)).sum(),
+            items_no_longer_kept: plan.ends.iter().map(|change| change.copied_items).sum(),
+            begins: plan.begins.into_iter().map(PlanItem::from).collect(),
+            ends: plan.ends.into_iter().map(PlanItem::from).collect(),
+        })
+    }
+
+    /// Saves a policy and brings it into force, where its version is still the one that the change was made to.
+    ///
+    /// # Errors
+    /// For an account that does not exist, a policy that cannot be carried out, a change meanwhile, and when a file or the
+    /// catalogue cannot be written.
+    pub(crate) async fn save_policy(
+        &self,
+        account: &str,
+        version: &str,
+        new: &NewPolicyView,
+        (user, reason): (&str, &str),
+    ) -> Result<Result<(), SaveError>, ViewError> {
+        let account = self.account(account)?;
+        let new = new.parse()?;
+        let failed =
+            |error: anyhow::Error| ViewError::Unavailable(format!("The policies cannot be written: {error:#}."));
+        let parts = &self.0;
+        let source = crate::server::mill::source_of(&parts.config, &parts.stores, &parts.catalogue, user).await;
+        let source = source.map_err(failed)?;
+        Ok(policy::save(self.catalogue(), &source, account, version, &new, (user, reason)).await)
+    }
+}
+
+fn problems(account: &Account, policy: &Policy) -> Vec<String> {
+    check(policy, &account.store_ids()).iter().map(ToString::to_string).collect()
+}
+
+impl NewPolicyView {
+    fn parse(&self) -> Result<NewPolicy, ViewError> {
+        let space = |name: &String| {
+            let wrong =
+                |error| ViewError::parameter(format!("“{}” is no name of a space: {error}.", super::quoted(name)));
+            name.parse::<SpaceName>().map_err(wrong)
+        };
+        let pairs = |pairs: &[PairView]| pairs.iter().map(Pair::from).collect::<BTreeSet<_>>();
+        let PolicyText { defaults, spaces, ignored } = &self.policy;
+        let spaces = spaces.iter().map(|own| Ok((space(&own.space)?, pairs(&own.pairs))));
+        let policy = Policy {
+            defaults: pairs(defaults),
+            spaces: spaces.collect::<Result<_, ViewError>>()?,
+            ignored: ignored.iter().map(space).collect::<Result<_, _>>()?,
+        };
+        Ok(NewPolicy { is_listed: self.is_listed, policy })
+    }
+}
+
+impl From<&PairView> for Pair {
+    fn from(pair: &PairView) -> Self {
+        Self { source: StoreId(pair.source.clone()), destination: StoreId(pair.destination.clone()) }
+    }
+}
+
+impl From<&Pair> for PairView {
+    fn from(pair: &Pair) -> Self {
+        Self { source: pair.source.to_string(), destination: pair.destination.to_string() }
+    }
+}
+
+impl From<&Policy> for PolicyText {
+    fn from(policy: &Policy) -> Self {
+        let pairs = |pairs: &BTreeSet<Pair>| pairs.iter().map(PairView::from).collect();
+        let own = |(space, own): (&SpaceName, _)| SpacePairs { space: space.to_string(), pairs: pairs(own) };
+        Self {
+            defaults: pairs(&policy.defaults),
+            spaces: policy.spaces.iter().map(own).collect(),
+            ignored: policy.ignored.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+impl From<Waiting> for WaitingView {
+    fn from(waiting: Waiting) -> Self {
+        let Waiting { space, ends, begins } = waiting;
+        let pairs = |pairs: BTreeSet<Pair>| pairs.iter().map(PairView::from).collect();
+        Self { space: space.map(|space| space.to_string()), ends: pairs(ends), begins: pairs(begins) }
+    }
+}
+
+impl From<PolicyRecord> for HistoryItem {
+    fn from(record: PolicyRecord) -> Self {
+        let PolicyRecord { id, time, user, reason, content, .. } = record;
+        let policy = read_policy(content.as_bytes()).ok().as_ref().map(PolicyText::from);
+        Self { number: id, time, user, reason, policy }
+    }
+}
+
+impl From<PairChange> for PlanItem {
+    fn from(change: PairChange) -> Self {
+        let PairChange { space, source, destination, items, bytes, copied_items, copied_bytes } = change;
+        let [source, destination] = [source, destination].map(|store| store.to_string());
+        Self { space: space.to_string(), source, destination, items, bytes, copied_items, copied_bytes }
+    }
+}

@@ -1,0 +1,324 @@
+//! Queues, producers and workers.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use queuekeeper_catalogue::counters::Counter;
+use queuekeeper_catalogue::loops::{LoopState, Morsel};
+use queuekeeper_catalogue::tasks::{Queue, TaskKind};
+use queuekeeper_mill::policy;
+use queuekeeper_mill::presence::SEEN_WITHIN;
+use queuekeeper_mill::producer::PRODUCER;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{DecisionItem, Mill, ViewError, unavailable};
+
+/// Over how many minutes rates are worked out.
+const RATE_MINUTES: u32 = 10;
+
+/// How many morsels of a loop are listed.
+const MORSELS: usize = 200;
+
+/// How many decisions.
+const DECISIONS: u32 = 20;
+
+/// What the mill does.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct MillOverview {
+    /// What stands still and wants a person, each in a sentence.
+    pub(crate) problems: Vec<String>,
+    /// The queues, in the order in which they are worked on.
+    pub(crate) queues: Vec<QueueItem>,
+    /// What goes through everything.
+    pub(crate) producers: Vec<ProducerItem>,
+    /// The processes with workers that reported themselves in the last three minutes.
+    pub(crate) workers: Vec<WorkerItem>,
+    /// The kinds of tasks that wait though no process has workers for them.
+    #[schema(value_type = Vec<String>)]
+    pub(crate) unserved_kinds: Vec<&'static str>,
+    /// What people decided of tasks that waited for them, the newest first, at most twenty.
+    pub(crate) decisions: Vec<DecisionItem>,
+}
+
+/// A queue.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct QueueItem {
+    /// Its name.
+    #[schema(example = "duplication-high")]
+    pub(crate) queue: &'static str,
+    /// Tasks that a worker may take now or later, and those that one has.
+    pub(crate) waiting: u64,
+    /// Of these, those that a worker has.
+    pub(crate) in_work: u64,
+    /// When the task was requested that has been ready for longest; of the dead letters, the oldest one. Null where none is ready.
+    pub(crate) oldest: Option<Timestamp>,
+    /// How many were done in a minute, by the last ten of them.
+    pub(crate) done_per_minute: f64,
+    /// When it is empty at that rate; null where nothing is done, or nothing waits.
+    pub(crate) empty_at: Option<Timestamp>,
+    /// Tasks that the brake holds.
+    pub(crate) held: u64,
+    /// Tasks that failed three times.
+    pub(crate) dead: u64,
+}
+
+/// What goes through everything, again and again.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct ProducerItem {
+    /// Its name.
+    #[schema(example = "duplication")]
+    pub(crate) producer: &'static str,
+    /// The number of its loop, from 1; 0 before the first one.
+    pub(crate) number: u64,
+    /// Whether a process leads it now.
+    pub(crate) is_led: bool,
+    /// When the loop began.
+    pub(crate) started: Option<Timestamp>,
+    /// When it ended; null while it is under way.
+    pub(crate) ended: Option<Timestamp>,
+    /// When the next one is due.
+    pub(crate) next_due: Option<Timestamp>,
+    /// When this one ends at its present rate; null where that cannot be told yet.
+    pub(crate) ends: Option<Timestamp>,
+    /// Whether that is later than the next one is due.
+    pub(crate) is_late: bool,
+    /// How many pairs of a space and two stores it began with.
+    pub(crate) morsels: u64,
+    /// How many of them are not done.
+    pub(crate) morsels_left: u64,
+    /// How many items their sources had when it began.
+    pub(crate) items: u64,
+    /// How many keys were looked at.
+    pub(crate) looked: u64,
+    /// Those that are not done, at most two hundred.
+    pub(crate) left: Vec<MorselItem>,
+}
+
+/// A space that is being gone through, with two of its stores.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct MorselItem {
+    /// The account.
+    pub(crate) account: String,
+    /// The space.
+    pub(crate) space: String,
+    /// The store to copy from.
+    pub(crate) source: String,
+    /// The store to copy to.
+    pub(crate) destination: String,
+    /// How many items the source had when the loop began.
+    pub(crate) items: u64,
+    /// How many keys were looked at.
+    pub(crate) looked: u64,
+    /// Why it does not go on; null where it does.
+    pub(crate) error: Option<String>,
+}
+
+/// A process with workers.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct WorkerItem {
+    /// Its host and process id.
+    #[schema(example = "mill1:4711")]
+    pub(crate) process: String,
+    /// How many workers it has.
+    pub(crate) workers: u64,
+    /// How many of them have a task.
+    pub(crate) busy: u64,
+    /// The kinds of tasks that they process.
+    #[schema(value_type = Vec<String>)]
+    pub(crate) kinds: Vec<&'static str>,
+    /// Since when it runs.
+    pub(crate) started: Timestamp,
+    /// When it reported itself last.
+    pub(crate) seen: Timestamp,
+}
+
+impl Mill {
+    /// What the mill does now.
+    ///
+    /// # Errors
+    /// When the catalogue cannot be read.
+    pub(crate) async fn overview(&self, now: Timestamp) -> Result<MillOverview, ViewError> {
+        let catalogue = self.catalogue();
+        let error = |error: queuekeeper_catalogue::Error| unavailable(&error);
+        let figures = catalogue.task_figures().await.map_err(error)?;
+        let done = catalogue.done_tasks(RATE_MINUTES).await.map_err(error)?;
+        let counters = catalogue.counters().await.map_err(error)?;
+        let (mut queues, names) = (Vec::new(), self.account_names());
+        for of in figures {
+            let oldest = if of.queue == Queue::DeadLetter {
+                self.oldest_dead_letter().await?
+            } else {
+                catalogue.oldest_task(of.queue, &names).await.map_err(error)?
+            };
+            let rate = done.get(&of.queue).copied().unwrap_or(0) as f64 / f64::from(RATE_MINUTES);
+            let left = Duration::try_from_secs_f64(of.waiting as f64 / rate * 60.0).ok().filter(|_| of.waiting > 0);
+            queues.push(QueueItem {
+                queue: of.queue.as_str(),
+                waiting: of.waiting,
+                in_work: of.taken,
+                oldest,
+                done_per_minute: rate,
+                empty_at: left.and_then(|left| now.checked_add(left).ok()),
+                held: of.held,
+                dead: of.dead,
+            });
+        }
+        let workers = self.workers().await?;
+        let served: BTreeSet<_> = workers.iter().flat_map(|process| process.kinds.iter().copied()).collect();
+        let waits = |kind: &TaskKind| {
+            counters.get(&(Counter::WaitingTasks, kind.as_str().to_owned())).is_some_and(|count| *count > 0)
+        };
+        let unserved = TaskKind::ALL.into_iter().filter(waits).map(TaskKind::as_str);
+        let unserved_kinds: Vec<_> = unserved.filter(|kind| !served.contains(kind)).collect();
+        let producers = vec![self.producer(now).await?];
+        let decisions = catalogue.decisions(None, DECISIONS).await.map_err(error)?;
+        let mut problems = self.policy_problems().await;
+        problems.extend(problems_of(&queues, &producers, &unserved_kinds));
+        let decisions = decisions.into_iter().map(DecisionItem::from).collect();
+        Ok(MillOverview { problems, queues, producers, workers, unserved_kinds, decisions })
+    }
+
+    async fn oldest_dead_letter(&self) -> Result<Option<Timestamp>, ViewError> {
+        let mut oldest = None;
+        for account in self.accounts() {
+            let first =
+                self.catalogue().dead_letters(&account.name, 0, 1).await.map_err(|error| unavailable(&error))?;
+            oldest = oldest.into_iter().chain(first.first().map(|task| task.created)).min();
+        }
+        Ok(oldest)
+    }
+
+    async fn workers(&self) -> Result<Vec<WorkerItem>, ViewError> {
+        let catalogue = self.catalogue();
+        let error = |error: queuekeeper_catalogue::Error| unavailable(&error);
+        let busy = catalogue.busy_workers().await.map_err(error)?;
+        let processes = catalogue.mill_processes(SEEN_WITHIN).await.map_err(error)?;
+        let item = |seen: queuekeeper_catalogue::tasks::SeenProcess| WorkerItem {
+            workers: seen.process.workers.into(),
+            busy: busy.get(&seen.process.name).copied().unwrap_or(0),
+            kinds: seen.process.kinds.iter().map(|kind| kind.as_str()).collect(),
+            started: seen.started,
+            seen: seen.seen,
+            process: seen.process.name,
+        };
+        Ok(processes.into_iter().map(item).collect())
+    }
+
+    async fn producer(&self, now: Timestamp) -> Result<ProducerItem, ViewError> {
+        let error = |error: queuekeeper_catalogue::Error| unavailable(&error);
+        let state = self.catalogue().loop_state(PRODUCER).await.map_err(error)?;
+        let left = self.catalogue().morsels(PRODUCER).await.map_err(error)?;
+        let ends = state.as_ref().filter(|_| !left.is_empty()).and_then(|state| ends(state, now));
+        let is_late = ends.zip(state.as_ref().and_then(|state| state.next)).is_some_and(|(ends, due)| ends > due);
+        Ok(ProducerItem {
+            producer: PRODUCER,
+            number: state.as_ref().map_or(0, |state| state.number),
+            is_led: state.as_ref().is_some_and(|state| state.is_led),
+            started: state.as_ref().and_then(|state| state.started),
+            ended: state.as_ref().and_then(|state| state.ended).filter(|_| left.is_empty()),
+            next_due: state.as_ref().and_then(|state| state.next),
+            ends,
+            is_late,
+            morsels: state.as_ref().map_or(0, |state| state.morsels),
+            morsels_left: left.len() as u64,
+            items: state.as_ref().map_or(0, |state| state.items),
+            looked: state.as_ref().map_or(0, |state| state.looked),
+            left: left.into_iter().take(MORSELS).map(MorselItem::from).collect(),
+        })
+    }
+
+    /// What is wrong with policies, and what of them waits for an admin.
+    async fn policy_problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        for account in self.accounts() {
+            let name = &account.name;
+            match policy::read(self.catalogue(), &self.0.source, account).await {
+                Ok(read) => {
+                    if let Some(error) = read.error {
+                        problems.push(format!(
+                            "The policy file of {name} cannot be used, and the last policy stays in force: {error}."
+                        ));
+                    }
+                    if !read.waiting.is_empty() {
+                        problems.push(format!("The policy file of {name} takes copies away; that waits for an admin."));
+                    }
+                }
+                Err(error) => problems.push(format!("{name} has no policy, and is copied nowhere: {error}.")),
+            }
+        }
+        problems
+    }
+}
+
+/// When a loop ends, by how much of it was looked at since its beginning.
+fn ends(state: &LoopState, now: Timestamp) -> Option<Timestamp> {
+    let elapsed = Duration::try_from(now.duration_since(state.started?)).ok()?;
+    let left = state.items.saturating_sub(state.looked) as f64 / state.looked as f64;
+    now.checked_add(Duration::try_from_secs_f64(elapsed.as_secs_f64() * left).ok()?).ok()
+}
+
+fn problems_of(queues: &[QueueItem], producers: &[ProducerItem], unserved: &[&str]) -> Vec<String> {
+    let mut problems = Vec::new();
+    let sum = |of: fn(&QueueItem) -> u64| queues.iter().map(of).sum::<u64>();
+    match sum(|of| of.held) {
+        0 => {}
+        1 => problems.push("The brake holds a task, which an admin releases or drops.".to_owned()),
+        held => problems.push(format!("The brake holds {held} tasks, which an admin releases or drops.")),
+    }
+    match sum(|of| of.dead) {
+        0 => {}
+        1 => problems.push("A task failed three times and is a dead letter.".to_owned()),
+        dead => problems.push(format!("{dead} tasks failed three times and are dead letters.")),
+    }
+    if !unserved.is_empty() {
+        problems.push(format!("Tasks of kinds wait that no process has workers for: {}.", unserved.join(", ")));
+    }
+    for producer in producers {
+        if producer.is_late {
+            problems.push(format!(
+                "The loop of {} ends later than the next one is due, at its present rate.",
+                producer.producer
+            ));
+        }
+        for MorselItem { account, space, source, destination, error, .. } in &producer.left {
+            if let Some(error) = error {
+                problems
+                    .push(format!("{account}/{space} from {source} to {destination} cannot be gone through: {error}."));
+            }
+        }
+    }
+    problems
+}
+
+impl From<Morsel> for MorselItem {
+    fn from(morsel: Morsel) -> Self {
+        let Morsel { account, space, source, destination, items, looked, error, .. } = morsel;
+        let [source, destination] = [source, destination].map(|store| store.to_string());
+        Self { account, space: space.to_string(), source, destination, items, looked, error }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_ends_when_the_rest_is_looked_at_at_the_same_rate() {
+        let now = Timestamp::from_second(1_800_000_000).unwrap();
+        let state = |items, looked| LoopState {
+            number: 1,
+            is_led: true,
+            started: Some(now - Duration::from_secs(100)),
+            ended: None,
+            next: None,
+            morsels: 1,
+            items,
+            looked,
+        };
+        assert_eq!(ends(&state(100, 25), now), Some(now + Duration::from_mins(5)));
+        assert_eq!(ends(&state(100, 200), now), Some(now));
+        assert_eq!(ends(&state(100, 0), now), None);
+    }
+}

@@ -1,0 +1,255 @@
+//! The mill: queues, what waits for a person, spaces and items, policies.
+
+use axum::extract::{Path, State as FromState};
+use axum::http::StatusCode;
+use jiff::Timestamp;
+use queuekeeper_catalogue::tasks::TaskState;
+use queuekeeper_mill::policy::SaveError;
+use serde::Deserialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::Answer;
+use crate::actions::{Role, Source};
+use crate::views::mill::{
+    DeadFilter, DeadList, DecidedView, HeldFilter, HeldList, ItemDetail, ItemFilter, ItemList, ItemName, MillOverview,
+    NewPolicyView, PlanView, PolicyDetail, PolicyList, SpaceFilter, SpaceList, TaskDecision,
+};
+use crate::web::actions::{reason, sentence};
+use crate::web::http::identity::Identity;
+use crate::web::http::json::Json;
+use crate::web::http::params::{Body, Params};
+use crate::web::http::problem::Problem;
+use crate::web::state::State;
+
+/// All of it.
+pub(super) fn router() -> OpenApiRouter<State> {
+    OpenApiRouter::new()
+        .routes(routes!(overview))
+        .routes(routes!(held))
+        .routes(routes!(decide_held))
+        .routes(routes!(dead_letters))
+        .routes(routes!(decide_dead))
+        .routes(routes!(spaces))
+        .routes(routes!(items))
+        .routes(routes!(item))
+        .routes(routes!(policies))
+        .routes(routes!(policy, save))
+        .routes(routes!(plan))
+}
+
+/// A policy to save.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PolicyChange {
+    /// The version that the change is made to: `version` of the policy.
+    version: String,
+    /// What the policy is to be.
+    new: NewPolicyView,
+    /// Why, in a few words.
+    #[schema(example = "a second copy for theses")]
+    reason: String,
+}
+
+/// `GET /api/v1/mill`: queues, loops and workers, and what stands still.
+#[utoipa::path(
+    get, path = "/mill",
+    responses((status = 200, body = MillOverview), (status = 404, description = "This server has no mill")),
+)]
+pub(super) async fn overview(FromState(state): FromState<State>) -> Answer<MillOverview> {
+    Ok(Json(state.mill()?.overview(Timestamp::now()).await?))
+}
+
+/// `GET /api/v1/mill/held`: what the brake holds.
+#[utoipa::path(
+    get, path = "/mill/held",
+    params(HeldFilter),
+    responses((status = 200, body = HeldList), (status = 404, description = "This server has no mill")),
+)]
+pub(super) async fn held(FromState(state): FromState<State>, Params(filter): Params<HeldFilter>) -> Answer<HeldList> {
+    Ok(Json(state.mill()?.held(&filter).await?))
+}
+
+/// `POST /api/v1/mill/held/decide`: releases or drops what the brake holds, as an admin.
+///
+/// What is released takes effect whatever the limit, and counts. Those of the tasks that are not held any more are in `missing`.
+#[utoipa::path(
+    post, path = "/mill/held/decide",
+    request_body = TaskDecision,
+    responses(
+        (status = 200, body = DecidedView),
+        (status = 400, description = "The reason is missing or not valid, or there are too many tasks"),
+        (status = 404, description = "This server has no mill"),
+    ),
+)]
+pub(super) async fn decide_held(
+    FromState(state): FromState<State>,
+    who: Identity,
+    Body(body): Body<TaskDecision>,
+) -> Answer<DecidedView> {
+    decide(&state, &who, Role::Admin, TaskState::Held, &body).await
+}
+
+/// `GET /api/v1/mill/dead-letters`: tasks that failed three times, by error.
+#[utoipa::path(
+    get, path = "/mill/dead-letters",
+    params(DeadFilter),
+    responses((status = 200, body = DeadList), (status = 404, description = "This server has no mill")),
+)]
+pub(super) async fn dead_letters(
+    FromState(state): FromState<State>,
+    Params(filter): Params<DeadFilter>,
+) -> Answer<DeadList> {
+    Ok(Json(state.mill()?.dead_letters(&filter).await?))
+}
+
+/// `POST /api/v1/mill/dead-letters/decide`: retries or drops dead letters.
+///
+/// Those of the tasks that are no dead letters any more are in `missing`.
+#[utoipa::path(
+    post, path = "/mill/dead-letters/decide",
+    request_body = TaskDecision,
+    responses(
+        (status = 200, body = DecidedView),
+        (status = 400, description = "The reason is missing or not valid, or there are too many tasks"),
+        (status = 404, description = "This server has no mill"),
+    ),
+)]
+pub(super) async fn decide_dead(
+    FromState(state): FromState<State>,
+    who: Identity,
+    Body(body): Body<TaskDecision>,
+) -> Answer<DecidedView> {
+    decide(&state, &who, Role::Operator, TaskState::Dead, &body).await
+}
+
+async fn decide(state: &State, who: &Identity, role: Role, of: TaskState, body: &TaskDecision) -> Answer<DecidedView> {
+    let actor = state.authorize(who, role, Source::Api)?;
+    let reason = reason(&body.reason)?;
+    let by = (actor.name.as_str(), reason.as_str());
+    Ok(Json(state.mill()?.decide(&[of], body.decision, &body.tasks, by).await?))
+}
+
+/// `GET /api/v1/mill/spaces`: every space, and how far its copies are.
+#[utoipa::path(
+    get, path = "/mill/spaces",
+    params(SpaceFilter),
+    responses((status = 200, body = SpaceList), (status = 404, description = "There is no such account, or this server has no mill")),
+)]
+pub(super) async fn spaces(
+    FromState(state): FromState<State>,
+    Params(filter): Params<SpaceFilter>,
+) -> Answer<SpaceList> {
+    Ok(Json(state.mill()?.spaces(&filter).await?))
+}
+
+/// `GET /api/v1/mill/spaces/{account}/{space}`: the items of a space, in the byte order of their keys.
+#[utoipa::path(
+    get, path = "/mill/spaces/{account}/{space}",
+    params(
+        ("account" = String, Path, description = "The account", example = "account1"),
+        ("space" = String, Path, description = "The space, as the account names it", example = "theses"),
+        ItemFilter,
+    ),
+    responses((status = 200, body = ItemList)),
+)]
+pub(super) async fn items(
+    FromState(state): FromState<State>,
+    Path((account, space)): Path<(String, String)>,
+    Params(filter): Params<ItemFilter>,
+) -> Answer<ItemList> {
+    Ok(Json(state.mill()?.items(&account, &space, &filter).await?))
+}
+
+/// `GET /api/v1/mill/spaces/{account}/{space}/item`: an item with its copies, and why it is not done.
+#[utoipa::path(
+    get, path = "/mill/spaces/{account}/{space}/item",
+    params(
+        ("account" = String, Path, description = "The account", example = "account1"),
+        ("space" = String, Path, description = "The space, as the account names it", example = "theses"),
+        ItemName,
+    ),
+    responses((status = 200, body = ItemDetail)),
+)]
+pub(super) async fn item(
+    FromState(state): FromState<State>,
+    Path((account, space)): Path<(String, String)>,
+    Params(name): Params<ItemName>,
+) -> Answer<ItemDetail> {
+    Ok(Json(state.mill()?.item(&account, &space, &name).await?))
+}
+
+/// `GET /api/v1/mill/policies`: the policies of all accounts.
+#[utoipa::path(
+    get, path = "/mill/policies",
+    responses((status = 200, body = PolicyList), (status = 404, description = "This server has no mill")),
+)]
+pub(super) async fn policies(FromState(state): FromState<State>) -> Answer<PolicyList> {
+    Ok(Json(state.mill()?.policies().await?))
+}
+
+/// `GET /api/v1/mill/policies/{account}`: the policy of an account, with what was before.
+#[utoipa::path(
+    get, path = "/mill/policies/{account}",
+    params(("account" = String, Path, description = "The account", example = "account1")),
+    responses((status = 200, body = PolicyDetail)),
+)]
+pub(super) async fn policy(FromState(state): FromState<State>, Path(account): Path<String>) -> Answer<PolicyDetail> {
+    Ok(Json(state.mill()?.policy(&account).await?))
+}
+
+/// `POST /api/v1/mill/policies/{account}/plan`: what a policy would do in place of the one in force.
+#[utoipa::path(
+    post, path = "/mill/policies/{account}/plan",
+    params(("account" = String, Path, description = "The account", example = "account1")),
+    request_body = NewPolicyView,
+    responses((status = 200, body = PlanView)),
+)]
+pub(super) async fn plan(
+    FromState(state): FromState<State>,
+    who: Identity,
+    Path(account): Path<String>,
+    Body(new): Body<NewPolicyView>,
+) -> Answer<PlanView> {
+    state.authorize(&who, Role::Admin, Source::Api)?;
+    Ok(Json(state.mill()?.plan(&account, &new).await?))
+}
+
+/// `POST /api/v1/mill/policies/{account}`: saves a policy and brings it into force, as an admin.
+///
+/// No copy is deleted by that: one that is no longer kept stays as it is. What was in force before is in the history, and saving
+/// that again undoes the change.
+#[utoipa::path(
+    post, path = "/mill/policies/{account}",
+    params(("account" = String, Path, description = "The account", example = "account1")),
+    request_body = PolicyChange,
+    responses(
+        (status = 200, body = PolicyDetail),
+        (status = 400, description = "The reason is missing or not valid, or the policy cannot be carried out"),
+        (status = 409, description = "The policy was changed since that version; nothing was saved"),
+    ),
+)]
+pub(super) async fn save(
+    FromState(state): FromState<State>,
+    who: Identity,
+    Path(account): Path<String>,
+    Body(change): Body<PolicyChange>,
+) -> Answer<PolicyDetail> {
+    let actor = state.authorize(&who, Role::Admin, Source::Api)?;
+    let reason = reason(&change.reason)?;
+    let by = (actor.name.as_str(), reason.as_str());
+    state.mill()?.save_policy(&account, &change.version, &change.new, by).await??;
+    Ok(Json(state.mill()?.policy(&account).await?))
+}
+
+impl From<SaveError> for Problem {
+    fn from(error: SaveError) -> Self {
+        let why = sentence(&error.to_string());
+        match error {
+            SaveError::Invalid(_) => Self::bad(why),
+            SaveError::Conflict(_) => Self::new(StatusCode::CONFLICT, why),
+            SaveError::Failed(_) => Self::new(StatusCode::SERVICE_UNAVAILABLE, why),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The pages of the mill.
+//!
+//! None is updated live: what they show is in the catalogue, and nothing reports its changes.
+
+use axum::routing::{MethodRouter, get, post};
+use jiff::Timestamp;
+
+use super::frame::{Frame, Section};
+use crate::views::show::{Ago, Moment};
+use crate::web::http::problem::Problem;
+use crate::web::state::State;
+
+mod overview;
+mod policies;
+mod policy;
+mod spaces;
+mod tasks;
+
+/// All of them.
+pub(super) fn routes() -> Vec<(&'static str, MethodRouter<State>)> {
+    vec![
+        ("/mill", get(overview::show)),
+        ("/mill/held", get(tasks::held).post(tasks::decide_held)),
+        ("/mill/dead-letters", get(tasks::dead).post(tasks::decide_dead)),
+        ("/mill/spaces", get(spaces::list)),
+        ("/mill/spaces/{account}/{space}", get(spaces::items)),
+        ("/mill/spaces/{account}/{space}/item", get(spaces::item)),
+        ("/mill/policies", get(policies::list)),
+        ("/mill/policies/{account}", get(policies::show).post(policies::save)),
+    ]
+}
+
+/// What only takes a form.
+pub(super) fn posted() -> [(&'static str, MethodRouter<State>); 1] {
+    [("/mill/policies/{account}/plan", post(policies::plan))]
+}
+
+fn frame(state: &State, root: &str, now: Timestamp) -> Frame {
+    Frame::new(&state.view(now), root.to_owned(), Section::Mill)
+}
+
+/// An instant that is to come, or how long ago it was.
+#[derive(Debug)]
+struct Due {
+    /// `in 3.2 h`, or `3.2 h ago`.
+    words: String,
+    at: Moment,
+}
+
+impl Due {
+    fn new(instant: Timestamp, now: Timestamp) -> Self {
+        let at = Moment::new(instant, now);
+        let words = match std::time::Duration::try_from(instant.duration_since(now)) {
+            Ok(left) => format!("in {}", Ago(left)),
+            Err(_) => format!("{} ago", at.ago),
+        };
+        Self { words, at }
+    }
+}
+
+/// How much of a whole is done, in percent of the width of a bar.
+fn width(done: u64, all: u64) -> String {
+    format!("{:.2}", if all == 0 { 0.0 } else { (done as f64 / all as f64 * 100.0).min(100.0) })
+}
+
+/// The fields of a form, of which some may come several times.
+struct Fields(Vec<(String, String)>);
+
+impl Fields {
+    fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    fn one(&self, name: &str) -> Result<&str, Problem> {
+        self.all(name).next().ok_or_else(|| Problem::bad(format!("The form has no field {name}.")))
+    }
+}

@@ -1,0 +1,184 @@
+//! What the mill does.
+
+use askama::Template;
+use axum::extract::State as FromState;
+use axum::http::StatusCode;
+use axum::response::Response;
+use jiff::Timestamp;
+
+use super::super::frame::Frame;
+use super::super::render;
+use super::{Due, frame, width};
+use crate::views::mill::{DecisionItem, MillOverview, MorselItem, ProducerItem, QueueItem, WorkerItem};
+use crate::views::show::{Count, Moment, visible};
+use crate::web::http::problem::Problem;
+use crate::web::state::State;
+
+#[derive(Debug, Template)]
+#[template(path = "mill.html")]
+struct MillPage {
+    frame: Frame,
+    problems: Vec<String>,
+    queues: Vec<Queue>,
+    producers: Vec<Producer>,
+    workers: Vec<Worker>,
+    decisions: Vec<DecisionRow>,
+}
+
+#[derive(Debug)]
+struct Queue {
+    name: &'static str,
+    waiting: String,
+    in_work: String,
+    oldest: Option<Moment>,
+    rate: String,
+    empty: Option<Due>,
+    held: String,
+    dead: String,
+    is_empty: bool,
+}
+
+#[derive(Debug)]
+struct Producer {
+    name: &'static str,
+    /// What it does now, in words.
+    does: String,
+    started: Option<Moment>,
+    ends: Option<Due>,
+    is_late: bool,
+    next_due: Option<Due>,
+    looked: String,
+    items: String,
+    width: String,
+    left: Vec<MorselRow>,
+    more: String,
+}
+
+#[derive(Debug)]
+struct MorselRow {
+    name: String,
+    href: String,
+    stores: String,
+    text: String,
+    width: String,
+    error: String,
+}
+
+#[derive(Debug)]
+struct Worker {
+    process: String,
+    workers: u64,
+    busy: u64,
+    kinds: String,
+    started: Moment,
+    seen: Moment,
+}
+
+/// A decision, as several pages show it.
+#[derive(Debug)]
+pub(super) struct DecisionRow {
+    pub(super) at: Moment,
+    pub(super) user: String,
+    pub(super) did: &'static str,
+    pub(super) what: String,
+    pub(super) reason: String,
+}
+
+/// `GET /mill`: queues, loops and workers.
+pub(in crate::web::pages) async fn show(FromState(state): FromState<State>) -> Result<Response, Problem> {
+    let now = Timestamp::now();
+    let MillOverview { problems, queues, producers, workers, decisions, .. } = state.mill()?.overview(now).await?;
+    let frame = frame(&state, "./", now);
+    let page = MillPage {
+        problems: problems.iter().map(|problem| visible(problem)).collect(),
+        queues: queues.iter().map(|queue| Queue::new(queue, now)).collect(),
+        producers: producers.into_iter().map(|producer| Producer::new(producer, &frame.root, now)).collect(),
+        workers: workers.into_iter().map(|worker| Worker::new(worker, now)).collect(),
+        decisions: decisions.iter().map(|decision| DecisionRow::new(decision, now)).collect(),
+        frame,
+    };
+    Ok(render(StatusCode::OK, &page))
+}
+
+impl Queue {
+    fn new(item: &QueueItem, now: Timestamp) -> Self {
+        let rate = item.done_per_minute;
+        Self {
+            name: item.queue,
+            waiting: Count(item.waiting).to_string(),
+            in_work: Count(item.in_work).to_string(),
+            oldest: item.oldest.map(|oldest| Moment::new(oldest, now)),
+            rate: if rate > 0.0 && rate < 10.0 { format!("{rate:.1}") } else { format!("{rate:.0}") },
+            empty: item.empty_at.map(|empty| Due::new(empty, now)),
+            held: Count(item.held).to_string(),
+            dead: Count(item.dead).to_string(),
+            is_empty: item.waiting + item.held + item.dead == 0,
+        }
+    }
+}
+
+impl Producer {
+    fn new(item: ProducerItem, root: &str, now: Timestamp) -> Self {
+        let does = match (item.number, item.morsels_left) {
+            (0, _) => "No loop has begun yet: a process of queuekeeper mill run begins one.".to_owned(),
+            (number, 0) => format!("Loop {number} is done."),
+            (number, left) if item.is_led => {
+                format!("Loop {number} is under way: {left} of {} parts are left.", item.morsels)
+            }
+            (number, left) => format!(
+                "Loop {number} stands still, since no process leads it: {left} of {} parts are left.",
+                item.morsels
+            ),
+        };
+        let more = item.morsels_left.saturating_sub(item.left.len() as u64);
+        Self {
+            name: item.producer,
+            does,
+            started: item.started.filter(|_| item.morsels_left > 0).map(|started| Moment::new(started, now)),
+            ends: item.ends.map(|ends| Due::new(ends, now)),
+            is_late: item.is_late,
+            next_due: item.next_due.map(|due| Due::new(due, now)),
+            looked: Count(item.looked).to_string(),
+            items: Count(item.items.max(item.looked)).to_string(),
+            width: if item.morsels_left == 0 { width(1, 1) } else { width(item.looked, item.items) },
+            left: item.left.into_iter().map(|morsel| MorselRow::new(morsel, root)).collect(),
+            more: if more > 0 { Count(more).to_string() } else { String::new() },
+        }
+    }
+}
+
+impl MorselRow {
+    fn new(morsel: MorselItem, root: &str) -> Self {
+        let MorselItem { account, space, source, destination, items, looked, error } = morsel;
+        Self {
+            href: format!("{root}mill/spaces/{account}/{space}"),
+            name: format!("{account}/{space}"),
+            stores: format!("{source} to {destination}"),
+            text: format!("{} of {} items", Count(looked), Count(items.max(looked))),
+            width: width(looked, items),
+            error: error.map(|error| visible(&error)).unwrap_or_default(),
+        }
+    }
+}
+
+impl Worker {
+    fn new(item: WorkerItem, now: Timestamp) -> Self {
+        let WorkerItem { process, workers, busy, kinds, started, seen } = item;
+        let (started, seen) = (Moment::new(started, now), Moment::new(seen, now));
+        Self { process: visible(&process), workers, busy, kinds: kinds.join(", "), started, seen }
+    }
+}
+
+impl DecisionRow {
+    pub(super) fn new(item: &DecisionItem, now: Timestamp) -> Self {
+        let key = item.key.as_ref().map(|key| format!("/{key}")).unwrap_or_default();
+        let to = item.destination.as_ref().map(|store| format!(" to {store}")).unwrap_or_default();
+        Self {
+            at: Moment::new(item.time, now),
+            user: visible(&item.user),
+            did: if item.decision == "drop" { "dropped" } else { "let go on" },
+            what: format!("{} of {}: {}{key}{to}", item.kind, item.account, item.space),
+            reason: visible(&item.reason),
+        }
+    }
+}

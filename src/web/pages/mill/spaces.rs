@@ -1,0 +1,257 @@
+//! Every space with its copies, its items, and one of them.
+
+use askama::Template;
+use axum::extract::{Path, State as FromState};
+use axum::http::StatusCode;
+use axum::response::Response;
+use jiff::Timestamp;
+
+use super::super::frame::Frame;
+use super::super::render;
+use super::overview::DecisionRow;
+use super::tasks::TaskRow;
+use super::{frame, width};
+use crate::views::mill::{
+    CopyItem, CopyState, EventItem, ItemDetail, ItemFilter, ItemName, ItemTask, KeyText, SpaceCopies, SpaceCopy,
+    SpaceFilter, SpaceItem,
+};
+use crate::views::query::Parameters as _;
+use crate::views::show::{Count, Moment, Size, counted, visible};
+use crate::web::http::params::Params;
+use crate::web::http::problem::Problem;
+use crate::web::http::query::{address, pair};
+use crate::web::state::State;
+
+#[derive(Debug, Template)]
+#[template(path = "mill_spaces.html")]
+struct SpacesPage {
+    frame: Frame,
+    filter: SpaceFilter,
+    accounts: Vec<String>,
+    unread: Vec<String>,
+    rows: Vec<SpaceRow>,
+    next: String,
+}
+
+#[derive(Debug, Template)]
+#[template(path = "mill_space.html")]
+struct SpacePage {
+    frame: Frame,
+    space: SpaceRow,
+    policy_error: String,
+    prefix: String,
+    rows: Vec<ItemRow>,
+    next: String,
+}
+
+#[derive(Debug, Template)]
+#[template(path = "mill_item.html")]
+struct ItemPage {
+    frame: Frame,
+    name: String,
+    space: String,
+    space_href: String,
+    is_done: bool,
+    causes: Vec<String>,
+    copies: Vec<CopyRow>,
+    tasks: Vec<(TaskRow, &'static str)>,
+    decisions: Vec<DecisionRow>,
+    events: Vec<EventRow>,
+}
+
+/// A space, a cell for each copy.
+#[derive(Debug)]
+struct SpaceRow {
+    name: String,
+    href: String,
+    cells: Vec<Cell>,
+}
+
+#[derive(Debug)]
+struct Cell {
+    store: String,
+    /// What its bar is filled with.
+    class: &'static str,
+    width: String,
+    /// What it is, with its number.
+    text: String,
+    size: Size,
+    /// What the tag says.
+    state: &'static str,
+    tag: &'static str,
+    error: String,
+}
+
+#[derive(Debug)]
+struct ItemRow {
+    key: String,
+    href: String,
+    copies: Vec<CopyRow>,
+    differing: String,
+}
+
+#[derive(Debug)]
+struct CopyRow {
+    store: String,
+    size: Size,
+    digest: String,
+    is_deleted: bool,
+    proven: Option<Moment>,
+}
+
+#[derive(Debug)]
+struct EventRow {
+    store: String,
+    change: &'static str,
+    user: String,
+    size: String,
+    why: String,
+    at: Moment,
+}
+
+/// `GET /mill/spaces`: every space, a cell for each copy.
+pub(in crate::web::pages) async fn list(
+    FromState(state): FromState<State>,
+    Params(filter): Params<SpaceFilter>,
+) -> Result<Response, Problem> {
+    let mill = state.mill()?;
+    let list = mill.spaces(&filter).await?;
+    let frame = frame(&state, "../", Timestamp::now());
+    let base = format!("{}mill/spaces", frame.root);
+    let next = list.next.map(|after| address(&base, &SpaceFilter { after, ..filter.clone() }.pairs()));
+    let unread = list.unread.iter().map(|(account, why)| format!("{account}: {}", visible(why)));
+    let page = SpacesPage {
+        accounts: mill.account_names(),
+        unread: unread.collect(),
+        rows: list.items.iter().map(|space| SpaceRow::new(space, &frame.root)).collect(),
+        next: next.unwrap_or_default(),
+        filter,
+        frame,
+    };
+    Ok(render(StatusCode::OK, &page))
+}
+
+/// `GET /mill/spaces/{account}/{space}`: the items of a space.
+pub(in crate::web::pages) async fn items(
+    FromState(state): FromState<State>,
+    Path((account, space)): Path<(String, String)>,
+    Params(filter): Params<ItemFilter>,
+) -> Result<Response, Problem> {
+    let list = state.mill()?.items(&account, &space, &filter).await?;
+    let frame = frame(&state, "../../../", Timestamp::now());
+    let row = SpaceRow::new(&list.space, &frame.root);
+    let after = list.next.as_deref().and_then(|key| key.parse::<KeyText>().ok());
+    let next = after.map(|after| address(&row.href, &ItemFilter { after, ..filter.clone() }.pairs()));
+    let page = SpacePage {
+        policy_error: list.policy_error.as_deref().map(visible).unwrap_or_default(),
+        prefix: filter.prefix.clone(),
+        rows: list.items.iter().map(|item| ItemRow::new(item, &row.href)).collect(),
+        next: next.unwrap_or_default(),
+        space: row,
+        frame,
+    };
+    Ok(render(StatusCode::OK, &page))
+}
+
+/// `GET /mill/spaces/{account}/{space}/item`: one item, and why it is not done.
+pub(in crate::web::pages) async fn item(
+    FromState(state): FromState<State>,
+    Path((account, space)): Path<(String, String)>,
+    Params(name): Params<ItemName>,
+) -> Result<Response, Problem> {
+    let now = Timestamp::now();
+    let ItemDetail { account, space, item, is_done, causes, tasks, decisions, events } =
+        state.mill()?.item(&account, &space, &name).await?;
+    let frame = frame(&state, "../../../../", now);
+    let task = |task: &ItemTask| (TaskRow::new(&task.task, &frame.root, now), task.state);
+    let event = |event: EventItem| EventRow {
+        store: event.store,
+        change: event.change,
+        user: visible(&event.user),
+        size: event.size_bytes.map(|size| Size::new(size).short).unwrap_or_default(),
+        why: event.why.as_deref().map(visible).unwrap_or_default(),
+        at: Moment::new(event.time, now),
+    };
+    let page = ItemPage {
+        space_href: format!("{}mill/spaces/{account}/{space}", frame.root),
+        space: format!("{account}/{space}"),
+        tasks: tasks.iter().map(task).collect(),
+        decisions: decisions.iter().map(|decision| DecisionRow::new(decision, now)).collect(),
+        events: events.into_iter().map(event).collect(),
+        causes: causes.iter().map(|cause| visible(cause)).collect(),
+        copies: copies(&item, now),
+        name: item.key,
+        is_done,
+        frame,
+    };
+    Ok(render(StatusCode::OK, &page))
+}
+
+fn copies(item: &SpaceItem, now: Timestamp) -> Vec<CopyRow> {
+    let row = |copy: &CopyItem| CopyRow {
+        store: copy.store.clone(),
+        size: Size::new(copy.size_bytes),
+        digest: copy.digest.clone(),
+        is_deleted: copy.is_deleted,
+        proven: copy.proven.map(|proven| Moment::new(proven, now)),
+    };
+    item.copies.iter().map(row).collect()
+}
+
+impl SpaceRow {
+    fn new(space: &SpaceCopies, root: &str) -> Self {
+        Self {
+            name: format!("{}/{}", space.account, space.space),
+            href: format!("{root}mill/spaces/{}/{}", space.account, space.space),
+            cells: space.copies.iter().map(Cell::new).collect(),
+        }
+    }
+}
+
+impl Cell {
+    fn new(copy: &SpaceCopy) -> Self {
+        let (class, tag, filled) = match copy.state {
+            CopyState::Source => ("source", "done", width(1, 1)),
+            CopyState::Complete => ("done", "good", width(1, 1)),
+            CopyState::Incomplete => ("work", "warn", width(copy.items, copy.source_items)),
+            CopyState::Differing => ("work", "warn", width(1, 1)),
+            CopyState::NoPolicy => ("gone", "done", width(1, 1)),
+            CopyState::None => ("gone", "done", width(0, 1)),
+        };
+        let items = counted(copy.items, "item", "items");
+        let text = match (copy.state, &copy.source) {
+            (CopyState::None, _) => String::new(),
+            (CopyState::Incomplete, Some(source)) => {
+                format!("{} of {} in {source}", Count(copy.items), counted(copy.source_items, "item", "items"))
+            }
+            (CopyState::Complete | CopyState::Differing, Some(source)) => format!("{items}, copied from {source}"),
+            (_, _) => items,
+        };
+        Self {
+            store: copy.store.clone(),
+            class,
+            width: filled,
+            text,
+            size: Size::new(copy.bytes),
+            state: copy.state.words(),
+            tag,
+            error: copy.error.as_deref().map(visible).unwrap_or_default(),
+        }
+    }
+
+    /// Whether there is something of which the size can be told.
+    fn has_size(&self) -> bool {
+        !self.text.is_empty()
+    }
+}
+
+impl ItemRow {
+    fn new(item: &SpaceItem, space_href: &str) -> Self {
+        Self {
+            key: item.key.clone(),
+            href: address(&format!("{space_href}/item"), &[pair("key", &*item.key_encoded)]),
+            copies: copies(item, Timestamp::UNIX_EPOCH),
+            differing: item.differing.join(", "),
+        }
+    }
+}

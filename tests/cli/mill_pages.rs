@@ -1,0 +1,154 @@
+//! The pages of the mill as people use them: each with the role that they have.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Stdio;
+use std::time::Duration;
+
+use queuekeeper_testkit::process::Program;
+use queuekeeper_testkit::wait::{eventually, eventually_some};
+use queuekeeper_zookeeper::PrivateServer;
+use queuekeeper_zookeeper::server::Options;
+use reqwest::Method;
+use reqwest::redirect::Policy;
+use serde_json::{Value, json};
+use url::form_urlencoded;
+
+use super::program::queuekeeper;
+use super::stores::command;
+
+/// A server, and who asks it.
+struct Pages {
+    base: String,
+    http: reqwest::Client,
+}
+
+impl Pages {
+    async fn ask(&self, who: &str, path: &str, form: Option<&[(&str, &str)]>) -> (u16, String) {
+        let method = if form.is_some() { Method::POST } else { Method::GET };
+        let request = self.http.request(method, format!("{}{path}", self.base)).basic_auth(who, Some(who));
+        let request = request.header("accept", "text/html,*/*").header("sec-fetch-site", "same-origin");
+        let request = match form {
+            Some(form) => {
+                let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
+                request.header("content-type", "application/x-www-form-urlencoded").body(body)
+            }
+            None => request,
+        };
+        let answer = request.send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    }
+
+    async fn get(&self, path: &str, expected: &[&str]) {
+        let (code, text) = self.ask("oscar", path, None).await;
+        assert_eq!(code, 200, "{path}: {text}");
+        for expected in expected {
+            assert!(text.contains(expected), "{path}: no {expected:?} in {text}");
+        }
+    }
+
+    async fn json(&self, path: &str) -> Value {
+        serde_json::from_str(&self.ask("oscar", path, None).await.1).unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_over_another_change() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = directory.path();
+    fs::set_permissions(home, fs::Permissions::from_mode(0o700)).unwrap();
+    for name in ["objects", "copies", "policies"] {
+        fs::create_dir(home.join(name)).unwrap();
+    }
+    let [objects, copies] = ["objects", "copies"].map(|name| home.join(name).display().to_string());
+    let config = format!(
+        "stores:\n  main: {{url: \"file://{objects}\"}}\n  replica: {{url: \"file://{copies}\"}}\n\
+         catalogue: {{url: \"sqlite:catalogue.db\"}}\nusers: {{ada: admin, oscar: operator}}\n\
+         mill:\n  accounts:\n    one: {{stores: {{\"1\": main, \"2\": replica}}}}\n  policies: {{directory: policies}}\n"
+    );
+    fs::write(home.join("config.yml"), config).unwrap();
+    let users = ["ada", "oscar"].map(|user| format!("  {user}: {}\n", bcrypt::hash(user, 4).unwrap()));
+    fs::write(home.join("web.yml"), format!("basic_auth_users:\n{}", users.concat())).unwrap();
+    let content = home.join("content").display().to_string();
+    fs::write(&content, "one\n").unwrap();
+    command(home, &format!("store put {content} main/theses/a/b --create-space")).await.is(0, &[]);
+
+    let zookeeper = PrivateServer::start(Options::default()).await.unwrap();
+    let file = home.join("config.yml").display().to_string();
+    let web = home.join("web.yml").display().to_string();
+    let serve = ["serve", "--web.listen-address=127.0.0.1:0", "--log.format=json", "--config.file", &file];
+    let mut server = queuekeeper(home, &serve);
+    server.args(["--zookeeper", &zookeeper.connect_string(), "--web.config.file", &web, "--audit.file", "-"]);
+    let mut server = Program(server.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
+    let mut log = BufReader::new(server.0.stderr.take().unwrap()).lines();
+    let base = loop {
+        let line = log.next().expect("it says where it listens before it ends").unwrap();
+        let line: Value = serde_json::from_str(&line).unwrap();
+        if line["fields"]["message"] == "listening" {
+            break format!("http://{}", line["fields"]["address"].as_str().unwrap());
+        }
+    };
+    // A pipe that is full would stop it.
+    std::thread::spawn(move || log.for_each(drop));
+    let pages = Pages { base, http: reqwest::Client::builder().redirect(Policy::none()).build().unwrap() };
+
+    // A policy is made on the page: first what it would do, then the files that Mill reads.
+    pages.get("/mill", &["one has no policy, and is copied nowhere", "No process with workers"]).await;
+    let change = [("change", "defaults"), ("pair", "1>2")];
+    assert_eq!(pages.ask("oscar", "/mill/policies/one/plan", Some(&change)).await.0, 403);
+    let (code, plan) = pages.ask("ada", "/mill/policies/one/plan", Some(&change)).await;
+    assert!(code == 200 && plan.contains("not in the list of accounts"), "{plan}");
+    let version = async || pages.json("/api/v1/mill/policies/one").await["version"].as_str().unwrap().to_owned();
+    let first = version().await;
+    let copied = json!({"is_listed": true, "policy": {"defaults": [{"source": "1", "destination": "2"}]}}).to_string();
+    let save = async |who: &str, version: &str, policy: &str, reason: &str| {
+        let form = [("version", version), ("policy", policy), ("reason", reason)];
+        pages.ask(who, "/mill/policies/one", Some(&form)).await
+    };
+    assert_eq!(save("ada", &first, &copied, "").await.0, 400);
+    assert_eq!(save("oscar", &first, &copied, "copies").await.0, 403);
+    assert_eq!(save("ada", &first, &copied, "copies").await.0, 303);
+    assert_eq!(fs::read_to_string(home.join("policies/duplication-accounts.json")).unwrap(), "[\n  \"one\"\n]\n");
+    let (code, text) = save("ada", &first, &copied, "again").await;
+    assert!(code == 409 && text.contains("was changed since this was prepared"), "{code}: {text}");
+    pages.get("/mill/policies/one", &["main to replica", "ada", "copies"]).await;
+
+    // It is followed, and what the brake holds waits for an admin.
+    let run = ["mill", "run", "--config.file", &file, "--workers", "2", "--brake.items", "0", "--brake.percent", "0"];
+    let mut mill = queuekeeper(home, &run);
+    let _mill = Program(mill.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let minutes = Duration::from_mins(2);
+    let copy = || fs::read_to_string(home.join("copies/theses/a/b")).ok();
+    eventually(minutes, "it is copied", async || copy().as_deref() == Some("one\n")).await;
+    fs::write(&content, "two\n").unwrap();
+    command(home, &format!("store put {content} main/theses/a/b --replace")).await.is(0, &[]);
+    let number = eventually_some(minutes, "the brake holds it", async || {
+        pages.json("/api/v1/mill/held").await["tasks"][0]["number"].as_u64()
+    });
+    let number = number.await.to_string();
+    pages.get("/mill/held", &["theses/a/b", "one in replica", "An admin releases or drops them"]).await;
+    pages.get("/mill/spaces", &["one/theses", "1 item, copied from main"]).await;
+    pages.get("/mill/spaces/one/theses?prefix=a%2F", &["a/b", "not done in replica"]).await;
+    pages.get("/mill/spaces/one/theses?prefix=b", &["There is no such item"]).await;
+    pages
+        .get("/mill/spaces/one/theses/item?key=a/b", &["The brake holds the copy in replica", "queuekeeper:mill"])
+        .await;
+    let release = [("task", &*number), ("decision", "retry"), ("reason", "a new edition")];
+    assert_eq!(pages.ask("oscar", "/mill/held", Some(&release)).await.0, 403);
+    assert_eq!(pages.ask("ada", "/mill/held", Some(&release)).await.0, 303);
+    let (code, text) = pages.ask("ada", "/mill/held", Some(&release)).await;
+    assert!(code == 409 && text.contains("Somebody else decided 1 task before"), "{code}: {text}");
+    eventually(minutes, "it is copied", async || copy().as_deref() == Some("two\n")).await;
+    pages.get("/mill", &["let go on", "a new edition", "ada"]).await;
+
+    // A file that was changed by hand takes nothing away before an admin agrees, who is shown what it would do.
+    fs::write(home.join("policies/one-duplication-policy.json"), "{}").unwrap();
+    pages.get("/mill/policies/one", &["takes copies away", "main to replica would end"]).await;
+    let (code, plan) = pages.ask("ada", "/mill/policies/one/plan", Some(&[("change", "apply")])).await;
+    assert!(code == 200 && plan.contains("items would no longer follow their source"), "{plan}");
+    let none = json!({"is_listed": true, "policy": {}}).to_string();
+    assert_eq!(save("ada", &version().await, &none, "closed").await.0, 303);
+    pages.get("/mill/policies/one", &["closed", "no copy"]).await;
+    command(home, "mill policies one").await.is(0, &["spaces that are not named: no copy", "by ada: closed"]);
+}

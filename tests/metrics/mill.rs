@@ -1,0 +1,56 @@
+use jiff::Timestamp;
+use prometheus_client::registry::Registry;
+use queuekeeper::metrics::mill::{LoopFigures, MillFamilies, MillFigures, PolicyFigures, QueueFigures};
+use queuekeeper::metrics::{Format, expose};
+use queuekeeper_testkit::readers::{promtool_is_content, python_reads};
+
+use super::golden::assert_golden;
+
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/mill.txt");
+
+fn exposed(format: Format) -> String {
+    let at = |second| Timestamp::from_second(second).ok();
+    let mut registry = Registry::default();
+    MillFamilies::register(&mut registry).report(MillFigures {
+        queues: vec![QueueFigures { queue: "duplication-high", tasks: [4, 2, 1, 0], oldest: at(1_800_000_000) }],
+        ended: vec![("duplication-high", "done", 7), ("duplication-high", "dead", 0)],
+        workers: [2, 18],
+        processes: 1,
+        unserved: vec![("BIT", 0)],
+        loops: vec![LoopFigures {
+            producer: "duplication",
+            started: at(1_800_000_000),
+            ended: None,
+            ends: at(1_800_000_100),
+            next: at(1_802_592_000),
+            left: [3, 1],
+            items: [100, 40],
+        }],
+        held: vec![("account1".to_owned(), "replica".to_owned(), 1)],
+        missing: vec![("account1".to_owned(), "replica".to_owned(), 60)],
+        policies: vec![PolicyFigures { account: "account1".to_owned(), is_usable: true, waiting: 1 }],
+    });
+    expose(&registry, format).unwrap()
+}
+
+#[test]
+fn names_types_help_and_labels_of_the_mill_are_the_golden_ones() {
+    assert_golden(&exposed(Format::Text), GOLDEN);
+}
+
+#[test]
+fn promtool_and_python_read_what_is_exposed_of_the_mill() {
+    let text = exposed(Format::Text);
+    promtool_is_content(&text);
+    let [mut text, mut openmetrics] = [python_reads(&text, false), python_reads(&exposed(Format::OpenMetrics1), true)];
+    text.sort();
+    openmetrics.sort();
+    assert_eq!(text, openmetrics);
+}
+
+#[test]
+fn nothing_is_exposed_of_a_mill_before_its_first_figures() {
+    let mut registry = Registry::default();
+    let _families = MillFamilies::register(&mut registry);
+    assert!(!expose(&registry, Format::Text).unwrap().contains("mill_"));
+}
