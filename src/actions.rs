@@ -34,6 +34,7 @@ mod runner;
 mod session;
 mod shared;
 mod spec;
+pub mod store_events;
 mod table;
 mod target;
 mod with_writes;

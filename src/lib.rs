@@ -20,7 +20,6 @@
 //! | [`metrics`] | the collectors over the mirror's figures, and the exposition. They read no znode |
 //! | [`actions`] | what an operator may do: roles, previews, execution, the audit trail. They write to ZooKeeper by the queue core's transactions only |
 //! | [`alerts`] | alerts that act: Alertmanager's calls, rules and their limits, decisions that are executed once. They change the queue by [`actions`] only |
-//! | [`store_events`] | messages of stores about their changes, each of which marks items for the mill |
 //! | [`views`] | what pages, API and command line show: one typed answer for each question, so a field of the API or a column of CSV is here. They know no HTTP |
 //! | [`web`] | thin handlers over views: `http` is the server with authentication and limits, then pages, `api` with routes alone, events and assets. They touch no ZooKeeper client and join no path |
 //! | [`demo`] | a whole repository with made-up depositors, an operator, and faults |
@@ -49,6 +48,5 @@ pub mod metrics;
 pub mod mirror;
 pub mod prometheus;
 pub mod server;
-pub mod store_events;
 pub mod views;
 pub mod web;

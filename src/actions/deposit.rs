@@ -66,8 +66,8 @@ impl Past {
 pub enum Taken {
     /// The batch exists.
     Made(Receipt),
-    /// The deposit of this key, by its id, has ended as [`Past`] says: it is not made again.
-    Past(String, Past),
+    /// The deposit of this key, by its id, was withdrawn: it is not made again.
+    Withdrawn(String),
     /// Content is to be uploaded, from an offset on.
     Uploading(Uploading),
     /// It would have been taken.

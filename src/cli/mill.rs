@@ -76,7 +76,7 @@ impl PlaceArgs {
     async fn open(&self) -> anyhow::Result<(Mill, Catalogue)> {
         let (file, mill) = self.read()?;
         let catalogue = server::mill::catalogue(file.stores()).await?;
-        let opened = Mill::open(catalogue.clone(), mill, file.stores().clone()).await;
+        let opened = server::mill::shown(catalogue.clone(), mill, file.stores().clone()).await;
         Ok((opened?, catalogue))
     }
 }

@@ -16,8 +16,8 @@ use super::source::{FileError, Files, Sources, refuse, yaml};
 use super::{Users, WebFile};
 use crate::actions::Role;
 use crate::actions::deposit::Allowance;
+use crate::actions::store_events::EventSource;
 use crate::alerts::Rules;
-use crate::store_events::EventSource;
 
 mod access;
 mod depositors;

@@ -14,9 +14,9 @@ use super::tasks::Tasks;
 use crate::actions::Actions;
 use crate::actions::access::AccessRequests;
 use crate::actions::deposit::Intake;
+use crate::actions::store_events::StoreEvents;
 use crate::config::{Config, RepositoryParts};
 use crate::metrics::mill::MillFamilies;
-use crate::store_events::StoreEvents;
 use crate::views::mill::Mill;
 use crate::views::objects::{Objects, Places};
 use crate::web;
@@ -95,7 +95,7 @@ impl Repository {
         });
         let mill = match (settings_of_mill, &catalogue) {
             (Some(mill), Some(catalogue)) => {
-                Some(Box::pin(Mill::open(catalogue.clone(), mill.clone(), settings_of_stores)).await?)
+                Some(Box::pin(super::mill::shown(catalogue.clone(), mill.clone(), settings_of_stores)).await?)
             }
             (_, _) => None,
         };

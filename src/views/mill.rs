@@ -10,13 +10,18 @@ mod queues;
 mod spaces;
 mod tasks;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::policy::PolicySource;
 use queuekeeper_store::SpaceName;
+
+pub(crate) use queuekeeper_catalogue::tasks::TaskState;
+pub(crate) use queuekeeper_mill::policy::SaveError;
 
 pub(crate) use items::{CopyItem, EventItem, ItemDetail, ItemFilter, ItemList, ItemName, ItemTask, SpaceItem};
 pub(crate) use key::KeyText;
@@ -31,7 +36,9 @@ pub(crate) use tasks::{
 };
 
 use super::error::{ViewError, quoted};
-use crate::config::{MillConfig, StoreSettings};
+
+/// Opens the place of the policies for changes in the name of a user, which are recorded.
+pub(crate) type OpenPolicies = Arc<dyn Fn(String) -> BoxFuture<'static, anyhow::Result<PolicySource>> + Send + Sync>;
 
 /// The mill of a configuration; cheap to clone.
 #[derive(Clone)]
@@ -39,26 +46,26 @@ pub(crate) struct Mill(Arc<Parts>);
 
 struct Parts {
     catalogue: Catalogue,
-    config: MillConfig,
-    stores: StoreSettings,
+    accounts: BTreeMap<String, Account>,
     source: PolicySource,
+    open: OpenPolicies,
 }
 
 impl fmt::Debug for Mill {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.debug_struct("Mill").field("config", &self.0.config).finish_non_exhaustive()
+        to.debug_struct("Mill").field("accounts", &self.0.accounts).finish_non_exhaustive()
     }
 }
 
 impl Mill {
-    /// Opens what the configuration names, beside a catalogue that is open.
-    ///
-    /// # Errors
-    /// One line that names what cannot be opened.
-    pub(crate) async fn open(catalogue: Catalogue, config: MillConfig, stores: StoreSettings) -> anyhow::Result<Self> {
-        let source =
-            crate::server::mill::source(&config, &stores, &queuekeeper_store::StoreFamilies::default()).await?;
-        Ok(Self(Arc::new(Parts { catalogue, config, stores, source })))
+    /// The mill of these accounts, with their policies to be read, and to be opened for changes.
+    pub(crate) fn new(
+        catalogue: Catalogue,
+        accounts: BTreeMap<String, Account>,
+        source: PolicySource,
+        open: OpenPolicies,
+    ) -> Self {
+        Self(Arc::new(Parts { catalogue, accounts, source, open }))
     }
 
     fn catalogue(&self) -> &Catalogue {
@@ -66,12 +73,12 @@ impl Mill {
     }
 
     fn accounts(&self) -> impl Iterator<Item = &Account> {
-        self.0.config.accounts.values()
+        self.0.accounts.values()
     }
 
     /// The names of all accounts.
     pub(crate) fn account_names(&self) -> Vec<String> {
-        self.0.config.accounts.keys().cloned().collect()
+        self.0.accounts.keys().cloned().collect()
     }
 
     fn account(&self, name: &str) -> Result<&Account, ViewError> {
@@ -80,7 +87,7 @@ impl Mill {
             ViewError::not_found(format!("There is no account “{}” in the configuration.", quoted(name)))
                 .allowing(known)
         };
-        self.0.config.accounts.get(name).ok_or_else(none)
+        self.0.accounts.get(name).ok_or_else(none)
     }
 }
 

@@ -166,7 +166,7 @@ impl State {
         key: Option<&str>,
         (intake, actor, allowance): (&Intake, &Actor, &Allowance),
     ) -> Result<Receipt, Problem> {
-        use crate::actions::deposit::Taken;
+        use crate::actions::deposit::{Past, Taken};
         if let Some((_, upload)) = sent.file {
             return Ok(intake.make_of(sent.uuid, upload, &request, key, actor, allowance).await?);
         }
@@ -175,7 +175,7 @@ impl State {
         }
         match intake.begin(request, actor, allowance, key, false).await? {
             Taken::Made(receipt) => Ok(receipt),
-            Taken::Past(id, past) => Err(Problem::new(StatusCode::CONFLICT, format!("{}.", past.why(&id)))),
+            Taken::Withdrawn(id) => Err(Problem::new(StatusCode::CONFLICT, format!("{}.", Past::Withdrawn.why(&id)))),
             Taken::Uploading(_) | Taken::WouldBeTaken { .. } => Err(Problem::bad("Choose a file, or give a URL.")),
         }
     }

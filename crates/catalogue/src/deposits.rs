@@ -74,6 +74,11 @@ pub(crate) const SENT: &str = "SELECT COUNT(*), CAST(COALESCE(SUM(object_count),
       CAST(COALESCE(SUM(byte_count), 0) AS BIGINT), MIN(received)
       FROM deposits WHERE depositor = $1 AND received >= $2 AND part_of IS NULL";
 
+/// The same without one deposit.
+const SENT_BESIDE: &str = "SELECT COUNT(*), CAST(COALESCE(SUM(object_count), 0) AS BIGINT),
+      CAST(COALESCE(SUM(byte_count), 0) AS BIGINT), MIN(received)
+      FROM deposits WHERE depositor = $1 AND received >= $2 AND part_of IS NULL AND batch <> $3";
+
 pub(crate) const PARTS: &str =
     concat!("SELECT ", columns!(), " FROM deposits WHERE part_of = $1 ORDER BY part LIMIT $2");
 
@@ -120,14 +125,15 @@ impl Catalogue {
                 let alone = "SELECT pg_advisory_xact_lock(hashtextextended($1, $2))";
                 session.rows(alone, values![&new.depositor, DEPOSITOR]).await?;
             }
-            if let Some((batch, was_refused)) = known(&mut session, new).await?
-                && !was_refused
-            {
+            let known = known(&mut session, new).await?;
+            if let Some((batch, false)) = known {
                 return Ok(Ok(batch));
             }
+            // What was refused is not counted beside what it becomes.
+            let itself = known.map_or(new.batch, |(batch, _)| batch);
             let mut all = [Sent::default(); N];
             for (sent, since) in all.iter_mut().zip(since) {
-                let row = session.row(SENT, values![&new.depositor, since.as_millisecond()]).await?;
+                let row = session.row(SENT_BESIDE, values![&new.depositor, since.as_millisecond(), itself]).await?;
                 *sent = session.decode(row.as_ref().map(sum).transpose())?.unwrap_or_default();
             }
             match may(all) {
@@ -176,6 +182,17 @@ impl Catalogue {
     /// When the database cannot be written.
     pub async fn deposit_ended(&self, batch: Uuid, outcome: &str) -> Result<(), Error> {
         let sql = "UPDATE deposits SET outcome = $2, ended = {now} WHERE batch = $1";
+        let mut session = self.database.begin().await?;
+        let done = session.run(sql, values![batch, outcome]).await;
+        session.end(done).await.map(|_rows| ())
+    }
+
+    /// Writes down how a deposit ended of which nobody has done so: its batch leaves the queue.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub async fn deposit_leaves(&self, batch: Uuid, outcome: &str) -> Result<(), Error> {
+        let sql = "UPDATE deposits SET outcome = $2, ended = {now} WHERE batch = $1 AND outcome IS NULL";
         let mut session = self.database.begin().await?;
         let done = session.run(sql, values![batch, outcome]).await;
         session.end(done).await.map(|_rows| ())

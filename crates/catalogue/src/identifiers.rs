@@ -37,7 +37,7 @@ pub enum Reserved {
     },
     /// The candidate belongs to another job or object: derive another one.
     Collision {
-        /// Whose job has reserved it; `None` where none has.
+        /// Whose job has reserved it and still intends a version of its object; `None` where none does.
         owner: Option<String>,
     },
 }
@@ -121,7 +121,9 @@ async fn reserve_in(session: &mut Session, request: &Request) -> Result<Option<R
             Reserved::Ark { ark: request.candidate.clone(), is_registered: request.is_registered }
         }
         None => {
-            let row = session.row("SELECT owner FROM identifiers WHERE ark = $1", values![&request.candidate]).await?;
+            let sql = "SELECT i.owner FROM identifiers i JOIN object_intents o ON o.job = i.job AND o.ark = i.ark
+                WHERE i.ark = $1";
+            let row = session.row(sql, values![&request.candidate]).await?;
             let owner = row.map(|row| session.decode(row.get(0))).transpose()?;
             return Ok(Some(Reserved::Collision { owner }));
         }

@@ -52,6 +52,15 @@ impl Catalogue {
         self.list(OBJECT_INTENTS, values![millis(longer_than), begun, job, page(limit)], intent).await
     }
 
+    /// Whether another job than this one intends a version of an object.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn is_intended_by_another(&self, job: Uuid, ark: &str) -> Result<bool, Error> {
+        let sql = "SELECT 1 FROM object_intents WHERE ark = $1 AND job <> $2 LIMIT 1";
+        Ok(!self.list(sql, values![ark, job], |row: &Row| row.get::<i64>(0)).await?.is_empty())
+    }
+
     /// Writes that a job stores content of a version from now on, unless that was written within some time. The answer is the
     /// name of the folder of its content: its own UUID until that was given up, then another one. To be called under the
     /// lock of the object.

@@ -5,7 +5,7 @@
 //! One that failed before it had jobs, or was withdrawn, has made nothing of any row: the next attempt has another UUID.
 //! Of one that is not in the queue any more, the catalogue has how it ended.
 
-use futures::{StreamExt as _, TryStreamExt as _, future, stream};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use queuekeeper_catalogue::deposits::REFUSED;
 use queuekeeper_catalogue::{Catalogue, Error as CatalogueError};
 use queuekeeper_queue::id::BatchId;
@@ -145,7 +145,12 @@ pub fn origin(file_name: &str, batch: Uuid) -> Option<Uuid> {
 ///
 /// # Errors
 /// When the batch has none, is at work, is one object, or what a row was is not known any more; then nothing is made.
-pub async fn failed_rows(queue: &Queue, working: &WorkingStorage, batch: BatchId) -> Result<FailedRows, AgainError> {
+pub async fn failed_rows(
+    queue: &Queue,
+    working: &WorkingStorage,
+    catalogue: &Catalogue,
+    batch: BatchId,
+) -> Result<FailedRows, AgainError> {
     let refused = |why: String| AgainError::Refused(why);
     let loaded = queue.load_batch(batch).await?;
     if loaded.check_loadable().ok() != Some(BatchState::Failed) {
@@ -165,8 +170,18 @@ pub async fn failed_rows(queue: &Queue, working: &WorkingStorage, batch: BatchId
     let failed = report.failed.len();
     let jobs = stream::iter(report.failed.into_iter().map(|job| queue.load_job(job))).buffered(AT_A_TIME);
     // What is stored would become another version, or another object.
-    let jobs = jobs.try_filter(|job| future::ready(job.data(JobNode::Inventory).is_none()));
-    let rows: Vec<Row> = jobs.map(|job| row(working, &job?).map_err(refused)).try_collect().await?;
+    let mut jobs = std::pin::pin!(jobs);
+    let mut rows = Vec::new();
+    while let Some(job) = jobs.try_next().await? {
+        let uuid = JobSpec::of(&job).ok().map(|spec| spec.uuid);
+        let is_recorded = match uuid {
+            Some(uuid) => catalogue.version_of_job(uuid).await?.is_some(),
+            None => false,
+        };
+        if !is_recorded && job.data(JobNode::Inventory).is_none() {
+            rows.push(row(working, &job).map_err(refused)?);
+        }
+    }
     if rows.is_empty() {
         return Err(refused(format!(
             "the objects of all {failed} failed jobs of {batch} are stored: resume the jobs, or delete them"

@@ -18,6 +18,7 @@ use tracing::{info, warn};
 
 use crate::daemon::Daemon;
 use crate::engine::session::Session;
+use crate::spec::uuid_of;
 use crate::step::{StepError, now};
 use crate::withdrawal;
 use volume::Turn;
@@ -158,25 +159,33 @@ async fn delete(session: &Session, path: Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Purges the batches that were completed or deleted long enough ago, with their jobs. One that was withdrawn goes only
-/// once the catalogue says so; `recorded` are those of which it does.
+/// Purges the batches that were completed or deleted long enough ago, with their jobs, each only once the catalogue says how its
+/// deposit ended, or nobody could tell it from one that was not made; `recorded` are those of which it does.
 async fn batches(session: &Session, recorded: &mut BTreeSet<BatchId>) -> Result<(), StepError> {
     let before = before(session.services.settings.cleanup.after);
     let is_due = |entered: Option<Timestamp>| entered.is_some_and(|entered| entered <= before);
     let go_on = |_| if session.may_take(Daemon::Cleanup) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
     let unrecorded = Mutex::new(Vec::new());
     let is_wanted = |batch: &Batch| {
-        let is_open = withdrawal::is_withdrawn(batch) && !recorded.contains(&batch.id);
+        let is_withdrawn = withdrawal::is_withdrawn(batch);
+        let is_due = is_due(batch.entered());
+        let is_open = (is_withdrawn || is_due) && !recorded.contains(&batch.id);
         if is_open {
-            unrecorded.lock().push((batch.id, batch.submitted().value.uuid.into_owned()));
+            let state = batch.state().filter(|_| !is_withdrawn);
+            unrecorded.lock().push((batch.id, batch.submitted().value.uuid.into_owned(), state));
         }
-        !is_open && is_due(batch.entered())
+        !is_open && is_due
     };
     let done = session.queue.clean_up_some(is_wanted, go_on).await?;
     recorded.retain(|batch| !done.purged.contains(batch));
-    for (batch, id) in unrecorded.into_inner() {
+    for (batch, id, state) in unrecorded.into_inner() {
         session.fence.pass().await;
-        withdrawal::record(&session.services.catalogue, &id).await?;
+        let catalogue = &session.services.catalogue;
+        match state {
+            None => withdrawal::record(catalogue, &id).await?,
+            // A report daemon of Java does not say it.
+            Some(state) => catalogue.deposit_leaves(uuid_of(&id, "bid-"), &format!("left the queue {state}")).await?,
+        }
         recorded.insert(batch);
     }
     for batch in &done.purged {

@@ -105,8 +105,8 @@ async fn run_daemons(
         if !left.is_empty() {
             let (of_task, left, is_removed) = (Arc::clone(&session), left.clone(), Arc::clone(&is_removed));
             session.spawn(async move {
-                leftovers::remove(&of_task, &left).await;
-                is_removed.store(true, Ordering::Relaxed);
+                let are_known = leftovers::remove(&of_task, &left).await;
+                is_removed.store(are_known, Ordering::Relaxed);
             });
         }
         tokio::select! {

@@ -225,7 +225,8 @@ impl Fetcher {
                 return Err(failed);
             }
             if !failed.is_temporary() {
-                if !matches!(failed.cause(), Cause::Disk(_)) {
+                // What has come of one that is larger than was allowed is gone on with where more is.
+                if !matches!(failed.cause(), Cause::Disk(_) | Cause::TooLarge { .. }) || expected.size.is_some() {
                     sink.discard(path).await;
                 }
                 return Err(failed);

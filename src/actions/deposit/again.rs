@@ -27,7 +27,7 @@ impl Intake {
         let queue = self.shared.actions.shared.connected.queue_at_hand()?;
         let batch = queue.find_batch(&id_of(uuid)).await?.ok_or_else(missing)?;
         let services = &self.shared.services;
-        let rows = failed_rows(&queue, &services.working, batch).await;
+        let rows = failed_rows(&queue, &services.working, &services.catalogue, batch).await;
         let again = match resubmission(&queue, Some(&services.catalogue), uuid).await? {
             // What has become of its rows since does not matter.
             Resubmission::Made(again, batch) => {

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use queuekeeper_catalogue::deposits::{Deposit, NewDeposit as Recorded};
 use queuekeeper_ingest::deposit::{DepositError, NewDeposit, Receipt, Upload, id_of};
 use queuekeeper_ingest::profile::Profile;
-use queuekeeper_ingest::withdrawal::WITHDRAWN;
+use queuekeeper_ingest::withdrawal::{WITHDRAWN, taken_back};
 use queuekeeper_queue::record::WithdrawnNote;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
@@ -70,7 +70,11 @@ impl Intake {
             && let Some(known) = self.deposit(uuid, actor).await?
             && let Some(past) = self.past(&known).await?
         {
-            return Ok(Taken::Past(id_of(uuid), past));
+            return match past {
+                Past::Withdrawn => Ok(Taken::Withdrawn(id_of(uuid))),
+                // Whether it is the same deposit cannot be seen any more.
+                Past::Removed => Err(Refusal::conflict(past.why(&id_of(uuid)))),
+            };
         }
         self.check_quota(actor, allowance, Added::bytes(request.size.unwrap_or(0))).await?;
         if is_dry_run {
@@ -177,7 +181,9 @@ impl Intake {
         }
         let queue = self.shared.actions.shared.connected.queue_at_hand()?;
         let Some(batch) = queue.find_batch(&id_of(known.deposit.batch)).await? else {
-            return Ok(outcome.filter(|outcome| !is_refused(outcome)).map(|_| Past::Removed));
+            return Ok(outcome
+                .filter(|outcome| !is_refused(outcome) && taken_back(outcome).is_none())
+                .map(|_| Past::Removed));
         };
         if outcome.is_some() {
             return Ok(None);
@@ -297,6 +303,9 @@ impl Intake {
         if let Some(known) = &known
             && let Some(past) = self.past(known).await?
         {
+            if let Payload::Uploaded(upload) = payload {
+                disk("remove the upload", move || upload.remove()).await?;
+            }
             return Err(Refusal::conflict(past.why(&id_of(uuid))));
         }
         let queue = self.shared.actions.shared.queue_of(&self.shared.services.catalogue).await?;

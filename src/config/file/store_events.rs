@@ -8,7 +8,7 @@ use serde_saphyr::Spanned;
 
 use super::super::source::{FileError, refuse};
 use super::StoreSettings;
-use crate::store_events::EventSource;
+use crate::actions::store_events::EventSource;
 
 /// How many messages a token may send in a minute, where nothing else is said.
 const PER_MINUTE: u32 = 600;

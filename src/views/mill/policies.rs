@@ -256,9 +256,7 @@ impl Mill {
         let new = new.parse()?;
         let failed =
             |error: anyhow::Error| ViewError::Unavailable(format!("The policies cannot be written: {error:#}."));
-        let parts = &self.0;
-        let source = crate::server::mill::source_of(&parts.config, &parts.stores, &parts.catalogue, user).await;
-        let source = source.map_err(failed)?;
+        let source = (self.0.open)(user.to_owned()).await.map_err(failed)?;
         Ok(policy::save(self.catalogue(), &source, account, version, &new, (user, reason)).await)
     }
 }

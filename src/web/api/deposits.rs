@@ -11,7 +11,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::Answer;
 use crate::actions::Source;
-use crate::actions::deposit::{DepositRequest, Past, Taken};
+use crate::actions::deposit::{DepositRequest, Taken};
 use crate::views::deposits::{DepositList, DepositView};
 use crate::web::deposits::{deposit_id, no_deposit};
 use crate::web::http::identity::Identity;
@@ -60,7 +60,7 @@ pub(super) struct JobsQuery {
     ),
     request_body = DepositRequest,
     responses(
-        (status = 200, body = DepositView, description = "It would be taken (dry run), as far as `urls_not_requested` is 0; or the deposit of this `Idempotency-Key` was withdrawn, or has ended and left the queue, and is not made again"),
+        (status = 200, body = DepositView, description = "It would be taken (dry run), as far as `urls_not_requested` is 0; or the deposit of this `Idempotency-Key` was withdrawn, and is not made again"),
         (status = 201, body = DepositView, description = "The deposit was made"),
         (status = 202, body = DepositView, description = "The content is to be uploaded, from `offset` on"),
         (status = 400, description = "The request is not valid"),
@@ -145,13 +145,11 @@ async fn answer(
                 ..DepositView::default()
             },
         ),
-        Taken::Past(id, past) => {
+        Taken::Withdrawn(id) => {
             let mut view = state.find_deposit(&id, identity, Source::Api).await?;
-            if past == Past::Withdrawn {
-                // The mirror may not have seen it yet, and the catalogue may not have it.
-                WITHDRAWN.clone_into(&mut view.state);
-                view.outcome.get_or_insert_with(|| WITHDRAWN.to_owned());
-            }
+            // The mirror may not have seen it yet, and the catalogue may not have it.
+            WITHDRAWN.clone_into(&mut view.state);
+            view.outcome.get_or_insert_with(|| WITHDRAWN.to_owned());
             (StatusCode::OK, view)
         }
         Taken::Uploading(upload) => (StatusCode::ACCEPTED, DepositView::uploading(&upload, request, &identity.name)),

@@ -3,8 +3,6 @@
 use axum::extract::{Path, State as FromState};
 use axum::http::StatusCode;
 use jiff::Timestamp;
-use queuekeeper_catalogue::tasks::TaskState;
-use queuekeeper_mill::policy::SaveError;
 use serde::Deserialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -14,7 +12,7 @@ use super::Answer;
 use crate::actions::{Role, Source};
 use crate::views::mill::{
     DeadFilter, DeadList, DecidedView, HeldFilter, HeldList, ItemDetail, ItemFilter, ItemList, ItemName, MillOverview,
-    NewPolicyView, PlanView, PolicyDetail, PolicyList, SpaceFilter, SpaceList, TaskDecision,
+    NewPolicyView, PlanView, PolicyDetail, PolicyList, SaveError, SpaceFilter, SpaceList, TaskDecision, TaskState,
 };
 use crate::web::actions::{reason, sentence};
 use crate::web::http::identity::Identity;

@@ -11,7 +11,7 @@ use utoipa_axum::routes;
 
 use super::Answer;
 use crate::actions::Role;
-use crate::store_events::{Marked, NotMarked};
+use crate::actions::store_events::{Marked, NotMarked};
 use crate::web::actions::sentence;
 use crate::web::http::identity::{AuthMethod, Identity};
 use crate::web::http::json::Json;

@@ -40,7 +40,7 @@ on_both! {
     async fn a_deposit_that_was_refused_counts_anew_when_it_is_sent_again(world: World) {
         let catalogue = &world.catalogue;
         let first = NewDeposit { idempotency_key: Some("key".to_owned()), ..new("ada", 1) };
-        let most = |[sent]: [Sent; 1]| if sent.objects > 1 { Err(sent.objects) } else { Ok(()) };
+        let most = |[sent]: [Sent; 1]| if sent.objects > 8 { Err(sent.objects) } else { Ok(()) };
         let record = async |new: &NewDeposit| {
             catalogue.record_deposit_within(new, [Timestamp::UNIX_EPOCH], most).await.unwrap()
         };
@@ -51,7 +51,12 @@ on_both! {
         let found = catalogue.deposit(first.batch).await.unwrap().unwrap();
         assert_eq!((found.deposit.objects, found.deposit.bytes, found.outcome), (9, 90, None));
         catalogue.deposit_ended(first.batch, &format!("{REFUSED}its digest differs")).await.unwrap();
-        assert_eq!(record(&larger).await, Err(9));
+        // By itself it is not too much, beside others it is.
+        assert_eq!(record(&larger).await, Ok(first.batch));
+        catalogue.deposit_ended(first.batch, &format!("{REFUSED}its digest differs")).await.unwrap();
+        assert_eq!(record(&new("ada", 9)).await, Err(9));
+        catalogue.record_deposit(&new("ada", 20)).await.unwrap();
+        assert_eq!(record(&larger).await, Err(20));
         // One that has become a batch does not.
         catalogue.deposit_ended(first.batch, "1 completed, 0 failed").await.unwrap();
         assert_eq!(record(&NewDeposit { bytes: 1_000, ..larger }).await, Ok(first.batch));

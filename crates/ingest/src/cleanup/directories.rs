@@ -177,10 +177,16 @@ impl Kept {
     }
 }
 
-/// Whether nothing of a batch goes on any more. One that failed is resumed with what was uploaded.
+/// Whether nothing of a batch goes on any more. One with failed jobs is resumed with what was uploaded; one that failed before it
+/// had jobs is not.
 fn is_final(batch: &Batch) -> bool {
-    let is_final = matches!(batch.state(), Some(BatchState::Completed | BatchState::Deleted));
-    is_final && batch.lock().is_none() && batch.references(Outcome::Processing).unwrap_or(0) == 0
+    let references = |outcome| batch.references(outcome).unwrap_or(0);
+    let is_final = match batch.state() {
+        Some(BatchState::Completed | BatchState::Deleted) => references(Outcome::Processing) == 0,
+        Some(BatchState::Failed) => Outcome::ALL.into_iter().all(|outcome| references(outcome) == 0),
+        _ => false,
+    };
+    is_final && batch.lock().is_none()
 }
 
 /// The directories of the jobs of a batch that are not deleted; `None` where one of them cannot be read.
@@ -234,9 +240,19 @@ fn list(root: &Path) -> io::Result<Vec<BatchDirectory>> {
     Ok(found)
 }
 
-/// The names of the directories of batches, sorted.
+/// The names of the directories of batches, sorted, without those that have only what comes before a batch: uploads under way, and
+/// URLs that are kept, whose names begin with a dot.
 pub(super) fn batches(root: &Path) -> io::Result<Vec<String>> {
-    let mut names: Vec<_> = directories(root, "bid-")?.into_iter().map(|(name, _)| name).collect();
+    let mut names = Vec::new();
+    for (name, path) in directories(root, "bid-")? {
+        let mut entries = fs::read_dir(path)?;
+        let is_plain = |entry: io::Result<fs::DirEntry>| {
+            entry.map(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."))
+        };
+        if entries.try_fold(false, |found, entry| Ok::<_, io::Error>(found || is_plain(entry)?))? {
+            names.push(name);
+        }
+    }
     names.sort_unstable();
     Ok(names)
 }

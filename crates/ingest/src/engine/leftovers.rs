@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::io;
 
+use queuekeeper_queue::Error;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::{BatchState, JobState};
 use tracing::{info, warn};
@@ -38,11 +39,19 @@ impl AtWork {
     }
 }
 
-/// Removes the directories of what was completed meanwhile. What cannot be read now is left to cleanup.
-pub(super) async fn remove(session: &Session, left: &AtWork) {
+/// Removes the directories of what was completed meanwhile. The answer is whether all could be read: what could not is looked at
+/// again by the next session, and else left to cleanup.
+pub(super) async fn remove(session: &Session, left: &AtWork) -> bool {
     blocking::all_ended().await;
+    let mut is_known = true;
     for id in &left.jobs {
-        let Ok(job) = session.queue.load_job(*id).await else { continue };
+        let job = match session.queue.load_job(*id).await {
+            Ok(job) => job,
+            Err(error) => {
+                is_known &= matches!(error, Error::Missing(_));
+                continue;
+            }
+        };
         let Ok(spec) = JobSpec::of(&job) else { continue };
         if job.state() == Some(JobState::Completed) {
             let directory = session.services.working.job(&spec);
@@ -50,7 +59,13 @@ pub(super) async fn remove(session: &Session, left: &AtWork) {
         }
     }
     for id in &left.batches {
-        let Ok(batch) = session.queue.load_batch(*id).await else { continue };
+        let batch = match session.queue.load_batch(*id).await {
+            Ok(batch) => batch,
+            Err(error) => {
+                is_known &= matches!(error, Error::Missing(_));
+                continue;
+            }
+        };
         let Ok(spec) = BatchSpec::of(batch.submission.as_deref().unwrap_or_default()) else { continue };
         if batch.state() == Some(BatchState::Completed) {
             let (working, name) = (session.services.working.clone(), spec.id);
@@ -67,6 +82,7 @@ pub(super) async fn remove(session: &Session, left: &AtWork) {
             }
         }
     }
+    is_known
 }
 
 /// Removes the directories of a batch's jobs, all of which are completed, and its own where nothing else is in it: what is

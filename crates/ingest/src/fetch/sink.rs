@@ -87,8 +87,8 @@ impl Sink {
                 return at.begin(&path).map(|partial| Idle { partial, hashers });
             }
             let partial = at.resume(&path)?;
-            let most = expected.size.unwrap_or(expected.most_bytes);
-            if partial.file().metadata()?.len() > most {
+            // Of one whose size is not announced, more may be allowed by and by.
+            if expected.size.is_some_and(|size| partial.file().metadata().is_ok_and(|facts| facts.len() > size)) {
                 partial.file().set_len(0)?;
             }
             place::read(partial.file(), |bytes| hashers.update(bytes))?;

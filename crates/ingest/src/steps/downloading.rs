@@ -104,7 +104,9 @@ async fn container(work: &JobAtWork<'_>, room: &Room<'_>) -> Result<u64, StepErr
             Ok(unpacked) => break unpacked,
             // It is larger than it was taken for: twice the room, as often as there is some.
             Err(error) if matches!(error.cause(), ArchiveCause::TooManyBytes(_)) => {
-                most = most.max(packed.size).saturating_mul(2).max(archive::Limits::FREE);
+                // More than the volume may hold is requested only once that was not enough.
+                let more = most.max(packed.size).saturating_mul(2).max(archive::Limits::FREE);
+                most = if most < room::capacity(work)? { more.min(room::capacity(work)?) } else { more };
                 ensure(work, most).await?;
             }
             Err(error) if error.is_final() => return Err(StepError::permanent(error)),

@@ -126,7 +126,10 @@ async fn identify(work: &JobAtWork<'_>, producer: &ProducerMetadata) -> Result<A
                     None => Ok(candidate),
                     Some(other) => {
                         let owner = &profile.owner;
-                        let why = format_args!("{candidate} belongs to {other}, not to {owner}");
+                        let why = format_args!(
+                            "{candidate} is reserved by a job of {other}, not of {owner}; where that has failed, resume this job a \
+                             day later"
+                        );
                         Err(StepError::permanent(why))
                     }
                 };

@@ -11,7 +11,7 @@ use futures::{StreamExt as _, TryStreamExt as _, future, stream};
 use queuekeeper_queue::path::{JobNode, LockFolder};
 use queuekeeper_queue::{Error, JobChange, JobValue};
 use queuekeeper_store::ocfl::{Begun, NewFile, NewVersion, Object, Root, Start, User};
-use queuekeeper_store::{Algorithm, Digests, Noted, SpaceName, Store, StoreName};
+use queuekeeper_store::{Algorithm, Digest, Digests, Noted, SpaceName, Store, StoreName};
 use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::io::ReaderStream;
@@ -19,8 +19,9 @@ use tokio_util::io::ReaderStream;
 use super::downloading::PRODUCER;
 use super::processing::{self, MANIFEST, SYSTEM};
 use crate::blocking::blocking;
+use crate::files;
 use crate::manifest::{Limits, Reader, Row};
-use crate::place::{self, Place};
+use crate::place::Place;
 use crate::recorded;
 use crate::step::{JobAtWork, StepError, now};
 
@@ -55,8 +56,8 @@ pub async fn store(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
     };
     let stored = async {
         // The version before may have been recorded since the job was in Processing.
-        processing::check_owner(work, &ark).await?;
-        write(work, &ark).await
+        let is_recorded = processing::check_owner(work, &ark).await?.is_some();
+        write(work, &ark, is_recorded).await
     };
     let stored = stored.await;
     // A session that is lost has released it.
@@ -81,8 +82,8 @@ fn check_node(work: &JobAtWork<'_>, ark: &str) -> Result<(), StepError> {
     };
     let (node, name, ours) = (crate::name::shown(node), &work.profile.name, &work.profile.node);
     Err(StepError::permanent(format_args!(
-        "{ark} lies in node {node} of a Merritt store, and profile {name} stores in node {ours}: have Merritt's daemon store it, \
-         or set the profile's node and resume the job at Processing"
+        "the job was processed for node {node}, and profile {name} stores in node {ours}: where {ark} lies in a Merritt store, have \
+         Merritt's daemon store it; else resume the job at Processing"
     )))
 }
 
@@ -119,12 +120,12 @@ fn place_of(work: &JobAtWork<'_>) -> (StoreName, SpaceName) {
 }
 
 /// Writes the version, and records what that changed in the store.
-async fn write(work: &JobAtWork<'_>, ark: &str) -> Result<u32, StepError> {
+async fn write(work: &JobAtWork<'_>, ark: &str, is_recorded: bool) -> Result<u32, StepError> {
     work.fence.pass().await;
     let (store, object) = (work.services.store(&work.profile)?, root(work).await?.object(ark)?);
     let noted = Arc::new(Noted::new(Arc::clone(&store)));
     let object = object.in_store(Arc::clone(&noted) as Arc<dyn Store>);
-    let made = write_noted(work, &object, &noted).await;
+    let made = write_noted(work, &object, &noted, is_recorded).await;
     let catalogue = &work.services.catalogue;
     let settled = recorded::settle(catalogue, &noted).await;
     let Made { version, is_continued } = match (made, settled) {
@@ -151,7 +152,12 @@ struct Made {
     is_continued: bool,
 }
 
-async fn write_noted(work: &JobAtWork<'_>, object: &Object, noted: &Arc<Noted>) -> Result<Made, StepError> {
+async fn write_noted(
+    work: &JobAtWork<'_>,
+    object: &Object,
+    noted: &Arc<Noted>,
+    is_recorded: bool,
+) -> Result<Made, StepError> {
     let ark = object.id();
     let (store, space) = place_of(work);
     let (place, fresh) = ((store.to_string(), space.to_string()), fresh(work));
@@ -172,7 +178,15 @@ async fn write_noted(work: &JobAtWork<'_>, object: &Object, noted: &Arc<Noted>) 
         }
         Begun::Writer(writer) => writer,
     };
+    if writer.version() > 1 && !is_recorded {
+        let why = format_args!("the version before of {ark} is not recorded yet");
+        return Err(StepError::temporary(why));
+    }
     if work.spec.is_update && writer.version() == 1 {
+        if work.services.catalogue.is_intended_by_another(work.spec.uuid, ark).await? {
+            let why = format_args!("another job makes the first version of {ark}");
+            return Err(StepError::temporary(why));
+        }
         let name = &work.profile.store;
         return Err(StepError::permanent(format_args!(
             "{ark} is not in store {name}, and an update changes an object that is there; deposit it whole, without update, or \
@@ -237,34 +251,43 @@ async fn write_noted(work: &JobAtWork<'_>, object: &Object, noted: &Arc<Noted>) 
 /// Checks that a version that was made under the job's UUID has the files that the job has now: a deposit that is sent under
 /// the UUID of another one, whose batch is gone, would be called stored, and be nowhere. What ingest adds may differ.
 async fn check_same(work: &JobAtWork<'_>, object: &Object, version: u32) -> Result<(), StepError> {
-    let failed = |error: io::Error| StepError::working("read the manifest", &error);
-    let base = processing::base(work).map_err(failed)?;
-    let source = match File::open(work.directory.path().join(SYSTEM).join(MANIFEST)) {
-        // Its version may be recorded, and its files removed since.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        other => other.map_err(failed)?,
-    };
-    let place = work.directory.place(".").map_err(|error| StepError::working("open the job's directory", &error))?;
+    let failed = |error: io::Error| StepError::working("read the list of files", &error);
+    // Its version may be recorded, and its files removed since.
+    let Some(listed) = files::read(&work.directory).map_err(failed)? else { return Ok(()) };
     let Some(snapshot) = object.read().await? else { return Ok(()) };
+    let left_out = if work.spec.is_update { Some(left_out(work)?) } else { None };
     let id = object.id().to_owned();
     blocking(move || {
-        let mut reader = Reader::add(BufReader::new(source), Limits::default(), base);
-        for (_, row) in reader.by_ref() {
-            if !row.name.starts_with(&format!("{PRODUCER}/")) {
-                continue;
+        let other = |name: &str| {
+            let name = crate::name::shown(name);
+            StepError::permanent(format_args!(
+                "version {version} of {id} was stored by a deposit with the same UUID, and {name:?} differs: this one is stored \
+                 nowhere; deposit it anew, under another key or UUID"
+            ))
+        };
+        let inventory = snapshot.inventory();
+        let mut names = BTreeSet::new();
+        for file in listed {
+            let file = file.map_err(failed)?;
+            let name = format!("{PRODUCER}/{}", file.name);
+            let stored = inventory.file(version, &name)?;
+            let is_same = |digest: &Digest| file.digests.get(Algorithm::Sha512).is_none_or(|listed| listed == digest);
+            if !stored.is_some_and(|stored| is_same(&stored.digest)) {
+                return Err(other(&name));
             }
-            let Some(file) = place.file(&row.name).map_err(failed)? else { continue };
-            let (_, digests) = place::digests(&file, [Algorithm::Sha512]).map_err(failed)?;
-            let stored = snapshot.inventory().file(version, &row.name)?;
-            if stored.is_none_or(|stored| !digests.iter().any(|digest| *digest == stored.digest)) {
-                return Err(StepError::permanent(format_args!(
-                    "{id} has version {version} of a deposit with the same UUID and another {:?}: nothing was stored; deposit it \
-                     anew, under another key or UUID",
-                    row.name
-                )));
+            names.insert(name);
+        }
+        for stored in inventory.files(version) {
+            let path = stored?.path;
+            let is_more = match &left_out {
+                None => path.starts_with(&format!("{PRODUCER}/")) && !names.contains(&path),
+                Some(left_out) => left_out.contains(&path) && !names.contains(&path),
+            };
+            if is_more {
+                return Err(other(&path));
             }
         }
-        reader.finish().map(drop).map_err(StepError::permanent)
+        Ok(())
     })
     .await?
 }

@@ -110,7 +110,7 @@ async fn a_deposit_of_many_rows_becomes_several_batches_that_have_each_row_once(
     assert_eq!(recorded, [(3, "2 completed, 1 failed"), (2, "2 completed, 0 failed")]);
     // Only the part with a failed job still has its files, of which the failed row is submitted again.
     assert_eq!(world.left(), [id_of(uuid_of_part(uuid, 2))]);
-    let again = failed_rows(&world.queue, &world.services.working, parts[1]).await.unwrap();
+    let again = failed_rows(&world.queue, &world.services.working, &world.services.catalogue, parts[1]).await.unwrap();
     let rows = String::from_utf8(again.manifest).unwrap();
     assert!(
         rows.contains("f4.txt") && !rows.contains("f3.txt") && again.deposit.more.is_empty(),

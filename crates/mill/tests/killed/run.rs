@@ -111,8 +111,12 @@ async fn copies_are_made_changed_and_deleted_once_by_a_mill_that_is_killed_at_an
         let behind = trace.writes.last().filter(|_| trace.code.is_none());
         met += usize::from(behind.is_some());
         println!("killed behind write {at} of {writes}: {}", behind.map_or("none".to_owned(), ToString::to_string));
-        let more = found.iter().filter(|line| !expected.contains(line)).map(|line| format!("left over: {line}"));
-        let less = expected.iter().filter(|line| !found.contains(line)).map(|line| format!("missing: {line}"));
+        // How often a line is there counts: something put aside twice has one line twice.
+        let often = |lines: &[String], line: &String| lines.iter().filter(|other| *other == line).count();
+        let more = found.iter().filter(|line| often(&found, line) > often(&expected, line));
+        let more = more.map(|line| format!("left over: {line}"));
+        let less = expected.iter().filter(|line| often(&found, line) < often(&expected, line));
+        let less = less.map(|line| format!("missing: {line}"));
         differences.extend(more.chain(less).map(|line| format!("{at}, {behind:?}: {line}")));
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));

@@ -158,7 +158,11 @@ impl Queue {
 
     /// Whether a process with daemons of ours says that it gave a batch back, to create its jobs later.
     async fn is_given_back(&self, id: BatchId) -> Result<bool, Error> {
-        let [processes] = self.read_each([Read::Children(Path::daemons())]).await?;
+        let reads = [Read::Children(Path::daemons()), Read::Data(Path::expansion(id))];
+        let [processes, expansion] = self.read_each(reads).await?;
+        if expansion.data().is_none() {
+            return Ok(false);
+        }
         let names = processes.children();
         let paths = names.iter().map(|name| Path::daemons().child(name));
         let reads: Vec<_> = paths.filter(|path| path.own_node().is_some()).map(Read::Data).collect();

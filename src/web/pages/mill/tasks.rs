@@ -5,14 +5,13 @@ use axum::extract::State as FromState;
 use axum::http::StatusCode;
 use axum::response::Response;
 use jiff::Timestamp;
-use queuekeeper_catalogue::tasks::TaskState;
 
 use super::super::action::{see_other, with_status};
 use super::super::frame::Frame;
 use super::super::render;
 use super::{Fields, frame};
 use crate::actions::{Role, Source};
-use crate::views::mill::{DeadFilter, DeadGroup, HeldFilter, TaskItem, What};
+use crate::views::mill::{DeadFilter, DeadGroup, HeldFilter, TaskItem, TaskState, What};
 use crate::views::query::Parameters as _;
 use crate::views::show::{Count, Moment, counted, visible};
 use crate::web::actions::reason;

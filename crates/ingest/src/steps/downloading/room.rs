@@ -43,6 +43,8 @@ impl Source<'_> {
 /// What the files of a job may take.
 pub(super) struct Room<'a> {
     work: &'a JobAtWork<'a>,
+    /// How many bytes the volume may hold.
+    capacity: u64,
     bytes: Mutex<Bytes>,
 }
 
@@ -59,11 +61,12 @@ impl<'a> Room<'a> {
     /// # Errors
     /// When that is not granted, and there is too little room.
     pub(super) async fn begin(work: &'a JobAtWork<'a>) -> Result<Self, StepError> {
-        let estimated = work.job.job.space_needed().ok().flatten();
-        ensure(work, estimated.unwrap_or(0)).await?;
-        let granted = work.services.grants.lock(work.queue).await?.of(work.job.id());
-        let granted = granted.or(estimated).unwrap_or(work.services.settings.space.unknown);
-        Ok(Self { work, bytes: Mutex::new(Bytes { granted, taken: 0 }) })
+        let unknown = work.services.settings.space.unknown;
+        let estimated = work.job.job.space_needed().ok().flatten().unwrap_or(unknown);
+        ensure(work, estimated).await?;
+        let granted = work.services.grants.lock(work.queue).await?.of(work.job.id()).unwrap_or(estimated);
+        let capacity = capacity(work)?;
+        Ok(Self { work, capacity, bytes: Mutex::new(Bytes { granted, taken: 0 }) })
     }
 
     /// Fetches a file, of a size or of a share of what is left at first; one that is larger gets more room, and is begun again.
@@ -78,9 +81,9 @@ impl<'a> Room<'a> {
         written: &Arc<AtomicU64>,
     ) -> Result<Fetched, StepError> {
         let size = file.size;
-        let mut most = match size {
-            Some(size) => size,
-            None => self.left().await / share as u64,
+        let (mut most, mut refused) = match size {
+            Some(size) => (size, 0),
+            None => (self.left().await / share as u64, 0),
         };
         loop {
             self.take(most).await?;
@@ -88,8 +91,18 @@ impl<'a> Room<'a> {
             let kept = fetched.as_ref().map_or(0, |fetched| fetched.size);
             self.give_back(most, kept).await;
             most = match fetched.as_ref().map_err(FetchError::cause) {
-                Err(Cause::TooLarge { found, .. }) if size.is_none() => {
-                    found.unwrap_or(most.max(LEAST).saturating_mul(2))
+                Err(Cause::TooLarge { found: Some(found), .. }) if size.is_none() && refused < MOST_REFUSED => {
+                    refused += 1;
+                    *found
+                }
+                Err(Cause::TooLarge { found: Some(_), .. }) if size.is_none() => {
+                    let name = crate::name::shown(file.name);
+                    let why = format_args!("the origin of {name:?} says another size at each request");
+                    return Err(StepError::temporary(why));
+                }
+                // So many have come: each time at least as many as before.
+                Err(Cause::TooLarge { found: None, .. }) if size.is_none() && most < self.capacity => {
+                    most.max(LEAST).saturating_mul(2).min(self.capacity)
                 }
                 _ => return Ok(fetched?),
             };
@@ -117,6 +130,18 @@ impl<'a> Room<'a> {
         let mut bytes = self.bytes.lock().await;
         bytes.taken = bytes.taken.saturating_sub(most).saturating_add(kept);
     }
+}
+
+/// How often a file may be larger than its origin said the time before.
+const MOST_REFUSED: u32 = 3;
+
+/// How many bytes the working storage may hold.
+///
+/// # Errors
+/// When it cannot be looked at.
+pub(super) fn capacity(work: &JobAtWork<'_>) -> Result<u64, StepError> {
+    let (total, _) = work.services.working.space().map_err(|error| StepError::working("look at it", &error))?;
+    Ok((total as f64 * work.services.settings.space.threshold) as u64)
 }
 
 /// Half of what a file gets that is larger than its share, and does not say how large.
