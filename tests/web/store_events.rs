@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use queuekeeper::store_events::{EventSource, Marked, NotMarked, StoreEvents};
+use queuekeeper::actions::store_events::{EventSource, Marked, NotMarked, StoreEvents};
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::tasks::{Queue, TaskKind, Tasks};
 use queuekeeper_mill::account::Account;

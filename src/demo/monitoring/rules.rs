@@ -199,7 +199,8 @@ mod tests {
             let is_windowed = shipped.expr.contains('[');
             assert_eq!(is_windowed, ours.expr.contains('['), "{}", ours.expr);
             if is_windowed {
-                let short = [("[5m]", "[4s]"), ("[15m]", "[6s]"), ("[30m]", "[12s]"), ("[1h]", "[24s]")];
+                let short =
+                    [("[5m]", "[4s]"), ("[10m]", "[4s]"), ("[15m]", "[6s]"), ("[30m]", "[12s]"), ("[1h]", "[24s]")];
                 let long = [("[6h]", "[2m24s]"), ("[1d]", "[9m36s]"), ("[3d]", "[28m48s]")];
                 let expected = short
                     .into_iter()

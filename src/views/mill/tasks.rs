@@ -192,7 +192,7 @@ pub(crate) enum What {
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskDecision {
     /// What becomes of them.
-    #[schema(inline, example = "retry")]
+    #[schema(value_type = String, example = "retry")]
     pub(crate) decision: What,
     /// Their numbers, at most a thousand.
     #[schema(example = json!([4711]))]

@@ -24,17 +24,17 @@ use crate::web::state::State;
 /// All of it.
 pub(super) fn router() -> OpenApiRouter<State> {
     OpenApiRouter::new()
-        .routes(routes!(overview))
-        .routes(routes!(held))
-        .routes(routes!(decide_held))
-        .routes(routes!(dead_letters))
-        .routes(routes!(decide_dead))
-        .routes(routes!(spaces))
-        .routes(routes!(items))
-        .routes(routes!(item))
-        .routes(routes!(policies))
-        .routes(routes!(policy, save))
-        .routes(routes!(plan))
+        .routes(routes!(mill_overview))
+        .routes(routes!(mill_held))
+        .routes(routes!(decide_mill_held))
+        .routes(routes!(mill_dead_letters))
+        .routes(routes!(decide_mill_dead_letters))
+        .routes(routes!(mill_spaces))
+        .routes(routes!(mill_items))
+        .routes(routes!(mill_item))
+        .routes(routes!(mill_policies))
+        .routes(routes!(mill_policy, save_mill_policy))
+        .routes(routes!(plan_mill_policy))
 }
 
 /// A policy to save.
@@ -55,7 +55,7 @@ pub(super) struct PolicyChange {
     get, path = "/mill",
     responses((status = 200, body = MillOverview), (status = 404, description = "This server has no mill")),
 )]
-pub(super) async fn overview(FromState(state): FromState<State>) -> Answer<MillOverview> {
+pub(super) async fn mill_overview(FromState(state): FromState<State>) -> Answer<MillOverview> {
     Ok(Json(state.mill()?.overview(Timestamp::now()).await?))
 }
 
@@ -65,7 +65,10 @@ pub(super) async fn overview(FromState(state): FromState<State>) -> Answer<MillO
     params(HeldFilter),
     responses((status = 200, body = HeldList), (status = 404, description = "This server has no mill")),
 )]
-pub(super) async fn held(FromState(state): FromState<State>, Params(filter): Params<HeldFilter>) -> Answer<HeldList> {
+pub(super) async fn mill_held(
+    FromState(state): FromState<State>,
+    Params(filter): Params<HeldFilter>,
+) -> Answer<HeldList> {
     Ok(Json(state.mill()?.held(&filter).await?))
 }
 
@@ -81,7 +84,7 @@ pub(super) async fn held(FromState(state): FromState<State>, Params(filter): Par
         (status = 404, description = "This server has no mill"),
     ),
 )]
-pub(super) async fn decide_held(
+pub(super) async fn decide_mill_held(
     FromState(state): FromState<State>,
     who: Identity,
     Body(body): Body<TaskDecision>,
@@ -95,7 +98,7 @@ pub(super) async fn decide_held(
     params(DeadFilter),
     responses((status = 200, body = DeadList), (status = 404, description = "This server has no mill")),
 )]
-pub(super) async fn dead_letters(
+pub(super) async fn mill_dead_letters(
     FromState(state): FromState<State>,
     Params(filter): Params<DeadFilter>,
 ) -> Answer<DeadList> {
@@ -114,7 +117,7 @@ pub(super) async fn dead_letters(
         (status = 404, description = "This server has no mill"),
     ),
 )]
-pub(super) async fn decide_dead(
+pub(super) async fn decide_mill_dead_letters(
     FromState(state): FromState<State>,
     who: Identity,
     Body(body): Body<TaskDecision>,
@@ -135,7 +138,7 @@ async fn decide(state: &State, who: &Identity, role: Role, of: TaskState, body: 
     params(SpaceFilter),
     responses((status = 200, body = SpaceList), (status = 404, description = "There is no such account, or this server has no mill")),
 )]
-pub(super) async fn spaces(
+pub(super) async fn mill_spaces(
     FromState(state): FromState<State>,
     Params(filter): Params<SpaceFilter>,
 ) -> Answer<SpaceList> {
@@ -152,7 +155,7 @@ pub(super) async fn spaces(
     ),
     responses((status = 200, body = ItemList)),
 )]
-pub(super) async fn items(
+pub(super) async fn mill_items(
     FromState(state): FromState<State>,
     Path((account, space)): Path<(String, String)>,
     Params(filter): Params<ItemFilter>,
@@ -170,7 +173,7 @@ pub(super) async fn items(
     ),
     responses((status = 200, body = ItemDetail)),
 )]
-pub(super) async fn item(
+pub(super) async fn mill_item(
     FromState(state): FromState<State>,
     Path((account, space)): Path<(String, String)>,
     Params(name): Params<ItemName>,
@@ -183,7 +186,7 @@ pub(super) async fn item(
     get, path = "/mill/policies",
     responses((status = 200, body = PolicyList), (status = 404, description = "This server has no mill")),
 )]
-pub(super) async fn policies(FromState(state): FromState<State>) -> Answer<PolicyList> {
+pub(super) async fn mill_policies(FromState(state): FromState<State>) -> Answer<PolicyList> {
     Ok(Json(state.mill()?.policies().await?))
 }
 
@@ -193,7 +196,10 @@ pub(super) async fn policies(FromState(state): FromState<State>) -> Answer<Polic
     params(("account" = String, Path, description = "The account", example = "account1")),
     responses((status = 200, body = PolicyDetail)),
 )]
-pub(super) async fn policy(FromState(state): FromState<State>, Path(account): Path<String>) -> Answer<PolicyDetail> {
+pub(super) async fn mill_policy(
+    FromState(state): FromState<State>,
+    Path(account): Path<String>,
+) -> Answer<PolicyDetail> {
     Ok(Json(state.mill()?.policy(&account).await?))
 }
 
@@ -204,7 +210,7 @@ pub(super) async fn policy(FromState(state): FromState<State>, Path(account): Pa
     request_body = NewPolicyView,
     responses((status = 200, body = PlanView)),
 )]
-pub(super) async fn plan(
+pub(super) async fn plan_mill_policy(
     FromState(state): FromState<State>,
     who: Identity,
     Path(account): Path<String>,
@@ -228,7 +234,7 @@ pub(super) async fn plan(
         (status = 409, description = "The policy was changed since that version; nothing was saved"),
     ),
 )]
-pub(super) async fn save(
+pub(super) async fn save_mill_policy(
     FromState(state): FromState<State>,
     who: Identity,
     Path(account): Path<String>,

@@ -141,7 +141,7 @@ const MOST_REFUSED: u32 = 3;
 /// When it cannot be looked at.
 pub(super) fn capacity(work: &JobAtWork<'_>) -> Result<u64, StepError> {
     let (total, _) = work.services.working.space().map_err(|error| StepError::working("look at it", &error))?;
-    Ok((total as f64 * work.services.settings.space.threshold) as u64)
+    Ok(work.services.settings.space.capacity(total))
 }
 
 /// Half of what a file gets that is larger than its share, and does not say how large.
