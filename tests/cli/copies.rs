@@ -59,7 +59,7 @@ async fn an_object_is_copied_whole_as_soon_as_it_is_stored_and_its_page_shows_th
     let page = reqwest::get(format!("{}/objects/{ark}", repository.address)).await.unwrap().text().await.unwrap();
     assert!(page.contains("Copies</h2>") && page.contains("<td data-name=\"State\">complete</td>"), "{page}");
     run(&data, &["object", "show", "one", "--data", &text]).await.is(0, &["copies  complete"]);
-    run(&data, &["mill", "status", "--data", &text]).await.is(0, &["0 held; 0 dead", "the loop is done"]);
+    run(&data, &["mill", "queues", "--data", &text]).await.is(0, &["loop 1 is done", "of 4 workers busy"]);
 
     // Stopped while the copy of the next version is made, or before it: it goes on.
     std::fs::write(&file, "more").unwrap();
@@ -80,5 +80,7 @@ async fn an_object_is_copied_whole_as_soon_as_it_is_stored_and_its_page_shows_th
     produce("duplication").await.is(0, &["duplication: the loop is done, and the next one is not due"]);
     produce("stats").await.is(0, &["stats: spaces were counted within a day"]);
     produce("noop").await.is(0, &["noop: 1 tasks that do nothing"]);
-    run(&data, &["mill", "status", "--data", &text]).await.is(0, &["duplication-low   1 waiting"]);
+    let queues = run(&data, &["mill", "queues", "--data", &text, "-o", "json"]).await.json();
+    let low = queues["queues"].as_array().unwrap().iter().find(|of| of["queue"] == "duplication-low").unwrap();
+    assert_eq!(low["waiting"], 1, "{queues}");
 }

@@ -225,8 +225,10 @@ impl Fetcher {
                 return Err(failed);
             }
             if !failed.is_temporary() {
-                // What has come of one that is larger than was allowed is gone on with where more is.
-                if !matches!(failed.cause(), Cause::Disk(_) | Cause::TooLarge { .. }) || expected.size.is_some() {
+                // What has come of one that is larger than was allowed is gone on with where more is, and digests prove it right.
+                let may_grow = matches!(failed.cause(), Cause::TooLarge { .. }) && expected.size.is_none();
+                let is_kept = may_grow && !expected.digests.is_empty();
+                if !matches!(failed.cause(), Cause::Disk(_)) && !is_kept {
                     sink.discard(path).await;
                 }
                 return Err(failed);

@@ -127,8 +127,8 @@ async fn record(
     }
     index::put_all(session, store.as_str(), &entries).await?;
     let (items, bytes) = gained.values().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    for (of_space, (items, _)) in &gained {
-        counters::add(session, of_space, &[(Counter::SpaceItems, *items)]).await?;
+    for (of_space, (items, bytes)) in &gained {
+        counters::add(session, of_space, &[(Counter::SpaceItems, *items), (Counter::SpaceBytes, *bytes)]).await?;
     }
     let of_store = [
         (Counter::AuditEvents, i64::try_from(events.len()).unwrap_or(i64::MAX)),

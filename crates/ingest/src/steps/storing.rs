@@ -182,7 +182,8 @@ async fn write_noted(
         let why = format_args!("the version before of {ark} is not recorded yet");
         return Err(StepError::temporary(why));
     }
-    if work.spec.is_update && writer.version() == 1 {
+    // With local ids alone, an update of what is unknown is its first version, as always.
+    if work.spec.is_update && work.spec.primary_id.is_some() && writer.version() == 1 {
         if work.services.catalogue.is_intended_by_another(work.spec.uuid, ark).await? {
             let why = format_args!("another job makes the first version of {ark}");
             return Err(StepError::temporary(why));

@@ -73,6 +73,7 @@ async fn a_database_that_is_away_for_a_time_holds_jobs_up_and_loses_and_doubles_
     let url = postgres.create("ingest");
     let mut world = World::with(quick()).await;
     world.services = on_catalogue(&world, &url).await;
+    world.catalogue = Some(url.clone());
     let daemons = world.start_with(on_catalogue(&world, &url).await, SESSION);
     let before = world.deposit_rows("before", 30).await;
     eventually(LIMIT, "some of the first are completed", async || {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use queuekeeper_catalogue::Catalogue;
+use queuekeeper_catalogue::counters::{Counter, Figures};
 use queuekeeper_catalogue::identifiers::{Request, Reserved};
 use queuekeeper_catalogue::inventory::{File, Object, Version};
 use queuekeeper_ingest::manifest::ManifestProfile;
@@ -47,6 +48,13 @@ async fn rows(catalogue: &Catalogue) -> Vec<(Object, Vec<String>, Vec<(Version, 
         all.push((Object { created: never, modified: never, ..object }, local_ids, versions));
     }
     all
+}
+
+/// The counters of the inventory.
+async fn inventory(catalogue: &Catalogue) -> Figures {
+    let of = [Counter::Objects, Counter::Versions, Counter::Files, Counter::FileBytes];
+    let all = catalogue.counters().await.unwrap();
+    all.into_iter().filter(|((counter, _), _)| of.contains(counter)).collect()
 }
 
 async fn rebuilt(catalogue: &Catalogue, places: &[Place]) -> (Totals, Vec<Note>) {
@@ -105,7 +113,8 @@ async fn an_inventory_that_is_lost_or_damaged_is_made_again_from_the_stores() {
         assert_eq!((notes, rows(&catalogue).await), (Vec::new(), expected.clone()), "{target}");
         let (totals, _) = rebuilt(&catalogue, &places).await;
         assert_eq!(totals, Totals { objects: 4, same: 6, ..Totals::default() }, "{target}");
-        assert_eq!(catalogue.counters().await.unwrap(), original.counters().await.unwrap(), "{target}");
+        // What of it the mill knows, it finds by its loops.
+        assert_eq!(inventory(&catalogue).await, inventory(original).await, "{target}");
         // The job that got the identifier, and what a later deposit with a local id gets.
         for (object, _, versions) in &expected {
             let reserve = |job, local_ids| Request {

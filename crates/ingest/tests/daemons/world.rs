@@ -49,6 +49,8 @@ pub(super) struct World {
     pub(super) services: Arc<Services>,
     /// Where its catalogue and its objects are, if not in its directory.
     pub(super) remote: Option<Remote>,
+    /// The catalogue of its daemons, if it is another one.
+    pub(super) catalogue: Option<String>,
     zookeeper: Config,
 }
 
@@ -96,7 +98,7 @@ impl World {
         }
         let remote = remote(directory.path());
         let services = services(directory.path(), settings).await;
-        Self { server, queue, origin, directory, services, remote, zookeeper }
+        Self { server, queue, origin, directory, services, remote, catalogue: None, zookeeper }
     }
 
     /// Adds a collection, whose objects lie with the others, with more keys; for daemons that are started anew.
@@ -253,7 +255,8 @@ impl World {
             listing.map_ok(|listed| (listed.key, listed.size, listed.etag)).try_collect().await.unwrap();
         let (mut recorded, mut after) = (Vec::new(), Some(prefix.parse().unwrap()));
         // Daemons that have ended have closed theirs.
-        let catalogue = Catalogue::open(&catalogue_url(self.directory.path())).await.unwrap();
+        let catalogue = self.catalogue.clone().unwrap_or_else(|| catalogue_url(self.directory.path()));
+        let catalogue = Catalogue::open(&catalogue).await.unwrap();
         while let Some(last) = after.take() {
             for item in catalogue.items(&space, Some(&last), 1_000).await.unwrap() {
                 after = Some(item.key.clone()).filter(|key| key.as_bytes().starts_with(prefix.as_bytes()));

@@ -42,7 +42,9 @@ pub(super) async fn mill(directory: &Path) -> Mill {
     }
     let ids = STORES.iter().enumerate().map(|(at, name)| (StoreId((at + 1).to_string()), name.parse().unwrap()));
     let account = Account { name: "account1".to_owned(), stores: ids.collect(), prefix: Some("account1".to_owned()) };
-    let settings = MillSettings { workers: 2, delete_after: Duration::ZERO, ..MillSettings::default() };
+    // A loop that looks at everything sees other properties, too.
+    let settings =
+        MillSettings { workers: 2, delete_after: Duration::ZERO, thorough_every: 1, ..MillSettings::default() };
     Mill {
         catalogue,
         accounts: BTreeMap::from([("account1".to_owned(), account)]),
@@ -105,7 +107,8 @@ pub(super) async fn end(directory: &Path) -> Vec<String> {
         }
     }
     for sql in [
-        "SELECT i.key, c.store, c.size, c.digests, c.is_deleted FROM copies c JOIN items i ON i.id = c.item",
+        "SELECT i.key, c.store, c.size, c.digests, c.is_deleted FROM copies c JOIN items i ON i.id = c.item
+            WHERE i.space = 'account1.theses'",
         "SELECT store, space, SUM(number) FROM effects GROUP BY store, space",
         "SELECT store, key, COUNT(*) FROM asides GROUP BY store, key",
         "SELECT kind, state, key FROM tasks",
