@@ -1,5 +1,6 @@
 //! Killed at any write, it ends as if it had run once.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -19,7 +20,7 @@ const CHILD: &str = "QUEUEKEEPER_TEST_MILL_CHILD";
 /// Each write is tried where this is `every`.
 const WHICH: &str = "QUEUEKEEPER_TEST_KILLED";
 
-/// How many writes are tried else.
+/// How many writes of copies are tried else, and as many of all.
 const SOME: usize = 6;
 
 const AT_A_TIME: usize = 3;
@@ -101,8 +102,22 @@ async fn copies_are_made_changed_and_deleted_once_by_a_mill_that_is_killed_at_an
     );
     assert!(has("replica/account1.theses/described: \"same\" Some(\"text/html\")"), "{expected:#?}");
     let writes = trace.writes.len();
-    let step = if std::env::var(WHICH).is_ok_and(|which| which == "every") { 1 } else { writes.div_ceil(SOME) };
-    let trials = (1 + step / 2..=writes).step_by(step).map(|at| async move {
+    // Most are of the database: those of the copies are tried as often as all others.
+    let is_of_copy = |at: &usize| {
+        let write = trace.writes[at - 1].to_string();
+        write.contains("replica/") && !write.contains("probe")
+    };
+    let of_copies = (1..=writes).filter(is_of_copy).collect::<Vec<_>>();
+    let chosen: BTreeSet<usize> = if std::env::var(WHICH).is_ok_and(|which| which == "every") {
+        (1..=writes).collect()
+    } else {
+        let some = |of: &[usize]| {
+            let step = of.len().div_ceil(SOME);
+            of.iter().skip(step / 2).step_by(step).copied().collect::<Vec<_>>()
+        };
+        some(&of_copies).into_iter().chain(some(&(1..=writes).collect::<Vec<_>>())).collect()
+    };
+    let trials = chosen.into_iter().map(|at| async move {
         let trial = move || Handle::current().block_on(end(Some(WriteFault::Kill(at))));
         (at, tokio::task::spawn_blocking(trial).await.unwrap())
     });
