@@ -19,7 +19,7 @@ macro_rules! sections {
             }
 
             /// Where it is, relative to the root.
-            fn href(self) -> &'static str {
+            pub(super) fn href(self) -> &'static str {
                 match self { $(Self::$section => $href),+ }
             }
         }

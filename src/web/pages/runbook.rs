@@ -6,7 +6,7 @@ use askama::Template;
 use pulldown_cmark::{CowStr, Event, HeadingLevel, LinkType, Parser, Tag, TagEnd, html};
 
 use super::View;
-use super::frame::{Frame, ways};
+use super::frame::{self, Frame, ways};
 use crate::web::dashboards;
 
 /// The runbook, ready to be rendered.
@@ -19,7 +19,8 @@ pub(super) struct RunbookPage {
 
 impl RunbookPage {
     pub(super) fn new(view: &View) -> Self {
-        Self { frame: Frame::new(view, ROOT.to_owned(), None), runbook: &RUNBOOK }
+        let runbook = if view.repository.mill { &RUNBOOK } else { &WITHOUT_MILL };
+        Self { frame: Frame::new(view, ROOT.to_owned(), None), runbook }
     }
 }
 
@@ -27,7 +28,10 @@ impl RunbookPage {
 const ROOT: &str = "./";
 
 /// It is the same as long as the program runs.
-static RUNBOOK: LazyLock<Runbook> = LazyLock::new(|| Runbook::new(dashboards::runbook()));
+static RUNBOOK: LazyLock<Runbook> = LazyLock::new(|| Runbook::new(dashboards::runbook(), true));
+
+/// The same for a server that has no pages of the mill to lead to.
+static WITHOUT_MILL: LazyLock<Runbook> = LazyLock::new(|| Runbook::new(dashboards::runbook(), false));
 
 /// A text with a heading, and sections with headings below it.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -47,7 +51,7 @@ struct Section {
 }
 
 impl Runbook {
-    fn new(markdown: &str) -> Self {
+    fn new(markdown: &str, has_mill: bool) -> Self {
         let mut book = Self::default();
         let mut events: Vec<Event<'_>> = Vec::new();
         let mut heading: Option<String> = None;
@@ -68,7 +72,7 @@ impl Runbook {
                 Event::Text(text) | Event::Code(text) if heading.is_some() => {
                     heading.get_or_insert_default().push_str(&text);
                 }
-                Event::Code(text) => events.extend(code(text)),
+                Event::Code(text) => events.extend(code(text, has_mill)),
                 // There is no HTML in it, and none would be let through.
                 Event::Html(text) | Event::InlineHtml(text) => events.push(Event::Text(text)),
                 other => events.push(other),
@@ -90,11 +94,11 @@ fn anchor(title: &str) -> String {
 }
 
 /// Code; a page of ours leads there, unless something has to be filled in. A znode's path is none.
-fn code(text: CowStr<'_>) -> Vec<Event<'_>> {
+fn code(text: CowStr<'_>, has_mill: bool) -> Vec<Event<'_>> {
     let is_page = |page: &&str| {
         let part = page.split(['/', '?']).next().unwrap_or_default();
         let is_part = part == "-" || ways("").iter().any(|(_, href)| href == part);
-        is_part && !page.contains(char::is_uppercase)
+        is_part && (has_mill || part != frame::Section::Mill.href()) && !page.contains(char::is_uppercase)
     };
     let Some(page) = text.strip_prefix('/').filter(is_page) else {
         return vec![Event::Code(text)];
@@ -110,8 +114,8 @@ mod tests {
 
     #[test]
     fn sections_are_told_apart_pages_are_linked_and_nothing_else_gets_through() {
-        let text = "# All\nbegin\n\n## A `b` c\nSee `/jobs?a=1&b=2`, `/jobs?state=STATE`, `/queuekeeper/paused`, `rm`.\n\n## D\n<script>x</script>\n";
-        let book = Runbook::new(text);
+        let text = "# All\nbegin\n\n## A `b` c\nSee `/jobs?a=1&b=2`, `/jobs?state=STATE`, `/queuekeeper/paused`, `/mill/held`, `rm`.\n\n## D\n<script>x</script>\n";
+        let book = Runbook::new(text, false);
         let section = |id: &str, title: &str, html: &str| Section {
             id: id.to_owned(),
             title: title.to_owned(),
@@ -119,9 +123,11 @@ mod tests {
         };
         assert_eq!((book.title.as_str(), book.introduction.as_str()), ("All", "<p>begin</p>\n"));
         let linked = "<p>See <a href=\"./jobs?a=1&amp;b=2\"><code>/jobs?a=1&amp;b=2</code></a>, \
-                      <code>/jobs?state=STATE</code>, <code>/queuekeeper/paused</code>, <code>rm</code>.</p>\n";
+                      <code>/jobs?state=STATE</code>, <code>/queuekeeper/paused</code>, <code>/mill/held</code>, <code>rm</code>.</p>\n";
         assert_eq!(book.sections[0], section("a-b-c", "A b c", linked));
         assert!(!book.sections[1].html.contains("<script"), "{:?}", book.sections[1]);
+        let with_mill = Runbook::new(text, true);
+        assert!(with_mill.sections[0].html.contains("<a href=\"./mill/held\">"), "{:?}", with_mill.sections[0]);
         assert!(RUNBOOK.sections.len() > 15 && !RUNBOOK.title.is_empty());
     }
 }

@@ -39,11 +39,12 @@ async fn child() {
     run.await.unwrap();
 }
 
-/// Whether a loop is over, and nothing waits.
+/// Whether a loop is over, the log was followed to its end, and nothing waits.
 fn is_done(directory: &Path) -> bool {
     let left = "SELECT (SELECT COUNT(*) FROM loops WHERE producer = 'duplication' AND loop > 0), (SELECT COUNT(*) FROM morsels),
-        (SELECT COUNT(*) FROM tasks), (SELECT COUNT(*) FROM intents)";
-    sqlite::rows(&world::database(directory), left) == [serde_json::json!([1, 0, 0, 0])]
+        (SELECT COUNT(*) FROM tasks), (SELECT COUNT(*) FROM intents),
+        (SELECT COUNT(*) FROM audit_log WHERE seq > (SELECT MAX(seq) FROM followers))";
+    sqlite::rows(&world::database(directory), left) == [serde_json::json!([1, 0, 0, 0, 0])]
 }
 
 /// Runs a process until all is done, or it has ended.
