@@ -5,11 +5,11 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::index::Copy;
+use queuekeeper_store::SpaceName;
 use queuekeeper_store::store::{Item, Properties, Store};
-use queuekeeper_store::{Error as StoreError, ErrorKind, SpaceName};
 
 use super::decide::{Record, Seen, SpaceSeen};
-use crate::missing::confirm_missing;
+use crate::missing::unless_missing;
 
 /// An item in one store: what the store has, and what the index says.
 pub(super) struct Side {
@@ -19,13 +19,7 @@ pub(super) struct Side {
 
 impl Side {
     pub(super) async fn look(catalogue: &Catalogue, store: &Arc<dyn Store>, item: &Item) -> Result<Self, String> {
-        let properties = match store.head(item).await {
-            Err(StoreError { kind: ErrorKind::NoSpace, .. }) => {
-                confirm_missing(store, &item.space).await?;
-                None
-            }
-            properties => properties.map_err(|error| error.to_string())?,
-        };
+        let properties = unless_missing(store, &item.space, || store.head(item)).await?.flatten();
         let copy = catalogue.copy(store.name(), item).await.map_err(|error| error.to_string())?;
         Ok(Self { properties, copy })
     }
@@ -60,16 +54,11 @@ impl Side {
 
 /// A look at a space.
 pub(super) async fn space(store: &Arc<dyn Store>, space: &SpaceName) -> Result<SpaceSeen, String> {
-    match store.list(space, b"", None).next().await {
-        None => {
-            // A store may list a space that it does not have as an empty one.
-            let spaces = store.spaces().await.map_err(|error| error.to_string())?;
-            Ok(if spaces.contains(space) { SpaceSeen::Empty } else { SpaceSeen::Missing })
-        }
-        Some(Ok(_)) => Ok(SpaceSeen::Full),
-        Some(Err(StoreError { kind: ErrorKind::NoSpace, .. })) => {
-            confirm_missing(store, space).await.map(|()| SpaceSeen::Missing)
-        }
-        Some(Err(error)) => Err(error.to_string()),
-    }
+    let first = || async { store.list(space, b"", None).next().await.transpose() };
+    Ok(match unless_missing(store, space, first).await? {
+        Some(Some(_)) => SpaceSeen::Full,
+        // A store may list a space that it does not have as an empty one.
+        Some(None) if store.spaces().await.map_err(|error| error.to_string())?.contains(space) => SpaceSeen::Empty,
+        Some(None) | None => SpaceSeen::Missing,
+    })
 }

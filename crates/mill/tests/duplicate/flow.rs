@@ -58,7 +58,9 @@ on_both! {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        tokio::time::timeout(Duration::from_mins(1), empty).await.unwrap();
+        if tokio::time::timeout(Duration::from_secs(50), empty).await.is_err() {
+            panic!("tasks are left: {:#?}", world.open_tasks(&["a", "b", "c"]).await);
+        }
         stop.cancel();
         run.await.unwrap();
         for (key, text) in [("a", Some("one")), ("b", Some("two")), ("c", None)] {

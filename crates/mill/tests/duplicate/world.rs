@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::brake::BrakeLimit;
-use queuekeeper_catalogue::tasks::{EndedTask, NewTask, Outcome, Queue, TaskKind, TaskSubject, Tasks};
+use queuekeeper_catalogue::tasks::{EndedTask, NewTask, OpenTask, Outcome, Queue, TaskKind, TaskSubject, Tasks};
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::duplicate::Duplicator;
 use queuekeeper_mill::policy::StoreId;
@@ -142,6 +142,15 @@ impl World {
         let put = Put { user, compute, ..Put::default() };
         let stores = if is_recorded { &self.duplicator.stores } else { &self.bare };
         stores[store].put(item, chunks, put).await.unwrap();
+    }
+
+    /// What is still to be done to items.
+    pub(super) async fn open_tasks(&self, keys: &[&str]) -> Vec<OpenTask> {
+        let (mut open, space) = (Vec::new(), "theses".parse().unwrap());
+        for key in keys {
+            open.extend(self.catalogue.tasks_of_item("account1", &space, &item(key).key).await.unwrap());
+        }
+        open
     }
 
     pub(super) async fn text(&self, store: &StoreName, item: &Item) -> Option<(String, String)> {
