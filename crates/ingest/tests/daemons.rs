@@ -8,6 +8,7 @@ mod daemons {
     mod again;
     mod arrivals;
     mod away;
+    mod before;
     mod cleanup;
     mod crashes;
     mod described;

@@ -159,8 +159,10 @@ impl Rows {
             }
         }
         let missing = || {
-            let (name, at) = (crate::name::shown(&self.spec.file_name), self.batch.display());
-            StepError::permanent(format_args!("the manifest {name:?} is not in {at}; deposit it again"))
+            let (name, at) = (crate::name::shown(&self.spec.file_name), &self.spec.id);
+            StepError::permanent(format_args!(
+                "the working storage has no manifest {name:?} (in {at}); deposit it again"
+            ))
         };
         place.file(&self.spec.file_name).map_err(failed)?.ok_or_else(missing)
     }

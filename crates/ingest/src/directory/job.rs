@@ -30,6 +30,13 @@ impl JobDirectory {
         &self.path
     }
 
+    /// What messages call it: its path from the top of the working storage, which depositors may read.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        let names = self.path.components().rev().take(2).collect::<Vec<_>>();
+        names.iter().rev().collect::<PathBuf>().display().to_string()
+    }
+
     /// A helper file of ours in it.
     #[must_use]
     pub fn helper(&self, name: &str) -> PathBuf {

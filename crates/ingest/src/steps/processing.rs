@@ -225,8 +225,8 @@ async fn write_files(
     });
     // A job whose version is recorded has nothing left to store, and its files were removed.
     if !written.await?.map_err(failed)? && !work.is_recorded().await? {
-        let at = work.directory.path().display();
-        let why = format_args!("{at} does not hold the files of this job; resume it at Downloading");
+        let at = work.directory.shown();
+        let why = format_args!("the working storage has no files of this job (in {at}); resume it at Downloading");
         return Err(StepError::permanent(why));
     }
     Ok(format!("{url}{SYSTEM}/{MANIFEST}"))

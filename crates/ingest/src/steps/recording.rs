@@ -53,9 +53,9 @@ pub async fn record(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
         if work.is_recorded().await? {
             return Ok(JobChange::success());
         }
-        let at = work.directory.path().display();
+        let at = work.directory.shown();
         return Err(StepError::permanent(format_args!(
-            "{at} does not hold the manifest of this job; resume it at Downloading"
+            "the working storage has no manifest of this job (in {at}); resume it at Downloading"
         )));
     };
     let before = number - 1;

@@ -202,8 +202,10 @@ async fn write_noted(
     let place = work.directory.place(".").map_err(|error| StepError::working("open the job's directory", &error))?;
     let source = File::open(&path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
-            let at = path.display();
-            StepError::permanent(format_args!("{at} is missing; resume the job at Processing"))
+            let at = work.directory.shown();
+            StepError::permanent(format_args!(
+                "the working storage has no manifest of this job (in {at}); resume the job at Processing"
+            ))
         }
         _ => failed(error),
     })?;

@@ -71,3 +71,24 @@ async fn a_file_whose_size_nobody_knows_may_have_more_than_such_files_are_taken_
     world.check_object(&world.ark(report.completed[0]).await, 1).await;
     daemons.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_origin_that_says_another_size_at_each_request_is_given_up_and_named() {
+    let mut settings = quick();
+    settings.space.unknown = SAID as u64;
+    settings.retry_within = Duration::from_secs(1);
+    let world = World::with(settings).await;
+    world.origin.serve("/a", vec![b'x'; SAID]);
+    let refused = OriginFault::Status(405, None);
+    // More than it can be requested until it is given up, each larger than the one before.
+    let larger = (1..200).map(|request| OriginFault::Replace(vec![b'y'; SAID + request * 1_000].into()));
+    world.origin.fail("/a", [refused.clone(), refused].into_iter().chain(larger));
+    let daemons = world.start();
+    let (batch, _) =
+        world.deposit(json!({"type": "file", "filename": "a.bin", "payload_url": world.origin.url("/a")})).await;
+    let (state, report) = world.ended(batch).await;
+    assert_eq!((state, report.failed.len()), (BatchState::Failed, 1));
+    let message = world.message(report.failed[0]).await;
+    assert!(message.contains("the origin of \"a.bin\" says another size at each request"), "{message}");
+    daemons.stop().await;
+}
