@@ -7,14 +7,16 @@ use std::time::Duration;
 use rand::RngExt;
 use tokio::time::{Instant, sleep};
 
+use super::suite::number;
 use super::world::World;
 use queuekeeper_testkit::proxy::{Direction, Newcomers, Proxy};
 
 /// How many jobs move before, during and after what happens.
 const MOVED: usize = 25;
 
-/// How many jobs make up a burst, each of nine znodes: 50,000 changes, and as many when they are gone again.
-const BURST: usize = 5_600;
+/// How many jobs make up a burst, each of nine znodes, and how many in the long form: 10,000 or 50,000 changes, and as many
+/// when they are gone again.
+const BURST: (usize, usize) = (1_100, 5_600);
 
 /// How far a clock is set off, in seconds.
 const OFF: [i64; 5] = [-7_200, -45, 30, 3_600, 90_000];
@@ -192,11 +194,16 @@ impl Episode {
                 Instant::now()
             }
             Self::Burst => {
-                world.daemons.submit(BURST).await;
+                world.daemons.submit(if is_long() { BURST.1 } else { BURST.0 }).await;
                 Instant::now()
             }
         }
     }
+}
+
+/// Whether this is the long form.
+fn is_long() -> bool {
+    number("QUEUEKEEPER_CHAOS_MINUTES").is_some_and(|minutes| minutes > 0)
 }
 
 /// How long a stall lasts: some are shorter than a session, and some are not.

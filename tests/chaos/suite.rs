@@ -20,7 +20,7 @@ const GOAL: Duration = Duration::from_secs(2);
 /// How many jobs move after each episode, to see that events are heard again.
 const MOVED: usize = 10;
 
-fn number(name: &str) -> Option<u64> {
+pub(super) fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|value| value.parse().ok())
 }
 

@@ -106,7 +106,8 @@ impl World {
                 "after {after}: mirror {in_mirror:?}, program {in_program:?}; {}",
                 self.program.log()
             );
-            sleep(Duration::from_millis(5)).await;
+            // A look takes as long as this where the queue is large.
+            sleep(Duration::from_millis(20)).await;
         }
         let client = self.cluster.connect(CHROOT).await;
         let tree = loop {
