@@ -1,16 +1,36 @@
 //! A database of SQLite, read and changed by a program that knows nothing of who wrote it: Python's `sqlite3`.
+//!
+//! One Python serves a whole test binary: starting one takes longer than most statements, and tests wait by asking again and
+//! again. It ends with its input, which ends with the test binary.
 
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::Command;
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::LazyLock;
 
-use serde_json::Value;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
 
-const RUN: &str = "
-import json, sqlite3, sys
-with sqlite3.connect(sys.argv[1], timeout=60) as database:
-    for row in database.execute(sys.argv[2]):
-        print(json.dumps([value.hex() if isinstance(value, bytes) else value for value in row]))
-";
+/// Answers each line, a path and a statement, by one line: rows, or a text that says what is wrong.
+const SERVE: &str = r#"
+import contextlib, json, sqlite3, sys
+for line in sys.stdin:
+    path, sql = json.loads(line)
+    try:
+        with contextlib.closing(sqlite3.connect(path, timeout=60)) as database, database:
+            rows = [[value.hex() if isinstance(value, bytes) else value for value in row] for row in database.execute(sql)]
+    except sqlite3.Error as error:
+        rows = str(error)
+    print(json.dumps(rows), flush=True)
+"#;
+
+static PYTHON: LazyLock<Mutex<(ChildStdin, BufReader<ChildStdout>)>> = LazyLock::new(|| {
+    let mut command = Command::new("python3");
+    let mut child =
+        command.args(["-c", SERVE]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("python3 runs");
+    let (input, output) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
+    Mutex::new((input, BufReader::new(output)))
+});
 
 /// Executes a statement; the answer has a JSON array for each row, in which bytes are hexadecimal.
 ///
@@ -18,7 +38,14 @@ with sqlite3.connect(sys.argv[1], timeout=60) as database:
 /// When it cannot be executed.
 #[must_use]
 pub fn rows(database: &Path, sql: &str) -> Vec<Value> {
-    let output = Command::new("python3").args(["-c", RUN]).arg(database).arg(sql).output().expect("python3 runs");
-    assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
-    output.stdout.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
+    let mut answer = String::new();
+    {
+        let (input, output) = &mut *PYTHON.lock();
+        writeln!(input, "{}", json!([database, sql])).expect("python3 reads");
+        output.read_line(&mut answer).expect("python3 answers");
+    }
+    match serde_json::from_str(&answer) {
+        Ok(Value::Array(rows)) => rows,
+        other => panic!("{sql}: {other:?}"),
+    }
 }
