@@ -30,7 +30,7 @@ on_both! {
             world.put(&main(), true, &item(key), "one", "text/plain").await;
         }
         world.put(&main(), true, &item("b"), "two", "text/plain").await;
-        world.duplicator.stores[&main()].delete(&item("c"), None).await.unwrap();
+        world.stores[&main()].delete(&item("c"), None).await.unwrap();
         let followed = follow().await.unwrap();
         assert_eq!((followed.events, followed.tasks), (5, 3));
         assert_eq!(follow().await.unwrap().events, 0);
