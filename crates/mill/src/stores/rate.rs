@@ -29,7 +29,7 @@ impl Rate {
 
     /// Waits until what was taken before is paid for, and takes so much.
     pub(super) async fn take(&self, amount: u64, lease: &Lease) {
-        let at = self.promise(amount);
+        let at = self.promise(amount, Instant::now());
         loop {
             let left = at.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -40,8 +40,8 @@ impl Rate {
         }
     }
 
-    fn promise(&self, amount: u64) -> Instant {
-        let now = Instant::now();
+    /// When so much may be taken that is asked for now.
+    fn promise(&self, amount: u64, now: Instant) -> Instant {
         let mut paid = self.paid.lock();
         let at = paid.map_or(now, |paid| paid.max(now));
         *paid = Some(at + Duration::from_secs_f64((amount as f64 / self.a_second).min(LONGEST)));
@@ -53,23 +53,17 @@ impl Rate {
 mod tests {
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn what_is_taken_by_several_is_in_all_so_much_a_second_and_nothing_is_saved_up() {
-        let (rate, lease) = (Rate::new(NonZeroU64::new(100).unwrap()), Lease::unlimited());
+    #[test]
+    fn what_is_taken_is_in_all_so_much_a_second_and_nothing_is_saved_up() {
+        let rate = Rate::new(NonZeroU64::new(100).unwrap());
         let began = Instant::now();
-        let take = async || {
-            for _ in 0..5 {
-                rate.take(50, &lease).await;
-            }
-        };
-        tokio::join!(take(), take());
-        // The last of ten halves of a second begins after nine.
-        assert_eq!(began.elapsed().as_millis().div_ceil(10), 450);
-        tokio::time::advance(Duration::from_hours(1)).await;
-        let began = Instant::now();
-        rate.take(1, &lease).await;
-        assert!(began.elapsed().is_zero());
-        rate.take(1, &lease).await;
-        assert!(began.elapsed() >= Duration::from_millis(10));
+        let after = |now: Instant, amount| rate.promise(amount, now).duration_since(began).as_millis();
+        // Whoever asks at the same time is promised half a second each.
+        assert_eq!([0; 4].map(|_| after(began, 50)), [0, 500, 1000, 1500]);
+        let later = began + Duration::from_hours(1);
+        assert_eq!([0; 3].map(|_| after(later, 1)), [3_600_000, 3_600_010, 3_600_020]);
+        // Where it is late, it does not wait for what would have been.
+        assert_eq!(after(later + Duration::from_secs(1), u64::MAX), 3_601_000);
+        assert_eq!(after(later, 1), 3_601_000 + 86_400_000);
     }
 }

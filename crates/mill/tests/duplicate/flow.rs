@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use queuekeeper_catalogue::tasks::Queue;
 use queuekeeper_mill::audit::{Auditor, FOLLOWER};
+use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_mill::policy::{Policies, read_policy};
 use queuekeeper_mill::worker::{Times, Workers};
 use queuekeeper_store::{Audited, Store as _};
@@ -47,6 +48,7 @@ on_both! {
             name: "worker-1".to_owned(),
             times,
             wake,
+            metrics: MillMetrics::default(),
         };
         let run = tokio::spawn(workers.run(stop.clone()));
         let empty = async {

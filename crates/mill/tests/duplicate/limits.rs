@@ -4,16 +4,20 @@ use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TaskKind, TaskSubject, Tasks};
+use jiff::tz::TimeZone;
+use queuekeeper_catalogue::tasks::{EndedTask, NewTask, Outcome, Queue, TaskKind, TaskSubject, Tasks};
 use queuekeeper_mill::audit::Auditor;
 use queuekeeper_mill::limits::{Hours, StoreLimits};
 use queuekeeper_mill::producer::Producer;
 use queuekeeper_mill::stats::StorageStats;
+use queuekeeper_mill::why::Waiting;
 use queuekeeper_mill::worker::{Lease, Processor as _};
 use queuekeeper_store::StoreName;
 
 use super::loops::{producer, run};
 use super::world::{World, item, main, on_both, replica};
+
+const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
 /// Ten minutes before the store opens, on a Friday.
 fn before() -> Timestamp {
@@ -65,6 +69,22 @@ on_both! {
         world.put(&main(), true, &item("b"), "two", "text/plain").await;
         assert_eq!(world.process().await.outcome, Outcome::Done);
         assert_eq!(text_of(world.text(&replica(), &item("b")).await).as_deref(), Some("two"));
+
+        // What waits says so.
+        let today = Timestamp::now().to_zoned(TimeZone::UTC).weekday();
+        let day = DAYS[usize::try_from(today.wrapping_add(2).to_monday_zero_offset()).unwrap()];
+        let hours = Some(Hours::new("UTC", &[format!("{day} 00:00-24:00")]).unwrap());
+        world.limit(&replica(), StoreLimits { hours, ..StoreLimits::default() }, Timestamp::now);
+        world.request(Some("c"), replica()).await;
+        let task = world.take().await;
+        let outcome = world.duplicator.process(&task, &Lease::unlimited()).await.outcome;
+        assert!(matches!(outcome, Outcome::PutOff(_)), "{outcome:?}");
+        let ended = EndedTask { task, outcome, follow_ups: Vec::new() };
+        assert_eq!(world.catalogue.end_tasks(&[ended]).await.unwrap(), [true]);
+        let (tasks, account, key) = (world.open_tasks(&["c"]).await, &world.duplicator.accounts["account1"], item("c").key);
+        let (source, destination) = (&main(), &replica());
+        let why = Waiting { account, key: &key, source, destination, tasks: &tasks }.why(Timestamp::now()).unwrap();
+        assert!(why.starts_with("waits for the hours of replica, which begin at ") && why.ends_with("T00:00:00Z"), "{why}");
     }
 
     async fn a_key_that_is_left_out_is_not_copied_by_events_nor_loops_and_what_is_there_of_it_stays(world: World) {
