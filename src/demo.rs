@@ -39,6 +39,7 @@ use crate::config::{self, Config, Loopback, Mirror};
 use crate::server::{self, Beside};
 use queuekeeper_ingest::directory::SizeLimit;
 use queuekeeper_ingest::step::Services;
+use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::state::JobState;
 use queuekeeper_store::StoreFamilies;
@@ -165,7 +166,8 @@ async fn run_in(
     let services = ingest.open(&families).await.map_err(Error::Repository)?;
     let settings = server::standalone::mill_settings();
     let accounts = repository.mill().map_err(Error::Repository)?;
-    let mill = server::mill::beside(&accounts, &services, settings, server::mill::worker_name()).await;
+    let counted = MillMetrics::default();
+    let mill = server::mill::beside(&accounts, &services, settings, counted.clone()).await;
     let mill = mill.map_err(Error::Repository)?;
     let volume = storage::exported(&services.working).map_err(made)?;
     let mut monitoring = None;
@@ -204,7 +206,8 @@ async fn run_in(
     // Everything is faster here than in production.
     config.mirror.stalled_after = world.pace.time(STALLED_SECONDS).min(Mirror::STALLED_AFTER);
     config.web.loopback = Some(Loopback { role: Role::Admin, notice: NOTICE });
-    let beside = Beside { hangups: None, daemons: Some((ingest, Arc::clone(&services))), stores: Some(families) };
+    let daemons = Some((ingest, Arc::clone(&services)));
+    let beside = Beside { hangups: None, daemons, stores: Some(families), mill: Some(counted) };
     let exported = volume.clone();
     let served = async {
         let _first = first;

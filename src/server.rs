@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::signal::unix::Signal;
 use tokio_util::sync::CancellationToken;
@@ -18,6 +19,7 @@ use crate::prometheus::Prometheus;
 use crate::web;
 use host_names::HostNames;
 use queuekeeper_ingest::step::Services;
+use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_store::StoreFamilies;
 use queuekeeper_zookeeper::Sessions;
 use queuekeeper_zookeeper::connections::Connections;
@@ -69,6 +71,20 @@ pub struct Beside {
     pub daemons: Option<(ingest::Ingest, Arc<Services>)>,
     /// What the stores count that the daemons work with.
     pub stores: Option<StoreFamilies>,
+    /// What the mill counts that runs in this process.
+    pub mill: Option<MillMetrics>,
+}
+
+impl Beside {
+    /// Registers what is counted beside the server.
+    fn register(&self, registry: &mut Registry) {
+        if let Some(stores) = &self.stores {
+            stores.register_in(registry);
+        }
+        if let Some(mill) = &self.mill {
+            mill.register_in(registry);
+        }
+    }
 }
 
 /// The same with a given volume, instead of that of the configuration, and with what is beside it.
@@ -88,9 +104,7 @@ pub async fn serve_with(
     }
     let mut tasks = tasks::Tasks::new(shutdown);
     let mut registry = metrics::registry();
-    if let Some(stores) = &beside.stores {
-        stores.register_in(&mut registry);
-    }
+    beside.register(&mut registry);
     if let Some((ingest, services)) = &beside.daemons {
         services.register(&mut registry);
         ingest::spawn_daemons(&mut tasks, ingest, services);

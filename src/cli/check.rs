@@ -108,7 +108,8 @@ impl CheckConfigArgs {
                     format!("; stores: {stores}, catalogue: {}", if catalogue.is_some() { "yes" } else { "no" })
                 }
             };
-            Ok(format!("is valid: roles for users: {users}{compared}, tokens: {tokens}{expired}{off}{stores}"))
+            let mill = limits_of(&file);
+            Ok(format!("is valid: roles for users: {users}{compared}, tokens: {tokens}{expired}{off}{stores}{mill}"))
         })
     }
 }
@@ -138,6 +139,15 @@ impl CheckConfigArgs {
             count => Err(UsageError(format!("{} in {at}", counted(count, "problem", "problems"))).into()),
         }
     }
+}
+
+/// What the accounts of the mill are allowed in their stores.
+fn limits_of(file: &ConfigFile) -> String {
+    let accounts = file.mill().map(|mill| mill.accounts.values()).into_iter().flatten();
+    let limits = accounts.flat_map(|account| {
+        account.limits.iter().map(|(store, limits)| format!("; {} in {store}: {limits}", account.name))
+    });
+    limits.collect()
 }
 
 /// Shows of each store what it can do; the answer is how many cannot be used.

@@ -63,6 +63,10 @@ impl<'a> Families<'a> {
         help: &str,
         samples: impl IntoIterator<Item = (L, u64)>,
     ) -> fmt::Result {
+        let mut samples = samples.into_iter().peekable();
+        if samples.peek().is_none() {
+            return Ok(());
+        }
         let mut family = self.encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
         for (labels, value) in samples {
             family

@@ -98,6 +98,17 @@ impl MillFamilies {
         families
     }
 
+    /// Whether there are figures that are not too old.
+    #[must_use]
+    pub fn are_known(&self) -> bool {
+        self.known().is_some()
+    }
+
+    fn known(&self) -> Option<MillFigures> {
+        let last = self.0.lock().clone().filter(|(at, _)| at.elapsed() < STALE_AFTER);
+        last.map(|(_, figures)| figures)
+    }
+
     /// Sets what is exported.
     pub fn report(&self, figures: MillFigures) {
         *self.0.lock() = Some((Instant::now(), figures));
@@ -106,9 +117,8 @@ impl MillFamilies {
 
 impl Collector for MillFamilies {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let figures = self.0.lock().clone().filter(|(at, _)| at.elapsed() < STALE_AFTER);
-        match figures {
-            Some((_, figures)) => figures.write(&mut Families::new(encoder)),
+        match self.known() {
+            Some(figures) => figures.write(&mut Families::new(encoder)),
             None => Ok(()),
         }
     }

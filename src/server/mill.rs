@@ -8,13 +8,19 @@ use queuekeeper_catalogue::Catalogue;
 use queuekeeper_ingest::step::Services;
 use queuekeeper_mill::audit::MILL;
 use queuekeeper_mill::duplicate::ASIDE;
+use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_mill::policy::PolicySource;
 use queuekeeper_mill::run::{Mill, MillSettings};
+use queuekeeper_mill::worker::Times;
 use queuekeeper_store::{Audited, Store, StoreFamilies, StoreName};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
+use super::tasks::Tasks;
 use crate::config::{MillConfig, PolicyPlace, StoreSettings};
-use crate::views;
-use crate::views::mill::OpenPolicies;
+use crate::metrics::mill::MillFamilies;
+use crate::views::mill::{Measured, OpenPolicies};
+use crate::{metrics, views, web};
 
 /// Opens what the mill needs: its catalogue, and the stores of all accounts, each so that its changes are recorded. What killed
 /// processes left in them is settled first.
@@ -25,19 +31,64 @@ pub async fn open(
     config: &MillConfig,
     settings: &StoreSettings,
     mill: MillSettings,
-    name: String,
+    families: &StoreFamilies,
+    metrics: MillMetrics,
 ) -> anyhow::Result<Mill> {
     let catalogue = catalogue(settings).await?;
-    let families = StoreFamilies::default();
     let mut stores = BTreeMap::new();
     for store in config.accounts.values().flat_map(|account| account.stores.values()) {
         if !stores.contains_key(store) {
-            let bare = bare(settings, store, &families).await?;
+            let bare = bare(settings, store, families).await?;
             stores.insert(store.clone(), audited(bare, &catalogue).await?);
         }
     }
-    let source = source(config, settings, &families).await?;
-    Ok(Mill { catalogue, accounts: config.accounts.clone(), source, stores, settings: mill, name })
+    let source = source(config, settings, families).await?;
+    let (accounts, name) = (config.accounts.clone(), worker_name());
+    Ok(Mill { catalogue, accounts, source, stores, settings: mill, name, metrics })
+}
+
+/// Runs the mill of a configuration until `shutdown`, and its metrics and probes on the listeners.
+///
+/// # Errors
+/// When something it needs cannot be opened, or it cannot go on.
+pub async fn run(
+    config: &MillConfig,
+    settings: &StoreSettings,
+    mill: MillSettings,
+    listeners: Vec<TcpListener>,
+    shutdown: &CancellationToken,
+) -> anyhow::Result<()> {
+    let mut registry = metrics::registry();
+    let (families, counted) = (StoreFamilies::register(&mut registry), MillMetrics::register(&mut registry));
+    let figures = MillFamilies::register(&mut registry);
+    let mill = open(config, settings, mill, &families, counted).await?;
+    let catalogue = mill.catalogue.clone();
+    let shown = shown(catalogue.clone(), config.clone(), settings.clone()).await?;
+    for listener in &listeners {
+        let address = listener.local_addr().context("a listener has no address")?;
+        tracing::info!(%address, "listening");
+    }
+    tracing::info!(accounts = config.accounts.len(), workers = mill.settings.workers, "the mill works");
+    let mut tasks = Tasks::new(shutdown);
+    tasks.allow(Times::default().grace);
+    tasks.spawn("the mill", |shutdown| async {
+        Box::pin(mill.run(shutdown)).await;
+        Ok(())
+    });
+    let measured = figures.clone();
+    tasks.spawn("the figures of the workers", |shutdown| async {
+        shown.measure(measured, Measured::Workers, shutdown).await;
+        Ok(())
+    });
+    let is_ready = move || {
+        if figures.are_known() { Ok(()) } else { Err("the catalogue does not answer".to_owned()) }
+    };
+    tasks.spawn("the web server", |shutdown| async move {
+        Ok(web::probes::run(listeners, registry, is_ready, shutdown).await?)
+    });
+    let outcome = tasks.join().await;
+    catalogue.close().await;
+    outcome
 }
 
 /// The mill of a process that has catalogue and stores open already, for its daemons.
@@ -48,7 +99,7 @@ pub async fn beside(
     config: &MillConfig,
     services: &Services,
     settings: MillSettings,
-    name: String,
+    metrics: MillMetrics,
 ) -> anyhow::Result<Mill> {
     let catalogue = services.catalogue.clone();
     let open = |name: &StoreName| {
@@ -65,12 +116,12 @@ pub async fn beside(
         PolicyPlace::Directory(directory) => PolicySource::Directory(directory.clone()),
         PolicyPlace::Space(store, space) => PolicySource::Space(open(store)?, space.clone()),
     };
-    Ok(Mill { catalogue, accounts: config.accounts.clone(), source, stores, settings, name })
+    let (accounts, name) = (config.accounts.clone(), worker_name());
+    Ok(Mill { catalogue, accounts, source, stores, settings, name, metrics })
 }
 
 /// The name that the workers of this process have in the history of a task.
-#[must_use]
-pub fn worker_name() -> String {
+fn worker_name() -> String {
     format!("{}:{}", rustix::system::uname().nodename().to_string_lossy(), std::process::id())
 }
 

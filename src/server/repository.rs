@@ -17,7 +17,7 @@ use crate::actions::deposit::Intake;
 use crate::actions::store_events::StoreEvents;
 use crate::config::{Config, RepositoryParts};
 use crate::metrics::mill::MillFamilies;
-use crate::views::mill::Mill;
+use crate::views::mill::{Measured, Mill};
 use crate::views::objects::{Objects, Places};
 use crate::web;
 
@@ -110,7 +110,7 @@ impl Repository {
         let Some(mill) = self.mill.clone() else { return };
         let families = MillFamilies::register(registry);
         tasks.spawn("the figures of the mill", |shutdown| async {
-            mill.measure(families, shutdown).await;
+            mill.measure(families, Measured::All, shutdown).await;
             Ok(())
         });
     }

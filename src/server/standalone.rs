@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use queuekeeper_ingest::access::AccessSettings;
 use queuekeeper_ingest::settings::Settings;
 use queuekeeper_mill::account::Account;
+use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_mill::policy::{ACCOUNTS_FILE, StoreId, policy_file};
 use queuekeeper_mill::run::MillSettings;
 use queuekeeper_store::StoreFamilies;
@@ -113,7 +114,7 @@ impl DataDirectory {
     pub fn mill(&self) -> Result<MillConfig, queuekeeper_store::name::NameError> {
         let stores = [("1", "main"), ("2", "copies")].map(|(id, name)| Ok((StoreId(id.to_owned()), name.parse()?)));
         let stores = stores.into_iter().collect::<Result<_, _>>()?;
-        let account = Account { name: ACCOUNT.to_owned(), stores, prefix: None };
+        let account = Account { name: ACCOUNT.to_owned(), stores, prefix: None, ..Account::default() };
         let accounts = [(ACCOUNT.to_owned(), account)].into();
         Ok(MillConfig { accounts, policies: PolicyPlace::Directory(self.policies()) })
     }
@@ -225,7 +226,8 @@ async fn run(
     let ingest = Ingest { zookeeper: zookeeper.clone(), stores, profiles, working, working_limit: None, settings };
     let families = StoreFamilies::default();
     let services = ingest.open(&families).await?;
-    let mill = mill::beside(&data.mill()?, &services, mill_settings(), mill::worker_name()).await?;
+    let counted = MillMetrics::default();
+    let mill = mill::beside(&data.mill()?, &services, mill_settings(), counted.clone()).await?;
     fs::write(data.connect_file(), server.connect_string())?;
 
     let mut config = Config::new(zookeeper);
@@ -239,7 +241,7 @@ async fn run(
     // Standard output may be closed.
     let _ = std::io::stdout().write_all(greeting.as_bytes());
     let daemons = Some((ingest, std::sync::Arc::clone(&services)));
-    let beside = Beside { hangups: None, daemons, stores: Some(families) };
+    let beside = Beside { hangups: None, daemons, stores: Some(families), mill: Some(counted) };
     let end = shutdown.child_token();
     let served = async {
         let _first = end.clone().drop_guard();

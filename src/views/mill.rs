@@ -2,6 +2,7 @@
 //!
 //! Every figure is a counter of the catalogue, so that none of this costs more with more items.
 
+mod causes;
 mod figures;
 mod items;
 mod key;
@@ -23,13 +24,14 @@ use queuekeeper_store::SpaceName;
 pub(crate) use queuekeeper_catalogue::tasks::TaskState;
 pub(crate) use queuekeeper_mill::policy::SaveError;
 
+pub(crate) use figures::Measured;
 pub(crate) use items::{CopyItem, EventItem, ItemDetail, ItemFilter, ItemList, ItemName, ItemTask, SpaceItem};
 pub(crate) use key::KeyText;
 pub(crate) use policies::{
     HistoryItem, NewPolicyView, PairView, PlanItem, PlanView, PolicyDetail, PolicyList, PolicyText, SpacePairs,
     WaitingView,
 };
-pub(crate) use queues::{MillOverview, MorselItem, ProducerItem, QueueItem, WorkerItem};
+pub(crate) use queues::{LimitItem, MillOverview, MorselItem, ProducerItem, QueueItem, WorkerItem};
 pub(crate) use spaces::{CopyState, SpaceCopies, SpaceCopy, SpaceFilter, SpaceList};
 pub(crate) use tasks::{
     DeadFilter, DeadGroup, DeadList, DecidedView, DecisionItem, HeldFilter, HeldList, TaskDecision, TaskItem, What,

@@ -6,10 +6,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use queuekeeper_testkit::process::Program;
+use queuekeeper_testkit::readers::promtool_is_content;
 use queuekeeper_testkit::wait::eventually;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::program::queuekeeper;
+use super::program::{self, queuekeeper};
 use super::stores::command;
 
 const POLICY: &str = r#"{"defaultPolicies": [{"srcStoreId": "1", "destStoreId": "2"},]}"#;
@@ -34,7 +35,8 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     command(home, "mill queues").await.is(2, &["has no key mill"]);
     let accounts = |second: &str| {
         format!(
-            "mill:\n  accounts:\n    one: {{stores: {{\"1\": main, \"2\": replica}}}}\n{second}  policies: {{directory: policies}}\n"
+            "mill:\n  accounts:\n    one:\n      stores: {{\"1\": main, \"2\": replica}}\n\
+             \x20     limits: {{replica: {{requests: 500, leave_out: [\"*.tmp\"]}}}}\n{second}  policies: {{directory: policies}}\n"
         )
     };
     config(&accounts("    two: {stores: {\"1\": main}, prefix: two}\n"));
@@ -42,6 +44,9 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     config(&accounts("    two: {stores: {\"1\": cold}}\n"));
     command(home, "mill queues").await.is(2, &["two: there is no cold below stores"]);
     config(&accounts(""));
+    let shown = "one in replica: at most 500 requests a second; leaves out *.tmp";
+    let file = home.join("config.yml").display().to_string();
+    program::run(home, &["check-config", &file]).await.is(0, &[shown]);
     command(home, "mill queues").await.is(1, &["one has no policy, and is copied nowhere: duplication-accounts.json"]);
     fs::write(home.join("policies/duplication-accounts.json"), r#"["one"]"#).unwrap();
     let policy = home.join("policies/one-duplication-policy.json");
@@ -51,13 +56,14 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
         .is(1, &["one-duplication-policy.json: default policy: ", "no store \"7\""]);
     fs::write(&policy, POLICY).unwrap();
     command(home, "mill policy check").await.is(0, &["one: its policy file can be used, and ends nothing"]);
-    command(home, "mill queues").await.is(0, &["audit", "no loop has begun yet", "no process with workers"]);
+    command(home, "mill queues").await.is(0, &["audit", "no loop has begun yet", "no process with workers", shown]);
 
     let content = home.join("content").display().to_string();
     fs::write(&content, "one\n").unwrap();
     command(home, &format!("store put {content} main/theses/before --create-space")).await.is(0, &[]);
-    let file = home.join("config.yml").display().to_string();
-    let run = ["mill", "run", "--config.file", &file, "--workers", "3", "--brake.items", "0", "--brake.percent", "0"];
+    let web = format!("127.0.0.1:{}", queuekeeper_zookeeper::child::free_port().unwrap());
+    let run = "mill run --workers 3 --brake.items 0 --brake.percent 0 --config.file";
+    let run: Vec<_> = run.split(' ').chain([&*file, "--web.listen-address", &web]).collect();
     let mut child = Program(queuekeeper(home, &run).spawn().unwrap());
     // Nobody reads the log, which would fill the pipe.
     let log = child.0.stderr.take().unwrap();
@@ -79,9 +85,35 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
         .is(1, &["The brake holds a task", "loop 1 is done", "0 of 3 workers busy", "AUDIT, DUP"]);
     command(home, "mill held").await.is(0, &["one in replica: 1 held", "one/theses/before", "of at most 0"]);
     command(home, "mill spaces").await.is(0, &["one/theses  main     source", "complete"]);
+    command(home, &format!("store put {content} main/theses/x.tmp")).await.is(0, &[]);
+    let left_out = "mill spaces one/theses --key x.tmp";
+    let is_done = async || command(home, &format!("{left_out} -o json")).await.json()["is_done"] == true;
+    eventually(minute, "its change is looked at", is_done).await;
+    let why = ["what policies want them to be", "The copy in replica is left out: replica takes no keys such as *.tmp"];
+    command(home, left_out).await.is(0, &why);
+    assert_eq!(copy("x.tmp").await, None);
+    command(home, "mill spaces one/theses --prefix x").await.is(0, &["fewer, as keys are left out", "LEFT OUT IN"]);
+    let get = async |path: &str| {
+        let answer = reqwest::get(format!("http://{web}{path}")).await.ok()?;
+        (answer.status() == 200).then_some(answer.text().await.ok()?)
+    };
+    assert_eq!(get("/-/ready").await.as_deref(), Some("ready\n"));
+    let metrics = get("/metrics").await.unwrap();
+    for line in [
+        "mill_bytes_total{direction=\"written\"} 8",
+        "mill_task_duration_seconds_count{kind=\"AUDIT\"} ",
+        "mill_task_duration_seconds_count{kind=\"NOOP\"} 0",
+        "queuekeeper_store_requests_total{store=\"replica\",operation=\"put\",outcome=\"ok\"} ",
+        "mill_workers{state=\"idle\"} ",
+    ] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+    // Alerts lead from these to the pages of a server, which there are none of here.
+    assert!(!metrics.contains("mill_tasks"), "{metrics}");
+    promtool_is_content(&metrics);
     command(home, "mill spaces one/theses --prefix a").await.is(0, &["a/b  main, replica"]);
     let why = command(home, "mill spaces one/theses --key before").await;
-    why.is(0, &["The brake holds the copy in replica until an admin releases or drops it"]);
+    why.is(0, &["The copy in replica is held by the brake until an admin releases or drops task"]);
     command(home, "mill spaces one/theses --key other").await.is(4, &["No store of one was seen to have other"]);
     command(home, "mill dead-letters").await.is(0, &["there are no dead letters"]);
     let number = held().await[0]["number"].to_string();

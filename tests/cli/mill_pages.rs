@@ -115,7 +115,8 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
     pages.get("/mill/policies/one", &["main to replica", "ada", "copies"]).await;
 
     // It is followed, and what the brake holds waits for an admin.
-    let run = ["mill", "run", "--config.file", &file, "--workers", "2", "--brake.items", "0", "--brake.percent", "0"];
+    let run = "mill run --workers 2 --brake.items 0 --brake.percent 0 --web.listen-address 127.0.0.1:0 --config.file";
+    let run: Vec<_> = run.split(' ').chain([&*file]).collect();
     let mut mill = queuekeeper(home, &run);
     let _mill = Program(mill.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     let minutes = Duration::from_mins(2);
@@ -132,7 +133,7 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
     pages.get("/mill/spaces/one/theses?prefix=a%2F", &["a/b", "not done in replica"]).await;
     pages.get("/mill/spaces/one/theses?prefix=b", &["There is no such item"]).await;
     pages
-        .get("/mill/spaces/one/theses/item?key=a/b", &["The brake holds the copy in replica", "queuekeeper:mill"])
+        .get("/mill/spaces/one/theses/item?key=a/b", &["The copy in replica is held by the brake", "queuekeeper:mill"])
         .await;
     let release = [("task", &*number), ("decision", "retry"), ("reason", "a new edition")];
     assert_eq!(pages.ask("oscar", "/mill/held", Some(&release)).await.0, 403);

@@ -25,7 +25,8 @@ const NEVER: [(&str, &str); 7] = [
 ];
 
 /// What the demo shows at times only: a part of the query, and why there may be nothing. They are parsed all the same.
-const AT_TIMES: [(&str, &str); 2] = [
+const AT_TIMES: [(&str, &str); 3] = [
+    ("mill_task_oldest_created_timestamp_seconds", "a worker of the demo takes a task within milliseconds"),
     (r#"queue="access_large",state="pending""#, "the access daemon takes a request within milliseconds"),
     (r#"queue="access_small",state="pending""#, "the access daemon takes a request within milliseconds"),
 ];

@@ -2,6 +2,7 @@ use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 use queuekeeper::metrics::mill::{LoopFigures, MillFamilies, MillFigures, PolicyFigures, QueueFigures};
 use queuekeeper::metrics::{Format, expose};
+use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_testkit::readers::{promtool_is_content, python_reads};
 
 use super::golden::assert_golden;
@@ -46,6 +47,21 @@ fn promtool_and_python_read_what_is_exposed_of_the_mill() {
     text.sort();
     openmetrics.sort();
     assert_eq!(text, openmetrics);
+}
+
+#[test]
+fn what_a_process_of_the_mill_counts_is_exposed_from_the_start() {
+    let mut registry = Registry::default();
+    let _counted = MillMetrics::register(&mut registry);
+    let text = expose(&registry, Format::Text).unwrap();
+    for line in [
+        "# HELP mill_bytes_total Total number of bytes of content that the mill of this process read from stores, or wrote to them.",
+        "mill_bytes_total{direction=\"read\"} 0",
+        "mill_bytes_total{direction=\"written\"} 0",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}: {text}");
+    }
+    promtool_is_content(&text);
 }
 
 #[test]

@@ -25,7 +25,7 @@ async fn a_message_has_items_looked_at_that_others_changed_and_nothing_more() {
     let catalogue = Catalogue::open(&url).await.unwrap();
     let cold = "cold".parse().unwrap();
     let ids = BTreeMap::from([(StoreId("1".to_owned()), "cold".parse().unwrap())]);
-    let account = Account { name: "one".to_owned(), stores: ids, prefix: Some("one".to_owned()) };
+    let account = Account { name: "one".to_owned(), stores: ids, prefix: Some("one".to_owned()), ..Account::default() };
     let source = EventSource {
         store: "cold".parse().unwrap(),
         space: "one.demo".parse().unwrap(),

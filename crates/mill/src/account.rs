@@ -2,13 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use queuekeeper_catalogue::counters::{Counter, Figures};
-use queuekeeper_store::{SpaceName, StoreName};
+use queuekeeper_catalogue::tasks::Outcome;
+use queuekeeper_store::{Key, SpaceName, StoreName};
 
+use crate::limits::{KeyPattern, StoreLimits};
 use crate::policy::StoreId;
 
 /// An account: some stores, and in each of them its spaces.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// Its name.
     pub name: String,
@@ -16,6 +19,8 @@ pub struct Account {
     pub stores: BTreeMap<StoreId, StoreName>,
     /// What the names of its spaces begin with in each store, before a `.`; `None` where all spaces are its own.
     pub prefix: Option<String>,
+    /// What an operator allows it in its stores; everything in those that are not named.
+    pub limits: BTreeMap<StoreName, StoreLimits>,
 }
 
 impl Account {
@@ -41,6 +46,40 @@ impl Account {
             Some(prefix) => space.as_str().strip_prefix(prefix.as_str())?.strip_prefix('.')?.parse().ok(),
             None => Some(space.clone()),
         }
+    }
+
+    /// The pattern by which a key is not copied to a store.
+    #[must_use]
+    pub fn leaves_out(&self, store: &StoreName, key: &Key) -> Option<&KeyPattern> {
+        self.limits.get(store)?.leaves_out(key)
+    }
+
+    /// Whether some keys are not copied to a store.
+    #[must_use]
+    pub fn leaves_out_any(&self, store: &StoreName) -> bool {
+        self.limits.get(store).is_some_and(|limits| !limits.leave_out.is_empty())
+    }
+
+    /// Where a task that reads a source, if it has one, and uses another store may not begin now: the store that is closed for
+    /// longest, and until when. Of a source that is read from another store, the hours of that count, too.
+    #[must_use]
+    pub fn closed_until<'a>(
+        &'a self,
+        source: Option<&'a StoreName>,
+        store: &'a StoreName,
+        now: Timestamp,
+    ) -> Option<(&'a StoreName, Timestamp)> {
+        let limits = |store: &StoreName| self.limits.get(store);
+        let read = source.and_then(|source| limits(source)?.read_from.as_ref());
+        let stores = [source, read, Some(store)].into_iter().flatten();
+        let closed = stores.filter_map(|store| Some((store, limits(store)?.hours.as_ref()?.closed_until(now)?)));
+        closed.max_by_key(|(_, until)| *until)
+    }
+
+    /// How such a task ends, where it may not begin now.
+    pub(crate) fn put_off(&self, source: Option<&StoreName>, store: &StoreName, now: Timestamp) -> Option<Outcome> {
+        let (_, until) = self.closed_until(source, store, now)?;
+        Some(Outcome::PutOff(until.duration_since(now).unsigned_abs()))
     }
 
     /// The spaces of the account in which its stores have items, by the counters of the catalogue.
@@ -69,8 +108,8 @@ mod tests {
     fn the_spaces_of_an_account_are_those_with_its_prefix() {
         let account = |prefix: Option<&str>| Account {
             name: "account1".to_owned(),
-            stores: BTreeMap::new(),
             prefix: prefix.map(str::to_owned),
+            ..Account::default()
         };
         let space = |name: &str| name.parse::<SpaceName>().unwrap();
         let ours = account(Some("account1"));

@@ -74,7 +74,10 @@ impl Processor for Auditor {
             let why = format!("account {:?} is not in the configuration, or the event names no store", subject.account);
             return Outcome::Failed(why).into();
         };
-        let copies = self.copies(account, &subject.space, store);
+        let mut copies = self.copies(account, &subject.space, store);
+        copies.retain(|(_, destination)| {
+            subject.key.as_ref().is_none_or(|key| account.leaves_out(destination, key).is_none())
+        });
         let follow_ups = copies.into_iter().map(|(source, destination)| NewTask {
             queue: Queue::DuplicationHigh,
             subject: TaskSubject { kind: TaskKind::Duplicate, destination: Some(destination), ..subject.clone() },

@@ -1,15 +1,15 @@
 //! Which copies of a part of a space there are, by what the catalogue knows: an object and its copies.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use queuekeeper_catalogue::index::{Copy, IndexedItem};
-use queuekeeper_catalogue::tasks::{OpenTask, TaskKind, TaskState};
 use queuekeeper_catalogue::{Catalogue, Error};
 use queuekeeper_store::{Key, SpaceName, StoreName};
 
 use crate::account::Account;
 use crate::policy::{Policy, read_policy};
+use crate::why::Waiting;
 
 /// How many items are compared at most; what comes behind them is not known.
 const MOST: usize = 10_000;
@@ -29,8 +29,10 @@ pub struct StoreCopies {
     pub is_wanted: bool,
     /// How many items are there, and are what they are at the source.
     pub there: u64,
-    /// How many the source has.
+    /// How many are to be there: all that the source has, but for what is left out.
     pub of: u64,
+    /// How many items of the source are left out there, by the limits of the account.
+    pub left_out: u64,
     /// When the last of them came, where all are there.
     pub complete_since: Option<Timestamp>,
     /// Some of those that are missing or differ.
@@ -42,7 +44,7 @@ pub struct StoreCopies {
 pub struct MissingCopy {
     /// Its key.
     pub key: Key,
-    /// Why: one sentence.
+    /// Why, as the predicate of a sentence about the copy.
     pub why: String,
 }
 
@@ -61,6 +63,7 @@ pub struct Original<'a> {
 #[derive(Default)]
 struct Count {
     there: u64,
+    left_out: u64,
     last_event: u64,
     missing: Vec<Key>,
 }
@@ -83,11 +86,11 @@ pub async fn copies(
     let mut counts: BTreeMap<&StoreName, Count> =
         account.stores.values().map(|store| (store, Count::default())).collect();
     counts.remove(original.store);
-    let of = count(catalogue, original, &mut counts).await?;
+    let all = count(catalogue, account, original, &mut counts).await?;
     let mut found = Vec::new();
-    for (store, Count { there, last_event, missing }) in counts {
-        let is_wanted = wanted.contains(store);
-        if of == 0 || (!is_wanted && there == 0) {
+    for (store, Count { there, left_out, last_event, missing }) in counts {
+        let (is_wanted, of) = (wanted.contains_key(store), all - left_out);
+        if all == 0 || (!is_wanted && there == 0) {
             continue;
         }
         let complete_since = match (there == of, catalogue.event_age(last_event).await?) {
@@ -99,31 +102,44 @@ pub async fn copies(
         let mut named = Vec::new();
         for key in missing {
             let tasks = catalogue.tasks_of_item(&account.name, &space, &key).await?;
-            let why = why(&tasks, store, original.store, is_wanted);
+            let (source, destination) = (wanted.get(store).unwrap_or(original.store), store);
+            let waiting = Waiting { account, key: &key, source, destination, tasks: &tasks };
+            let nothing =
+                if is_wanted { "has no open task: the next loop looks at it" } else { "is wanted by no policy" };
+            let why = waiting.why(Timestamp::now()).unwrap_or_else(|| nothing.to_owned());
             named.push(MissingCopy { key, why });
         }
-        found.push(StoreCopies { store: store.clone(), is_wanted, there, of, complete_since, missing: named });
+        found.push(StoreCopies {
+            store: store.clone(),
+            is_wanted,
+            there,
+            of,
+            left_out,
+            complete_since,
+            missing: named,
+        });
     }
     Ok(found)
 }
 
-/// The stores to which a policy leads from the original, directly or by way of others.
+/// The stores to which a policy leads from the original, directly or by way of others, each with the one before it.
 async fn wanted(
     catalogue: &Catalogue,
     account: &Account,
     space: &SpaceName,
     original: &StoreName,
-) -> Result<BTreeSet<StoreName>, Error> {
+) -> Result<BTreeMap<StoreName, StoreName>, Error> {
     let last = catalogue.policies(&account.name, None, 1).await?.pop();
     // One that cannot be read is said where policies are.
     let policy = last.and_then(|last| read_policy(last.content.as_bytes()).ok()).unwrap_or_else(Policy::default);
     let name = |id| account.stores.get(id);
-    let (mut wanted, mut looked) = (BTreeSet::new(), vec![original]);
+    let (mut wanted, mut looked) = (BTreeMap::new(), vec![original]);
     while let Some(from) = looked.pop() {
         for pair in policy.pairs(space).iter().filter(|pair| name(&pair.source) == Some(from)) {
             if let Some(to) = name(&pair.destination)
-                && wanted.insert(to.clone())
+                && !wanted.contains_key(to)
             {
+                wanted.insert(to.clone(), from.clone());
                 looked.push(to);
             }
         }
@@ -134,6 +150,7 @@ async fn wanted(
 /// Counts what each store has; the answer is how many items the original has.
 async fn count(
     catalogue: &Catalogue,
+    account: &Account,
     original: &Original<'_>,
     counts: &mut BTreeMap<&StoreName, Count>,
 ) -> Result<u64, Error> {
@@ -153,6 +170,10 @@ async fn count(
             let Some(source) = living(original.store) else { continue };
             of += 1;
             for (store, count) in counts.iter_mut() {
+                if account.leaves_out(store, &key).is_some() {
+                    count.left_out += 1;
+                    continue;
+                }
                 match living(store).filter(|copy| is_same(source, copy)) {
                     Some(copy) => {
                         count.there += 1;
@@ -171,31 +192,4 @@ async fn count(
 
 fn is_same(source: &Copy, copy: &Copy) -> bool {
     source.size == copy.size && source.digests.agree(&copy.digests) == Some(true)
-}
-
-fn why(tasks: &[OpenTask], store: &StoreName, original: &StoreName, is_wanted: bool) -> String {
-    let of = |kind: TaskKind, store: &StoreName| {
-        tasks.iter().find(|open| {
-            let subject = &open.task.subject;
-            subject.kind == kind && subject.destination.as_ref() == Some(store)
-        })
-    };
-    let Some(open) = of(TaskKind::Duplicate, store) else {
-        return match of(TaskKind::Audit, original) {
-            Some(_) => "its change waits to be looked at".to_owned(),
-            None if is_wanted => "no task is open; the next loop looks at it".to_owned(),
-            None => "no policy wants it there".to_owned(),
-        };
-    };
-    let error = open.task.errors.last().map(|last| last.error.clone()).unwrap_or_default();
-    let number = open.task.id;
-    let is_put_off = open.visible.is_some_and(|at| at > Timestamp::now());
-    match (open.state, open.worker.is_some(), error.is_empty()) {
-        (TaskState::Dead, ..) => format!("task {number} failed too often: {error}"),
-        (TaskState::Held, ..) => format!("task {number} is held: {error}"),
-        (TaskState::Waiting, true, _) => "it is being copied".to_owned(),
-        (TaskState::Waiting, false, false) => format!("it is tried again: {error}"),
-        (TaskState::Waiting, false, true) if is_put_off => "it waits for what comes before it".to_owned(),
-        (TaskState::Waiting, false, true) => "it waits for a worker".to_owned(),
-    }
 }

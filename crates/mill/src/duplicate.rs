@@ -10,13 +10,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::brake::BrakeLimit;
 use queuekeeper_catalogue::tasks::{Outcome, TakenTask, TaskKind};
 use queuekeeper_store::store::Store;
-use queuekeeper_store::{Algorithm, SpaceName, StoreName};
+use queuekeeper_store::{Algorithm, SpaceName};
 
 use crate::account::Account;
+use crate::limits::StoreLimits;
+use crate::stores::AccountStores;
 use crate::worker::{Lease, Processed, Processor};
 
 /// What the duplication worker needs.
@@ -27,11 +30,13 @@ pub struct Duplicator {
     /// The accounts, by name.
     pub accounts: BTreeMap<String, Account>,
     /// The stores, each so that its changes are recorded.
-    pub stores: BTreeMap<StoreName, Arc<dyn Store>>,
+    pub stores: AccountStores,
     /// How much may be destroyed within a day.
     pub limit: BrakeLimit,
     /// How long after its source was deleted a copy is deleted.
     pub delete_after: Duration,
+    /// The present instant.
+    pub clock: fn() -> Timestamp,
 }
 
 /// The digest that every copy is recorded with, besides those that its source is recorded with.
@@ -47,13 +52,7 @@ impl Processor for Duplicator {
     }
 
     async fn process(&self, task: &TakenTask, lease: &Lease) -> Processed {
-        match self.places(task) {
-            Ok(places) => match &task.subject.key {
-                Some(key) => self.item(task, &places, key, lease).await,
-                None => self.space(&places).await,
-            },
-            Err(why) => Outcome::Failed(why).into(),
-        }
+        self.begin(task, lease).await.unwrap_or_else(|why| Outcome::Failed(why).into())
     }
 }
 
@@ -63,20 +62,38 @@ struct Places<'a> {
     destination: &'a Arc<dyn Store>,
     /// The space as both stores name it.
     space: SpaceName,
+    /// What the account is allowed at the destination; `None` for everything.
+    limits: Option<&'a StoreLimits>,
 }
 
 impl Duplicator {
-    fn places(&self, task: &TakenTask) -> Result<Places<'_>, String> {
+    async fn begin(&self, task: &TakenTask, lease: &Lease) -> Result<Processed, String> {
         let subject = &task.subject;
         let account = self.accounts.get(&subject.account);
         let account = account.ok_or_else(|| format!("account {:?} is not in the configuration", subject.account))?;
         let space = account.in_stores(&subject.space);
         let space = space
             .ok_or_else(|| format!("the space {} has no name in the stores of {}", subject.space, account.name))?;
-        let store = |name: &Option<StoreName>| {
-            let name = name.as_ref().ok_or_else(|| "the task names no source, or no destination".to_owned())?;
-            self.stores.get(name).ok_or_else(|| format!("the store {name} is not in the configuration"))
-        };
-        Ok(Places { source: store(&task.source)?, destination: store(&subject.destination)?, space })
+        let none = || "the task names no source, or no destination".to_owned();
+        let [from, to] = [&task.source, &subject.destination];
+        let (from, to) = (from.as_ref().ok_or_else(none)?, to.as_ref().ok_or_else(none)?);
+        // What is left out is neither made nor changed nor deleted.
+        if subject.key.as_ref().is_some_and(|key| account.leaves_out(to, key).is_some()) {
+            return Ok(Outcome::Done.into());
+        }
+        if let Some(wait) = account.put_off(Some(from), to, (self.clock)()) {
+            return Ok(wait.into());
+        }
+        // What fails with the copy that is read in its place is tried again with the source itself.
+        let is_first = task.attempts <= 1;
+        let source = if is_first { AccountStores::source } else { AccountStores::get };
+        let source = source(&self.stores, &account.name, from, lease)?;
+        let destination = self.stores.get(&account.name, to, lease)?;
+        let limits = account.limits.get(to);
+        let places = Places { source: &source, destination: &destination, space, limits };
+        Ok(match &subject.key {
+            Some(key) => self.item(task, &places, key, lease).await,
+            None => self.space(&places).await,
+        })
     }
 }

@@ -1,11 +1,11 @@
 //! The mill: copies of content in other stores, as policies want them.
 //!
 //! - [`policy`]: which space is copied from where to where, in the files of the `DuraCloud` Mill;
-//! - [`account`]: whose content it is;
+//! - [`account`]: whose content it is; [`limits`]: what an operator allows there, and [`stores`] that keep to it;
 //! - [`audit`]: what a change leads to; [`duplicate`]: what is done to a copy;
 //! - [`copies`]: which copies of an object there are; [`merge`]: two listings side by side;
-//! - [`presence`]: which processes there are;
-//! - [`producer`]: goes through everything, and asks for what is missing;
+//! - [`presence`]: which processes there are; [`metrics`]: what each of them counts;
+//! - [`producer`]: goes through everything, and asks for what is missing; [`why`]: why a copy is not done yet;
 //! - [`stats`]: what spaces have; [`store_events`]: what stores say of their changes; [`run`]: all of it at work;
 //! - [`worker`]: tasks are taken, processed, and come to an end.
 //!
@@ -17,7 +17,9 @@ pub mod account;
 pub mod audit;
 pub mod copies;
 pub mod duplicate;
+pub mod limits;
 pub mod merge;
+pub mod metrics;
 mod missing;
 pub mod policy;
 pub mod presence;
@@ -25,4 +27,6 @@ pub mod producer;
 pub mod run;
 pub mod stats;
 pub mod store_events;
+pub mod stores;
+pub mod why;
 pub mod worker;

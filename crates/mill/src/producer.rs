@@ -6,7 +6,6 @@
 mod need;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -15,13 +14,15 @@ use queuekeeper_catalogue::counters::{Counter, Figures};
 use queuekeeper_catalogue::index::IndexedItem;
 use queuekeeper_catalogue::loops::{Advance, Lead, Morsel};
 use queuekeeper_catalogue::tasks::{NewTask, Queue, TaskKind, TaskSubject};
-use queuekeeper_store::{Key, SpaceName, Store, StoreName};
+use queuekeeper_store::{Key, SpaceName, StoreName};
 use uuid::Uuid;
 
 use crate::account::Account;
 use crate::merge::merge;
 use crate::missing::listing;
 use crate::policy::Policies;
+use crate::stores::AccountStores;
+use crate::worker::Lease;
 
 /// The producer's name in the catalogue.
 pub const PRODUCER: &str = "duplication";
@@ -41,7 +42,7 @@ pub struct Producer {
     /// Their policies.
     pub policies: Policies,
     /// The stores.
-    pub stores: BTreeMap<StoreName, Arc<dyn Store>>,
+    pub stores: AccountStores,
     /// How long after the beginning of a loop the next one begins.
     pub frequency: Duration,
     /// How many tasks may wait in the queue before the producer waits.
@@ -148,7 +149,7 @@ impl Producer {
     async fn spaces(&self, account: &Account, figures: &Figures) -> Result<BTreeSet<SpaceName>, String> {
         let mut spaces = BTreeSet::new();
         for name in account.stores.values() {
-            let store = self.stores.get(name).ok_or_else(|| format!("the store {name} is not in the configuration"))?;
+            let store = self.stores.get(&account.name, name, &Lease::unlimited())?;
             let listed = store.spaces().await.map_err(|error| error.to_string())?;
             spaces.extend(listed.iter().filter_map(|space| account.of_store(space)));
         }
@@ -163,9 +164,7 @@ impl Producer {
             account.ok_or_else(|| format!("account {} is not in the configuration any more", morsel.account))?;
         let space =
             account.in_stores(&morsel.space).ok_or_else(|| format!("{} has no name in the stores", morsel.space))?;
-        let store = |name: &StoreName| {
-            self.stores.get(name).ok_or_else(|| format!("the store {name} is not in the configuration any more"))
-        };
+        let store = |name: &StoreName| self.stores.get(&account.name, name, &Lease::unlimited());
         let (source, destination) = (store(&morsel.source)?, store(&morsel.destination)?);
         let is_thorough = self.thorough_every > 0 && lead.number.is_multiple_of(self.thorough_every);
         let mut tasks = Vec::new();
@@ -174,7 +173,7 @@ impl Producer {
         }
         let after = morsel.marker.as_ref();
         let (here, there) =
-            (listing(source, &space, b"", after).await?, listing(destination, &space, b"", after).await?);
+            (listing(&source, &space, b"", after).await?, listing(&destination, &space, b"", after).await?);
         let mut both = merge(here, there);
         let mut index = Index::new(&self.catalogue, &space, after);
         let mut keys = 0;
@@ -182,7 +181,9 @@ impl Producer {
             let both = both.map_err(|error| error.to_string())?;
             let Some(key) = both.key().cloned() else { continue };
             let known = index.find(&key).await?;
-            if is_thorough || need::needs_task(&both, known, &morsel.source, &morsel.destination) {
+            let is_left_out = account.leaves_out(&morsel.destination, &key).is_some();
+            let needs_task = is_thorough || need::needs_task(&both, known, &morsel.source, &morsel.destination);
+            if needs_task && !is_left_out {
                 tasks.push(Self::task(morsel, Some(key.clone())));
             }
             keys += 1;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::brake::BrakeLimit;
 use queuekeeper_catalogue::tasks::{MillProcess, Queue};
@@ -16,10 +17,12 @@ use uuid::Uuid;
 use crate::account::Account;
 use crate::audit::{Auditor, FOLLOWER};
 use crate::duplicate::Duplicator;
+use crate::metrics::MillMetrics;
 use crate::policy::{Policies, PolicySource, in_force};
 use crate::presence;
 use crate::producer::{PRODUCER, Producer, Step};
 use crate::stats::{self, Noop, StorageStats, noop};
+use crate::stores::AccountStores;
 use crate::worker::{Times, Workers};
 
 /// The queues that are worked on, the first one first.
@@ -93,12 +96,14 @@ pub struct Mill {
     pub settings: MillSettings,
     /// The name that its workers have in the history of a task.
     pub name: String,
+    /// What it counts.
+    pub metrics: MillMetrics,
 }
 
 impl Mill {
     /// Works until the token is cancelled. What ends in half a minute is ended then, and the rest is given back.
     pub async fn run(self, stop: CancellationToken) {
-        let policies = Policies::default();
+        let (policies, stores) = (Policies::default(), self.account_stores());
         self.read_policies(&policies).await;
         let wake = Arc::new(Notify::new());
         let every = async |wait: Duration| stop.run_until_cancelled(sleep(wait)).await.is_some();
@@ -126,7 +131,7 @@ impl Mill {
         let fold = self.fold(&stop);
         let listen = stop.run_until_cancelled(self.catalogue.listen());
         let produce = async {
-            let producer = self.producer(&policies);
+            let producer = self.producer(&policies, &stores);
             loop {
                 let wait = Self::produce(&producer, &wake).await;
                 if !every(wait).await {
@@ -136,9 +141,9 @@ impl Mill {
             self.resign(PRODUCER, producer.holder).await;
         };
         let count = async {
-            let holder = Uuid::now_v7();
+            let (holder, stats) = (Uuid::now_v7(), self.stats(&stores));
             loop {
-                if let Err(error) = self.stats().produce(holder, LEAD).await {
+                if let Err(error) = stats.produce(holder, LEAD).await {
                     tracing::warn!(error, "spaces are not counted; this is tried again");
                 }
                 if !every(STATS).await {
@@ -147,7 +152,7 @@ impl Mill {
             }
             self.resign(stats::PRODUCER, holder).await;
         };
-        let workers = self.workers(&policies, &wake);
+        let workers = self.workers(&policies, &stores, &wake);
         let process = MillProcess {
             id: Uuid::now_v7(),
             name: self.name.clone(),
@@ -167,7 +172,7 @@ impl Mill {
         self.read_policies(&policies).await;
         // As a mill that runs does: what comes after this look is followed.
         self.follow(&self.auditor(&policies), &Notify::new()).await;
-        let producer = self.producer(&policies);
+        let producer = self.producer(&policies, &self.account_stores());
         let ended = loop {
             match producer.step().await {
                 Ok(Step::Advanced) => {}
@@ -184,7 +189,7 @@ impl Mill {
     /// When a store cannot be listed, or the catalogue written.
     pub async fn stats_once(&self) -> Result<Option<usize>, String> {
         let holder = Uuid::now_v7();
-        let asked = self.stats().produce(holder, LEAD).await;
+        let asked = self.stats(&self.account_stores()).produce(holder, LEAD).await;
         self.resign(stats::PRODUCER, holder).await;
         asked
     }
@@ -207,9 +212,16 @@ impl Mill {
         Ok(tasks.len())
     }
 
-    fn stats(&self) -> StorageStats {
-        let Self { catalogue, accounts, stores, .. } = self;
-        StorageStats { catalogue: catalogue.clone(), accounts: accounts.clone(), stores: stores.clone() }
+    /// The stores with the limits of the accounts, which hold for all that goes through these and their clones together.
+    fn account_stores(&self) -> AccountStores {
+        let Self { catalogue, accounts, stores, metrics, .. } = self;
+        AccountStores::new(catalogue.clone(), accounts, stores.clone(), metrics.clone())
+    }
+
+    fn stats(&self, stores: &AccountStores) -> StorageStats {
+        let Self { catalogue, accounts, .. } = self;
+        let (catalogue, accounts, stores) = (catalogue.clone(), accounts.clone(), stores.clone());
+        StorageStats { catalogue, accounts, stores, clock: Timestamp::now }
     }
 
     /// Folds the deltas of counters, as long as there are some.
@@ -308,13 +320,13 @@ impl Mill {
         Auditor { accounts: self.accounts.clone(), policies: policies.clone() }
     }
 
-    fn producer(&self, policies: &Policies) -> Producer {
+    fn producer(&self, policies: &Policies, stores: &AccountStores) -> Producer {
         let MillSettings { frequency, most_waiting, thorough_every, .. } = self.settings;
         Producer {
             catalogue: self.catalogue.clone(),
             accounts: self.accounts.clone(),
             policies: policies.clone(),
-            stores: self.stores.clone(),
+            stores: stores.clone(),
             frequency,
             most_waiting,
             part: 1000,
@@ -324,20 +336,21 @@ impl Mill {
         }
     }
 
-    fn workers(&self, policies: &Policies, wake: &Arc<Notify>) -> Workers {
+    fn workers(&self, policies: &Policies, stores: &AccountStores, wake: &Arc<Notify>) -> Workers {
         let duplicator = Duplicator {
             catalogue: self.catalogue.clone(),
             accounts: self.accounts.clone(),
-            stores: self.stores.clone(),
+            stores: stores.clone(),
             limit: self.settings.limit,
             delete_after: self.settings.delete_after,
+            clock: Timestamp::now,
         };
         Workers {
             catalogue: self.catalogue.clone(),
             processors: vec![
                 Arc::new(self.auditor(policies)),
                 Arc::new(duplicator),
-                Arc::new(self.stats()),
+                Arc::new(self.stats(stores)),
                 Arc::new(Noop),
             ],
             queues: QUEUES.to_vec(),
@@ -346,6 +359,7 @@ impl Mill {
             name: self.name.clone(),
             times: Times { shortest_wait: EMPTY.0, longest_wait: EMPTY.1, ..Times::default() },
             wake: Arc::clone(wake),
+            metrics: self.metrics.clone(),
         }
     }
 }

@@ -1,19 +1,20 @@
 //! What spaces have, counted once a day by a listing; and a task that does nothing, by which one sees that workers work.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt as _;
+use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TakenTask, TaskKind, TaskSubject};
 use queuekeeper_store::name::NameError;
-use queuekeeper_store::{SpaceName, Store, StoreName};
+use queuekeeper_store::{SpaceName, StoreName};
 use uuid::Uuid;
 
 use crate::account::Account;
 use crate::missing::listing;
+use crate::stores::AccountStores;
 use crate::worker::{Lease, Processed, Processor};
 
 /// The producer's name in the catalogue.
@@ -33,7 +34,9 @@ pub struct StorageStats {
     /// The accounts, by name.
     pub accounts: BTreeMap<String, Account>,
     /// The stores.
-    pub stores: BTreeMap<StoreName, Arc<dyn Store>>,
+    pub stores: AccountStores,
+    /// The present instant.
+    pub clock: fn() -> Timestamp,
 }
 
 impl StorageStats {
@@ -49,7 +52,7 @@ impl StorageStats {
         let mut tasks = Vec::new();
         for account in self.accounts.values() {
             for name in account.stores.values() {
-                let store = self.store(name)?;
+                let store = self.stores.get(&account.name, name, &Lease::unlimited())?;
                 let spaces = store.spaces().await.map_err(|error| error.to_string())?;
                 for space in spaces.iter().filter_map(|space| account.of_store(space)) {
                     tasks.push(task(TaskKind::StorageStats, account, space, Some(name)));
@@ -62,18 +65,17 @@ impl StorageStats {
         Ok(Some(tasks.len()))
     }
 
-    fn store(&self, name: &StoreName) -> Result<&Arc<dyn Store>, String> {
-        self.stores.get(name).ok_or_else(|| format!("the store {name} is not in the configuration"))
-    }
-
-    async fn count(&self, subject: &TaskSubject, lease: &Lease) -> Result<(), String> {
+    async fn count(&self, subject: &TaskSubject, lease: &Lease) -> Result<Outcome, String> {
         let account = self.accounts.get(&subject.account);
         let account = account.ok_or_else(|| format!("account {:?} is not in the configuration", subject.account))?;
         let name = subject.destination.as_ref().ok_or_else(|| "the task names no store".to_owned())?;
+        if let Some(wait) = account.put_off(None, name, (self.clock)()) {
+            return Ok(wait);
+        }
         let space = account.in_stores(&subject.space);
         let space = space.ok_or_else(|| format!("the space {} has no name in the stores", subject.space))?;
         let (mut items, mut bytes) = (0, 0);
-        let mut listed = listing(self.store(name)?, &space, b"", None).await?;
+        let mut listed = listing(&self.stores.get(&account.name, name, lease)?, &space, b"", None).await?;
         while let Some(item) = listed.next().await {
             let item = item.map_err(|error| error.to_string())?;
             items += 1;
@@ -81,7 +83,7 @@ impl StorageStats {
             lease.progressed();
         }
         let recorded = self.catalogue.record_space_stats(&account.name, name, &subject.space, (items, bytes)).await;
-        recorded.map_err(|error| error.to_string())
+        recorded.map(|()| Outcome::Done).map_err(|error| error.to_string())
     }
 }
 
@@ -93,7 +95,7 @@ impl Processor for StorageStats {
 
     async fn process(&self, task: &TakenTask, lease: &Lease) -> Processed {
         match self.count(&task.subject, lease).await {
-            Ok(()) => Outcome::Done.into(),
+            Ok(outcome) => outcome.into(),
             Err(why) => Outcome::Failed(why).into(),
         }
     }

@@ -17,6 +17,8 @@ use tokio_util::sync::CancellationToken;
 pub use lease::{Lease, Times};
 use order::Order;
 
+use crate::metrics::MillMetrics;
+
 /// How many tasks are taken at once, and how many are ended at once.
 const TENS: usize = 10;
 
@@ -66,6 +68,8 @@ pub struct Workers {
     pub times: Times,
     /// What says that there may be tasks.
     pub wake: Arc<Notify>,
+    /// What counts how long tasks take.
+    pub metrics: MillMetrics,
 }
 
 impl Workers {
@@ -73,6 +77,9 @@ impl Workers {
     /// back.
     pub async fn run(self, stop: CancellationToken) {
         let workers = Arc::new(self);
+        for processor in &workers.processors {
+            let _exported_from_the_start = workers.metrics.duration(processor.kind());
+        }
         let free = Arc::new(Semaphore::new(workers.number));
         let (ended, to_end) = mpsc::channel(workers.number.max(1));
         let ender = tokio::spawn(Arc::clone(&workers).end_all(to_end));
@@ -160,13 +167,15 @@ impl Workers {
     async fn process(&self, task: &TakenTask, taken: Instant, give_back: &CancellationToken) -> Processed {
         let processor = self.processors.iter().find(|processor| processor.kind() == task.subject.kind);
         let Some(processor) = processor else { return Outcome::GivenBack.into() };
-        let lease = Lease::unlimited();
-        tokio::select! {
+        let (lease, began) = (Lease::unlimited(), Instant::now());
+        let processed = tokio::select! {
             biased;
             processed = processor.process(task, &lease) => processed,
             () = give_back.cancelled() => Outcome::GivenBack.into(),
             why = lease.keep(&self.catalogue, task, self.times, taken) => Outcome::Failed(why.to_owned()).into(),
-        }
+        };
+        self.metrics.duration(processor.kind()).observe(began.elapsed());
+        processed
     }
 
     /// Writes the ends of tasks, those that have come meanwhile together.

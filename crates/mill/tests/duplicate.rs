@@ -5,6 +5,7 @@
 mod duplicate {
     mod flow;
     mod forced;
+    mod limits;
     mod loops;
     mod objects;
     mod rows;

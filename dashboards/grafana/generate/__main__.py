@@ -13,6 +13,7 @@ import batches
 import daemons
 import itself
 import locks
+import mill
 import overview
 import state
 
@@ -23,6 +24,7 @@ for name, part in {
     "batches": batches,
     "locks": locks,
     "daemons": daemons,
+    "mill": mill,
     "queuekeeper": itself,
 }.items():
     text = json.dumps(part.dashboard(), indent=2, ensure_ascii=False) + "\n"

@@ -3,8 +3,10 @@
 use std::fmt;
 
 use clap::{Args, ValueEnum};
+use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_mill::producer::Step;
 use queuekeeper_mill::run::MillSettings;
+use queuekeeper_store::StoreFamilies;
 
 use super::PlaceArgs;
 use crate::cli::exit::{CommandError, FAILED};
@@ -59,7 +61,8 @@ impl ProduceArgs {
             thorough_every: self.thorough_every,
             ..MillSettings::default()
         };
-        let mill = server::mill::open(&config, file.stores(), settings, server::mill::worker_name()).await?;
+        let (families, counted) = (StoreFamilies::default(), MillMetrics::default());
+        let mill = server::mill::open(&config, file.stores(), settings, &families, counted).await?;
         let catalogue = mill.catalogue.clone();
         let produced = match self.producer {
             ProducerName::Duplication => mill.produce_once().await.map(|step| said(&step)),

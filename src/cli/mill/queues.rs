@@ -8,7 +8,7 @@ use crate::cli::exit::{CommandError, FAILED};
 use crate::cli::output::{Column, OutputArgs, Screen, Table, without_csv};
 use crate::cli::words::{ago, count};
 use crate::views::mill::{MillOverview, ProducerItem};
-use crate::views::show::Ago;
+use crate::views::show::{Ago, machine};
 
 /// Show how many tasks each queue has, how far the loop is, who works, and what stands still
 ///
@@ -97,6 +97,10 @@ fn show(overview: &MillOverview, now: Timestamp, screen: &mut Screen) {
             "{}: {} of {} workers busy, running for {running}; {kinds}",
             process.process, process.busy, process.workers
         ));
+    }
+    for limit in &overview.limits {
+        let closed = limit.closed_until.map(|until| format!("; closed until {}", machine(until))).unwrap_or_default();
+        screen.entry(&format!("{} in {}: {}{closed}", limit.account, limit.store, limit.limits));
     }
     if !overview.problems.is_empty() {
         screen.gap();

@@ -7,7 +7,7 @@ use queuekeeper_mill::run::MillSettings;
 
 use super::PlaceArgs;
 use crate::cli::{LogArgs, on_signal};
-use crate::config::PrometheusDuration;
+use crate::config::{ListenAddress, PrometheusDuration};
 use crate::server;
 
 /// Copy what policies want copied, until it is stopped
@@ -52,6 +52,16 @@ pub(super) struct RunArgs {
     )]
     brake_percent: u32,
 
+    /// The address of metrics and probes: host:port, or :port for every interface; may be repeated
+    #[arg(
+        long = "web.listen-address",
+        value_name = "ADDRESS",
+        value_delimiter = ',',
+        default_value = "127.0.0.1:12183",
+        help_heading = "Probes"
+    )]
+    listen_address: Vec<ListenAddress>,
+
     #[command(flatten)]
     log: LogArgs,
 }
@@ -69,12 +79,10 @@ impl RunArgs {
             delete_after: self.delete_after.get(),
             limit: BrakeLimit { items: self.brake_items, percent: self.brake_percent },
         };
-        let mill = server::mill::open(&config, file.stores(), settings, server::mill::worker_name()).await?;
-        let catalogue = mill.catalogue.clone();
-        tracing::info!(accounts = config.accounts.len(), workers = self.workers, "the mill works");
-        Box::pin(mill.run(shutdown.clone())).await;
-        catalogue.close().await;
+        let listeners = server::listen(&self.listen_address).await?;
+        let outcome = Box::pin(server::mill::run(&config, file.stores(), settings, listeners, &shutdown)).await;
         shutdown.cancel();
-        signals.await.context("the task that waits for signals failed")
+        signals.await.context("the task that waits for signals failed")?;
+        outcome
     }
 }

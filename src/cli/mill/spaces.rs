@@ -129,10 +129,16 @@ fn copies(spaces: &[SpaceCopies], now: Timestamp) -> Table {
 fn show_items(list: &ItemList, screen: &mut Screen) {
     screen.table(&copies(std::slice::from_ref(&list.space), Timestamp::now()));
     screen.gap();
-    let mut table = Table::new([Column::rest("KEY"), Column::new("IN"), Column::new("NOT DONE IN").if_filled()]);
+    let mut table = Table::new([
+        Column::rest("KEY"),
+        Column::new("IN"),
+        Column::new("NOT DONE IN").if_filled(),
+        Column::new("LEFT OUT IN").if_filled(),
+    ]);
     for item in &list.items {
         let living = item.copies.iter().filter(|copy| !copy.is_deleted).map(|copy| copy.store.as_str());
-        table.row([item.key.clone(), living.collect::<Vec<_>>().join(", "), item.differing.join(", ")]);
+        let (differing, left_out) = (item.differing.join(", "), item.left_out.join(", "));
+        table.row([item.key.clone(), living.collect::<Vec<_>>().join(", "), differing, left_out]);
     }
     screen.table(&table);
 }

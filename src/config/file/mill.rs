@@ -1,5 +1,7 @@
 //! The mill's accounts and where their policies are, in the file of `--config.file`.
 
+mod limits;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -27,6 +29,7 @@ pub(super) struct Keys {
 struct AccountKeys {
     stores: BTreeMap<String, Spanned<String>>,
     prefix: Option<Spanned<String>>,
+    limits: Option<BTreeMap<String, Spanned<limits::Keys>>>,
 }
 
 /// Where policies are.
@@ -84,7 +87,10 @@ pub(super) fn check(path: &Path, keys: Keys, stores: &StoreSettings) -> Result<M
             let why = "a prefix has 1 to 63 letters, digits, '-' and '_'";
             if is_valid { Ok(prefix.value) } else { Err(wrong(prefix.referenced.line(), &why)) }
         });
-        let account = Account { name: name.clone(), stores: own, prefix: prefix.transpose()? };
+        let named = own.values().cloned().collect();
+        let limits = limits::check(keys.value.limits.unwrap_or_default(), &named);
+        let limits = limits.map_err(|(line, why)| wrong(line, &why))?;
+        let account = Account { name: name.clone(), stores: own, prefix: prefix.transpose()?, limits };
         if let Some(other) = accounts.values().find(|other| share(other, &account)) {
             let why =
                 format!("it shares a store with {} and has no prefix of its own: a space would be of both", other.name);

@@ -8,21 +8,40 @@ use queuekeeper_catalogue::tasks::{Outcome, Queue, TaskKind};
 use queuekeeper_mill::policy;
 use tokio_util::sync::CancellationToken;
 
-use super::{CopyState, Mill, SpaceFilter, ViewError, unavailable};
+use super::{CopyState, Mill, SpaceFilter, ViewError, WorkerItem, unavailable};
 use crate::metrics::mill::{LoopFigures, MillFamilies, MillFigures, PolicyFigures, QueueFigures};
 
-/// How often the catalogue is asked.
-const PERIOD: Duration = Duration::from_secs(30);
+/// What is reported, and how often.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Measured {
+    /// All figures, twice a minute.
+    All,
+    /// Those of the workers, once a minute: a mill without work asks nothing of the catalogue more often.
+    Workers,
+}
+
+impl Measured {
+    fn period(self) -> Duration {
+        match self {
+            Self::All => Duration::from_secs(30),
+            Self::Workers => Duration::from_mins(1),
+        }
+    }
+}
 
 impl Mill {
-    /// Reports the figures of the mill, again and again until `shutdown`.
-    pub(crate) async fn measure(self, families: MillFamilies, shutdown: CancellationToken) {
+    /// Reports figures of the mill, again and again until `shutdown`.
+    pub(crate) async fn measure(self, families: MillFamilies, what: Measured, shutdown: CancellationToken) {
         loop {
-            match self.figures(Timestamp::now()).await {
+            let figures = match what {
+                Measured::All => self.figures(Timestamp::now()).await,
+                Measured::Workers => self.workers().await.map(|workers| of_workers(&workers)),
+            };
+            match figures {
                 Ok(figures) => families.report(figures),
                 Err(error) => tracing::warn!(%error, "the figures of the mill are not known; this is tried again"),
             }
-            if shutdown.run_until_cancelled(tokio::time::sleep(PERIOD)).await.is_none() {
+            if shutdown.run_until_cancelled(tokio::time::sleep(what.period())).await.is_none() {
                 return;
             }
         }
@@ -36,14 +55,10 @@ impl Mill {
         };
         let pairs = || self.accounts().flat_map(|account| account.stores.values().map(move |store| (account, store)));
         let ended = Queue::ALL.into_iter().flat_map(|queue| Outcome::NAMES.map(|outcome| (queue.as_str(), outcome)));
-        let busy = overview.workers.iter().map(|process| process.busy).sum::<u64>();
-        let all = overview.workers.iter().map(|process| process.workers).sum::<u64>();
         Ok(MillFigures {
             ended: ended
                 .map(|(queue, outcome)| (queue, outcome, figure(Counter::EndedTasks, format!("{queue}/{outcome}"))))
                 .collect(),
-            workers: [busy, all.saturating_sub(busy)],
-            processes: overview.workers.len() as u64,
             unserved: TaskKind::ALL
                 .map(|kind| {
                     let is_unserved = overview.unserved_kinds.contains(&kind.as_str());
@@ -81,14 +96,18 @@ impl Mill {
                     items: [of.items, of.looked],
                 })
                 .collect(),
+            ..of_workers(&overview.workers)
         })
     }
 
-    /// By account and store, how many items sources have more; 0 where a store is to have none.
+    /// By account and store, how many items sources have more; 0 where a store is to have none. Of a store at which keys are left
+    /// out, that is not known.
     async fn missing(&self) -> Result<Vec<(String, String, u64)>, ViewError> {
         let mut missing: Vec<_> = self
             .accounts()
-            .flat_map(|account| account.stores.values().map(move |store| (account.name.clone(), store.to_string(), 0)))
+            .flat_map(|account| account.stores.values().map(move |store| (account, store)))
+            .filter(|(account, store)| !account.leaves_out_any(store))
+            .map(|(account, store)| (account.name.clone(), store.to_string(), 0))
             .collect();
         let mut filter = SpaceFilter::default();
         loop {
@@ -120,4 +139,12 @@ impl Mill {
         }
         figures
     }
+}
+
+/// The figures of the workers of all processes, and no others.
+fn of_workers(workers: &[WorkerItem]) -> MillFigures {
+    let busy = workers.iter().map(|process| process.busy).sum::<u64>();
+    let all = workers.iter().map(|process| process.workers).sum::<u64>();
+    let workers_by_state = [busy, all.saturating_sub(busy)];
+    MillFigures { workers: workers_by_state, processes: workers.len() as u64, ..MillFigures::default() }
 }

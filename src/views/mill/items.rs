@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use queuekeeper_catalogue::audit::{Event, Events};
 use queuekeeper_catalogue::index::{Copy, IndexedItem};
-use queuekeeper_catalogue::tasks::{OpenTask, TaskKind, TaskState};
+use queuekeeper_catalogue::tasks::OpenTask;
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::policy::Policy;
 use queuekeeper_store::store::Item;
@@ -11,11 +11,12 @@ use queuekeeper_store::{SpaceName, StoreName};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::spaces::{SpaceCopies, Standing};
+use super::causes::Looked;
+use super::spaces::SpaceCopies;
 use super::tasks::{DecisionItem, TaskItem};
 use super::{KeyText, Mill, ViewError, space, unavailable};
 use crate::views::parameter::Within;
-use crate::views::show::{as_sentence, machine};
+use crate::views::show::as_sentence;
 
 /// How many items a page has.
 type Limit = Within<1, 500, 100>;
@@ -74,6 +75,8 @@ pub(crate) struct SpaceItem {
     pub(crate) copies: Vec<CopyItem>,
     /// The stores that are to have the content of another one and have not, by the content index.
     pub(crate) differing: Vec<String>,
+    /// The stores to which it is not copied, as the limits of the account leave out its key there.
+    pub(crate) left_out: Vec<String>,
 }
 
 /// What the content index says of a copy.
@@ -203,6 +206,7 @@ impl Mill {
         let decisions =
             self.catalogue().decisions_of_item(&account.name, &space, &key, HISTORY).await.map_err(error)?;
         let indexed = IndexedItem { key: key.clone(), copies };
+        let now = Timestamp::now();
         let (mut causes, policy) = match self.policy_of(account).await {
             Ok(policy) => (Vec::new(), policy),
             Err(why) => (
@@ -213,11 +217,13 @@ impl Mill {
         let item = SpaceItem::new(account, &policy, &space, &indexed);
         let standing = self.standing().await?;
         let of = Looked { account, policy: &policy, space: &space, item: &indexed, tasks: &tasks, standing: &standing };
-        causes.extend(of.causes(Timestamp::now()));
+        causes.extend(of.causes(now));
+        let is_done = item.differing.is_empty() && tasks.is_empty() && causes.is_empty();
+        causes.extend(of.left_out());
         Ok(ItemDetail {
             account: account.name.clone(),
             space: space.to_string(),
-            is_done: item.differing.is_empty() && tasks.is_empty() && causes.is_empty(),
+            is_done,
             item,
             causes,
             tasks: tasks.into_iter().map(ItemTask::from).collect(),
@@ -227,94 +233,8 @@ impl Mill {
     }
 }
 
-/// An item, and all that decides why it is not done.
-struct Looked<'a> {
-    account: &'a Account,
-    policy: &'a Policy,
-    space: &'a SpaceName,
-    item: &'a IndexedItem,
-    tasks: &'a [OpenTask],
-    standing: &'a Standing,
-}
-
-impl Looked<'_> {
-    /// Why the copies are not what they are to be.
-    fn causes(&self, now: Timestamp) -> Vec<String> {
-        let mut causes = Vec::new();
-        if self.policy.pairs(self.space).is_empty() {
-            let why = if self.policy.ignored.contains(self.space) {
-                "the policy ignores it"
-            } else {
-                "no policy names a copy of it"
-            };
-            causes.push(format!("The space {} is not copied: {why}.", self.space));
-        }
-        for (source, destination) in pairs(self.account, self.policy, self.space) {
-            let task = self.tasks.iter().find(|task| {
-                task.task.subject.kind == TaskKind::Duplicate
-                    && task.task.subject.destination.as_ref() == Some(destination)
-            });
-            let differs = differs(self.item, source, destination);
-            match task {
-                Some(task) => causes.push(Self::of_task(task, destination, now)),
-                None if differs => causes.push(self.without_task(source, destination)),
-                None => {}
-            }
-        }
-        for task in self.tasks.iter().filter(|task| task.task.subject.kind == TaskKind::Audit) {
-            let store = task.task.subject.destination.as_ref().map(ToString::to_string).unwrap_or_default();
-            causes.push(format!("A change in {store} waits to be looked at; it asks for the copies then."));
-        }
-        causes
-    }
-
-    fn of_task(open: &OpenTask, destination: &StoreName, now: Timestamp) -> String {
-        let last = open.task.errors.last().map(|error| as_sentence(&error.error)).unwrap_or_default();
-        match (open.state, &open.worker, open.visible) {
-            (TaskState::Held, ..) => {
-                format!("The brake holds the copy in {destination} until an admin releases or drops it: {last}")
-            }
-            (TaskState::Dead, ..) => {
-                format!("The copy in {destination} failed three times and is a dead letter: {last}")
-            }
-            (TaskState::Waiting, Some(worker), Some(end)) if end > now => {
-                format!("{worker} works on the copy in {destination}, attempt {}.", open.attempts)
-            }
-            (TaskState::Waiting, _, Some(at)) if at > now && !last.is_empty() => {
-                format!("The copy in {destination} failed, and is tried again at {}: {last}", machine(at))
-            }
-            (TaskState::Waiting, _, Some(at)) if at > now => {
-                format!("The copy in {destination} is looked at again at {}: it is not due before.", machine(at))
-            }
-            (TaskState::Waiting, ..) => {
-                format!("The copy in {destination} waits in {} for a worker.", open.task.home.as_str())
-            }
-        }
-    }
-
-    fn without_task(&self, source: &StoreName, destination: &StoreName) -> String {
-        let morsel = self.standing.morsel(&self.account.name, self.space, source.as_str(), destination.as_str());
-        match morsel {
-            Some(morsel) if morsel.error.is_some() => {
-                let why = as_sentence(morsel.error.as_deref().unwrap_or_default());
-                format!("{destination} has not what {source} has, and the loop cannot go through the space: {why}")
-            }
-            Some(morsel) if morsel.marker.as_ref().is_none_or(|marker| *marker < self.item.key) => {
-                format!(
-                    "{destination} has not what {source} has; the loop that is under way has not come to this key yet."
-                )
-            }
-            Some(_) | None => {
-                format!(
-                    "{destination} has not what {source} has, and no task is open for that; the next loop asks for it."
-                )
-            }
-        }
-    }
-}
-
 /// The pairs of stores that a policy wants a space copied between.
-fn pairs<'a>(
+pub(super) fn pairs<'a>(
     account: &'a Account,
     policy: &'a Policy,
     space: &SpaceName,
@@ -324,8 +244,11 @@ fn pairs<'a>(
 }
 
 /// Whether a store has not what its source has, as far as the content index tells. What the source never had is foreign, and no
-/// copy of it.
-fn differs(item: &IndexedItem, source: &StoreName, destination: &StoreName) -> bool {
+/// copy of it; what is left out may be anything.
+pub(super) fn differs(account: &Account, item: &IndexedItem, source: &StoreName, destination: &StoreName) -> bool {
+    if account.leaves_out(destination, &item.key).is_some() {
+        return false;
+    }
     let copy = |store: &StoreName| item.copies.iter().find(|copy| copy.store == *store);
     let is_living = |copy: &&Copy| !copy.is_deleted;
     match (copy(source), copy(destination).filter(is_living)) {
@@ -338,13 +261,20 @@ fn differs(item: &IndexedItem, source: &StoreName, destination: &StoreName) -> b
 
 impl SpaceItem {
     fn new(account: &Account, policy: &Policy, space: &SpaceName, item: &IndexedItem) -> Self {
-        let pairs = pairs(account, policy, space).filter(|(source, destination)| differs(item, source, destination));
+        let destinations = |is: fn(&Account, &IndexedItem, &StoreName, &StoreName) -> bool| {
+            let pairs = pairs(account, policy, space);
+            let found = pairs.filter(|(source, destination)| is(account, item, source, destination));
+            found.map(|(_, destination)| destination.to_string()).collect()
+        };
         let ours = |copy: &&Copy| account.stores.values().any(|store| *store == copy.store);
         Self {
             key: item.key.to_string(),
             key_encoded: item.key.encoded(),
             copies: item.copies.iter().filter(ours).map(CopyItem::from).collect(),
-            differing: pairs.map(|(_, destination)| destination.to_string()).collect(),
+            differing: destinations(differs),
+            left_out: destinations(|account, item, _, destination| {
+                account.leaves_out(destination, &item.key).is_some()
+            }),
         }
     }
 }
@@ -408,7 +338,7 @@ mod tests {
         let (main, replica) = ("main".parse().unwrap(), "replica".parse().unwrap());
         let differs = |copies: Vec<Copy>| {
             let item = IndexedItem { key: Key::new(b"a".as_slice()).unwrap(), copies };
-            super::differs(&item, &main, &replica)
+            super::differs(&Account::default(), &item, &main, &replica)
         };
         assert!(differs(vec![copy("main", 1, false)]));
         assert!(differs(vec![copy("main", 1, false), copy("replica", 1, true)]));

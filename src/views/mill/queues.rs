@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use queuekeeper_catalogue::counters::Counter;
 use queuekeeper_catalogue::loops::{LoopState, Morsel};
 use queuekeeper_catalogue::tasks::{Queue, TaskKind};
+use queuekeeper_mill::account::Account;
 use queuekeeper_mill::policy;
 use queuekeeper_mill::presence::SEEN_WITHIN;
 use queuekeeper_mill::producer::PRODUCER;
@@ -38,6 +39,8 @@ pub(crate) struct MillOverview {
     /// The kinds of tasks that wait though no process has workers for them.
     #[schema(value_type = Vec<String>)]
     pub(crate) unserved_kinds: Vec<&'static str>,
+    /// What operators limit.
+    pub(crate) limits: Vec<LimitItem>,
     /// What people decided of tasks that waited for them, the newest first, at most twenty.
     pub(crate) decisions: Vec<DecisionItem>,
 }
@@ -134,6 +137,20 @@ pub(crate) struct WorkerItem {
     pub(crate) seen: Timestamp,
 }
 
+/// What an operator allows an account in a store.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct LimitItem {
+    /// The account.
+    pub(crate) account: String,
+    /// The store.
+    pub(crate) store: String,
+    /// What is limited, in words.
+    #[schema(example = "begins tasks Mon-Fri 20:00-06:00 (America/Los_Angeles); at most 20 MiB a second")]
+    pub(crate) limits: String,
+    /// When tasks are begun there again; null where they are now.
+    pub(crate) closed_until: Option<Timestamp>,
+}
+
 impl Mill {
     /// What the mill does now.
     ///
@@ -177,7 +194,21 @@ impl Mill {
         let mut problems = self.policy_problems().await;
         problems.extend(problems_of(&queues, &producers, &unserved_kinds));
         let decisions = decisions.into_iter().map(DecisionItem::from).collect();
-        Ok(MillOverview { problems, queues, producers, workers, unserved_kinds, decisions })
+        let limits = self.limits(now);
+        Ok(MillOverview { problems, queues, producers, workers, unserved_kinds, limits, decisions })
+    }
+
+    fn limits(&self, now: Timestamp) -> Vec<LimitItem> {
+        let of = |account: &Account| {
+            let items = account.limits.iter().map(|(store, limits)| LimitItem {
+                account: account.name.clone(),
+                store: store.to_string(),
+                limits: limits.to_string(),
+                closed_until: limits.hours.as_ref().and_then(|hours| hours.closed_until(now)),
+            });
+            items.collect::<Vec<_>>()
+        };
+        self.accounts().flat_map(of).collect()
     }
 
     async fn oldest_dead_letter(&self) -> Result<Option<Timestamp>, ViewError> {
@@ -190,7 +221,7 @@ impl Mill {
         Ok(oldest)
     }
 
-    async fn workers(&self) -> Result<Vec<WorkerItem>, ViewError> {
+    pub(super) async fn workers(&self) -> Result<Vec<WorkerItem>, ViewError> {
         let catalogue = self.catalogue();
         let error = |error: queuekeeper_catalogue::Error| unavailable(&error);
         let busy = catalogue.busy_workers().await.map_err(error)?;

@@ -112,6 +112,8 @@ pub(crate) enum CopyState {
     Differing,
     /// It has fewer items.
     Incomplete,
+    /// It has fewer items, and some keys are left out there by the limits of the account; how many is not counted.
+    LeftOut,
     /// It has items, and no policy copies anything to it or from it.
     NoPolicy,
     /// It has none, and is to have none.
@@ -126,6 +128,7 @@ impl CopyState {
             Self::Complete => "complete",
             Self::Differing => "differs",
             Self::Incomplete => "incomplete",
+            Self::LeftOut => "fewer, as keys are left out",
             Self::NoPolicy => "no policy",
             Self::None => "no copy",
         }
@@ -210,6 +213,7 @@ impl Standing {
             let state = match (source, is_source, has) {
                 (Some(source), _, has) if has == of_source && bytes(store) != bytes(source) => CopyState::Differing,
                 (Some(_), _, has) if has >= of_source => CopyState::Complete,
+                (Some(_), _, _) if account.leaves_out_any(store) => CopyState::LeftOut,
                 (Some(_), _, _) => CopyState::Incomplete,
                 (None, true, _) => CopyState::Source,
                 (None, false, 0) => CopyState::None,

@@ -30,8 +30,10 @@ pub(crate) struct ObjectCopy {
     pub(crate) is_wanted: bool,
     /// How many of its files are there, inventories and other files of its folder included.
     pub(crate) files_there: u64,
-    /// How many it has; of a very large object, of the first 10,000.
+    /// How many are to be there; of a very large object, of the first 10,000.
     pub(crate) files: u64,
+    /// How many more it has, which are left out there by the limits of the account.
+    pub(crate) files_left_out: u64,
     /// Some of those that are missing or differ, at most 3.
     pub(crate) missing: Vec<MissingFile>,
 }
@@ -42,8 +44,8 @@ pub(crate) struct MissingFile {
     /// Its path in the folder of the object.
     #[schema(example = "v1/inventory.json")]
     pub(crate) path: String,
-    /// Why.
-    #[schema(example = "it waits for a worker")]
+    /// Why, as the predicate of a sentence about the copy.
+    #[schema(example = "waits in duplication-high for a worker")]
     pub(crate) why: String,
 }
 
@@ -90,7 +92,7 @@ impl Objects {
 
 impl ObjectCopy {
     fn new(of: StoreCopies, folder: &str) -> Self {
-        let StoreCopies { store, is_wanted, there, of, complete_since, missing } = of;
+        let StoreCopies { store, is_wanted, there, of, left_out, complete_since, missing } = of;
         let path =
             |key: String| key.strip_prefix(folder).map_or(key.clone(), |rest| rest.trim_start_matches('/').to_owned());
         let missing =
@@ -102,6 +104,7 @@ impl ObjectCopy {
             is_wanted,
             files_there: there,
             files: of,
+            files_left_out: left_out,
             missing: missing.collect(),
         }
     }
@@ -112,6 +115,10 @@ impl ObjectCopy {
             (true, _) => "complete".to_owned(),
             (false, 0) => "missing".to_owned(),
             (false, there) => format!("{there} of {} files", self.files),
+        };
+        let state = match self.files_left_out {
+            0 => state,
+            left_out => format!("{state}, but for {left_out} that are left out"),
         };
         if self.is_wanted { state } else { format!("{state}; no policy wants it there") }
     }

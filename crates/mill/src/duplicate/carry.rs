@@ -57,7 +57,7 @@ impl Duplicator {
     }
 
     async fn space_in(&self, places: &Places<'_>) -> Result<(), String> {
-        let Places { source, destination, space } = places;
+        let Places { source, destination, space, .. } = places;
         let (from, to) = (look::space(source, space).await?, look::space(destination, space).await?);
         let done = match decide::space(from, to) {
             SpaceAction::Nothing => return Ok(()),

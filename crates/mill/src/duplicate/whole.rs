@@ -94,7 +94,7 @@ pub(super) async fn wait(
 }
 
 async fn is_ready(catalogue: &Catalogue, places: &Places<'_>, item: &Item, of: &Inventory<'_>) -> Result<bool, String> {
-    let Places { source, destination, space } = places;
+    let Places { source, destination, space, limits } = places;
     let own = rank(&item.key.as_bytes()[of.object.len()..]);
     let (here, there) =
         (listing(source, space, of.folder, None).await?, listing(destination, space, of.folder, None).await?);
@@ -102,6 +102,9 @@ async fn is_ready(catalogue: &Catalogue, places: &Places<'_>, item: &Item, of: &
     while let Some(both) = both.next().await {
         let both = both.map_err(|error| error.to_string())?;
         let Some(here) = &both.source else { continue };
+        if limits.is_some_and(|limits| limits.leaves_out(&here.key).is_some()) {
+            continue;
+        }
         let is_there = both.destination.as_ref().is_some_and(|there| there.size == here.size);
         if !is_there && rank(&here.key.as_bytes()[of.object.len()..]) < own {
             return Ok(false);

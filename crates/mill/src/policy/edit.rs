@@ -228,7 +228,7 @@ mod tests {
     fn account() -> Account {
         let store = |id: &str, name: &str| (StoreId(id.to_owned()), name.parse().unwrap());
         let stores = [store("1", "main"), store("2", "replica"), store("3", "far")].into();
-        Account { name: "one".to_owned(), stores, prefix: Some("one".to_owned()) }
+        Account { name: "one".to_owned(), stores, prefix: Some("one".to_owned()), ..Account::default() }
     }
 
     fn policy(text: &str) -> Policy {

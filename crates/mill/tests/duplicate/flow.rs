@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use queuekeeper_catalogue::tasks::Queue;
 use queuekeeper_mill::audit::{Auditor, FOLLOWER};
+use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_mill::policy::{Policies, read_policy};
 use queuekeeper_mill::worker::{Times, Workers};
 use queuekeeper_store::{Audited, Store as _};
@@ -30,7 +31,7 @@ on_both! {
             world.put(&main(), true, &item(key), "one", "text/plain").await;
         }
         world.put(&main(), true, &item("b"), "two", "text/plain").await;
-        world.duplicator.stores[&main()].delete(&item("c"), None).await.unwrap();
+        world.stores[&main()].delete(&item("c"), None).await.unwrap();
         let followed = follow().await.unwrap();
         assert_eq!((followed.events, followed.tasks), (5, 3));
         assert_eq!(follow().await.unwrap().events, 0);
@@ -47,6 +48,7 @@ on_both! {
             name: "worker-1".to_owned(),
             times,
             wake,
+            metrics: MillMetrics::default(),
         };
         let run = tokio::spawn(workers.run(stop.clone()));
         let empty = async {

@@ -13,7 +13,7 @@ use super::world::{World, item, main, on_both, replica};
 
 const LEASE: Duration = Duration::from_mins(5);
 
-fn producer(world: &World) -> Producer {
+pub(super) fn producer(world: &World) -> Producer {
     let policy =
         read_policy(br#"{"defaultPolicies": [{"srcStoreId": "1", "destStoreId": "2"}], "spacesToIgnore": ["tmp"]}"#);
     let policies = Policies::default();
@@ -54,7 +54,7 @@ async fn process(world: &World) -> Vec<(String, Outcome)> {
 }
 
 /// One whole loop; the keys of its tasks.
-async fn run(world: &World, producer: &Producer) -> Vec<String> {
+pub(super) async fn run(world: &World, producer: &Producer) -> Vec<String> {
     assert_eq!(producer.step().await.unwrap(), Step::Advanced);
     assert_eq!(producer.step().await.unwrap(), Step::Advanced);
     assert_eq!(world.catalogue.morsels(PRODUCER).await.unwrap(), []);
@@ -69,8 +69,8 @@ on_both! {
         for key in ["a", "b", "c", "z"] {
             world.put(&main(), true, &item(key), key, "text/plain").await;
         }
-        world.duplicator.stores[&main()].create_space(&"account1.tmp".parse().unwrap()).await.unwrap();
-        world.duplicator.stores[&main()].create_space(&"account2.theses".parse().unwrap()).await.unwrap();
+        world.stores[&main()].create_space(&"account1.tmp".parse().unwrap()).await.unwrap();
+        world.stores[&main()].create_space(&"account2.theses".parse().unwrap()).await.unwrap();
         assert_eq!(run(&world, &producer).await, ["", "a", "b", "c", "z"]);
         for key in ["a", "b", "c", "z"] {
             assert_eq!(world.text(&replica(), &item(key)).await.map(|(text, _)| text).as_deref(), Some(key));
@@ -83,7 +83,7 @@ on_both! {
         world.bare[&replica()].delete(&item("c"), None).await.unwrap();
         world.put(&main(), false, &item("d"), "not recorded", "text/plain").await;
         world.put(&replica(), false, &item("foreign"), "mine", "text/plain").await;
-        world.duplicator.stores[&main()].delete(&item("z"), None).await.unwrap();
+        world.stores[&main()].delete(&item("z"), None).await.unwrap();
         assert_eq!(run(&world, &producer).await, ["", "a", "b", "c", "d", "z"]);
         for (key, text) in
             [("a", Some("changed")), ("c", Some("c")), ("d", Some("not recorded")), ("foreign", Some("mine"))]

@@ -16,7 +16,7 @@ const ARK: &str = "ark:/99999/fk4object";
 
 impl World {
     fn store(&self, name: &queuekeeper_store::StoreName) -> Arc<dyn Store> {
-        Arc::clone(&self.duplicator.stores[name])
+        Arc::clone(&self.stores[name])
     }
 
     /// Makes the next version, with one more file.

@@ -41,7 +41,7 @@ on_both! {
             content_type: Some(kind.to_owned()),
             ..Default::default()
         };
-        world.duplicator.stores[&main()].set_properties(&a, &kind("text/html"), None).await.unwrap();
+        world.stores[&main()].set_properties(&a, &kind("text/html"), None).await.unwrap();
         assert_eq!(world.duplicate(Some("a")).await, done());
         assert_eq!(world.text(&replica(), &a).await, Some(text("one", "text/html")));
 
@@ -62,7 +62,7 @@ on_both! {
         for key in ["a", "b", "c"] {
             world.put(&main(), true, &item(key), key, "text/plain").await;
             assert_eq!(world.duplicate(Some(key)).await, done());
-            world.duplicator.stores[&main()].delete(&item(key), None).await.unwrap();
+            world.stores[&main()].delete(&item(key), None).await.unwrap();
         }
         world.duplicator.delete_after = Duration::from_hours(1);
         let Outcome::PutOff(wait) = world.duplicate(Some("a")).await.outcome else { panic!("deleted too early") };

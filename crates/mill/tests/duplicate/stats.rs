@@ -18,8 +18,9 @@ on_both! {
             catalogue: catalogue.clone(),
             accounts: world.duplicator.accounts.clone(),
             stores: world.duplicator.stores.clone(),
+            clock: jiff::Timestamp::now,
         };
-        world.duplicator.stores[&replica()].create_space(&item("a").space).await.unwrap();
+        world.stores[&replica()].create_space(&item("a").space).await.unwrap();
         // Also what was changed past the program.
         world.put(&main(), true, &item("a"), "one", "text/plain").await;
         world.put(&main(), false, &item("b"), "three", "text/plain").await;

@@ -7,12 +7,18 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
+use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::brake::BrakeLimit;
-use queuekeeper_catalogue::tasks::{EndedTask, NewTask, OpenTask, Outcome, Queue, TaskKind, TaskSubject, Tasks};
+use queuekeeper_catalogue::tasks::{
+    EndedTask, NewTask, OpenTask, Outcome, Queue, TakenTask, TaskKind, TaskSubject, Tasks,
+};
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::duplicate::Duplicator;
+use queuekeeper_mill::limits::StoreLimits;
+use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_mill::policy::StoreId;
+use queuekeeper_mill::stores::AccountStores;
 use queuekeeper_mill::worker::{Lease, Processed, Processor as _};
 use queuekeeper_store::s3::{AccessKey, Credentials, S3Config};
 use queuekeeper_store::store::{Item, Put, UserProperties};
@@ -27,8 +33,10 @@ pub(super) struct World {
     pub(super) catalogue: Catalogue,
     /// The stores themselves: what is changed here is not recorded.
     pub(super) bare: BTreeMap<StoreName, Arc<dyn Store>>,
+    /// The same, so that changes are recorded.
+    pub(super) stores: BTreeMap<StoreName, Arc<dyn Store>>,
     pub(super) duplicator: Duplicator,
-    _directory: TempDir,
+    directory: TempDir,
     _server: Option<S3Server>,
 }
 
@@ -111,27 +119,48 @@ impl World {
         let bare: BTreeMap<_, _> = bare.into_iter().map(|store| (store.name().clone(), store)).collect();
         let mut stores = BTreeMap::<_, Arc<dyn Store>>::new();
         for (name, store) in &bare {
-            let capabilities = store.probe().await.unwrap();
-            let audited = Audited::new(
-                Arc::clone(store),
-                &capabilities,
-                Arc::new(catalogue.clone()),
-                queuekeeper_mill::audit::MILL,
-            );
-            let audited = audited.with_owned(["x-queuekeeper-aside".parse().unwrap()]);
-            stores.insert(name.clone(), Arc::new(audited));
+            stores.insert(name.clone(), audited(&catalogue, store).await);
         }
         let ids = [("1", main()), ("2", replica())].map(|(id, store)| (StoreId(id.to_owned()), store));
-        let account = Account { name: "account1".to_owned(), stores: ids.into(), prefix: Some("account1".to_owned()) };
+        let account = Account {
+            name: "account1".to_owned(),
+            stores: ids.into(),
+            prefix: Some("account1".to_owned()),
+            ..Account::default()
+        };
+        let accounts = BTreeMap::from([("account1".to_owned(), account)]);
+        stores[&main()].create_space(&space()).await.unwrap();
         let duplicator = Duplicator {
             catalogue: catalogue.clone(),
-            accounts: BTreeMap::from([("account1".to_owned(), account)]),
-            stores,
+            stores: AccountStores::new(catalogue.clone(), &accounts, stores.clone(), MillMetrics::default()),
+            accounts,
             limit: BrakeLimit { items: 2, percent: 0 },
             delete_after: Duration::ZERO,
+            clock: Timestamp::now,
         };
-        duplicator.stores[&main()].create_space(&space()).await.unwrap();
-        Self { catalogue, bare, duplicator, _directory: directory, _server: server }
+        Self { catalogue, bare, stores, duplicator, directory, _server: server }
+    }
+
+    /// One more directory, as the store "3" of the account.
+    pub(super) async fn add_directory(&mut self, name: &StoreName) {
+        let store = Self::directory(&self.directory, name.clone()).await;
+        self.stores.insert(name.clone(), audited(&self.catalogue, &store).await);
+        self.bare.insert(name.clone(), store);
+        for account in self.duplicator.accounts.values_mut() {
+            account.stores.insert(StoreId("3".to_owned()), name.clone());
+        }
+    }
+
+    /// Sets what the account is allowed in a store, and what the time is.
+    pub(super) fn limit(&mut self, store: &StoreName, limits: StoreLimits, clock: fn() -> Timestamp) -> MillMetrics {
+        let metrics = MillMetrics::default();
+        for account in self.duplicator.accounts.values_mut() {
+            account.limits.insert(store.clone(), limits.clone());
+        }
+        let (catalogue, stores) = (self.catalogue.clone(), self.stores.clone());
+        self.duplicator.stores = AccountStores::new(catalogue, &self.duplicator.accounts, stores, metrics.clone());
+        self.duplicator.clock = clock;
+        metrics
     }
 
     /// Writes an item through the program, or past it.
@@ -140,7 +169,7 @@ impl World {
         let user = UserProperties { content_type: Some(content_type.to_owned()), ..UserProperties::default() };
         let compute = vec![queuekeeper_store::Algorithm::Md5];
         let put = Put { user, compute, ..Put::default() };
-        let stores = if is_recorded { &self.duplicator.stores } else { &self.bare };
+        let stores = if is_recorded { &self.stores } else { &self.bare };
         stores[store].put(item, chunks, put).await.unwrap();
     }
 
@@ -162,23 +191,32 @@ impl World {
 
     /// Requests the copy of an item, or of the space, and has it processed.
     pub(super) async fn duplicate(&self, key: Option<&str>) -> Processed {
+        self.request(key, replica()).await;
+        self.process().await
+    }
+
+    pub(super) async fn request(&self, key: Option<&str>, destination: StoreName) {
         let subject = TaskSubject {
             kind: TaskKind::Duplicate,
             account: "account1".to_owned(),
             space: "theses".parse().unwrap(),
             key: key.map(|key| key.parse().unwrap()),
-            destination: Some(replica()),
+            destination: Some(destination),
         };
         let task = NewTask { queue: Queue::DuplicationHigh, subject, source: Some(main()) };
         self.catalogue.put_tasks(&[task]).await.unwrap();
-        self.process().await
+    }
+
+    /// Takes the task that is visible.
+    pub(super) async fn take(&self) -> TakenTask {
+        let kinds = [TaskKind::Duplicate];
+        let tasks = Tasks { queue: Queue::DuplicationHigh, account: "account1", kinds: &kinds, limit: 10 };
+        self.catalogue.take_tasks(&tasks, "worker-1", LEASE).await.unwrap().remove(0)
     }
 
     /// Processes the task that is visible.
     pub(super) async fn process(&self) -> Processed {
-        let kinds = [TaskKind::Duplicate];
-        let tasks = Tasks { queue: Queue::DuplicationHigh, account: "account1", kinds: &kinds, limit: 10 };
-        let taken = self.catalogue.take_tasks(&tasks, "worker-1", LEASE).await.unwrap().remove(0);
+        let taken = self.take().await;
         let processed = self.duplicator.process(&taken, &Lease::unlimited()).await;
         // A failure would wait for a minute, and what is put off for days.
         let outcome = match &processed.outcome {
@@ -189,4 +227,12 @@ impl World {
         assert_eq!(self.catalogue.end_tasks(&[ended]).await.unwrap(), [true]);
         processed
     }
+}
+
+/// The store, so that its changes are recorded.
+async fn audited(catalogue: &Catalogue, store: &Arc<dyn Store>) -> Arc<dyn Store> {
+    let capabilities = store.probe().await.unwrap();
+    let sink = Arc::new(catalogue.clone());
+    let audited = Audited::new(Arc::clone(store), &capabilities, sink, queuekeeper_mill::audit::MILL);
+    Arc::new(audited.with_owned(["x-queuekeeper-aside".parse().unwrap()]))
 }

@@ -10,6 +10,7 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::duplicate::ASIDE;
+use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_mill::policy::{PolicySource, StoreId};
 use queuekeeper_mill::run::{Mill, MillSettings};
 use queuekeeper_store::store::{Item, Put, UserProperties};
@@ -41,7 +42,12 @@ pub(super) async fn mill(directory: &Path) -> Mill {
         stores.insert(name, Arc::new(audited));
     }
     let ids = STORES.iter().enumerate().map(|(at, name)| (StoreId((at + 1).to_string()), name.parse().unwrap()));
-    let account = Account { name: "account1".to_owned(), stores: ids.collect(), prefix: Some("account1".to_owned()) };
+    let account = Account {
+        name: "account1".to_owned(),
+        stores: ids.collect(),
+        prefix: Some("account1".to_owned()),
+        ..Account::default()
+    };
     // A loop that looks at everything sees other properties, too.
     let settings =
         MillSettings { workers: 2, delete_after: Duration::ZERO, thorough_every: 1, ..MillSettings::default() };
@@ -52,6 +58,7 @@ pub(super) async fn mill(directory: &Path) -> Mill {
         stores,
         settings,
         name: "worker".to_owned(),
+        metrics: MillMetrics::default(),
     }
 }
 

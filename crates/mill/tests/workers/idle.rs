@@ -8,6 +8,7 @@ use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_mill::account::Account;
+use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_mill::policy::{PolicySource, StoreId};
 use queuekeeper_mill::run::{Mill, MillSettings};
 use queuekeeper_store::store::{Item, Put};
@@ -43,7 +44,7 @@ async fn a_mill_without_work_asks_nothing_of_the_server_and_copies_at_once_what_
     let policy = r#"{"defaultPolicies": [{"srcStoreId": "1", "destStoreId": "2"}]}"#;
     std::fs::write(policies.join("one-duplication-policy.json"), policy).unwrap();
     let ids = [("1", &main), ("2", &replica)].map(|(id, name)| (StoreId(id.to_owned()), name.clone()));
-    let account = Account { name: "one".to_owned(), stores: ids.into(), prefix: None };
+    let account = Account { name: "one".to_owned(), stores: ids.into(), prefix: None, ..Account::default() };
     let (catalogue, mut stores) = (Catalogue::open(&url).await.unwrap(), BTreeMap::<_, Arc<dyn Store>>::new());
     for name in [&main, &replica] {
         let store = open(name).await;
@@ -57,6 +58,7 @@ async fn a_mill_without_work_asks_nothing_of_the_server_and_copies_at_once_what_
         stores,
         settings: MillSettings::default(),
         name: "worker-1".to_owned(),
+        metrics: MillMetrics::default(),
     };
     let stop = CancellationToken::new();
     let running = tokio::spawn(mill.run(stop.clone()));

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, QueueFigures, TakenTask, TaskKind, TaskSubject};
+use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_mill::worker::{Lease, Processed, Processor, Times, Workers};
 use queuekeeper_store::Key;
 use tempfile::TempDir;
@@ -52,6 +53,7 @@ fn workers(catalogue: &Catalogue, processors: Vec<Arc<dyn Processor>>, times: Ti
         name: "worker-1".to_owned(),
         times,
         wake: Arc::new(Notify::new()),
+        metrics: MillMetrics::default(),
     }
 }
 

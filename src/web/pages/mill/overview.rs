@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::super::frame::Frame;
 use super::super::render;
 use super::{Due, frame, width};
-use crate::views::mill::{DecisionItem, MillOverview, MorselItem, ProducerItem, QueueItem, WorkerItem};
+use crate::views::mill::{DecisionItem, LimitItem, MillOverview, MorselItem, ProducerItem, QueueItem, WorkerItem};
 use crate::views::show::{Count, Moment, visible};
 use crate::web::http::problem::Problem;
 use crate::web::state::State;
@@ -22,6 +22,7 @@ struct MillPage {
     queues: Vec<Queue>,
     producers: Vec<Producer>,
     workers: Vec<Worker>,
+    limits: Vec<Limit>,
     decisions: Vec<DecisionRow>,
 }
 
@@ -74,6 +75,13 @@ struct Worker {
     seen: Moment,
 }
 
+#[derive(Debug)]
+struct Limit {
+    name: String,
+    limits: String,
+    closed_until: Option<Due>,
+}
+
 /// A decision, as several pages show it.
 #[derive(Debug)]
 pub(super) struct DecisionRow {
@@ -87,13 +95,15 @@ pub(super) struct DecisionRow {
 /// `GET /mill`: queues, loops and workers.
 pub(in crate::web::pages) async fn show(FromState(state): FromState<State>) -> Result<Response, Problem> {
     let now = Timestamp::now();
-    let MillOverview { problems, queues, producers, workers, decisions, .. } = state.mill()?.overview(now).await?;
+    let overview = state.mill()?.overview(now).await?;
+    let MillOverview { problems, queues, producers, workers, limits, decisions, .. } = overview;
     let frame = frame(&state, "./", now);
     let page = MillPage {
         problems: problems.iter().map(|problem| visible(problem)).collect(),
         queues: queues.iter().map(|queue| Queue::new(queue, now)).collect(),
         producers: producers.into_iter().map(|producer| Producer::new(producer, &frame.root, now)).collect(),
         workers: workers.into_iter().map(|worker| Worker::new(worker, now)).collect(),
+        limits: limits.into_iter().map(|limit| Limit::new(limit, now)).collect(),
         decisions: decisions.iter().map(|decision| DecisionRow::new(decision, now)).collect(),
         frame,
     };
@@ -166,6 +176,14 @@ impl Worker {
         let WorkerItem { process, workers, busy, kinds, started, seen } = item;
         let (started, seen) = (Moment::new(started, now), Moment::new(seen, now));
         Self { process: visible(&process), workers, busy, kinds: kinds.join(", "), started, seen }
+    }
+}
+
+impl Limit {
+    fn new(item: LimitItem, now: Timestamp) -> Self {
+        let LimitItem { account, store, limits, closed_until } = item;
+        let closed_until = closed_until.map(|until| Due::new(until, now));
+        Self { name: format!("{account} in {store}"), limits: visible(&limits), closed_until }
     }
 }
 

@@ -88,6 +88,7 @@ struct ItemRow {
     href: String,
     copies: Vec<CopyRow>,
     differing: String,
+    left_out: String,
 }
 
 #[derive(Debug)]
@@ -214,6 +215,7 @@ impl Cell {
             CopyState::Source => ("source", "done", width(1, 1)),
             CopyState::Complete => ("done", "good", width(1, 1)),
             CopyState::Incomplete => ("work", "warn", width(copy.items, copy.source_items)),
+            CopyState::LeftOut => ("done", "done", width(copy.items, copy.source_items)),
             CopyState::Differing => ("work", "warn", width(1, 1)),
             CopyState::NoPolicy => ("gone", "done", width(1, 1)),
             CopyState::None => ("gone", "done", width(0, 1)),
@@ -221,7 +223,7 @@ impl Cell {
         let items = counted(copy.items, "item", "items");
         let text = match (copy.state, &copy.source) {
             (CopyState::None, _) => String::new(),
-            (CopyState::Incomplete, Some(source)) => {
+            (CopyState::Incomplete | CopyState::LeftOut, Some(source)) => {
                 format!("{} of {} in {source}", Count(copy.items), counted(copy.source_items, "item", "items"))
             }
             (CopyState::Complete | CopyState::Differing, Some(source)) => format!("{items}, copied from {source}"),
@@ -252,6 +254,7 @@ impl ItemRow {
             href: address(&format!("{space_href}/item"), &[pair("key", &*item.key_encoded)]),
             copies: copies(item, Timestamp::UNIX_EPOCH),
             differing: item.differing.join(", "),
+            left_out: item.left_out.join(", "),
         }
     }
 }

@@ -1,0 +1,83 @@
+//! Why a copy is not what its source is: the one place for the words of pages, API and command line.
+
+use jiff::Timestamp;
+use queuekeeper_catalogue::tasks::{OpenTask, TaskKind, TaskState};
+use queuekeeper_store::{Key, StoreName};
+
+use crate::account::Account;
+
+/// What is known of a copy that is not what its source is.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiting<'a> {
+    /// Whose it is.
+    pub account: &'a Account,
+    /// Its key.
+    pub key: &'a Key,
+    /// The store that it is copied from.
+    pub source: &'a StoreName,
+    /// The store that it is to be in.
+    pub destination: &'a StoreName,
+    /// The open tasks of the item.
+    pub tasks: &'a [OpenTask],
+}
+
+impl Waiting<'_> {
+    /// Why the copy waits, as the predicate of a sentence about it without a full stop: `waits in duplication-high for a worker`.
+    /// `None` where nothing is under way.
+    #[must_use]
+    pub fn why(&self, now: Timestamp) -> Option<String> {
+        self.left_out().or_else(|| self.task(now)).or_else(|| {
+            let audit = self.tasks.iter().find(|open| open.task.subject.kind == TaskKind::Audit)?;
+            let store = audit.task.subject.destination.as_ref()?;
+            Some(format!("is asked for once the change in {store} is looked at"))
+        })
+    }
+
+    /// What its own task waits for, where it has one.
+    fn task(&self, now: Timestamp) -> Option<String> {
+        let is_own = |open: &&OpenTask| {
+            let subject = &open.task.subject;
+            subject.kind == TaskKind::Duplicate && subject.destination.as_ref() == Some(self.destination)
+        };
+        self.tasks.iter().find(is_own).map(|open| self.of_task(open, now))
+    }
+
+    /// Why it is not made at all, where a pattern leaves it out.
+    #[must_use]
+    pub fn left_out(&self) -> Option<String> {
+        let pattern = self.account.leaves_out(self.destination, self.key)?;
+        Some(format!(
+            "is left out: {} takes no keys such as {pattern}, and what it has of them stays",
+            self.destination
+        ))
+    }
+
+    fn of_task(&self, open: &OpenTask, now: Timestamp) -> String {
+        let number = open.task.id;
+        let last = open.task.errors.last().map(|last| last.error.as_str()).unwrap_or_default();
+        let closed = || self.account.closed_until(Some(self.source), self.destination, now);
+        match (open.state, &open.worker, open.visible) {
+            (TaskState::Held, ..) => {
+                format!("is held by the brake until an admin releases or drops task {number}: {last}")
+            }
+            (TaskState::Dead, ..) => format!("failed three times and is dead letter {number}: {last}"),
+            (TaskState::Waiting, Some(worker), Some(end)) if end > now => {
+                format!("is worked on by {worker}, attempt {}", open.attempts)
+            }
+            (TaskState::Waiting, _, Some(at)) if at > now && !last.is_empty() => {
+                format!("failed, and is tried again at {}: {last}", shown(at))
+            }
+            (TaskState::Waiting, _, Some(at)) if at > now => match closed() {
+                Some((store, begin)) => format!("waits for the hours of {store}, which begin at {}", shown(begin)),
+                None => {
+                    format!("waits for what comes before it, or for its time: it is looked at again at {}", shown(at))
+                }
+            },
+            (TaskState::Waiting, ..) => format!("waits in {} for a worker", open.task.home.as_str()),
+        }
+    }
+}
+
+fn shown(instant: Timestamp) -> String {
+    instant.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}

@@ -1,0 +1,86 @@
+//! Why the copies of an item are not what they are to be.
+
+use jiff::Timestamp;
+use queuekeeper_catalogue::index::IndexedItem;
+use queuekeeper_catalogue::tasks::OpenTask;
+use queuekeeper_mill::account::Account;
+use queuekeeper_mill::policy::Policy;
+use queuekeeper_mill::why::Waiting;
+use queuekeeper_store::{SpaceName, StoreName};
+
+use super::items::{differs, pairs};
+use super::spaces::Standing;
+use crate::views::show::as_sentence;
+
+/// An item, and all that decides why it is not done.
+pub(super) struct Looked<'a> {
+    pub(super) account: &'a Account,
+    pub(super) policy: &'a Policy,
+    pub(super) space: &'a SpaceName,
+    pub(super) item: &'a IndexedItem,
+    pub(super) tasks: &'a [OpenTask],
+    pub(super) standing: &'a Standing,
+}
+
+impl Looked<'_> {
+    /// Why the copies are not what they are to be.
+    pub(super) fn causes(&self, now: Timestamp) -> Vec<String> {
+        let mut causes = Vec::new();
+        if self.policy.pairs(self.space).is_empty() {
+            let why = if self.policy.ignored.contains(self.space) {
+                "the policy ignores it"
+            } else {
+                "no policy names a copy of it"
+            };
+            causes.push(format!("The space {} is not copied: {why}.", self.space));
+        }
+        for (source, destination) in pairs(self.account, self.policy, self.space) {
+            let waiting = self.waiting(source, destination);
+            if waiting.left_out().is_some() {
+                continue;
+            }
+            match waiting.why(now) {
+                Some(why) => causes.push(as_sentence(&format!("the copy in {destination} {why}"))),
+                None if differs(self.account, self.item, source, destination) => {
+                    causes.push(self.without_task(source, destination));
+                }
+                None => {}
+            }
+        }
+        causes
+    }
+
+    /// The copies that are not made at all.
+    pub(super) fn left_out(&self) -> Vec<String> {
+        let pairs = pairs(self.account, self.policy, self.space);
+        let why = pairs.filter_map(|(source, destination)| {
+            let why = self.waiting(source, destination).left_out()?;
+            Some(as_sentence(&format!("the copy in {destination} {why}")))
+        });
+        why.collect()
+    }
+
+    fn waiting<'a>(&'a self, source: &'a StoreName, destination: &'a StoreName) -> Waiting<'a> {
+        Waiting { account: self.account, key: &self.item.key, source, destination, tasks: self.tasks }
+    }
+
+    fn without_task(&self, source: &StoreName, destination: &StoreName) -> String {
+        let morsel = self.standing.morsel(&self.account.name, self.space, source.as_str(), destination.as_str());
+        match morsel {
+            Some(morsel) if morsel.error.is_some() => {
+                let why = as_sentence(morsel.error.as_deref().unwrap_or_default());
+                format!("{destination} has not what {source} has, and the loop cannot go through the space: {why}")
+            }
+            Some(morsel) if morsel.marker.as_ref().is_none_or(|marker| *marker < self.item.key) => {
+                format!(
+                    "{destination} has not what {source} has; the loop that is under way has not come to this key yet."
+                )
+            }
+            Some(_) | None => {
+                format!(
+                    "{destination} has not what {source} has, and no task is open for that; the next loop asks for it."
+                )
+            }
+        }
+    }
+}
