@@ -60,9 +60,8 @@ on_both! {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        if tokio::time::timeout(Duration::from_secs(50), empty).await.is_err() {
-            panic!("tasks are left: {:#?}", world.open_tasks(&["a", "b", "c"]).await);
-        }
+        let is_empty = tokio::time::timeout(Duration::from_secs(50), empty).await.is_ok();
+        assert!(is_empty, "tasks are left: {:#?}", world.open_tasks(&["a", "b", "c"]).await);
         stop.cancel();
         run.await.unwrap();
         for (key, text) in [("a", Some("one")), ("b", Some("two")), ("c", None)] {

@@ -41,7 +41,7 @@ on_both! {
         let mut world = world;
         world.put(&main(), true, &item("a"), "one", "text/plain").await;
         for store in [main(), replica()] {
-            world.limit(&store, nights(), before);
+            world.limit(&store, &nights(), before);
             let put_off = Outcome::PutOff(Duration::from_mins(10));
             assert_eq!(world.duplicate(Some("a")).await.outcome, put_off, "{store}");
             assert_eq!(world.text(&replica(), &item("a")).await, None);
@@ -62,9 +62,9 @@ on_both! {
             let mut taken = world.take().await;
             taken.subject = subject;
             assert_eq!(stats.process(&taken, &Lease::unlimited()).await.outcome, put_off, "{store}");
-            world.limit(&store, StoreLimits::default(), before);
+            world.limit(&store, &StoreLimits::default(), before);
         }
-        world.limit(&replica(), nights(), within);
+        world.limit(&replica(), &nights(), within);
         world.request(Some("b"), replica()).await;
         world.put(&main(), true, &item("b"), "two", "text/plain").await;
         assert_eq!(world.process().await.outcome, Outcome::Done);
@@ -74,7 +74,7 @@ on_both! {
         let today = Timestamp::now().to_zoned(TimeZone::UTC).weekday();
         let day = DAYS[usize::try_from(today.wrapping_add(2).to_monday_zero_offset()).unwrap()];
         let hours = Some(Hours::new("UTC", &[format!("{day} 00:00-24:00")]).unwrap());
-        world.limit(&replica(), StoreLimits { hours, ..StoreLimits::default() }, Timestamp::now);
+        world.limit(&replica(), &StoreLimits { hours, ..StoreLimits::default() }, Timestamp::now);
         world.request(Some("c"), replica()).await;
         let task = world.take().await;
         let outcome = world.duplicator.process(&task, &Lease::unlimited()).await.outcome;
@@ -94,7 +94,7 @@ on_both! {
             assert_eq!(world.duplicate(Some(key)).await.outcome, Outcome::Done);
         }
         let leave_out = vec!["*.tmp".parse().unwrap()];
-        world.limit(&replica(), StoreLimits { leave_out, ..StoreLimits::default() }, Timestamp::now);
+        world.limit(&replica(), &StoreLimits { leave_out, ..StoreLimits::default() }, Timestamp::now);
         for key in ["a.tmp", "new.tmp", "b"] {
             world.put(&main(), true, &item(key), "new", "text/plain").await;
         }
@@ -125,7 +125,7 @@ on_both! {
         for (key, text) in [("a.tmp", Some("old")), ("deleted.tmp", Some("kept")), ("new.tmp", None), ("b", Some("new"))] {
             assert_eq!(text_of(world.text(&replica(), &item(key)).await).as_deref(), text, "{key}");
         }
-        world.limit(&replica(), StoreLimits::default(), Timestamp::now);
+        world.limit(&replica(), &StoreLimits::default(), Timestamp::now);
         assert_eq!(world.duplicate(Some("a.tmp")).await.outcome, Outcome::Done);
         assert_eq!(text_of(world.text(&replica(), &item("a.tmp")).await).as_deref(), Some("new"));
     }
@@ -144,7 +144,7 @@ on_both! {
             began.elapsed()
         };
         let bandwidth = Some("100KiB".parse().unwrap());
-        let metrics = world.limit(&main(), StoreLimits { bandwidth, ..StoreLimits::default() }, Timestamp::now);
+        let metrics = world.limit(&main(), &StoreLimits { bandwidth, ..StoreLimits::default() }, Timestamp::now);
         // What is read last is not paid for.
         assert!(copy(&world).await >= Duration::from_millis(950));
         let mut registry = prometheus_client::registry::Registry::default();
@@ -155,13 +155,13 @@ on_both! {
             let line = format!("mill_bytes_total{{direction=\"{direction}\"}} {}\n", 150 << 10);
             assert!(exposed.contains(&line), "{exposed}");
         }
-        world.limit(&main(), StoreLimits::default(), Timestamp::now);
+        world.limit(&main(), &StoreLimits::default(), Timestamp::now);
         for key in ["a", "b", "c"] {
             world.stores[&replica()].delete(&item(key), None).await.unwrap();
         }
         // Each is looked at and written.
         let requests = NonZeroU64::new(10);
-        world.limit(&replica(), StoreLimits { requests, ..StoreLimits::default() }, Timestamp::now);
+        world.limit(&replica(), &StoreLimits { requests, ..StoreLimits::default() }, Timestamp::now);
         assert!(copy(&world).await >= Duration::from_millis(490));
     }
 
@@ -169,14 +169,14 @@ on_both! {
         let mut world = world;
         let near: StoreName = "near".parse().unwrap();
         world.add_directory(&near).await;
-        world.limit(&main(), StoreLimits::default(), Timestamp::now);
+        world.limit(&main(), &StoreLimits::default(), Timestamp::now);
         for key in ["a", "b"] {
             world.put(&main(), true, &item(key), "content", "text/plain").await;
             world.request(Some(key), near.clone()).await;
             assert_eq!(world.process().await.outcome, Outcome::Done);
         }
         let read_from = Some(near.clone());
-        world.limit(&main(), StoreLimits { read_from, ..StoreLimits::default() }, Timestamp::now);
+        world.limit(&main(), &StoreLimits { read_from, ..StoreLimits::default() }, Timestamp::now);
         // Damage that leaves size and time shows what is read.
         let path = world.bare[&near].directory().unwrap().join("account1.theses/a");
         let modified = path.metadata().unwrap().modified().unwrap();

@@ -152,7 +152,7 @@ impl World {
     }
 
     /// Sets what the account is allowed in a store, and what the time is.
-    pub(super) fn limit(&mut self, store: &StoreName, limits: StoreLimits, clock: fn() -> Timestamp) -> MillMetrics {
+    pub(super) fn limit(&mut self, store: &StoreName, limits: &StoreLimits, clock: fn() -> Timestamp) -> MillMetrics {
         let metrics = MillMetrics::default();
         for account in self.duplicator.accounts.values_mut() {
             account.limits.insert(store.clone(), limits.clone());

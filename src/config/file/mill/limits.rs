@@ -127,7 +127,7 @@ mod tests {
             ),
             ("main: {pace: 1}", "pace"),
             ("main: {requests: 0}", "limits: main: requests: write how many a second, at least 1"),
-            ("main: {requests: -1}", "line 8"),
+            ("main: {requests: -1}", "line 9"),
             ("main: {bandwidth: 20 MB}", "limits: main: bandwidth: write bytes a second, such as 20MiB"),
             ("main: {bandwidth: 0}", "limits: main: bandwidth: write"),
             ("main: {leave_out: [\"a[\"]}", "limits: main: leave_out: \"a[\" is no pattern"),
@@ -139,7 +139,7 @@ mod tests {
             ("main: {hours: {time_zone: Mars, windows: [\"Mon 01:00-02:00\"]}}", "no time zone \"Mars\""),
         ] {
             let why = read(wrong).unwrap_err();
-            assert!(why.contains(expected) && why.contains("line 8"), "{wrong}: {why}");
+            assert!(why.contains(expected) && why.contains("line 9"), "{wrong}: {why}");
         }
     }
 }
