@@ -30,7 +30,7 @@ pub struct Duplicator {
     pub stores: BTreeMap<StoreName, Arc<dyn Store>>,
     /// How much may be destroyed within a day.
     pub limit: BrakeLimit,
-    /// How long after its source was deleted a copy is deleted.
+    /// How long after its source was deleted a copy is deleted, and how long what was deleted or written over is kept aside.
     pub delete_after: Duration,
 }
 
