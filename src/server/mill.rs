@@ -12,9 +12,9 @@ use queuekeeper_mill::policy::PolicySource;
 use queuekeeper_mill::run::{Mill, MillSettings};
 use queuekeeper_store::{Audited, Store, StoreFamilies, StoreName};
 
+use crate::actions::mill::{MillParts, OpenPolicies};
 use crate::config::{MillConfig, PolicyPlace, StoreSettings};
 use crate::views;
-use crate::views::mill::OpenPolicies;
 
 /// Opens what the mill needs: its catalogue, and the stores of all accounts, each so that its changes are recorded. What killed
 /// processes left in them is settled first.
@@ -105,17 +105,23 @@ pub async fn source(
 /// # Errors
 /// One line that names what cannot be opened.
 pub(crate) async fn shown(
-    catalogue: Catalogue,
-    config: MillConfig,
-    settings: StoreSettings,
+    catalogue: &Catalogue,
+    config: &MillConfig,
+    settings: &StoreSettings,
 ) -> anyhow::Result<views::mill::Mill> {
-    let source = source(&config, &settings, &StoreFamilies::default()).await?;
+    let source = source(config, settings, &StoreFamilies::default()).await?;
+    Ok(views::mill::Mill::new(catalogue.clone(), config.accounts.clone(), source))
+}
+
+/// What people change of the mill of a configuration, beside a catalogue that is open.
+pub(crate) fn changed(catalogue: &Catalogue, config: &MillConfig, settings: &StoreSettings) -> MillParts {
     let (accounts, of_changes) = (config.accounts.clone(), catalogue.clone());
+    let (config, settings) = (config.clone(), settings.clone());
     let open: OpenPolicies = Arc::new(move |user| {
         let (config, settings, catalogue) = (config.clone(), settings.clone(), of_changes.clone());
         Box::pin(async move { source_of(&config, &settings, &catalogue, &user).await })
     });
-    Ok(views::mill::Mill::new(catalogue, accounts, source, open))
+    MillParts { catalogue: catalogue.clone(), accounts, open }
 }
 
 /// The same for changes in the name of a user, which are recorded.

@@ -1,9 +1,12 @@
-//! The items of a space, and why the copies of one are not what they are to be.
+//! The items of a space, and one of them with all that is known of it.
+
+mod causes;
 
 use jiff::Timestamp;
+use queuekeeper_catalogue::asides::Aside;
 use queuekeeper_catalogue::audit::{Event, Events};
 use queuekeeper_catalogue::index::{Copy, IndexedItem};
-use queuekeeper_catalogue::tasks::{OpenTask, TaskKind, TaskState};
+use queuekeeper_catalogue::tasks::OpenTask;
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::policy::Policy;
 use queuekeeper_store::store::Item;
@@ -11,11 +14,12 @@ use queuekeeper_store::{SpaceName, StoreName};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::spaces::{SpaceCopies, Standing};
+use self::causes::Looked;
+use super::spaces::SpaceCopies;
 use super::tasks::{DecisionItem, TaskItem};
 use super::{KeyText, Mill, ViewError, space, unavailable};
 use crate::views::parameter::Within;
-use crate::views::show::{as_sentence, machine};
+use crate::views::show::as_sentence;
 
 /// How many items a page has.
 type Limit = Within<1, 500, 100>;
@@ -110,6 +114,8 @@ pub(crate) struct ItemDetail {
     pub(crate) tasks: Vec<ItemTask>,
     /// What people decided of its tasks, the newest first, at most fifty.
     pub(crate) decisions: Vec<DecisionItem>,
+    /// What was put aside before a copy was deleted or overwritten, the newest first, at most fifty of each store.
+    pub(crate) asides: Vec<AsideItem>,
     /// What the audit log has of it in the stores of the account, the newest first, at most fifty of each.
     pub(crate) events: Vec<EventItem>,
 }
@@ -128,6 +134,27 @@ pub(crate) struct ItemTask {
     pub(crate) worker: Option<String>,
     /// How often it was begun.
     pub(crate) attempts: u64,
+}
+
+/// Content that is, or was, kept aside.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct AsideItem {
+    /// In which store.
+    pub(crate) store: String,
+    /// Its key in the space for what is kept.
+    pub(crate) kept_as: String,
+    /// What was to be done to the copy: `delete` or `overwrite`.
+    #[schema(example = "overwrite")]
+    pub(crate) before: String,
+    /// Since when it is kept.
+    pub(crate) since: Timestamp,
+    /// Until when it is kept: it is removed within a day after that.
+    pub(crate) until: Timestamp,
+    /// When it was removed; null while it is kept.
+    pub(crate) ended: Option<Timestamp>,
+    /// How that ended: `removed`, or `absent` where there was no content any more; null while it is kept.
+    #[schema(example = "removed")]
+    pub(crate) outcome: Option<&'static str>,
 }
 
 /// An event of an item.
@@ -185,10 +212,12 @@ impl Mill {
         let key =
             item.key.0.clone().ok_or_else(|| ViewError::parameter("The parameter “key” is missing.").of("key"))?;
         let error = |error: queuekeeper_catalogue::Error| unavailable(&error);
-        let (mut copies, mut events) = (Vec::new(), Vec::new());
+        let (mut copies, mut events, mut asides) = (Vec::new(), Vec::new(), Vec::new());
         for store in account.stores.values() {
             let of = Item::new(in_stores.clone(), key.clone());
             copies.extend(self.catalogue().copy(store, &of).await.map_err(error)?);
+            let kept = self.catalogue().asides(store, &of, None, HISTORY).await.map_err(error)?;
+            asides.extend(kept.into_iter().map(AsideItem::from));
             let of_store = self.catalogue().events(&Events::Item(store.clone(), of), None, HISTORY).await;
             events.extend(of_store.map_err(error)?.into_iter().map(EventItem::from));
         }
@@ -200,6 +229,7 @@ impl Mill {
             )));
         }
         events.sort_by_key(|event| std::cmp::Reverse(event.number));
+        asides.sort_by_key(|aside| std::cmp::Reverse(aside.since));
         let decisions =
             self.catalogue().decisions_of_item(&account.name, &space, &key, HISTORY).await.map_err(error)?;
         let indexed = IndexedItem { key: key.clone(), copies };
@@ -222,94 +252,9 @@ impl Mill {
             causes,
             tasks: tasks.into_iter().map(ItemTask::from).collect(),
             decisions: decisions.into_iter().map(DecisionItem::from).collect(),
+            asides,
             events,
         })
-    }
-}
-
-/// An item, and all that decides why it is not done.
-struct Looked<'a> {
-    account: &'a Account,
-    policy: &'a Policy,
-    space: &'a SpaceName,
-    item: &'a IndexedItem,
-    tasks: &'a [OpenTask],
-    standing: &'a Standing,
-}
-
-impl Looked<'_> {
-    /// Why the copies are not what they are to be.
-    fn causes(&self, now: Timestamp) -> Vec<String> {
-        let mut causes = Vec::new();
-        if self.policy.pairs(self.space).is_empty() {
-            let why = if self.policy.ignored.contains(self.space) {
-                "the policy ignores it"
-            } else {
-                "no policy names a copy of it"
-            };
-            causes.push(format!("The space {} is not copied: {why}.", self.space));
-        }
-        for (source, destination) in pairs(self.account, self.policy, self.space) {
-            let task = self.tasks.iter().find(|task| {
-                task.task.subject.kind == TaskKind::Duplicate
-                    && task.task.subject.destination.as_ref() == Some(destination)
-            });
-            let differs = differs(self.item, source, destination);
-            match task {
-                Some(task) => causes.push(Self::of_task(task, destination, now)),
-                None if differs => causes.push(self.without_task(source, destination)),
-                None => {}
-            }
-        }
-        for task in self.tasks.iter().filter(|task| task.task.subject.kind == TaskKind::Audit) {
-            let store = task.task.subject.destination.as_ref().map(ToString::to_string).unwrap_or_default();
-            causes.push(format!("A change in {store} waits to be looked at; it asks for the copies then."));
-        }
-        causes
-    }
-
-    fn of_task(open: &OpenTask, destination: &StoreName, now: Timestamp) -> String {
-        let last = open.task.errors.last().map(|error| as_sentence(&error.error)).unwrap_or_default();
-        match (open.state, &open.worker, open.visible) {
-            (TaskState::Held, ..) => {
-                format!("The brake holds the copy in {destination} until an admin releases or drops it: {last}")
-            }
-            (TaskState::Dead, ..) => {
-                format!("The copy in {destination} failed three times and is a dead letter: {last}")
-            }
-            (TaskState::Waiting, Some(worker), Some(end)) if end > now => {
-                format!("{worker} works on the copy in {destination}, attempt {}.", open.attempts)
-            }
-            (TaskState::Waiting, _, Some(at)) if at > now && !last.is_empty() => {
-                format!("The copy in {destination} failed, and is tried again at {}: {last}", machine(at))
-            }
-            (TaskState::Waiting, _, Some(at)) if at > now => {
-                format!("The copy in {destination} is looked at again at {}: it is not due before.", machine(at))
-            }
-            (TaskState::Waiting, ..) => {
-                format!("The copy in {destination} waits in {} for a worker.", open.task.home.as_str())
-            }
-        }
-    }
-
-    fn without_task(&self, source: &StoreName, destination: &StoreName) -> String {
-        let morsel = self.standing.morsel(&self.account.name, self.space, source.as_str(), destination.as_str());
-        match morsel {
-            Some(morsel) if morsel.error.is_some() => {
-                let why = as_sentence(morsel.error.as_deref().unwrap_or_default());
-                format!("{destination} has not what {source} has, and the loop cannot go through the space: {why}")
-            }
-            Some(morsel) if morsel.marker.as_ref().is_none_or(|marker| *marker < self.item.key) => {
-                format!(
-                    "{destination} has not what {source} has; the loop that is under way has not come to this key yet."
-                )
-            }
-            Some(_) | None => {
-                format!(
-                    "{destination} has not what {source} has, and no task is open for that; the next loop asks for it."
-                )
-            }
-        }
     }
 }
 
@@ -367,6 +312,14 @@ impl From<OpenTask> for ItemTask {
     fn from(open: OpenTask) -> Self {
         let OpenTask { task, state, visible, worker, attempts } = open;
         Self { task: TaskItem::from(task), state: state.as_str(), visible, worker, attempts }
+    }
+}
+
+impl From<Aside> for AsideItem {
+    fn from(aside: Aside) -> Self {
+        let Aside { store, kept_as, reason, time, until, ended, .. } = aside;
+        let (ended, outcome) = ended.map(|(time, end)| (time, end.as_str())).unzip();
+        Self { store: store.to_string(), kept_as, before: reason, since: time, until, ended, outcome }
     }
 }
 

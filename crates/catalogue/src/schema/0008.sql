@@ -7,3 +7,4 @@ ALTER TABLE asides ADD COLUMN outcome {text};
 UPDATE asides SET kept_until = time + 2592000000;
 DROP INDEX asides_by_time;
 CREATE INDEX asides_by_end ON asides (kept_until, id) WHERE ended IS NULL;
+CREATE INDEX asides_by_place ON asides (store, kept_as) WHERE ended IS NULL;
