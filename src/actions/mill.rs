@@ -139,7 +139,9 @@ impl MillActions {
         if items.is_empty() {
             self.metrics.count(kind.label(), actor.source, outcome);
         }
-        items.iter().for_each(|item| self.metrics.count(kind.label(), actor.source, item.outcome));
+        for item in &items {
+            self.metrics.count(kind.label(), actor.source, item.outcome);
+        }
         let finished = items.into_iter().chain([Finished { outcome, detail, ..Finished::default() }]);
         let finished = finished.map(|finished| Record::outcome(id, now + duration, actor.source, duration, finished));
         if let Err(why) = self.audit.write_all(finished.collect()).await {

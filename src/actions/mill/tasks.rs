@@ -57,8 +57,8 @@ impl TaskDecision {
     }
 
     /// The state of a task of which it is carried out.
-    fn before(self) -> Option<String> {
-        Some(self.of.as_str().to_owned())
+    fn before(self) -> String {
+        self.of.as_str().to_owned()
     }
 
     /// The state of a task of which it was carried out; `None` where it is gone.
@@ -121,7 +121,7 @@ impl MillActions {
             targets: numbers.iter().map(|number| TaskDecision::target(*number)).collect(),
             before_each: numbers.iter().map(state).collect(),
             change: match (&numbers[..], found.values().next()) {
-                ([_], Some(open)) if open.state == decision.of => (decision.before(), decision.after()),
+                ([_], Some(open)) if open.state == decision.of => (Some(decision.before()), decision.after()),
                 _ => (None, None),
             },
             operations: described(found.values()),
@@ -172,15 +172,14 @@ async fn each(
         let mut item = Finished { target: Some(TaskDecision::target(number)), ..Finished::default() };
         if was_waiting {
             progress.done += 1;
-            item = Finished { outcome: DONE, before: decision.before(), after: decision.after(), ..item };
+            item = Finished { outcome: DONE, before: Some(decision.before()), after: decision.after(), ..item };
         } else {
             progress.failed += 1;
-            let (outcome, why) = match found.get(&number) {
-                None => (MISSING, format!("there is no task {number}: it was done, or dropped")),
-                Some(_) => {
-                    let noun = decision.noun();
-                    (CONFLICT, format!("task {number} is not {noun} any more: it was decided, or requested again"))
-                }
+            let (outcome, why) = if found.contains_key(&number) {
+                let noun = decision.noun();
+                (CONFLICT, format!("task {number} is not {noun} any more: it was decided, or requested again"))
+            } else {
+                (MISSING, format!("there is no task {number}: it was done, or dropped"))
             };
             item = Finished { outcome, detail: Some(why), ..item };
         }
