@@ -9,6 +9,7 @@
 //! - [`Actions::freeze`] and [`Actions::execute_frozen`] do so for many targets, item by item (`bulk`);
 //!   [`Actions::forecast`] shows which of them would be skipped.
 //! - [`Actions::execute_with_writes`] does so in one transaction with znodes of our own, for rules (`with_writes`).
+//! - What people do to the mill, which needs no queue: [`mill`].
 //! - Running and recently finished actions: [`Execution`], by the action's id.
 
 mod accept;
@@ -25,6 +26,7 @@ mod forecast;
 mod kind;
 mod lists;
 mod metrics;
+pub mod mill;
 mod parameters;
 mod precondition;
 mod prepare;

@@ -146,7 +146,7 @@ impl Actions {
             Err(refusal) => Err(refusal),
         };
         let outcome = planned.as_ref().map_or_else(Refusal::label, |_| DRY_RUN);
-        self.shared.metrics.count(action.kind(), actor.source, outcome);
+        self.shared.metrics.count(action.kind().label(), actor.source, outcome);
         planned
     }
 
@@ -180,7 +180,7 @@ impl Actions {
                     let context = ActionContext { actor: &actor, reason: &reason, execution: &task_execution, now };
                     let outcome = shared.execute_one(&action, context).await;
                     let label = outcome.as_ref().map_or_else(Refusal::label, Outcome::label);
-                    shared.metrics.count(action.kind(), actor.source, label);
+                    shared.metrics.count(action.kind().label(), actor.source, label);
                     // Nothing was done, so that a repetition is a new action on the queue as it is then.
                     if let (Some(key), Err(refusal)) = (&key, &outcome)
                         && !matches!(refusal, Refusal::Unknown(_) | Refusal::InPart(_))

@@ -202,7 +202,7 @@ impl Shared {
             while let Some(next) = outcomes.next().await {
                 let Some((target, before, outcome, duration)) = next else { continue };
                 let label = outcome.as_ref().map_or_else(Refusal::label, |_| DONE);
-                self.metrics.count(bulk.kind, actor.source, label);
+                self.metrics.count(bulk.kind.label(), actor.source, label);
                 let from = before.clone();
                 let finished = Finished {
                     target: Some(target.to_string()),

@@ -64,8 +64,18 @@ impl Metrics {
         metrics
     }
 
-    pub(super) fn count(&self, action: ActionKind, source: Source, outcome: &'static str) {
-        let labels = Labels { action: action.label(), source: source.label(), outcome };
+    /// Begins the series of further actions, which only people request: of a server that has what they act on.
+    pub(super) fn begin<const N: usize>(&self, actions: [&'static str; N]) {
+        for action in actions {
+            for source in [Source::Web, Source::Api] {
+                let labels = Labels { action, source: source.label(), outcome: DONE };
+                drop(self.actions.get_or_create_owned(&labels));
+            }
+        }
+    }
+
+    pub(super) fn count(&self, action: &'static str, source: Source, outcome: &'static str) {
+        let labels = Labels { action, source: source.label(), outcome };
         self.actions.get_or_create_owned(&labels).inc();
     }
 }

@@ -63,7 +63,7 @@ impl Actions {
             Ok(outcome) => outcome.label(),
             Err(refusal) => refusal.refusal().label(),
         };
-        self.shared.metrics.count(action.kind(), actor.source, label);
+        self.shared.metrics.count(action.kind().label(), actor.source, label);
         self.remember(&execution, &outcome);
         outcome
     }

@@ -5,6 +5,7 @@ mod policy;
 mod produce;
 mod queues;
 mod run;
+mod session;
 mod spaces;
 mod waiting;
 
@@ -46,16 +47,16 @@ enum MillCommand {
 struct PlaceArgs {
     /// The file with the stores, the catalogue and the mill's accounts
     #[arg(long = "config.file", value_name = "FILE", required_unless_present = "data")]
-    file: Option<PathBuf>,
+    config_file: Option<PathBuf>,
 
     /// The directory of a repository of queuekeeper standalone, instead
-    #[arg(long = "data", value_name = "DIR", conflicts_with = "file")]
+    #[arg(long = "data", value_name = "DIR", conflicts_with = "config_file")]
     data: Option<PathBuf>,
 }
 
 impl PlaceArgs {
     fn read(&self) -> Result<(ConfigFile, MillConfig), UsageError> {
-        let Some(path) = &self.file else { return self.of_data() };
+        let Some(path) = &self.config_file else { return self.of_data() };
         let file = ConfigFile::read(path).map_err(|error| UsageError::flag("--config.file", error))?;
         let none = || UsageError::flag("--config.file", format!("{} has no key mill", path.display()));
         let mill = file.mill().cloned().ok_or_else(none)?;
@@ -76,7 +77,7 @@ impl PlaceArgs {
     async fn open(&self) -> anyhow::Result<(Mill, Catalogue)> {
         let (file, mill) = self.read()?;
         let catalogue = server::mill::catalogue(file.stores()).await?;
-        let opened = server::mill::shown(catalogue.clone(), mill, file.stores().clone()).await;
+        let opened = server::mill::shown(&catalogue, &mill, file.stores()).await;
         Ok((opened?, catalogue))
     }
 }
@@ -95,9 +96,9 @@ impl MillArgs {
             MillCommand::Held(args) => args.run().await,
             MillCommand::DeadLetters(args) => args.run().await,
             MillCommand::Policies(args) => args.run().await,
-            MillCommand::Retry(args) => args.run().await,
-            MillCommand::Drop(args) => args.run().await,
-            MillCommand::Policy(args) => args.run().await,
+            MillCommand::Retry(args) => Box::pin(args.run()).await,
+            MillCommand::Drop(args) => Box::pin(args.run()).await,
+            MillCommand::Policy(args) => Box::pin(args.run()).await,
         }
     }
 }

@@ -17,9 +17,10 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::tasks::Tasks;
+use crate::actions::mill::{MillParts, OpenPolicies};
 use crate::config::{MillConfig, PolicyPlace, StoreSettings};
 use crate::metrics::mill::MillFamilies;
-use crate::views::mill::{Measured, OpenPolicies};
+use crate::views::mill::Measured;
 use crate::{metrics, views, web};
 
 /// Opens what the mill needs: its catalogue, and the stores of all accounts, each so that its changes are recorded. What killed
@@ -63,7 +64,7 @@ pub async fn run(
     let figures = MillFamilies::register(&mut registry);
     let mill = open(config, settings, mill, &families, counted).await?;
     let catalogue = mill.catalogue.clone();
-    let shown = shown(catalogue.clone(), config.clone(), settings.clone()).await?;
+    let shown = shown(&catalogue, config, settings).await?;
     for listener in &listeners {
         let address = listener.local_addr().context("a listener has no address")?;
         tracing::info!(%address, "listening");
@@ -156,17 +157,23 @@ pub async fn source(
 /// # Errors
 /// One line that names what cannot be opened.
 pub(crate) async fn shown(
-    catalogue: Catalogue,
-    config: MillConfig,
-    settings: StoreSettings,
+    catalogue: &Catalogue,
+    config: &MillConfig,
+    settings: &StoreSettings,
 ) -> anyhow::Result<views::mill::Mill> {
-    let source = source(&config, &settings, &StoreFamilies::default()).await?;
+    let source = source(config, settings, &StoreFamilies::default()).await?;
+    Ok(views::mill::Mill::new(catalogue.clone(), config.accounts.clone(), source))
+}
+
+/// What people change of the mill of a configuration, beside a catalogue that is open.
+pub(crate) fn changed(catalogue: &Catalogue, config: &MillConfig, settings: &StoreSettings) -> MillParts {
     let (accounts, of_changes) = (config.accounts.clone(), catalogue.clone());
+    let (config, settings) = (config.clone(), settings.clone());
     let open: OpenPolicies = Arc::new(move |user| {
         let (config, settings, catalogue) = (config.clone(), settings.clone(), of_changes.clone());
         Box::pin(async move { source_of(&config, &settings, &catalogue, &user).await })
     });
-    Ok(views::mill::Mill::new(catalogue, accounts, source, open))
+    MillParts { catalogue: catalogue.clone(), accounts, open }
 }
 
 /// The same for changes in the name of a user, which are recorded.

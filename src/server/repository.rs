@@ -14,6 +14,7 @@ use super::tasks::Tasks;
 use crate::actions::Actions;
 use crate::actions::access::AccessRequests;
 use crate::actions::deposit::Intake;
+use crate::actions::mill::MillActions;
 use crate::actions::store_events::StoreEvents;
 use crate::config::{Config, RepositoryParts};
 use crate::metrics::mill::MillFamilies;
@@ -29,7 +30,7 @@ pub(super) struct Repository {
     deliveries: Option<Arc<Deliveries>>,
     requests: Option<AccessRequests>,
     events: Option<StoreEvents>,
-    mill: Option<Mill>,
+    mill: Option<(Mill, MillActions)>,
 }
 
 impl Repository {
@@ -95,7 +96,9 @@ impl Repository {
         });
         let mill = match (settings_of_mill, &catalogue) {
             (Some(mill), Some(catalogue)) => {
-                Some(Box::pin(super::mill::shown(catalogue.clone(), mill.clone(), settings_of_stores)).await?)
+                let shown = Box::pin(super::mill::shown(catalogue, mill, &settings_of_stores)).await?;
+                let changed = super::mill::changed(catalogue, mill, &settings_of_stores);
+                Some((shown, MillActions::new(actions, changed)))
             }
             (_, _) => None,
         };
@@ -107,7 +110,7 @@ impl Repository {
 
     /// Has the figures of the mill be exported, as a task.
     pub(super) fn measure(&self, registry: &mut Registry, tasks: &mut Tasks) {
-        let Some(mill) = self.mill.clone() else { return };
+        let Some((mill, _)) = self.mill.clone() else { return };
         let families = MillFamilies::register(registry);
         tasks.spawn("the figures of the mill", |shutdown| async {
             mill.measure(families, Measured::All, shutdown).await;
@@ -151,8 +154,8 @@ impl Repository {
         if let Some(requests) = self.requests {
             state = state.with_requests(requests);
         }
-        if let Some(mill) = self.mill {
-            state = state.with_mill(mill);
+        if let Some((mill, actions)) = self.mill {
+            state = state.with_mill(mill, actions);
         }
         state
     }

@@ -265,7 +265,7 @@ impl ActionView {
     pub(crate) fn remembered(entry: Entry) -> Self {
         let count = |label: &str| entry.outcomes.get(label).copied().unwrap_or(0);
         let (all, done, unknown) = (entry.outcomes.values().sum::<u64>(), count("done"), count("unknown"));
-        Self {
+        let mut view = Self {
             id: Some(entry.id.to_string()),
             on: if entry.count == 1 { entry.targets.join(", ") } else { format!("{} items", entry.count) },
             action: entry.action,
@@ -282,7 +282,11 @@ impl ActionView {
             not_done_items: entry.not_done.into_iter().take(100).map(|(on, why)| NotDoneItem { on, why }).collect(),
             duration_seconds: entry.duration_seconds,
             ..Self::default()
+        };
+        if all == 0 && view.count == 1 {
+            view.count_one();
         }
+        view
     }
 }
 

@@ -8,7 +8,7 @@ use crate::actions::audit::{Entry, EntryPage};
 
 mod filter;
 
-pub(crate) use filter::AuditFilter;
+pub(crate) use filter::{AuditFilter, RecordedKind};
 
 /// An action in the audit trail, or all actions of one decision of a rule that match.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]

@@ -15,17 +15,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::policy::PolicySource;
 use queuekeeper_store::SpaceName;
 
-pub(crate) use queuekeeper_catalogue::tasks::TaskState;
-pub(crate) use queuekeeper_mill::policy::SaveError;
-
 pub(crate) use figures::Measured;
-pub(crate) use items::{CopyItem, EventItem, ItemDetail, ItemFilter, ItemList, ItemName, ItemTask, SpaceItem};
+pub(crate) use items::{
+    AsideItem, CopyItem, EventItem, ItemDetail, ItemFilter, ItemList, ItemName, ItemTask, SpaceItem,
+};
 pub(crate) use key::KeyText;
 pub(crate) use policies::{
     HistoryItem, NewPolicyView, PairView, PlanItem, PlanView, PolicyDetail, PolicyList, PolicyText, SpacePairs,
@@ -33,14 +31,9 @@ pub(crate) use policies::{
 };
 pub(crate) use queues::{LimitItem, MillOverview, MorselItem, ProducerItem, QueueItem, WorkerItem};
 pub(crate) use spaces::{CopyState, SpaceCopies, SpaceCopy, SpaceFilter, SpaceList};
-pub(crate) use tasks::{
-    DeadFilter, DeadGroup, DeadList, DecidedView, DecisionItem, HeldFilter, HeldList, TaskDecision, TaskItem, What,
-};
+pub(crate) use tasks::{DeadFilter, DeadGroup, DeadList, DecisionItem, HeldFilter, HeldList, TaskItem};
 
 use super::error::{ViewError, quoted};
-
-/// Opens the place of the policies for changes in the name of a user, which are recorded.
-pub(crate) type OpenPolicies = Arc<dyn Fn(String) -> BoxFuture<'static, anyhow::Result<PolicySource>> + Send + Sync>;
 
 /// The mill of a configuration; cheap to clone.
 #[derive(Clone)]
@@ -50,7 +43,6 @@ struct Parts {
     catalogue: Catalogue,
     accounts: BTreeMap<String, Account>,
     source: PolicySource,
-    open: OpenPolicies,
 }
 
 impl fmt::Debug for Mill {
@@ -60,14 +52,9 @@ impl fmt::Debug for Mill {
 }
 
 impl Mill {
-    /// The mill of these accounts, with their policies to be read, and to be opened for changes.
-    pub(crate) fn new(
-        catalogue: Catalogue,
-        accounts: BTreeMap<String, Account>,
-        source: PolicySource,
-        open: OpenPolicies,
-    ) -> Self {
-        Self(Arc::new(Parts { catalogue, accounts, source, open }))
+    /// The mill of these accounts, with their policies to be read.
+    pub(crate) fn new(catalogue: Catalogue, accounts: BTreeMap<String, Account>, source: PolicySource) -> Self {
+        Self(Arc::new(Parts { catalogue, accounts, source }))
     }
 
     fn catalogue(&self) -> &Catalogue {

@@ -13,6 +13,7 @@ use super::reload::Reloader;
 use crate::actions::Actions;
 use crate::actions::access::AccessRequests;
 use crate::actions::deposit::Intake;
+use crate::actions::mill::MillActions;
 use crate::actions::store_events::StoreEvents;
 use crate::alerts::Alerts;
 use crate::config;
@@ -52,7 +53,7 @@ pub(super) struct Shared {
     pub(super) requests: OnceLock<AccessRequests>,
     pub(super) store_events: OnceLock<StoreEvents>,
     /// Empty for a server without a mill.
-    pub(super) mill: OnceLock<Mill>,
+    pub(super) mill: OnceLock<(Mill, MillActions)>,
     pub(super) config: config::Config,
     pub(super) http: Arc<HttpContext>,
     pub(super) reloader: Reloader,
@@ -182,11 +183,11 @@ impl State {
         self
     }
 
-    /// Shows the mill, too.
+    /// Shows the mill, too, and takes actions on it.
     #[must_use]
-    pub(crate) fn with_mill(self, mill: Mill) -> Self {
+    pub(crate) fn with_mill(self, mill: Mill, actions: MillActions) -> Self {
         // It is new, so that there is none yet.
-        let _ = self.shared.mill.set(mill);
+        let _ = self.shared.mill.set((mill, actions));
         self
     }
 
@@ -195,6 +196,18 @@ impl State {
     /// # Errors
     /// Where this server has none.
     pub(super) fn mill(&self) -> Result<&Mill, Problem> {
+        self.mill_and_actions().map(|(mill, _)| mill)
+    }
+
+    /// What people may do to the mill.
+    ///
+    /// # Errors
+    /// Where this server has none.
+    pub(super) fn mill_actions(&self) -> Result<&MillActions, Problem> {
+        self.mill_and_actions().map(|(_, actions)| actions)
+    }
+
+    fn mill_and_actions(&self) -> Result<&(Mill, MillActions), Problem> {
         let none = || Problem::missing("This server has no mill: configure one in the file of --config.file.");
         self.shared.mill.get().ok_or_else(none)
     }

@@ -15,6 +15,7 @@ use super::stores::command;
 
 const POLICY: &str = r#"{"defaultPolicies": [{"srcStoreId": "1", "destStoreId": "2"},]}"#;
 
+#[expect(clippy::too_many_lines, reason = "one story, from its beginning to its end")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_for_a_person() {
     let directory = tempfile::tempdir().unwrap();
@@ -134,6 +135,17 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
         .is(0, &["spaces that are not named: main to replica", "waiting to end: main to replica"]);
     command(home, "mill policy check").await.is(0, &["waiting to end: 1 to 2; to begin in its place: none"]);
     command(home, "mill policy apply one --reason closed").await.is(0, &["one: the policy file is in force"]);
+    command(home, "mill policy apply other --reason closed").await.is(4, &["there is no account \"other\""]);
+    let trail = fs::read_to_string(home.join(".local/state/queuekeeper/audit.jsonl")).unwrap();
+    let actions: Vec<_> = trail
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .filter(|record| record["record"] == "requested")
+        .map(|record| format!("{} {} {}", record["action"], record["targets"], record["reason"]))
+        .collect();
+    let [released, applied] = &actions[..] else { panic!("{actions:?}") };
+    assert_eq!(released, &format!(r#""release_task" ["task:{number}"] "right""#));
+    assert_eq!(applied, r#""apply_policy" ["policy:one"] "closed""#);
     command(home, "mill queues").await.is(0, &[]);
     command(home, "mill policies one").await.is(0, &["spaces that are not named: no copy", ": closed"]);
     kill_process(Pid::from_child(&child.0), Signal::TERM).unwrap();

@@ -30,6 +30,7 @@ impl Pages {
         let request = self.http.request(method, format!("{}{path}", self.base)).basic_auth(who, Some(who));
         let request = request.header("accept", "text/html,*/*").header("sec-fetch-site", "same-origin");
         let request = match form {
+            Some([("json", body)]) => request.header("content-type", "application/json").body((*body).to_owned()),
             Some(form) => {
                 let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
                 request.header("content-type", "application/x-www-form-urlencoded").body(body)
@@ -53,6 +54,7 @@ impl Pages {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "one story, from its beginning to its end")]
 #[tokio::test(flavor = "multi_thread")]
 async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_over_another_change() {
     let directory = tempfile::tempdir().unwrap();
@@ -79,7 +81,9 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
     let web = home.join("web.yml").display().to_string();
     let serve = ["serve", "--web.listen-address=127.0.0.1:0", "--log.format=json", "--config.file", &file];
     let mut server = queuekeeper(home, &serve);
-    server.args(["--zookeeper", &zookeeper.connect_string(), "--web.config.file", &web, "--audit.file", "-"]);
+    server.args(["--zookeeper", &zookeeper.connect_string(), "--web.config.file", &web]);
+    let trail = home.join("audit.jsonl");
+    server.arg("--audit.file").arg(&trail);
     let mut server = Program(server.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
     let mut log = BufReader::new(server.0.stderr.take().unwrap()).lines();
     let base = loop {
@@ -112,6 +116,16 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
     assert_eq!(fs::read_to_string(home.join("policies/duplication-accounts.json")).unwrap(), "[\n  \"one\"\n]\n");
     let (code, text) = save("ada", &first, &copied, "again").await;
     assert!(code == 409 && text.contains("was changed since this was prepared"), "{code}: {text}");
+    // What was refused for its state is on record, too, with why; what a role does not allow is only counted.
+    let saves = pages.json("/api/v1/audit?action=save_policy").await;
+    let outcomes: Vec<_> =
+        saves["items"].as_array().unwrap().iter().map(|item| item["outcome"].as_str().unwrap()).collect();
+    assert_eq!(outcomes, ["conflict", "done"], "{saves}");
+    assert!(saves["items"][0]["detail"].as_str().unwrap().contains("was changed since this was prepared"), "{saves}");
+    assert_eq!(
+        (&saves["items"][1]["targets"][0], &saves["items"][1]["reason"]),
+        (&json!("policy:one"), &json!("copies"))
+    );
     pages.get("/mill/policies/one", &["main to replica", "ada", "copies"]).await;
 
     // It is followed, and what the brake holds waits for an admin.
@@ -139,9 +153,52 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
     assert_eq!(pages.ask("oscar", "/mill/held", Some(&release)).await.0, 403);
     assert_eq!(pages.ask("ada", "/mill/held", Some(&release)).await.0, 303);
     let (code, text) = pages.ask("ada", "/mill/held", Some(&release)).await;
-    assert!(code == 409 && text.contains("Somebody else decided 1 task before"), "{code}: {text}");
+    assert!(code == 409 && text.contains("nothing was done"), "{code}: {text}");
     eventually(minutes, "it is copied", async || copy().as_deref() == Some("two\n")).await;
     pages.get("/mill", &["let go on", "a new edition", "ada"]).await;
+    pages.get("/audit", &["Release task", "a new edition", &format!("task:{number}"), "Held → waiting"]).await;
+    pages.get("/mill/spaces/one/theses/item?key=a/b", &["Kept aside", "overwrite", "in 29 days"]).await;
+    let released = pages.json("/api/v1/audit?action=release_task&outcome=done").await["items"][0].clone();
+    let action = format!("/api/v1/actions/{}", released["id"].as_str().unwrap());
+    let words = pages.json(&action).await["operations"][0].as_str().unwrap().to_owned();
+    assert_eq!(words, format!("task {number}: DUP one/theses/a/b from main to replica"));
+
+    // The same by the API, which says of each task what came of it.
+    fs::write(&content, "three\n").unwrap();
+    command(home, &format!("store put {content} main/theses/a/b --replace")).await.is(0, &[]);
+    let third = eventually_some(minutes, "the brake holds it", async || {
+        pages.json("/api/v1/mill/held").await["tasks"][0]["number"].as_u64()
+    });
+    let third = third.await;
+    let decision = json!({"decision": "drop", "tasks": [third, 9999], "reason": "by mistake"}).to_string();
+    let decide = [("json", &*decision)];
+    assert_eq!(pages.ask("oscar", "/api/v1/mill/held/decide", Some(&decide)).await.0, 403);
+    let (code, text) = pages.ask("ada", "/api/v1/mill/held/decide", Some(&decide)).await;
+    let dropped: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((code, &dropped["outcome"], &dropped["done"]), (200, &json!("in_part"), &json!(1)), "{text}");
+    assert_eq!(dropped["not_done_items"][0]["on"], "task:9999", "{text}");
+    let (_, metrics) = pages.ask("oscar", "/metrics", None).await;
+    for series in [
+        "action=\"save_policy\",source=\"web\",outcome=\"done\"} 1",
+        "action=\"save_policy\",source=\"web\",outcome=\"conflict\"} 1",
+        "action=\"release_task\",source=\"web\",outcome=\"done\"} 1",
+        "action=\"drop_task\",source=\"api\",outcome=\"done\"} 1",
+        "action=\"drop_task\",source=\"api\",outcome=\"missing\"} 1",
+        "action=\"retry_task\",source=\"api\",outcome=\"done\"} 0",
+    ] {
+        assert!(metrics.contains(series), "{series} is not in {metrics}");
+    }
+    let lines = fs::read_to_string(&trail).unwrap();
+    let record = |line: &str| serde_json::from_str::<Value>(line).unwrap();
+    let of: Vec<_> = lines.lines().map(record).filter(|record| record["id"] == released["id"]).collect();
+    assert_eq!(
+        of.iter().map(|record| record["record"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["requested", "outcome", "outcome"]
+    );
+    assert_eq!(
+        (&of[0]["actor"], &of[0]["role"], &of[0]["before_each"]),
+        (&json!("ada"), &json!("admin"), &json!(["held"]))
+    );
 
     // A file that was changed by hand takes nothing away before an admin agrees, who is shown what it would do.
     fs::write(home.join("policies/one-duplication-policy.json"), "{}").unwrap();

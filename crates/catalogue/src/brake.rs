@@ -1,11 +1,11 @@
 //! The brake on what the mill may destroy: how many items of a space it may delete or overwrite within a day.
 //!
-//! The count is taken where the effect happens, over all queues, workers and restarts. What was allowed counts, whether it was
-//! done afterwards or not: a worker that dies between the two is counted once too often, and never once too little.
+//! The count is taken where the effect happens, over all queues, workers and restarts, in the transaction that records under which
+//! key the content is kept aside ([`put_aside`](crate::Catalogue::put_aside)). What was allowed counts, whether it was done afterwards or not, and
+//! counts once however often it is requested again.
 
 use queuekeeper_store::{SpaceName, StoreName};
 
-use crate::catalogue::Catalogue;
 use crate::counters::Counter;
 use crate::database::Session;
 use crate::database::dialect::Dialect;
@@ -67,45 +67,36 @@ const COUNT: &str = "INSERT INTO effects (account, store, space, minute, number)
 const FORGET: &str = "DELETE FROM effects
     WHERE account = $1 AND store = $2 AND space = $3 AND minute <= {now} / 60000 - 1440";
 
-impl Catalogue {
-    /// Allows an item to be deleted or overwritten, and counts it, unless that would pass the limit.
-    ///
-    /// # Errors
-    /// When the database cannot be written; then nothing may be destroyed.
-    pub async fn brake(&self, of: &Braked<'_>, limit: BrakeLimit) -> Result<BrakeAnswer, Error> {
-        let mut session = self.database.begin().await?;
-        let outcome = allow(&mut session, of, Some(limit)).await;
-        session.end(outcome).await
-    }
-
-    /// Counts an item that a person has allowed to be deleted or overwritten, whatever the limit.
-    ///
-    /// # Errors
-    /// When the database cannot be written; then nothing may be destroyed.
-    pub async fn count_effect(&self, of: &Braked<'_>) -> Result<(), Error> {
-        let mut session = self.database.begin().await?;
-        let outcome = allow(&mut session, of, None).await;
-        session.end(outcome).await.map(|_answer| ())
-    }
-}
-
-async fn allow(session: &mut Session, of: &Braked<'_>, limit: Option<BrakeLimit>) -> Result<BrakeAnswer, Error> {
-    let Braked { account, store, space } = *of;
-    // One after the other, so that two do not both take what is left. SQLite's transaction is the lock.
+/// Lets no other effect on the same space be decided before this transaction ends, so that two do not both take what is left.
+/// `SQLite`'s transaction is the lock.
+pub(crate) async fn lock(session: &mut Session, of: &Braked<'_>) -> Result<(), Error> {
     if session.dialect() == Dialect::Postgres {
+        let Braked { account, store, space } = *of;
         let sql = "SELECT pg_advisory_xact_lock(HASHTEXTEXTENDED($1, $2))";
         session.rows(sql, values![&format!("{account}/{store}/{space}"), LOCK]).await?;
     }
+    Ok(())
+}
+
+/// Allows an effect, and counts it, unless that would pass the limit. One that was counted already stays allowed.
+pub(crate) async fn allow(
+    session: &mut Session,
+    of: &Braked<'_>,
+    limit: Option<BrakeLimit>,
+    is_counted: bool,
+) -> Result<BrakeAnswer, Error> {
+    let Braked { account, store, space } = *of;
     session.run(FORGET, values![account, store, space]).await?;
     let done = number(session, ALLOWED, values![account, store, space]).await?;
     let scope = format!("{store}/{space}");
     let living = number(session, LIVING, values![Counter::SpaceItems.as_str(), &scope]).await?;
     let most = limit.map(|limit| u64::from(limit.items).max(living.saturating_mul(limit.percent.into()) / 100));
-    let is_allowed = most.is_none_or(|most| done < most);
-    if is_allowed {
+    let is_new = !is_counted && most.is_none_or(|most| done < most);
+    if is_new {
         session.run(COUNT, values![account, store, space]).await?;
     }
-    Ok(BrakeAnswer { is_allowed, number: done + u64::from(is_allowed), limit: most.unwrap_or(u64::MAX) })
+    let (number, limit) = (done + u64::from(is_new), most.unwrap_or(u64::MAX));
+    Ok(BrakeAnswer { is_allowed: is_counted || is_new, number, limit })
 }
 
 async fn number(session: &mut Session, sql: &'static str, values: Vec<Value>) -> Result<u64, Error> {

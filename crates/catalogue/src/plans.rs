@@ -5,7 +5,7 @@ use queuekeeper_store::store::Item;
 use queuekeeper_testkit::postgres::Postgres;
 use uuid::Uuid;
 
-use crate::asides::OF_ITEM;
+use crate::asides::{KEYS, OF_ITEM, OVERDUE};
 use crate::audit::{AFTER, Events, TAKE_LEFT};
 use crate::catalogue::Catalogue;
 use crate::database::Session;
@@ -62,6 +62,8 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
         (FILE, values!["ark:/1/2", 1u64, "producer/a"]),
         (LOCAL_IDS, values!["ark:/1/2", "owner", "id", 10u64]),
         (OF_ITEM, values!["main", "space", &b"key"[..], u64::MAX, 10u64]),
+        (OVERDUE, values![0i64, 0u64, 10u64]),
+        (KEYS, values!["a", "b", "main", 10u64]),
         (POLICIES, values!["account", u64::MAX, 10u64]),
         (DEAD, values!["account", i64::MAX, 0u64, 10u64]),
         (HELD, values!["account", "main", 0u64, 10u64]),

@@ -1,7 +1,8 @@
 //! The mill: copies of content in other stores, as policies want them.
 //!
 //! - [`policy`]: which space is copied from where to where, in the files of the `DuraCloud` Mill;
-//! - [`account`]: whose content it is; [`limits`]: what an operator allows there, and [`stores`] that keep to it;
+//! - [`account`]: whose content it is; [`asides`]: what is kept of content that was deleted or written over;
+//! - [`limits`]: what an operator allows in a store, and [`stores`] that keep to it;
 //! - [`audit`]: what a change leads to; [`duplicate`]: what is done to a copy;
 //! - [`copies`]: which copies of an object there are; [`merge`]: two listings side by side;
 //! - [`presence`]: which processes there are; [`metrics`]: what each of them counts;
@@ -14,6 +15,7 @@
 //! - A store, a space, an account or a policy that vanishes never leads to a deletion.
 
 pub mod account;
+pub mod asides;
 pub mod audit;
 pub mod copies;
 pub mod duplicate;

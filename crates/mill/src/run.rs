@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::account::Account;
+use crate::asides::{self, Asides, Removed};
 use crate::audit::{Auditor, FOLLOWER};
 use crate::duplicate::Duplicator;
 use crate::metrics::MillMetrics;
@@ -43,7 +44,7 @@ const GATHER: Duration = Duration::from_millis(100);
 /// How long the producer waits for room in the queue, and for anything else.
 const WAITS: (Duration, Duration) = (Duration::from_secs(10), Duration::from_mins(1));
 
-/// How often it is seen whether spaces are to be counted.
+/// How often it is seen whether spaces are to be counted, and whether anything aside is to be removed.
 const STATS: Duration = Duration::from_mins(10);
 
 /// For how long one process leads the producer from each step on.
@@ -60,7 +61,7 @@ pub struct MillSettings {
     pub most_waiting: u64,
     /// In one of so many loops, every item is looked at; 0 for never.
     pub thorough_every: u64,
-    /// How long after its source was deleted a copy is deleted.
+    /// How long after its source was deleted a copy is deleted, and how long what was deleted or written over is kept aside.
     pub delete_after: Duration,
     /// How much may be destroyed within a day.
     pub limit: BrakeLimit,
@@ -146,11 +147,15 @@ impl Mill {
                 if let Err(error) = stats.produce(holder, LEAD).await {
                     tracing::warn!(error, "spaces are not counted; this is tried again");
                 }
+                if let Err(error) = self.asides().remove(holder, LEAD).await {
+                    tracing::warn!(error, "what is kept aside is not removed; this is tried again");
+                }
                 if !every(STATS).await {
                     break;
                 }
             }
             self.resign(stats::PRODUCER, holder).await;
+            self.resign(asides::PRODUCER, holder).await;
         };
         let workers = self.workers(&policies, &stores, &wake);
         let process = MillProcess {
@@ -194,6 +199,17 @@ impl Mill {
         asked
     }
 
+    /// Removes what need not be kept aside any longer, where that is due; `None` where it is not.
+    ///
+    /// # Errors
+    /// When the catalogue cannot be read or written.
+    pub async fn asides_once(&self) -> Result<Option<Removed>, String> {
+        let holder = Uuid::now_v7();
+        let removed = self.asides().remove(holder, LEAD).await;
+        self.resign(asides::PRODUCER, holder).await;
+        removed
+    }
+
     /// Lets another process lead at once.
     async fn resign(&self, producer: &str, holder: Uuid) {
         if let Err(error) = self.catalogue.resign(producer, holder).await {
@@ -222,6 +238,10 @@ impl Mill {
         let Self { catalogue, accounts, .. } = self;
         let (catalogue, accounts, stores) = (catalogue.clone(), accounts.clone(), stores.clone());
         StorageStats { catalogue, accounts, stores, clock: Timestamp::now }
+    }
+
+    fn asides(&self) -> Asides {
+        Asides { catalogue: self.catalogue.clone(), stores: self.stores.clone() }
     }
 
     /// Folds the deltas of counters, as long as there are some.

@@ -3,6 +3,7 @@
 #[path = "duplicate"]
 #[expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 mod duplicate {
+    mod asides;
     mod flow;
     mod forced;
     mod limits;

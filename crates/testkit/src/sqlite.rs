@@ -5,14 +5,14 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::LazyLock;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 /// Answers each line, a path and a statement, by one line: rows, or a text that says what is wrong.
-const SERVE: &str = r#"
+const SERVE: &str = r"
 import contextlib, json, sqlite3, sys
 for line in sys.stdin:
     path, sql = json.loads(line)
@@ -22,14 +22,22 @@ for line in sys.stdin:
     except sqlite3.Error as error:
         rows = str(error)
     print(json.dumps(rows), flush=True)
-"#;
+";
 
-static PYTHON: LazyLock<Mutex<(ChildStdin, BufReader<ChildStdout>)>> = LazyLock::new(|| {
+/// A Python that answers.
+struct Python {
+    /// It ends when its input does.
+    _process: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+static PYTHON: LazyLock<Mutex<Python>> = LazyLock::new(|| {
     let mut command = Command::new("python3");
-    let mut child =
+    let mut process =
         command.args(["-c", SERVE]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("python3 runs");
-    let (input, output) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
-    Mutex::new((input, BufReader::new(output)))
+    let (input, output) = (process.stdin.take().expect("a pipe"), process.stdout.take().expect("a pipe"));
+    Mutex::new(Python { _process: process, input, output: BufReader::new(output) })
 });
 
 /// Executes a statement; the answer has a JSON array for each row, in which bytes are hexadecimal.
@@ -40,9 +48,9 @@ static PYTHON: LazyLock<Mutex<(ChildStdin, BufReader<ChildStdout>)>> = LazyLock:
 pub fn rows(database: &Path, sql: &str) -> Vec<Value> {
     let mut answer = String::new();
     {
-        let (input, output) = &mut *PYTHON.lock();
-        writeln!(input, "{}", json!([database, sql])).expect("python3 reads");
-        output.read_line(&mut answer).expect("python3 answers");
+        let mut python = PYTHON.lock();
+        writeln!(python.input, "{}", json!([database, sql])).expect("python3 reads");
+        python.output.read_line(&mut answer).expect("python3 answers");
     }
     match serde_json::from_str(&answer) {
         Ok(Value::Array(rows)) => rows,

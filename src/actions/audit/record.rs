@@ -304,6 +304,24 @@ impl Record {
         self
     }
 
+    /// The same, with the state of each target before, and what is to be done, in words.
+    #[must_use]
+    pub(in crate::actions) fn with(mut self, states: Vec<String>, words: Vec<String>) -> Self {
+        if let Self::Requested { before_each, operations, .. } = &mut self {
+            (*before_each, *operations) = (states, words);
+        }
+        self
+    }
+
+    /// The same, with the state of its only target, before and after.
+    #[must_use]
+    pub(in crate::actions) fn between(mut self, from: Option<String>, to: Option<String>) -> Self {
+        if let Self::Requested { before, after, .. } = &mut self {
+            (*before, *after) = (from, to);
+        }
+        self
+    }
+
     /// The same, as a part of this decision of a rule.
     #[must_use]
     pub fn of_decision(mut self, id: ActionId) -> Self {

@@ -7,8 +7,8 @@ use queuekeeper_mill::policy::{self, Pair, Waiting};
 use queuekeeper_store::StoreFamilies;
 
 use super::PlaceArgs;
+use super::session::{MillActArgs, MillSession};
 use crate::cli::UsageError;
-use crate::cli::actor::actor;
 use crate::cli::exit::{CommandError, FAILED};
 use crate::cli::output::{self, Column, OutputArgs, Screen, Table, without_csv};
 use crate::cli::words::count;
@@ -70,12 +70,8 @@ struct ApplyArgs {
     #[arg(value_name = "ACCOUNT")]
     account: String,
 
-    /// Why; it is kept with the policy
-    #[arg(long, value_name = "TEXT")]
-    reason: String,
-
     #[command(flatten)]
-    place: PlaceArgs,
+    act: MillActArgs,
 }
 
 impl PolicyArgs {
@@ -179,14 +175,10 @@ fn waiting_line(waiting: &Waiting) -> String {
 
 impl ApplyArgs {
     async fn run(self) -> anyhow::Result<()> {
-        let (file, config) = self.place.read()?;
-        let none = || UsageError(format!("there is no account {:?} in the configuration", self.account));
-        let account = config.accounts.get(&self.account).ok_or_else(none)?;
-        let catalogue = server::mill::catalogue(file.stores()).await?;
-        let source = server::mill::source(&config, file.stores(), &StoreFamilies::default()).await?;
-        let applied = policy::apply(&catalogue, &source, account, &actor().name, &self.reason).await;
-        catalogue.close().await;
-        applied.map_err(|why| CommandError::new(FAILED, why))?;
-        output::write(&format!("{}: the policy file is in force\n", account.name))
+        let apply = async |MillSession { actions, actor, reason, .. }: &MillSession| {
+            actions.apply_policy(&self.account, actor, reason).await.map_err(CommandError::from)?;
+            output::write(&format!("{}: the policy file is in force\n", self.account))
+        };
+        self.act.with_session(apply).await
     }
 }

@@ -20,7 +20,8 @@ use crate::server;
 /// whichever process began it, until it is done or so many tasks wait that it would wait, too.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ProduceArgs {
-    /// What to ask for: copies that are missing, counts of spaces, or one task for each account that does nothing
+    /// What to do: ask for copies that are missing, for counts of spaces, or for one task for each account that does nothing; or
+    /// remove what need not be kept aside any longer
     #[arg(value_name = "PRODUCER")]
     producer: ProducerName,
 
@@ -48,6 +49,7 @@ pub(super) struct ProduceArgs {
 enum ProducerName {
     Duplication,
     Stats,
+    Asides,
     Noop,
 }
 
@@ -70,6 +72,10 @@ impl ProduceArgs {
                 Some(number) => format!("{number} spaces are to be counted"),
                 None => "spaces were counted within a day".to_owned(),
             }),
+            ProducerName::Asides => mill.asides_once().await.map(|removed| match removed {
+                Some(removed) => removed.to_string(),
+                None => "what is aside was looked through within a day".to_owned(),
+            }),
             ProducerName::Noop => mill.noop_once().await.map(|number| format!("{number} tasks that do nothing")),
         };
         catalogue.close().await;
@@ -85,6 +91,7 @@ impl fmt::Display for ProducerName {
         to.write_str(match self {
             Self::Duplication => "duplication",
             Self::Stats => "stats",
+            Self::Asides => "asides",
             Self::Noop => "noop",
         })
     }

@@ -35,7 +35,8 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 6)]
     thorough_every: u64,
 
-    /// How long after its source was deleted a copy is deleted
+    /// How long after its source was deleted a copy is deleted, and how long what was deleted or overwritten in a copy is kept
+    /// aside
     #[arg(long, value_name = "DURATION", default_value = "30d")]
     delete_after: PrometheusDuration,
 

@@ -2,14 +2,14 @@
 
 use clap::Args;
 use jiff::Timestamp;
-use queuekeeper_catalogue::tasks::TaskState;
 
 use super::PlaceArgs;
-use crate::cli::actor::actor;
-use crate::cli::exit::{CommandError, NOT_FOUND};
+use super::session::{MillActArgs, MillSession};
+use crate::actions::mill::{Decided, TaskDecision};
+use crate::cli::exit::{CommandError, IN_PART, NOT_FOUND};
 use crate::cli::output::{self, Column, OutputArgs, Table, without_csv};
 use crate::cli::words::{ago, count};
-use crate::views::mill::{DeadFilter, HeldFilter, TaskItem, What};
+use crate::views::mill::{DeadFilter, HeldFilter, TaskItem};
 
 /// Show what the brake holds, with why
 #[derive(Clone, Debug, Args)]
@@ -76,12 +76,8 @@ struct DecidedArgs {
     #[arg(value_name = "NUMBER", required = true)]
     numbers: Vec<u64>,
 
-    /// Why; it is recorded, with who decided it
-    #[arg(long, value_name = "TEXT")]
-    reason: String,
-
     #[command(flatten)]
-    place: PlaceArgs,
+    act: MillActArgs,
 }
 
 impl HeldArgs {
@@ -167,33 +163,46 @@ fn table(tasks: &[TaskItem]) -> Table {
 
 impl RetryArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        self.decided.run(What::Retry, "waits for a worker").await
+        self.decided.run(Decided::Retry, "waits for a worker").await
     }
 }
 
 impl DropArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        self.decided.run(What::Drop, "was dropped").await
+        self.decided.run(Decided::Drop, "was dropped").await
     }
 }
 
 impl DecidedArgs {
-    async fn run(self, what: What, done: &str) -> anyhow::Result<()> {
+    async fn run(self, decided: Decided, done: &str) -> anyhow::Result<()> {
         crate::cli::log::begin_plain();
-        let (mill, catalogue) = self.place.open().await?;
-        let user = actor().name;
-        let of = [TaskState::Held, TaskState::Dead];
-        let view = mill.decide(&of, what, &self.numbers, (&user, &self.reason)).await;
-        catalogue.close().await;
-        let view = view.map_err(CommandError::from)?;
-        for number in &view.decided {
-            output::write(&format!("task {number} {done}\n"))?;
+        self.act.with_session(async |session| self.decide(session, decided, done).await).await
+    }
+
+    /// Decides of held tasks and of dead letters: each is an action of its own.
+    async fn decide(&self, session: &MillSession, decided: Decided, done: &str) -> anyhow::Result<()> {
+        let MillSession { actions, actor, reason, .. } = session;
+        let undecided = actions.undecided(&self.numbers).await.map_err(CommandError::from)?;
+        let waiting: Vec<u64> = undecided.values().flatten().copied().collect();
+        let mut missing: Vec<_> = self.numbers.iter().filter(|number| !waiting.contains(number)).copied().collect();
+        for (of, numbers) in undecided {
+            let decision = TaskDecision { decided, of };
+            let entry = actions.decide(decision, &numbers, actor, reason).await.map_err(CommandError::from)?;
+            for number in numbers {
+                let target = TaskDecision::target(number);
+                if entry.not_done.iter().any(|(on, _)| *on == target) {
+                    missing.push(number);
+                } else {
+                    output::write(&format!("task {number} {done}\n"))?;
+                }
+            }
         }
-        if view.missing.is_empty() {
+        if missing.is_empty() {
             return Ok(());
         }
-        let missing: Vec<_> = view.missing.iter().map(u64::to_string).collect();
+        let code = if missing.len() < self.numbers.len() { IN_PART } else { NOT_FOUND };
+        let missing: Vec<_> = missing.iter().map(u64::to_string).collect();
         let why = format!("neither a dead letter nor held: {}", missing.join(", "));
-        Err(CommandError::new(NOT_FOUND, why).into())
+        Err(CommandError::new(code, why).into())
     }
 }

@@ -7,6 +7,7 @@ use utoipa::IntoParams;
 
 use super::OUTCOMES;
 use crate::actions::audit::{ActionId, AuditOrder, AuditQuery};
+use crate::actions::mill::MillActionKind;
 use crate::actions::{ActionKind, Source};
 use crate::mirror::find::InvalidCursor;
 use crate::views::error::ViewError;
@@ -17,15 +18,36 @@ use crate::views::parameter::{Instant, OneOf, SearchFor, Text, labelled};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome(usize);
 
+/// The kind of an action, on the queue or on the mill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RecordedKind {
+    Queue(ActionKind),
+    Mill(MillActionKind),
+}
+
+impl RecordedKind {
+    fn all() -> Vec<Self> {
+        let of_mill = MillActionKind::ALL.into_iter().map(Self::Mill);
+        ActionKind::ALL.into_iter().map(Self::Queue).chain(of_mill).collect()
+    }
+
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Queue(kind) => kind.label(),
+            Self::Mill(kind) => kind.label(),
+        }
+    }
+}
+
 labelled! {
-    ActionKind: ActionKind::ALL, ActionKind::label;
+    RecordedKind: RecordedKind::all(), RecordedKind::label;
     Source: Source::ALL, Source::label;
     AuditOrder: AuditOrder::ALL, AuditOrder::label, Self::default();
     Outcome: (0..OUTCOMES.len()).map(Outcome).collect::<Vec<_>>(), |outcome: Outcome| OUTCOMES[outcome.0];
 }
 
 // The derived parameter descriptions resolve aliases, but not type arguments.
-type Action = OneOf<ActionKind>;
+type Action = OneOf<RecordedKind>;
 type SourceParameter = OneOf<Source>;
 type OutcomeName = OneOf<Outcome>;
 type Sort = OneOf<AuditOrder>;

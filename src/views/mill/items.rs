@@ -1,6 +1,7 @@
-//! The items of a space, and why the copies of one are not what they are to be.
+//! The items of a space, and one of them with all that is known of it.
 
 use jiff::Timestamp;
+use queuekeeper_catalogue::asides::Aside;
 use queuekeeper_catalogue::audit::{Event, Events};
 use queuekeeper_catalogue::index::{Copy, IndexedItem};
 use queuekeeper_catalogue::tasks::OpenTask;
@@ -113,6 +114,8 @@ pub(crate) struct ItemDetail {
     pub(crate) tasks: Vec<ItemTask>,
     /// What people decided of its tasks, the newest first, at most fifty.
     pub(crate) decisions: Vec<DecisionItem>,
+    /// What was put aside before a copy was deleted or overwritten, the newest first, at most fifty of each store.
+    pub(crate) asides: Vec<AsideItem>,
     /// What the audit log has of it in the stores of the account, the newest first, at most fifty of each.
     pub(crate) events: Vec<EventItem>,
 }
@@ -131,6 +134,27 @@ pub(crate) struct ItemTask {
     pub(crate) worker: Option<String>,
     /// How often it was begun.
     pub(crate) attempts: u64,
+}
+
+/// Content that is, or was, kept aside.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct AsideItem {
+    /// In which store.
+    pub(crate) store: String,
+    /// Its key in the space for what is kept.
+    pub(crate) kept_as: String,
+    /// What was to be done to the copy: `delete` or `overwrite`.
+    #[schema(example = "overwrite")]
+    pub(crate) before: String,
+    /// Since when it is kept.
+    pub(crate) since: Timestamp,
+    /// Until when it is kept: it is removed within a day after that.
+    pub(crate) until: Timestamp,
+    /// When it was removed; null while it is kept.
+    pub(crate) ended: Option<Timestamp>,
+    /// How that ended: `removed`, or `absent` where there was no content any more; null while it is kept.
+    #[schema(example = "removed")]
+    pub(crate) outcome: Option<&'static str>,
 }
 
 /// An event of an item.
@@ -188,10 +212,12 @@ impl Mill {
         let key =
             item.key.0.clone().ok_or_else(|| ViewError::parameter("The parameter “key” is missing.").of("key"))?;
         let error = |error: queuekeeper_catalogue::Error| unavailable(&error);
-        let (mut copies, mut events) = (Vec::new(), Vec::new());
+        let (mut copies, mut events, mut asides) = (Vec::new(), Vec::new(), Vec::new());
         for store in account.stores.values() {
             let of = Item::new(in_stores.clone(), key.clone());
             copies.extend(self.catalogue().copy(store, &of).await.map_err(error)?);
+            let kept = self.catalogue().asides(store, &of, None, HISTORY).await.map_err(error)?;
+            asides.extend(kept.into_iter().map(AsideItem::from));
             let of_store = self.catalogue().events(&Events::Item(store.clone(), of), None, HISTORY).await;
             events.extend(of_store.map_err(error)?.into_iter().map(EventItem::from));
         }
@@ -203,6 +229,7 @@ impl Mill {
             )));
         }
         events.sort_by_key(|event| std::cmp::Reverse(event.number));
+        asides.sort_by_key(|aside| std::cmp::Reverse(aside.since));
         let decisions =
             self.catalogue().decisions_of_item(&account.name, &space, &key, HISTORY).await.map_err(error)?;
         let indexed = IndexedItem { key: key.clone(), copies };
@@ -228,6 +255,7 @@ impl Mill {
             causes,
             tasks: tasks.into_iter().map(ItemTask::from).collect(),
             decisions: decisions.into_iter().map(DecisionItem::from).collect(),
+            asides,
             events,
         })
     }
@@ -297,6 +325,14 @@ impl From<OpenTask> for ItemTask {
     fn from(open: OpenTask) -> Self {
         let OpenTask { task, state, visible, worker, attempts } = open;
         Self { task: TaskItem::from(task), state: state.as_str(), visible, worker, attempts }
+    }
+}
+
+impl From<Aside> for AsideItem {
+    fn from(aside: Aside) -> Self {
+        let Aside { store, kept_as, reason, time, until, ended, .. } = aside;
+        let (ended, outcome) = ended.map(|(time, end)| (time, end.as_str())).unzip();
+        Self { store: store.to_string(), kept_as, before: reason, since: time, until, ended, outcome }
     }
 }
 

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use queuekeeper_catalogue::policies::PolicyRecord;
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::policy::{
-    self, Editable, NewPolicy, Pair, PairChange, Policy, SaveError, StoreId, Waiting, check, read_policy,
+    self, Editable, NewPolicy, Pair, PairChange, Policy, StoreId, Waiting, check, read_policy,
 };
 use queuekeeper_store::SpaceName;
 use serde::{Deserialize, Serialize};
@@ -239,26 +239,6 @@ impl Mill {
             ends: plan.ends.into_iter().map(PlanItem::from).collect(),
         })
     }
-
-    /// Saves a policy and brings it into force, where its version is still the one that the change was made to.
-    ///
-    /// # Errors
-    /// For an account that does not exist, a policy that cannot be carried out, a change meanwhile, and when a file or the
-    /// catalogue cannot be written.
-    pub(crate) async fn save_policy(
-        &self,
-        account: &str,
-        version: &str,
-        new: &NewPolicyView,
-        (user, reason): (&str, &str),
-    ) -> Result<Result<(), SaveError>, ViewError> {
-        let account = self.account(account)?;
-        let new = new.parse()?;
-        let failed =
-            |error: anyhow::Error| ViewError::Unavailable(format!("The policies cannot be written: {error:#}."));
-        let source = (self.0.open)(user.to_owned()).await.map_err(failed)?;
-        Ok(policy::save(self.catalogue(), &source, account, version, &new, (user, reason)).await)
-    }
 }
 
 fn problems(account: &Account, policy: &Policy) -> Vec<String> {
@@ -266,7 +246,11 @@ fn problems(account: &Account, policy: &Policy) -> Vec<String> {
 }
 
 impl NewPolicyView {
-    fn parse(&self) -> Result<NewPolicy, ViewError> {
+    /// The policy that it names.
+    ///
+    /// # Errors
+    /// For a name of a space that is none.
+    pub(crate) fn parse(&self) -> Result<NewPolicy, ViewError> {
         let space = |name: &String| {
             let wrong =
                 |error| ViewError::parameter(format!("“{}” is no name of a space: {error}.", super::quoted(name)));

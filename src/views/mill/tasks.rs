@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use queuekeeper_catalogue::counters::Counter;
-use queuekeeper_catalogue::tasks::{Decided, Decision, DecisionRecord, KnownTask, TaskError, TaskState};
+use queuekeeper_catalogue::tasks::{DecisionRecord, KnownTask, TaskError};
 use queuekeeper_store::{Key, StoreName};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -21,9 +21,6 @@ const GROUPED: u32 = 1000;
 
 /// How many tasks of a group are shown.
 const EXAMPLES: usize = 5;
-
-/// How many tasks one decision is about at most.
-const MOST: usize = 1000;
 
 /// Which held tasks; without an account, those of the first account and destination that have any.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, IntoParams)]
@@ -177,40 +174,6 @@ pub(crate) struct DecisionItem {
     pub(crate) destination: Option<String>,
 }
 
-/// What becomes of tasks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum What {
-    /// They wait for a worker again. What a task was held for is allowed by that, this once.
-    Retry,
-    /// They are removed: what they would do is not done.
-    Drop,
-}
-
-/// A decision on tasks that wait for a person.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct TaskDecision {
-    /// What becomes of them.
-    #[schema(value_type = String, example = "retry")]
-    pub(crate) decision: What,
-    /// Their numbers, at most a thousand.
-    #[schema(example = json!([4711]))]
-    pub(crate) tasks: Vec<u64>,
-    /// Why, in a few words.
-    #[schema(example = "the source was emptied on purpose")]
-    pub(crate) reason: String,
-}
-
-/// What came of a decision.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
-pub(crate) struct DecidedView {
-    /// The numbers of the tasks of which it was carried out.
-    pub(crate) decided: Vec<u64>,
-    /// The numbers of those that did not wait for it any more, or never did.
-    pub(crate) missing: Vec<u64>,
-}
-
 impl Mill {
     /// What the brake holds.
     ///
@@ -280,40 +243,6 @@ impl Mill {
         let mut groups: Vec<_> = groups.into_iter().map(group).collect();
         groups.sort_by_key(|group| std::cmp::Reverse(group.tasks.len()));
         Ok(DeadList { accounts, account, groups, next })
-    }
-
-    /// Carries out a decision on tasks in one of these states.
-    ///
-    /// # Errors
-    /// When there are too many, and when the catalogue cannot be written; what was decided before that stays.
-    pub(crate) async fn decide(
-        &self,
-        of: &[TaskState],
-        what: What,
-        tasks: &[u64],
-        (user, reason): (&str, &str),
-    ) -> Result<DecidedView, ViewError> {
-        if tasks.is_empty() || tasks.len() > MOST {
-            return Err(ViewError::parameter(format!("A decision is about 1 to {MOST} tasks, not {}.", tasks.len())));
-        }
-        let what = match what {
-            What::Retry => Decided::Retry,
-            What::Drop => Decided::Drop,
-        };
-        let decision = Decision { what, of, user, reason };
-        let mut view = DecidedView::default();
-        for &number in tasks {
-            let was_waiting = self.catalogue().decide_task(number, &decision).await;
-            let was_waiting = was_waiting.map_err(|error| {
-                ViewError::Unavailable(format!(
-                    "The catalogue cannot be written: {error}. {} of {} tasks were decided.",
-                    view.decided.len(),
-                    tasks.len()
-                ))
-            })?;
-            if was_waiting { view.decided.push(number) } else { view.missing.push(number) }
-        }
-        Ok(view)
     }
 }
 

@@ -1,7 +1,6 @@
 //! The mill: queues, what waits for a person, spaces and items, policies.
 
 use axum::extract::{Path, State as FromState};
-use axum::http::StatusCode;
 use jiff::Timestamp;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -9,16 +8,17 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Answer;
+use crate::actions::mill::{Decided, TaskDecision, TaskState};
 use crate::actions::{Role, Source};
+use crate::views::actions::ActionView;
 use crate::views::mill::{
-    DeadFilter, DeadList, DecidedView, HeldFilter, HeldList, ItemDetail, ItemFilter, ItemList, ItemName, MillOverview,
-    NewPolicyView, PlanView, PolicyDetail, PolicyList, SaveError, SpaceFilter, SpaceList, TaskDecision, TaskState,
+    DeadFilter, DeadList, HeldFilter, HeldList, ItemDetail, ItemFilter, ItemList, ItemName, MillOverview,
+    NewPolicyView, PlanView, PolicyDetail, PolicyList, SpaceFilter, SpaceList,
 };
-use crate::web::actions::{reason, sentence};
+use crate::web::actions::reason;
 use crate::web::http::identity::Identity;
 use crate::web::http::json::Json;
 use crate::web::http::params::{Body, Params};
-use crate::web::http::problem::Problem;
 use crate::web::state::State;
 
 /// All of it.
@@ -35,6 +35,32 @@ pub(super) fn router() -> OpenApiRouter<State> {
         .routes(routes!(mill_policies))
         .routes(routes!(mill_policy, save_mill_policy))
         .routes(routes!(plan_mill_policy))
+}
+
+/// What becomes of tasks.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum What {
+    /// They wait for a worker again. What a task was held for is allowed by that, this once.
+    Retry,
+    /// They are removed: what they would do is not done.
+    Drop,
+}
+
+/// A decision on tasks that wait for a person.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DecisionBody {
+    /// What becomes of them: `retry`, so that they wait for a worker again, and what they were held for is allowed this once; or
+    /// `drop`, so that they are removed.
+    #[schema(value_type = String, example = "retry")]
+    decision: What,
+    /// Their numbers, at most a thousand.
+    #[schema(example = json!([4711]))]
+    tasks: Vec<u64>,
+    /// Why, in a few words.
+    #[schema(example = "the source was emptied on purpose")]
+    reason: String,
 }
 
 /// A policy to save.
@@ -74,22 +100,24 @@ pub(super) async fn mill_held(
 
 /// `POST /api/v1/mill/held/decide`: releases or drops what the brake holds, as an admin.
 ///
-/// What is released takes effect whatever the limit, and counts. Those of the tasks that are not held any more are in `missing`.
+/// What is released takes effect whatever the limit, and counts. Tasks that are not held any more are in `not_done_items`.
 #[utoipa::path(
     post, path = "/mill/held/decide",
-    request_body = TaskDecision,
+    request_body = DecisionBody,
     responses(
-        (status = 200, body = DecidedView),
+        (status = 200, body = ActionView),
         (status = 400, description = "The reason is missing or not valid, or there are too many tasks"),
         (status = 404, description = "This server has no mill"),
+        (status = 409, description = "None of the tasks waits for that any more; or a part was done, as `detail` says"),
+        (status = 503, description = "The catalogue or the audit file cannot be written; nothing was done"),
     ),
 )]
 pub(super) async fn decide_mill_held(
     FromState(state): FromState<State>,
     who: Identity,
-    Body(body): Body<TaskDecision>,
-) -> Answer<DecidedView> {
-    decide(&state, &who, Role::Admin, TaskState::Held, &body).await
+    Body(body): Body<DecisionBody>,
+) -> Answer<ActionView> {
+    decide(&state, &who, TaskState::Held, &body).await
 }
 
 /// `GET /api/v1/mill/dead-letters`: tasks that failed three times, by error.
@@ -107,29 +135,36 @@ pub(super) async fn mill_dead_letters(
 
 /// `POST /api/v1/mill/dead-letters/decide`: retries or drops dead letters.
 ///
-/// Those of the tasks that are no dead letters any more are in `missing`.
+/// Tasks that are no dead letters any more are in `not_done_items`.
 #[utoipa::path(
     post, path = "/mill/dead-letters/decide",
-    request_body = TaskDecision,
+    request_body = DecisionBody,
     responses(
-        (status = 200, body = DecidedView),
+        (status = 200, body = ActionView),
         (status = 400, description = "The reason is missing or not valid, or there are too many tasks"),
         (status = 404, description = "This server has no mill"),
+        (status = 409, description = "None of the tasks waits for that any more; or a part was done, as `detail` says"),
+        (status = 503, description = "The catalogue or the audit file cannot be written; nothing was done"),
     ),
 )]
 pub(super) async fn decide_mill_dead_letters(
     FromState(state): FromState<State>,
     who: Identity,
-    Body(body): Body<TaskDecision>,
-) -> Answer<DecidedView> {
-    decide(&state, &who, Role::Operator, TaskState::Dead, &body).await
+    Body(body): Body<DecisionBody>,
+) -> Answer<ActionView> {
+    decide(&state, &who, TaskState::Dead, &body).await
 }
 
-async fn decide(state: &State, who: &Identity, role: Role, of: TaskState, body: &TaskDecision) -> Answer<DecidedView> {
-    let actor = state.authorize(who, role, Source::Api)?;
+async fn decide(state: &State, who: &Identity, of: TaskState, body: &DecisionBody) -> Answer<ActionView> {
+    let decided = match body.decision {
+        What::Retry => Decided::Retry,
+        What::Drop => Decided::Drop,
+    };
+    let decision = TaskDecision { decided, of };
+    let actor = state.authorize(who, decision.role(), Source::Api)?;
     let reason = reason(&body.reason)?;
-    let by = (actor.name.as_str(), reason.as_str());
-    Ok(Json(state.mill()?.decide(&[of], body.decision, &body.tasks, by).await?))
+    let entry = state.mill_actions()?.decide(decision, &body.tasks, &actor, &reason).await?;
+    Ok(Json(ActionView::remembered(entry)))
 }
 
 /// `GET /api/v1/mill/spaces`: every space, and how far its copies are.
@@ -229,9 +264,10 @@ pub(super) async fn plan_mill_policy(
     params(("account" = String, Path, description = "The account", example = "account1")),
     request_body = PolicyChange,
     responses(
-        (status = 200, body = PolicyDetail),
+        (status = 200, body = ActionView),
         (status = 400, description = "The reason is missing or not valid, or the policy cannot be carried out"),
         (status = 409, description = "The policy was changed since that version; nothing was saved"),
+        (status = 503, description = "A policy file, the catalogue or the audit file cannot be written"),
     ),
 )]
 pub(super) async fn save_mill_policy(
@@ -239,21 +275,9 @@ pub(super) async fn save_mill_policy(
     who: Identity,
     Path(account): Path<String>,
     Body(change): Body<PolicyChange>,
-) -> Answer<PolicyDetail> {
+) -> Answer<ActionView> {
     let actor = state.authorize(&who, Role::Admin, Source::Api)?;
-    let reason = reason(&change.reason)?;
-    let by = (actor.name.as_str(), reason.as_str());
-    state.mill()?.save_policy(&account, &change.version, &change.new, by).await??;
-    Ok(Json(state.mill()?.policy(&account).await?))
-}
-
-impl From<SaveError> for Problem {
-    fn from(error: SaveError) -> Self {
-        let why = sentence(&error.to_string());
-        match error {
-            SaveError::Invalid(_) => Self::bad(why),
-            SaveError::Conflict(_) => Self::new(StatusCode::CONFLICT, why),
-            SaveError::Failed(_) => Self::new(StatusCode::SERVICE_UNAVAILABLE, why),
-        }
-    }
+    let (reason, new) = (reason(&change.reason)?, change.new.parse()?);
+    let entry = state.mill_actions()?.save_policy(&account, &change.version, new, &actor, &reason).await?;
+    Ok(Json(ActionView::remembered(entry)))
 }

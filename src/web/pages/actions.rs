@@ -21,6 +21,7 @@ use crate::web::actions::find_action;
 use crate::web::http::identity::Identity;
 use crate::web::http::problem::Problem;
 use crate::web::http::query::{Pairs, address};
+use crate::web::links::segment;
 use crate::web::state::State;
 use queuekeeper_queue::state::BatchState;
 
@@ -62,6 +63,8 @@ struct Page {
     detail: String,
     warnings: Vec<String>,
     operations: Vec<String>,
+    /// Whether these are writes to the queue.
+    is_on_queue: bool,
     /// The progress of a bulk action.
     reached: Option<Reached>,
     done: Vec<DoneRow>,
@@ -168,7 +171,10 @@ pub(super) fn named(on: &str, root: &str) -> (String, String) {
             let href = target.page().map(|page| format!("{root}{page}")).unwrap_or_default();
             (target_in_words(&target), href)
         }
-        Err(_) => (visible(on), String::new()),
+        Err(_) => match on.strip_prefix("policy:") {
+            Some(account) => (visible(on), format!("{root}mill/policies/{}", segment(account))),
+            None => (visible(on), String::new()),
+        },
     }
 }
 
@@ -216,6 +222,7 @@ impl Page {
             detail: action.detail.as_deref().map(visible).unwrap_or_default(),
             warnings: action.warnings.iter().map(|warning| visible(warning)).collect(),
             operations: action.operations.iter().map(|line| visible(line)).collect(),
+            is_on_queue: action.action.parse::<ActionKind>().is_ok(),
             reached: Reached::new(action),
             more_done: if unnamed > 0 {
                 format!("and {} more, in the audit file", Count(unnamed))

@@ -7,10 +7,10 @@ use super::action::state_name;
 use super::actions::{Outcome, action_title, named, outcome, took};
 use super::frame::{Frame, Section};
 use super::listing::{Choice, Head, ListRequest, Shown, choices_of, with};
+use crate::actions::Source;
 use crate::actions::audit::AuditOrder;
-use crate::actions::{ActionKind, Source};
 use crate::views::PageQuery;
-use crate::views::audit::{AuditFilter, AuditItem};
+use crate::views::audit::{AuditFilter, AuditItem, RecordedKind};
 use crate::views::parameter::{Instant, Labelled as _, OneOf, Text};
 use crate::views::query::Parameters as _;
 use crate::views::show::{Count, Moment, brief, counted, visible};
@@ -81,7 +81,7 @@ impl AuditPage {
         let heads = heads(&list_query, &frame.root);
         let (filter, page) = list_query;
         Ok(Self {
-            actions: choices_of(filter.action, ActionKind::title),
+            actions: choices_of(filter.action, |kind: RecordedKind| action_title(kind.label())),
             sources: choices_of(filter.source, Source::label),
             outcomes: choices_of(filter.outcome, |outcome| outcome.label().replace('_', " ")),
             sorts: choices_of(Some(filter.sort), sort_in_words),

@@ -84,6 +84,12 @@ pub(crate) const OF_ITEM_TASKS: &str = concat!(
     ORDER BY kind, destination LIMIT $4"
 );
 
+/// Tasks by their numbers, which stand between the two.
+const BY_NUMBER: (&str, &str) = (
+    concat!("SELECT ", columns!(), ", state, visible, worker, attempts FROM tasks JOIN ("),
+    ") AS wanted ON tasks.id = wanted.column1",
+);
+
 /// Decisions, the newest first.
 pub(crate) const DECISIONS: &str = concat!(
     "SELECT id, time, user_name, decision, reason, task, ",
@@ -118,6 +124,17 @@ impl Catalogue {
     /// When the database cannot be read.
     pub async fn tasks_of_item(&self, account: &str, space: &SpaceName, key: &Key) -> Result<Vec<OpenTask>, Error> {
         self.list(OF_ITEM_TASKS, values![account, space, key_column(Some(key)), page(u32::MAX)], open).await
+    }
+
+    /// Those of these tasks that are open, in no order.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn tasks(&self, ids: &[u64]) -> Result<Vec<OpenTask>, Error> {
+        let mut session = self.database.read().await?;
+        let values = ids.iter().flat_map(|id| values![*id]).collect();
+        let rows = session.insert_returning(BY_NUMBER.0, "?", BY_NUMBER.1, values).await?;
+        rows.iter().map(|row| session.decode(open(row))).collect()
     }
 
     /// How many tasks each worker has, by its name.

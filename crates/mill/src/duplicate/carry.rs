@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
+use queuekeeper_catalogue::asides::NewAside;
 use queuekeeper_catalogue::brake::Braked;
 use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TakenTask, TaskKind, TaskSubject};
 use queuekeeper_store::store::{Chunks, Condition, Item, Properties, Put, Store};
-use queuekeeper_store::{Digest, Digests, Error, ErrorKind, Hashers, Key, SpaceName};
-use uuid::Uuid;
+use queuekeeper_store::{Digest, Digests, Error, ErrorKind, Hashers, Key};
 
 use super::decide::{self, Action, Seen, SpaceAction};
 use super::look::{self, Side};
 use super::whole;
-use super::{ALGORITHM, ASIDE, Duplicator, Places};
+use super::{ALGORITHM, Duplicator, Places};
+use crate::asides;
 use crate::worker::{Lease, Processed};
 
 /// How a step ended that did not bring the copy to what its source is.
@@ -112,8 +113,7 @@ impl Duplicator {
             }
             (Action::Overwrite, Some(properties), Some(old)) => {
                 check_source(task, places, &from)?;
-                self.brake(task, places).await?;
-                self.keep(destination, item, old, "overwrite").await?;
+                self.keep(task, places, item, old, "overwrite").await?;
                 copy(task, places, item, (&from, properties), Condition::IfMatch(old.etag.clone()), lease).await
             }
             (Action::SetProperties, Some(properties), Some(old)) => {
@@ -174,40 +174,45 @@ impl Duplicator {
         if let Some(left) = self.delete_after.checked_sub(age).filter(|left| !left.is_zero()) {
             return Err(Outcome::PutOff(left).into());
         }
-        self.brake(task, places).await?;
-        self.keep(places.destination, item, old, "delete").await?;
+        self.keep(task, places, item, old, "delete").await?;
         match places.destination.delete(item, Some(&old.etag)).await {
             Ok(_) | Err(Error { kind: ErrorKind::Unrecorded(_), .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Holds the task where too much would be destroyed within a day.
-    async fn brake(&self, task: &TakenTask, places: &Places<'_>) -> Result<(), Stop> {
-        let (account, store) = (task.subject.account.as_str(), places.destination.name());
-        let of = Braked { account, store, space: &places.space };
-        if task.is_released {
-            return Ok(self.catalogue.count_effect(&of).await?);
+    /// Keeps content aside before it is destroyed; holds the task where too much would be destroyed within a day.
+    async fn keep(
+        &self,
+        task: &TakenTask,
+        places: &Places<'_>,
+        item: &Item,
+        old: &Properties,
+        reason: &str,
+    ) -> Result<(), Stop> {
+        let (account, store) = (task.subject.account.as_str(), places.destination);
+        let of = Braked { account, store: store.name(), space: &places.space };
+        let aside = asides::place(task, store.name(), item, &old.etag)?;
+        let kept_as = aside.key.to_string();
+        let new = NewAside { item, kept_as: &kept_as, reason, keep: self.delete_after };
+        let limit = (!task.is_released).then_some(self.limit);
+        let answer = self.catalogue.put_aside(&of, &new, limit).await?;
+        let answer = answer.ok_or_else(|| format!("what was kept aside of {item} before is being removed"))?;
+        if !answer.is_allowed {
+            let why = format!(
+                "{} items of {} in {} were deleted or overwritten within a day, of at most {}: release or drop this by hand",
+                answer.number,
+                places.space,
+                store.name(),
+                answer.limit
+            );
+            return Err(Outcome::Held(why).into());
         }
-        let answer = self.catalogue.brake(&of, self.limit).await?;
-        if answer.is_allowed {
-            return Ok(());
+        store.create_space(&aside.space).await?;
+        // A worker that died after this has put it there.
+        if store.head(&aside).await?.is_none() {
+            store.copy(item, Some(&old.etag), &aside, &Condition::IfAbsent).await?;
         }
-        let why = format!(
-            "{} items of {} in {store} were deleted or overwritten within a day, of at most {}: release or drop this by hand",
-            answer.number, places.space, answer.limit
-        );
-        Err(Outcome::Held(why).into())
-    }
-
-    /// Keeps content aside before it is destroyed.
-    async fn keep(&self, store: &Arc<dyn Store>, item: &Item, old: &Properties, reason: &str) -> Result<(), Stop> {
-        let aside = ASIDE.parse::<SpaceName>().map_err(|error| error.to_string())?;
-        let kept_as = Uuid::now_v7().to_string();
-        let key = kept_as.parse::<Key>().map_err(|error| error.to_string())?;
-        self.catalogue.record_aside(store.name(), item, &kept_as, reason).await?;
-        store.create_space(&aside).await?;
-        store.copy(item, Some(&old.etag), &Item::new(aside, key), &Condition::IfAbsent).await?;
         Ok(())
     }
 }

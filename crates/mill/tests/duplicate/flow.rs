@@ -60,8 +60,9 @@ on_both! {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        let is_empty = tokio::time::timeout(Duration::from_secs(50), empty).await.is_ok();
-        assert!(is_empty, "tasks are left: {:#?}", world.open_tasks(&["a", "b", "c"]).await);
+        let ended = tokio::time::timeout(Duration::from_secs(50), empty).await;
+        let left = world.open_tasks(&["a", "b", "c"]).await;
+        assert!(ended.is_ok(), "tasks are left: {left:#?}");
         stop.cancel();
         run.await.unwrap();
         for (key, text) in [("a", Some("one")), ("b", Some("two")), ("c", None)] {

@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt as _, stream};
+use queuekeeper_mill::duplicate::ASIDE;
 use queuekeeper_testkit::sqlite;
 use queuekeeper_testkit::traced::{Trace, Traced, WriteFault};
 use tempfile::TempDir;
@@ -17,8 +18,11 @@ use super::world;
 /// What the child works on.
 const CHILD: &str = "QUEUEKEEPER_TEST_MILL_CHILD";
 
-/// Each write is tried where this is `every`.
+/// Each write is tried where this is `every`, and each about those of what is kept aside where it is `aside`.
 const WHICH: &str = "QUEUEKEEPER_TEST_KILLED";
+
+/// How many writes before and behind one of what is kept aside are tried with it: the database's, before and after.
+const ABOUT: usize = 2;
 
 /// How many writes of copies are tried else, and as many of all.
 const SOME: usize = 6;
@@ -109,14 +113,19 @@ async fn copies_are_made_changed_and_deleted_once_by_a_mill_that_is_killed_at_an
         write.contains("replica/") && !write.contains("probe")
     };
     let of_copies = (1..=writes).filter(is_of_copy).collect::<Vec<_>>();
-    let chosen: BTreeSet<usize> = if std::env::var(WHICH).is_ok_and(|which| which == "every") {
-        (1..=writes).collect()
-    } else {
-        let some = |of: &[usize]| {
-            let step = of.len().div_ceil(SOME);
-            of.iter().skip(step / 2).step_by(step).copied().collect::<Vec<_>>()
-        };
-        some(&of_copies).into_iter().chain(some(&(1..=writes).collect::<Vec<_>>())).collect()
+    let chosen: BTreeSet<usize> = match std::env::var(WHICH).as_deref() {
+        Ok("every") => (1..=writes).collect(),
+        Ok("aside") => {
+            let aside = of_copies.iter().filter(|at| trace.writes[**at - 1].to_string().contains(ASIDE));
+            aside.flat_map(|at| at.saturating_sub(ABOUT).max(1)..=(at + ABOUT).min(writes)).collect()
+        }
+        _ => {
+            let some = |of: &[usize]| {
+                let step = of.len().div_ceil(SOME);
+                of.iter().skip(step / 2).step_by(step).copied().collect::<Vec<_>>()
+            };
+            some(&of_copies).into_iter().chain(some(&(1..=writes).collect::<Vec<_>>())).collect()
+        }
     };
     let trials = chosen.into_iter().map(|at| async move {
         let trial = move || Handle::current().block_on(end(Some(WriteFault::Kill(at))));

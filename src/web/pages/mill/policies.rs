@@ -25,6 +25,8 @@ use crate::web::state::State;
 struct PoliciesPage {
     frame: Frame,
     rows: Vec<PolicyRow>,
+    /// Whether accounts are not in a file.
+    has_own_accounts: bool,
 }
 
 #[derive(Debug)]
@@ -109,7 +111,9 @@ pub(in crate::web::pages) async fn list(FromState(state): FromState<State>) -> R
         waiting: detail.waiting.len(),
         error: detail.error.as_deref().map(visible).unwrap_or_default(),
     };
-    Ok(render(StatusCode::OK, &PoliciesPage { rows: list.items.iter().map(row).collect(), frame }))
+    let has_own_accounts = state.shared.config.mill.is_some();
+    let rows = list.items.iter().map(row).collect();
+    Ok(render(StatusCode::OK, &PoliciesPage { frame, rows, has_own_accounts }))
 }
 
 /// `GET /mill/policies/{account}`: the policy of an account, and forms to change it.
@@ -180,13 +184,13 @@ pub(in crate::web::pages) async fn save(
     let new: NewPolicyView = serde_json::from_str(fields.one("policy")?)
         .map_err(|error| Problem::bad(format!("The field policy is not valid: {}.", visible(&error.to_string()))))?;
     let saved = async {
-        let reason = reason(&text)?;
-        let by = (actor.name.as_str(), reason.as_str());
-        state.mill()?.save_policy(&account, &version, &new, by).await?.map_err(Problem::from)
+        let (reason, policy) = (reason(&text)?, new.parse()?);
+        let saved = state.mill_actions()?.save_policy(&account, &version, policy, &actor, &reason).await;
+        saved.map_err(Problem::from)
     };
     match saved.await {
         // Relative, because a proxy may serve us below any prefix.
-        Ok(()) => Ok(see_other(account)),
+        Ok(_recorded) => Ok(see_other(account)),
         Err(problem) => {
             let detail = state.mill()?.policy(&account).await?;
             let said = problem.detail.to_string();

@@ -10,10 +10,10 @@ use super::super::frame::Frame;
 use super::super::render;
 use super::overview::DecisionRow;
 use super::tasks::TaskRow;
-use super::{frame, width};
+use super::{Due, frame, width};
 use crate::views::mill::{
-    CopyItem, CopyState, EventItem, ItemDetail, ItemFilter, ItemName, ItemTask, KeyText, SpaceCopies, SpaceCopy,
-    SpaceFilter, SpaceItem,
+    AsideItem, CopyItem, CopyState, EventItem, ItemDetail, ItemFilter, ItemName, ItemTask, KeyText, SpaceCopies,
+    SpaceCopy, SpaceFilter, SpaceItem,
 };
 use crate::views::query::Parameters as _;
 use crate::views::show::{Count, Moment, Size, counted, visible};
@@ -56,6 +56,7 @@ struct ItemPage {
     copies: Vec<CopyRow>,
     tasks: Vec<(TaskRow, &'static str)>,
     decisions: Vec<DecisionRow>,
+    asides: Vec<AsideRow>,
     events: Vec<EventRow>,
 }
 
@@ -98,6 +99,18 @@ struct CopyRow {
     digest: String,
     is_deleted: bool,
     proven: Option<Moment>,
+}
+
+/// What was put aside before a copy was changed.
+#[derive(Debug)]
+struct AsideRow {
+    store: String,
+    before: String,
+    kept_as: String,
+    since: Moment,
+    until: Due,
+    /// When and how it ended, where it has.
+    ended: Option<(Moment, &'static str)>,
 }
 
 #[derive(Debug)]
@@ -161,7 +174,7 @@ pub(in crate::web::pages) async fn item(
     Params(name): Params<ItemName>,
 ) -> Result<Response, Problem> {
     let now = Timestamp::now();
-    let ItemDetail { account, space, item, is_done, causes, tasks, decisions, events } =
+    let ItemDetail { account, space, item, is_done, causes, tasks, decisions, asides, events } =
         state.mill()?.item(&account, &space, &name).await?;
     let frame = frame(&state, "../../../../", now);
     let task = |task: &ItemTask| (TaskRow::new(&task.task, &frame.root, now), task.state);
@@ -178,6 +191,7 @@ pub(in crate::web::pages) async fn item(
         space: format!("{account}/{space}"),
         tasks: tasks.iter().map(task).collect(),
         decisions: decisions.iter().map(|decision| DecisionRow::new(decision, now)).collect(),
+        asides: asides.into_iter().map(|aside| AsideRow::new(aside, now)).collect(),
         events: events.into_iter().map(event).collect(),
         causes: causes.iter().map(|cause| visible(cause)).collect(),
         copies: copies(&item, now),
@@ -244,6 +258,20 @@ impl Cell {
     /// Whether there is something of which the size can be told.
     fn has_size(&self) -> bool {
         !self.text.is_empty()
+    }
+}
+
+impl AsideRow {
+    fn new(aside: AsideItem, now: Timestamp) -> Self {
+        let AsideItem { store, kept_as, before, since, until, ended, outcome } = aside;
+        Self {
+            store,
+            before,
+            kept_as,
+            since: Moment::new(since, now),
+            until: Due::new(until, now),
+            ended: ended.zip(outcome).map(|(at, outcome)| (Moment::new(at, now), outcome)),
+        }
     }
 }
 

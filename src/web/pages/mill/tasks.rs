@@ -10,11 +10,12 @@ use super::super::action::{see_other, with_status};
 use super::super::frame::Frame;
 use super::super::render;
 use super::{Fields, frame};
+use crate::actions::mill::{Decided, TaskDecision, TaskState};
 use crate::actions::{Role, Source};
-use crate::views::mill::{DeadFilter, DeadGroup, HeldFilter, TaskItem, TaskState, What};
+use crate::views::mill::{DeadFilter, DeadGroup, HeldFilter, TaskItem};
 use crate::views::query::Parameters as _;
-use crate::views::show::{Count, Moment, counted, visible};
-use crate::web::actions::reason;
+use crate::views::show::{Count, Moment, visible};
+use crate::web::actions::{reason, sentence};
 use crate::web::http::identity::Identity;
 use crate::web::http::params::{Params, Sent};
 use crate::web::http::problem::Problem;
@@ -93,7 +94,7 @@ pub(in crate::web::pages) async fn decide_held(
     who: Identity,
     Sent(fields): Sent<Vec<(String, String)>>,
 ) -> Result<Response, Problem> {
-    match decide(&state, &who, Role::Admin, TaskState::Held, Fields(fields)).await {
+    match decide(&state, &who, TaskState::Held, Fields(fields)).await {
         Ok(()) => Ok(see_other("held".to_owned())),
         Err(problem) => {
             let page = HeldPage::new(&state, &who, HeldFilter::default(), problem.detail.to_string()).await?;
@@ -117,7 +118,7 @@ pub(in crate::web::pages) async fn decide_dead(
     who: Identity,
     Sent(fields): Sent<Vec<(String, String)>>,
 ) -> Result<Response, Problem> {
-    match decide(&state, &who, Role::Operator, TaskState::Dead, Fields(fields)).await {
+    match decide(&state, &who, TaskState::Dead, Fields(fields)).await {
         Ok(()) => Ok(see_other("dead-letters".to_owned())),
         Err(problem) => {
             let page = DeadPage::new(&state, &who, DeadFilter::default(), problem.detail.to_string()).await?;
@@ -127,13 +128,14 @@ pub(in crate::web::pages) async fn decide_dead(
 }
 
 /// Carries out the decision of a form. Not all of it being possible is a conflict, which says how much was done.
-async fn decide(state: &State, who: &Identity, role: Role, of: TaskState, fields: Fields) -> Result<(), Problem> {
-    let actor = state.authorize(who, role, Source::Web)?;
-    let what = match fields.one("decision")? {
-        "retry" => What::Retry,
-        "drop" => What::Drop,
+async fn decide(state: &State, who: &Identity, of: TaskState, fields: Fields) -> Result<(), Problem> {
+    let decided = match fields.one("decision")? {
+        "retry" => Decided::Retry,
+        "drop" => Decided::Drop,
         _ => return Err(Problem::bad("The decisions are retry and drop.")),
     };
+    let decision = TaskDecision { decided, of };
+    let actor = state.authorize(who, decision.role(), Source::Web)?;
     let reason = reason(fields.one("reason")?)?;
     let numbers = fields.all("task").flat_map(|value| value.split(',')).map(str::parse::<u64>);
     let numbers: Vec<_> =
@@ -141,16 +143,9 @@ async fn decide(state: &State, who: &Identity, role: Role, of: TaskState, fields
     if numbers.is_empty() {
         return Err(Problem::bad("No task was chosen."));
     }
-    let view = state.mill()?.decide(&[of], what, &numbers, (&actor.name, reason.as_str())).await?;
-    if view.missing.is_empty() {
-        return Ok(());
-    }
-    let (decided, missing) = (view.decided.len() as u64, view.missing.len() as u64);
-    let why = format!(
-        "Decided: {}. Somebody else decided {} before, or new requests changed them.",
-        counted(decided, "task", "tasks"),
-        counted(missing, "task", "tasks")
-    );
+    let entry = state.mill_actions()?.decide(decision, &numbers, &actor, &reason).await?;
+    let Some((_, why)) = entry.not_done.first() else { return Ok(()) };
+    let why = format!("{}. The first that was not: {}", entry.detail.unwrap_or_default(), sentence(why));
     Err(Problem::new(StatusCode::CONFLICT, why))
 }
 

@@ -1,0 +1,34 @@
+//! The kinds of actions on the mill: a closed list.
+
+/// A kind of action on the mill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MillActionKind {
+    /// Lets held tasks take effect.
+    ReleaseTask,
+    /// Lets dead letters be tried again.
+    RetryTask,
+    /// Removes held tasks or dead letters.
+    DropTask,
+    /// Writes the policy of an account and brings it into force.
+    SavePolicy,
+    /// Brings the policy file of an account into force.
+    ApplyPolicy,
+}
+
+impl MillActionKind {
+    /// Every kind.
+    pub const ALL: [Self; 5] =
+        [Self::ReleaseTask, Self::RetryTask, Self::DropTask, Self::SavePolicy, Self::ApplyPolicy];
+
+    /// The name in audit records, and the label value.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::ReleaseTask => "release_task",
+            Self::RetryTask => "retry_task",
+            Self::DropTask => "drop_task",
+            Self::SavePolicy => "save_policy",
+            Self::ApplyPolicy => "apply_policy",
+        }
+    }
+}
