@@ -10,6 +10,7 @@ mod policies;
 mod queues;
 mod spaces;
 mod tasks;
+mod wanted;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -8,8 +8,8 @@ use queuekeeper_mill::policy::Policy;
 use queuekeeper_mill::why::Waiting;
 use queuekeeper_store::{SpaceName, StoreName};
 
-use super::items::{differs, pairs};
 use super::spaces::Standing;
+use super::wanted::{differs, pairs};
 use crate::views::show::as_sentence;
 
 /// An item, and all that decides why it is not done.
