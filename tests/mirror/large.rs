@@ -126,7 +126,9 @@ impl Served {
     /// The most memory that it has had in use.
     fn peak_mib(&self) -> u64 {
         let process = procfs::process::Process::new(self.child.id().try_into().unwrap()).unwrap();
-        process.status().unwrap().vmhwm.unwrap() >> 10
+        let status = process.status().unwrap();
+        // The pages of the program's own file grow with the program, not with what it reads.
+        (status.vmhwm.unwrap() - status.rssfile.unwrap()) >> 10
     }
 }
 
