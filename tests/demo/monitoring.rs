@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::program::Demo;
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 
-const LIMIT: Duration = Duration::from_secs(90);
+const LIMIT: Duration = Duration::from_mins(4);
 
 /// The response of an address; `None` unless it succeeds.
 async fn get(url: &str) -> Option<Value> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::program::Demo;
 use queuekeeper_testkit::wait::eventually;
 
-const LIMIT: Duration = Duration::from_secs(80);
+const LIMIT: Duration = Duration::from_mins(4);
 
 const README: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md"));
 

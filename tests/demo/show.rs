@@ -17,7 +17,7 @@ use super::program::Demo;
 use queuekeeper_testkit::tree::read_tree;
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 
-const LIMIT: Duration = Duration::from_secs(80);
+const LIMIT: Duration = Duration::from_mins(4);
 
 /// The steps of the success path.
 const STEPS: [(&str, &str); 8] = [
