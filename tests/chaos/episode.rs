@@ -7,8 +7,7 @@ use std::time::Duration;
 use rand::RngExt;
 use tokio::time::{Instant, sleep};
 
-use super::suite::number;
-use super::world::World;
+use super::world::{World, number};
 use queuekeeper_testkit::proxy::{Direction, Newcomers, Proxy};
 
 /// How many jobs move before, during and after what happens.

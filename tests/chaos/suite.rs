@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::episode::Episode;
-use super::world::{Recovery, World};
+use super::world::{Recovery, World, number};
 use crate::support::prometheus::{Alerts, Prometheus};
 use queuekeeper_testkit::proxy::Proxy;
 
@@ -19,10 +19,6 @@ const GOAL: Duration = Duration::from_secs(2);
 
 /// How many jobs move after each episode, to see that events are heard again.
 const MOVED: usize = 10;
-
-pub(super) fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().and_then(|value| value.parse().ok())
-}
 
 /// Plays every episode of a part once in a random order, and goes on for as long as is configured. A part is every so many
 /// episodes of all, from one on.

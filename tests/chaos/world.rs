@@ -28,6 +28,11 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// How much more memory it may hold in the end: what an allocator keeps, and what 8 remembered steps of a job take.
 const SLACK_BYTES: u64 = 24 << 20;
 
+/// A number that whoever starts the test has set.
+pub(super) fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|value| value.parse().ok())
+}
+
 pub(super) struct World {
     pub(super) cluster: Cluster,
     pub(super) daemons: Daemons,
@@ -106,7 +111,6 @@ impl World {
                 "after {after}: mirror {in_mirror:?}, program {in_program:?}; {}",
                 self.program.log()
             );
-            // A look takes as long as this where the queue is large.
             sleep(Duration::from_millis(20)).await;
         }
         let client = self.cluster.connect(CHROOT).await;
