@@ -5,7 +5,8 @@
 //! that nothing disturbed.
 //!
 //! `QUEUEKEEPER_TEST_KILLED=every` takes every write instead of some, which takes two hours on two cores, and as long
-//! again with PostgreSQL and S3; `3/8` takes the third of each eight.
+//! again with PostgreSQL and S3; `3/8` takes the third of each eight. `QUEUEKEEPER_TEST_KINDS=Batch,Parts` leaves out the
+//! other kinds.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -41,6 +42,9 @@ const CHILD: &str = "QUEUEKEEPER_TEST_KILLED_CHILD";
 
 /// Which writes are tried.
 const WHICH: &str = "QUEUEKEEPER_TEST_KILLED";
+
+/// Of which kinds, by name and with commas between; all where it is not set.
+const KINDS: &str = "QUEUEKEEPER_TEST_KINDS";
 
 /// How many writes of a kind are tried where nothing else is said. With PostgreSQL and S3, and of a stop, it is one, and each time
 /// another one than these.
@@ -209,6 +213,13 @@ fn chosen(writes: usize, is_remote: bool, fault: WriteFault) -> Vec<usize> {
     (first..=writes).step_by(step).collect()
 }
 
+/// Those of the kinds that are asked for.
+fn wanted(kinds: &[Kind]) -> Vec<Kind> {
+    let asked = std::env::var(KINDS).ok();
+    let names = asked.as_ref().map(|names| names.split(',').map(Kind::named).collect::<Vec<_>>());
+    kinds.iter().copied().filter(|kind| names.as_ref().is_none_or(|names| names.contains(kind))).collect()
+}
+
 /// What one that nothing disturbs writes, and its end: found once for all tests.
 async fn undisturbed(server: &Server, kind: Kind) -> Arc<(Trace, End)> {
     type Ends = BTreeMap<(String, bool), Arc<OnceCell<Arc<(Trace, End)>>>>;
@@ -279,7 +290,7 @@ async fn stop(server: &Server, kinds: &[Kind]) {
 async fn try_kinds(server: &Server, kinds: &[Kind], name: &str, fault: fn(usize) -> WriteFault) {
     // Where few are tried of each, there is little to do at a time.
     let at_a_time = if std::env::var_os(WHICH).is_some() { 1 } else { AT_A_TIME / SOME };
-    let all = kinds.iter().map(|kind| try_all(server, *kind, name, fault, |trace| trace.writes.len()));
+    let all = wanted(kinds).into_iter().map(|kind| try_all(server, kind, name, fault, |trace| trace.writes.len()));
     stream::iter(all.collect::<Vec<_>>()).buffer_unordered(at_a_time).collect::<()>().await;
 }
 
@@ -316,7 +327,7 @@ async fn with_postgresql_and_s3_as_well_it_is_when_daemons_are_stopped_and_go_on
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disk_that_is_full_at_any_write_delays_a_deposit_and_changes_nothing_of_its_end() {
     let server = Server::start().await;
-    for kind in [Kind::File, Kind::Manifest, Kind::Update, Kind::Access] {
+    for kind in wanted(&[Kind::File, Kind::Manifest, Kind::Update, Kind::Access]) {
         let files = |trace: &Trace| trace.writes.iter().filter(|write| write.is_file()).count();
         try_all(&server, kind, "full", |at| WriteFault::Full(at, FULL), files).await;
     }
