@@ -1,9 +1,9 @@
 //! Processes that are killed right behind one of their writes, stopped in the middle of one, or whose disk is full at one.
 //!
-//! The seam is the kernel's: each system call of each thread stops the process (`ptrace`), and those that change
-//! something that lasts are counted. So what is tried is the very program, and no writing escapes, whichever library does
-//! it: files of the working storage, of stores and of SQLite, requests to ZooKeeper that change it, statements to
-//! PostgreSQL, messages. (What SQLite maps into memory is no file that lasts.)
+//! The seam is the kernel's: a thread is stopped (`ptrace`) at each system call that may write (by a filter of `seccomp`),
+//! and those that change something that lasts are counted. So what is tried is the very program, and no writing escapes,
+//! whichever library does it: files of the working storage, of stores and of SQLite, requests to ZooKeeper that change it,
+//! statements to PostgreSQL, messages. (What SQLite maps into memory is no file that lasts.)
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -64,6 +64,14 @@ pub struct Trace {
     pub code: Option<i32>,
 }
 
+/// What a process that [`Traced::start`] runs does first: only what it writes from then on is seen.
+///
+/// # Panics
+/// Where the kernel does not let it.
+pub fn show_writes() {
+    write::trap();
+}
+
 /// A process whose writes are counted. It sees the end of its standard input when this is dropped, goes on if it was
 /// stopped, and ends with this process.
 #[derive(Debug)]
@@ -74,7 +82,8 @@ pub struct Traced {
 }
 
 impl Traced {
-    /// Starts a program with arguments, and counts what it writes below a directory and to sockets.
+    /// Starts a program with arguments, which calls [`show_writes`], and counts what it writes below a directory and to
+    /// sockets.
     #[must_use]
     pub fn start(command: &Command, beneath: PathBuf, fault: Option<WriteFault>) -> Self {
         // It stops itself before it is the program, so that nothing of that is missed.
@@ -91,12 +100,24 @@ impl Traced {
             send.send(child.stdin.take().unwrap()).unwrap();
             let process = Pid::from_raw(child.id().try_into().unwrap());
             assert!(matches!(waitpid(process, Some(WaitPidFlag::WUNTRACED)), Ok(WaitStatus::Stopped(..))));
-            let options = Options::PTRACE_O_TRACECLONE | Options::PTRACE_O_TRACESYSGOOD | Options::PTRACE_O_EXITKILL;
+            let options = Options::PTRACE_O_TRACECLONE
+                | Options::PTRACE_O_TRACESECCOMP
+                | Options::PTRACE_O_TRACESYSGOOD
+                | Options::PTRACE_O_EXITKILL;
             ptrace::seize(process, options).expect("this process may trace its children");
             kill(process, Signal::SIGCONT).unwrap();
-            let (watched, pending, trace) = (Watched::new(beneath), HashMap::new(), Trace::default());
-            let tracer =
-                Tracer { process, watched, fault, stop: shared, stopped: Vec::new(), begun: 0, pending, trace };
+            let tracer = Tracer {
+                process,
+                watched: Watched::new(beneath),
+                fault,
+                stop: shared,
+                stopped: Vec::new(),
+                begun: 0,
+                begun_files: 0,
+                pending: HashMap::new(),
+                is_shown: false,
+                trace: Trace::default(),
+            };
             let trace = tracer.follow();
             // Its end was seen already.
             let _ = child.wait();
@@ -137,14 +158,6 @@ impl Drop for Traced {
     }
 }
 
-/// A write that a thread is about to do.
-enum Pending {
-    /// It is done.
-    Write(WriteKind),
-    /// It fails.
-    Full,
-}
-
 struct Tracer {
     process: Pid,
     watched: Watched,
@@ -152,10 +165,13 @@ struct Tracer {
     stop: Arc<Mutex<Stop>>,
     /// The threads that go on when the process does, with the signals that they get then.
     stopped: Vec<(Pid, Option<Signal>)>,
-    /// How many writes have begun.
+    /// How many writes have begun, and how many of them were to files.
     begun: usize,
+    begun_files: usize,
     /// Of the threads that are inside of a system call that writes.
-    pending: HashMap<Pid, Pending>,
+    pending: HashMap<Pid, WriteKind>,
+    /// Whether the process has shown any system call.
+    is_shown: bool,
     trace: Trace,
 }
 
@@ -163,24 +179,28 @@ impl Tracer {
     fn follow(mut self) -> Trace {
         // Of this thread's children and what it traces only: other threads wait for theirs.
         let flags = WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD;
-        let mut files = 0;
         loop {
             let is_stopped = self.is_stopped();
             if !is_stopped {
-                for (thread, signal) in self.stopped.drain(..) {
-                    let _ = ptrace::syscall(thread, signal);
+                for (thread, signal) in std::mem::take(&mut self.stopped) {
+                    self.go_on(thread, signal);
                 }
             }
             let at_once = if is_stopped { WaitPidFlag::WNOHANG } else { WaitPidFlag::empty() };
             let stopped = waitpid(Pid::from_raw(-1), Some(flags | at_once)).unwrap();
             let (thread, signal) = match stopped {
+                WaitStatus::PtraceEvent(thread, _, libc::PTRACE_EVENT_SECCOMP) => {
+                    self.at_call(thread);
+                    (thread, None)
+                }
                 WaitStatus::PtraceSyscall(thread) => {
-                    self.at_call(thread, &mut files);
+                    self.behind_call(thread);
                     (thread, None)
                 }
                 WaitStatus::Stopped(thread, Signal::SIGTRAP) | WaitStatus::PtraceEvent(thread, ..) => (thread, None),
                 WaitStatus::Stopped(thread, signal) => (thread, Some(signal)),
                 WaitStatus::Exited(thread, code) if thread == self.process => {
+                    assert!(self.is_shown || code != 0, "it does not show what it writes");
                     self.trace.code = Some(code);
                     return self.trace;
                 }
@@ -191,13 +211,11 @@ impl Tracer {
                 }
                 WaitStatus::Exited(..) | WaitStatus::Signaled(..) | WaitStatus::Continued(_) => continue,
             };
-            // No thread does anything that another process sees but by a system call, and there each one is stopped.
             if self.is_stopped() {
                 self.stopped.push((thread, signal));
-                continue;
+            } else {
+                self.go_on(thread, signal);
             }
-            // One that was killed meanwhile goes nowhere.
-            let _ = ptrace::syscall(thread, signal);
         }
     }
 
@@ -205,50 +223,58 @@ impl Tracer {
         *self.stop.lock() == Stop::Stopped
     }
 
-    /// A thread is at the begin or at the end of a system call.
-    fn at_call(&mut self, thread: Pid, files: &mut usize) {
-        let Ok(info) = ptrace::syscall_info(thread) else { return };
-        let is_entry = info.op == libc::PTRACE_SYSCALL_INFO_ENTRY;
-        if !is_entry && !self.pending.contains_key(&thread) {
-            return;
+    /// Has a thread go on to the end of the system call in which it writes, or to the next one.
+    fn go_on(&self, thread: Pid, signal: Option<Signal>) {
+        // One that was killed meanwhile goes nowhere.
+        let is_writing = self.pending.contains_key(&thread);
+        let _ = if is_writing { ptrace::syscall(thread, signal) } else { ptrace::cont(thread, signal) };
+    }
+
+    /// Stops the threads that are outside of system calls, too.
+    fn stop_all(&self) {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.process)).into_iter().flatten();
+        for thread in threads.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()) {
+            // One that is stopped already, or is gone, cannot be.
+            let _ = ptrace::interrupt(Pid::from_raw(thread));
         }
+    }
+
+    /// A thread begins a system call that may write.
+    fn at_call(&mut self, thread: Pid) {
+        self.is_shown = true;
         let Ok(mut registers) = ptrace::getregs(thread) else { return };
-        if is_entry {
-            let Some(write) = self.watched.write(thread, &registers) else { return };
-            *files += usize::from(write.is_file());
-            self.begun += 1;
-            let mut stop = self.stop.lock();
-            if *stop == Stop::Ahead && self.fault == Some(WriteFault::Stop(self.begun)) {
-                self.trace.stopped = Some(write.clone());
-                *stop = Stop::Stopped;
-            }
-            drop(stop);
-            let at = *files;
-            let is_full = matches!(self.fault, Some(WriteFault::Full(from, many)) if (from..from + many).contains(&at));
-            if is_full && write.needs_space() {
-                self.trace.failed.push(write);
-                // No system call has this number: nothing is done.
-                registers.orig_rax = u64::MAX;
-                ptrace::setregs(thread, registers).unwrap();
-                self.pending.insert(thread, Pending::Full);
-            } else {
-                self.pending.insert(thread, Pending::Write(write));
-            }
-            return;
+        let Some(write) = self.watched.write(thread, &registers) else { return };
+        self.begun += 1;
+        self.begun_files += usize::from(write.is_file());
+        let mut stop = self.stop.lock();
+        if *stop == Stop::Ahead && self.fault == Some(WriteFault::Stop(self.begun)) {
+            self.trace.stopped = Some(write.clone());
+            self.stop_all();
+            *stop = Stop::Stopped;
         }
-        match self.pending.remove(&thread) {
-            // An error is a small negative number.
-            Some(Pending::Write(write)) if registers.rax.cast_signed() >= 0 => {
-                self.trace.writes.push(write);
-                if self.fault == Some(WriteFault::Kill(self.trace.writes.len())) {
-                    kill(self.process, Signal::SIGKILL).unwrap();
-                }
+        drop(stop);
+        let at = self.begun_files;
+        let is_full = matches!(self.fault, Some(WriteFault::Full(from, many)) if (from..from + many).contains(&at));
+        if is_full && write.needs_space() {
+            self.trace.failed.push(write);
+            // No system call has this number: nothing is done, and this is its answer.
+            registers.orig_rax = u64::MAX;
+            registers.rax = i64::from(-libc::ENOSPC).cast_unsigned();
+            ptrace::setregs(thread, registers).unwrap();
+        } else {
+            self.pending.insert(thread, write);
+        }
+    }
+
+    /// A thread is behind a system call in which it wrote.
+    fn behind_call(&mut self, thread: Pid) {
+        let Some(write) = self.pending.remove(&thread) else { return };
+        // An error is a small negative number.
+        if ptrace::getregs(thread).is_ok_and(|registers| registers.rax.cast_signed() >= 0) {
+            self.trace.writes.push(write);
+            if self.fault == Some(WriteFault::Kill(self.trace.writes.len())) {
+                kill(self.process, Signal::SIGKILL).unwrap();
             }
-            Some(Pending::Full) => {
-                registers.rax = i64::from(-libc::ENOSPC).cast_unsigned();
-                ptrace::setregs(thread, registers).unwrap();
-            }
-            Some(Pending::Write(_)) | None => {}
         }
     }
 }

@@ -20,7 +20,7 @@ use queuekeeper_ingest::engine;
 use queuekeeper_ingest::mail::settings::{MailSettings, Route};
 use queuekeeper_ingest::settings::Settings;
 use queuekeeper_testkit::s3::S3Server;
-use queuekeeper_testkit::traced::{Trace, Traced, WriteFault};
+use queuekeeper_testkit::traced::{self, Trace, Traced, WriteFault};
 use queuekeeper_testkit::wait::eventually;
 use queuekeeper_zookeeper::server::Options;
 use queuekeeper_zookeeper::{Config, PrivateServer};
@@ -92,6 +92,7 @@ fn settings(kind: Kind, directory: &Path) -> Settings {
 #[ignore = "run by another test, in a process of its own"]
 async fn child() {
     let Ok(task) = std::env::var(CHILD) else { return };
+    traced::show_writes();
     let [kind, directory, zookeeper] = task.splitn(3, ' ').collect::<Vec<_>>().try_into().unwrap();
     let directory = Path::new(directory);
     let services = services(directory, settings(Kind::named(kind), directory)).await;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use futures::{StreamExt as _, stream};
 use queuekeeper_mill::duplicate::ASIDE;
 use queuekeeper_testkit::sqlite;
-use queuekeeper_testkit::traced::{Trace, Traced, WriteFault};
+use queuekeeper_testkit::traced::{self, Trace, Traced, WriteFault};
 use tempfile::TempDir;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
@@ -35,6 +35,7 @@ const LIMIT: Duration = Duration::from_mins(1);
 #[ignore = "run by another test, in a process of its own"]
 async fn child() {
     let Ok(directory) = std::env::var(CHILD) else { return };
+    traced::show_writes();
     let mill = world::mill(Path::new(&directory)).await;
     let stop = CancellationToken::new();
     let run = tokio::spawn(mill.run(stop.clone()));

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use nix::libc::{self, user_regs_struct};
 use nix::unistd::Pid;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+};
 
 /// The requests of ZooKeeper's protocol that change something: create, delete, setData, multi, create2, createContainer,
 /// createTTL.
@@ -18,6 +21,88 @@ const CHANGES: [(i32, &str); 7] = [
     (19, "create container"),
     (21, "create with ttl"),
 ];
+
+/// Where a system call has what it writes: numbers are those of its arguments, from 0.
+#[derive(Clone, Copy)]
+pub(super) enum Call {
+    /// To a file or a socket, from memory.
+    Buffer,
+    /// The same from several places.
+    Vectors,
+    /// A message to a socket.
+    Message,
+    /// It changes the file that is open as this argument.
+    File(&'static str, usize),
+    /// It changes what a path names, relative to a directory that is open, or to that of the process.
+    Path(&'static str, Option<usize>, usize),
+    /// It may make or empty a file, whose path is relative to a directory as above; the flags are behind the path.
+    Open(Option<usize>, usize),
+    /// The same as `openat2` has it.
+    OpenHow,
+}
+
+/// The system calls that write what lasts, and may be asked to.
+pub(super) const CALLS: [(i64, Call); 29] = [
+    (libc::SYS_write, Call::Buffer),
+    (libc::SYS_sendto, Call::Buffer),
+    (libc::SYS_writev, Call::Vectors),
+    (libc::SYS_sendmsg, Call::Message),
+    (libc::SYS_pwrite64, Call::File("write", 0)),
+    (libc::SYS_pwritev, Call::File("write", 0)),
+    (libc::SYS_pwritev2, Call::File("write", 0)),
+    (libc::SYS_sendfile, Call::File("write", 0)),
+    (libc::SYS_copy_file_range, Call::File("write", 2)),
+    (libc::SYS_ftruncate, Call::File("truncate", 0)),
+    (libc::SYS_fallocate, Call::File("allocate", 0)),
+    (libc::SYS_open, Call::Open(None, 0)),
+    (libc::SYS_openat, Call::Open(Some(0), 1)),
+    (libc::SYS_openat2, Call::OpenHow),
+    (libc::SYS_mkdir, Call::Path("mkdir", None, 0)),
+    (libc::SYS_mkdirat, Call::Path("mkdir", Some(0), 1)),
+    (libc::SYS_rename, Call::Path("rename to", None, 1)),
+    (libc::SYS_renameat, Call::Path("rename to", Some(2), 3)),
+    (libc::SYS_renameat2, Call::Path("rename to", Some(2), 3)),
+    (libc::SYS_link, Call::Path("link", None, 1)),
+    (libc::SYS_symlink, Call::Path("link", None, 1)),
+    (libc::SYS_linkat, Call::Path("link", Some(2), 3)),
+    (libc::SYS_symlinkat, Call::Path("link", Some(1), 2)),
+    (libc::SYS_unlink, Call::Path("unlink", None, 0)),
+    (libc::SYS_unlinkat, Call::Path("unlink", Some(0), 1)),
+    (libc::SYS_rmdir, Call::Path("rmdir", None, 0)),
+    (libc::SYS_truncate, Call::Path("truncate", None, 0)),
+    (libc::SYS_creat, Call::Path("create", None, 0)),
+    (libc::SYS_mknodat, Call::Path("create", Some(0), 1)),
+];
+
+/// The flags with which a file is made or emptied.
+const MAKES: [i32; 2] = [libc::O_CREAT, libc::O_TRUNC];
+
+/// Has the kernel stop this process, whose tracer waits for that, at the system calls that may write, and at no others.
+pub(super) fn trap() {
+    let making = |at: usize| {
+        let flags = |flag: i32| {
+            let flag = u64::from(flag.cast_unsigned());
+            let at = u8::try_from(at).unwrap();
+            SeccompRule::new(vec![
+                SeccompCondition::new(at, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(flag), flag).unwrap(),
+            ])
+        };
+        MAKES.map(|flag| flags(flag).unwrap()).to_vec()
+    };
+    let rules = CALLS.map(|(number, call)| match call {
+        Call::Open(_, path) => (number, making(path + 1)),
+        // Always.
+        _ => (number, Vec::new()),
+    });
+    let filter = SeccompFilter::new(
+        rules.into_iter().collect(),
+        SeccompAction::Allow,
+        SeccompAction::Trace(0),
+        std::env::consts::ARCH.try_into().unwrap(),
+    );
+    let program: BpfProgram = filter.unwrap().try_into().unwrap();
+    seccompiler::apply_filter_all_threads(&program).expect("a process may filter its own system calls");
+}
 
 /// How much of a request is looked at, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
@@ -71,38 +156,23 @@ impl Watched {
 
     /// The write that a thread is about to do by a system call, if it is one.
     pub(super) fn write(&self, thread: Pid, registers: &user_regs_struct) -> Option<WriteKind> {
-        let call = registers.orig_rax.cast_signed();
-        let [one, two, three, four] = [registers.rdi, registers.rsi, registers.rdx, registers.r10];
-        let at_file = |name, descriptor| self.file(thread, name, descriptor);
-        let at_path = |name, directory, path| self.path(thread, name, directory, path);
-        let here = u64::from(libc::AT_FDCWD.cast_unsigned());
-        match call {
-            libc::SYS_write | libc::SYS_sendto => self.bytes(thread, one, || memory(thread, two, three)),
-            libc::SYS_writev => self.bytes(thread, one, || vectors(thread, two, three)),
-            libc::SYS_sendmsg => self.bytes(thread, one, || {
+        let number = registers.orig_rax.cast_signed();
+        let given = [registers.rdi, registers.rsi, registers.rdx, registers.r10];
+        let directory =
+            |at: Option<usize>| at.map_or_else(|| u64::from(libc::AT_FDCWD.cast_unsigned()), |at| given[at]);
+        let (_, call) = CALLS.iter().find(|(one, _)| *one == number)?;
+        match *call {
+            Call::Buffer => self.bytes(thread, given[0], || memory(thread, given[1], given[2])),
+            Call::Vectors => self.bytes(thread, given[0], || vectors(thread, given[1], given[2])),
+            Call::Message => self.bytes(thread, given[0], || {
                 // Of `msghdr`: where the vectors are, and how many.
-                let header = memory(thread, two + 16, 16);
+                let header = memory(thread, given[1] + 16, 16);
                 vectors(thread, word(&header, 0), word(&header, 8))
             }),
-            libc::SYS_pwrite64 | libc::SYS_pwritev | libc::SYS_pwritev2 | libc::SYS_sendfile => at_file("write", one),
-            libc::SYS_copy_file_range => at_file("write", three),
-            libc::SYS_ftruncate => at_file("truncate", one),
-            libc::SYS_fallocate => at_file("allocate", one),
-            libc::SYS_open => self.opened(thread, here, one, two),
-            libc::SYS_openat => self.opened(thread, one, two, three),
-            libc::SYS_openat2 => self.opened(thread, one, two, word(&memory(thread, three, 8), 0)),
-            libc::SYS_mkdir => at_path("mkdir", here, one),
-            libc::SYS_mkdirat => at_path("mkdir", one, two),
-            libc::SYS_rename => at_path("rename to", here, two),
-            libc::SYS_renameat | libc::SYS_renameat2 => at_path("rename to", three, four),
-            libc::SYS_link | libc::SYS_symlink => at_path("link", here, two),
-            libc::SYS_linkat => at_path("link", three, four),
-            libc::SYS_symlinkat => at_path("link", two, three),
-            libc::SYS_unlink => at_path("unlink", here, one),
-            libc::SYS_unlinkat => at_path("unlink", one, two),
-            libc::SYS_rmdir => at_path("rmdir", here, one),
-            libc::SYS_truncate => at_path("truncate", here, one),
-            _ => None,
+            Call::File(name, at) => self.file(thread, name, given[at]),
+            Call::Path(name, beneath, at) => self.path(thread, name, directory(beneath), given[at]),
+            Call::Open(beneath, at) => self.opened(thread, directory(beneath), given[at], given[at + 1]),
+            Call::OpenHow => self.opened(thread, given[0], given[1], word(&memory(thread, given[2], 8), 0)),
         }
     }
 
@@ -133,7 +203,7 @@ impl Watched {
     /// A file that is made, or emptied.
     fn opened(&self, thread: Pid, directory: u64, path: u64, flags: u64) -> Option<WriteKind> {
         let has = |flag: i32| flags & u64::from(flag.cast_unsigned()) != 0;
-        if !has(libc::O_CREAT) && !has(libc::O_TRUNC) {
+        if !MAKES.into_iter().any(has) {
             return None;
         }
         let path = resolve(thread, directory, path)?;
