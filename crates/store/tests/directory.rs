@@ -187,6 +187,34 @@ async fn what_a_writer_left_is_swept_and_what_is_there_stays() {
     assert_eq!(store.sweep(now + SignedDuration::from_hours(1)).await.unwrap(), 2);
     assert!(!store.head(&item(&space, "stays")).await.unwrap().unwrap().checksums.is_empty());
     assert_eq!(files_below(&top.path().join(".queuekeeper/records")), 1);
+    // Those that the last look could not have removed only.
+    fs::remove_file(top.path().join("objects/stays")).unwrap();
+    assert_eq!(store.sweep(now).await.unwrap(), 0);
+    assert_eq!(store.sweep(Timestamp::now() + SignedDuration::from_secs(1)).await.unwrap(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_is_done_although_the_record_of_what_was_there_before_cannot_be_removed() {
+    let top = tempfile::tempdir().unwrap();
+    let (store, space) = with_space(top.path()).await;
+    let compute = || Put { compute: vec![Algorithm::Sha256], ..Put::default() };
+    let at = item(&space, "a");
+    // A directory in the place of the record, which is no file to remove.
+    let block = || {
+        let records = top.path().join(".queuekeeper/records/objects");
+        let folder = fs::read_dir(&records).unwrap().next().unwrap().unwrap().path();
+        let record = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).find(|path| path.is_file());
+        let record = record.unwrap();
+        fs::remove_file(&record).unwrap();
+        fs::create_dir(&record).unwrap();
+    };
+    put(&store, &at, b"one", compute()).await.unwrap();
+    block();
+    let written = put(&store, &at, b"two", compute()).await.unwrap();
+    assert_eq!(store.head(&at).await.unwrap().unwrap().etag, written.etag);
+    block();
+    assert!(store.delete(&at, Some(&written.etag)).await.unwrap());
+    assert!(store.head(&at).await.unwrap().is_none());
 }
 
 #[tokio::test(flavor = "multi_thread")]

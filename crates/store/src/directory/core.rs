@@ -111,7 +111,7 @@ impl Core {
 
     pub(super) fn create_space(&self, space: &SpaceName) -> Result<bool, ErrorKind> {
         match fs::create_dir(self.space_path(space)) {
-            Ok(()) => sync(fs::File::open(&self.top)?).map(|()| true).map_err(ErrorKind::from),
+            Ok(()) => fs::File::open(&self.top).and_then(sync).map(|()| true).map_err(unknown),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 self.tree(space)?;
                 Ok(false)
@@ -130,8 +130,8 @@ impl Core {
             Err(_) if Tree::open(&self.space_path(space))?.is_none() => return Ok(false),
             removed => removed?,
         }
-        sync(fs::File::open(&self.top)?)?;
-        self.records(space).clear()?;
+        fs::File::open(&self.top).and_then(sync).map_err(unknown)?;
+        left_behind(self.records(space).clear());
         Ok(true)
     }
 
@@ -175,10 +175,11 @@ impl Core {
             self.records(&item.space).remove(&item.key, &pending.etag)?;
             return placed.map(drop);
         };
-        // It is there, and may be gone again after a loss of power.
-        let unknown = |error: io::Error| ErrorKind::Unknown(error.to_string());
         directories.into_iter().try_for_each(|directory| self.syncs.sync(directory)).map_err(unknown)?;
-        Ok(outdated.map_or(Ok(()), |(records, etag)| records.remove(&item.key, &etag))?)
+        if let Some((records, etag)) = outdated {
+            left_behind(records.remove(&item.key, &etag));
+        }
+        Ok(())
     }
 
     fn try_to_place(
@@ -247,14 +248,14 @@ impl Core {
             }
             match tree.way(&names, false)? {
                 Some(Way::To(place)) => match place.clear() {
-                    Ok(_) => {}
+                    Ok(directory) => sync(directory).map_err(unknown)?,
                     Err(error) if is_race(&error) => continue,
                     Err(error) => return Err(error.into()),
                 },
                 // It has just gone, or become another's directory.
                 Some(Way::File(_)) | None => continue,
             }
-            self.records(&item.space).remove(&item.key, &before)?;
+            left_behind(self.records(&item.space).remove(&item.key, &before));
             tree.prune(&names);
             return Ok(true);
         }
@@ -277,9 +278,23 @@ impl Core {
         if record.is_empty() {
             records.remove(&item.key, &properties.etag)?;
         } else {
-            sync(records.replace(&item.key, &properties.etag, &record, &self.temporary)?)?;
+            let directory = records.replace(&item.key, &properties.etag, &record, &self.temporary)?;
+            sync(directory).map_err(unknown)?;
         }
         Ok(Properties { user: user.clone(), ..properties })
+    }
+}
+
+/// What was changed is there, and may be as before again after a loss of power.
+fn unknown(error: io::Error) -> ErrorKind {
+    ErrorKind::Unknown(error.to_string())
+}
+
+/// A record that belongs to nothing any more is no failure of the change behind which it is removed: no reader asks for
+/// it, and it is swept.
+fn left_behind(removed: io::Result<()>) {
+    if let Err(error) = removed {
+        tracing::warn!("cannot remove a record of content that is gone, which is tried again later: {error}");
     }
 }
 

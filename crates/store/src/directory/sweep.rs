@@ -9,8 +9,13 @@ use super::names::names;
 use super::record;
 use crate::error::ErrorKind;
 
+/// Whose time of modification is that of the last look at all records.
+const LOOKED: &str = "swept";
+
 impl Core {
-    /// Removes temporary files, and records of content that is not there, if they were written before an instant.
+    /// Removes temporary files, and records of content that is not there, if they were written before an instant. The
+    /// records, of which there are as many as items, are looked at again only when that instant is later than the last
+    /// look: once a day for those who sweep what is a day old, however often they do.
     pub(super) fn sweep(&self, before: Timestamp) -> Result<u64, ErrorKind> {
         let is_old = |facts: &fs::Metadata| {
             facts.modified().ok().and_then(|at| Timestamp::try_from(at).ok()).is_some_and(|at| at < before)
@@ -25,6 +30,18 @@ impl Core {
                 removed += u64::from(gone.is_ok());
             }
         }
+        let looked = self.temporary().with_file_name(LOOKED);
+        if fs::metadata(&looked).is_ok_and(|facts| !is_old(&facts)) {
+            return Ok(removed);
+        }
+        removed += self.sweep_records(&is_old)?;
+        // Where this fails, all of them are looked at again.
+        let _ = fs::write(&looked, "");
+        Ok(removed)
+    }
+
+    fn sweep_records(&self, is_old: &impl Fn(&fs::Metadata) -> bool) -> Result<u64, ErrorKind> {
+        let mut removed = 0;
         for space in self.spaces()? {
             let tree = self.tree(&space)?;
             for record in self.records(&space).all()? {

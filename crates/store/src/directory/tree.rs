@@ -166,11 +166,10 @@ impl Place {
         self.directory.try_clone()
     }
 
-    /// Deletes the file here, durably; the answer is whether there was one.
-    pub(super) fn clear(&self) -> io::Result<bool> {
+    /// Deletes the file here, if there is one; the answer is the directory that has to be synced.
+    pub(super) fn clear(&self) -> io::Result<&OwnedFd> {
         match rustix::fs::unlinkat(&self.directory, self.name.as_slice(), AtFlags::empty()) {
-            Ok(()) => sync(&self.directory).map(|()| true),
-            Err(Errno::NOENT) => Ok(false),
+            Ok(()) | Err(Errno::NOENT) => Ok(&self.directory),
             Err(error) => Err(error.into()),
         }
     }

@@ -192,14 +192,17 @@ impl Inner {
             Err(failure) => failure,
         };
         if failure.may_be_done
-            && let Ok(Some(found)) = self.head_object(*operation, to).await
-            && found.properties.size == size
-            && (found.properties.etag == *etag
-                || found.properties.checksums.agree(&source.properties.checksums) == Some(true))
-            && has_user(&found.properties.user, copying.user())
+            && let Ok(Some(Headed { properties: found, .. })) = self.head_object(*operation, to).await
         {
-            let found = found.properties;
-            return Ok(Written { size, etag: found.etag, digests: found.checksums });
+            let is_same = found.etag == *etag;
+            let agree = found.checksums.agree(&source.properties.checksums);
+            if found.size == size && (is_same || agree == Some(true)) && has_user(&found.user, copying.user()) {
+                return Ok(Written { size, etag: found.etag, digests: found.checksums });
+            }
+            // Another one's came first.
+            if failure.is_precondition() && (found.size != size || !is_same && agree == Some(false)) {
+                return Err(ErrorKind::Precondition);
+            }
         }
         // S3 answers so to a missing source, and to If-Match where there is no target.
         if failure.is_not_found() && !failure.may_be_done && matches!(condition, Condition::IfMatch(_)) {

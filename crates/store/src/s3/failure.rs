@@ -109,6 +109,10 @@ impl Failure {
         if has("invalid peer certificate") || has("unknownissuer") {
             let why = if has("causedasendentity") {
                 "is that of a CA; give the server one that the CA has issued, and set ca_file to the CA's"
+            } else if has("not valid for name") || has("notvalidforname") {
+                "is for another name; set endpoint to a name that it has, or give the server one for this name"
+            } else if has("expired") || has("notvalidyet") || has("not valid yet") {
+                "is not valid at this time; renew it, or set this machine's clock"
             } else {
                 "is not trusted; set ca_file to that of the CA which issued it, not to the server's own"
             };
@@ -221,11 +225,12 @@ impl Failure {
 
     /// As an operation fails with it that changes something (`is_change`) or not.
     pub(super) fn kind(self, is_change: bool) -> ErrorKind {
+        if is_change && self.may_be_done {
+            // Also where the condition does not hold any more: what was written may be this.
+            return ErrorKind::Unknown(self.text);
+        }
         if self.is_precondition() {
             return ErrorKind::Precondition;
-        }
-        if is_change && self.may_be_done {
-            return ErrorKind::Unknown(self.text);
         }
         match (self.status, self.code.as_str()) {
             (_, "NoSuchKey") | (Some(404), "") => return ErrorKind::NotFound,

@@ -101,6 +101,13 @@ impl fmt::Display for Place {
 }
 
 impl Place {
+    /// Whether a key may lie in both: they have a bucket in common, and one prefix begins with the other.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let is_within = |one: &str, other: &str| one.starts_with(other) || other.starts_with(one);
+        self.bucket == other.bucket && is_within(&self.prefix, &other.prefix)
+    }
+
     /// The bucket that holds all spaces; `None` where each has its own.
     pub(super) fn shared_bucket(&self) -> Option<&str> {
         match &self.bucket {

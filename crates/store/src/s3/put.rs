@@ -185,16 +185,20 @@ pub(super) struct Whole<'a> {
 }
 
 impl Whole<'_> {
-    /// Whether what is there is this.
-    fn is(&self, found: &Properties) -> bool {
+    /// Whether what is there is this; `None` where that cannot be told without reading it.
+    fn is(&self, found: &Properties) -> Option<bool> {
         let same = || {
             let mut hashers = Hashers::new([Algorithm::Md5]);
             hashers.update(self.bytes);
             found.checksums.agree(&hashers.finish())
         };
-        found.size == self.bytes.len() as u64
-            && found.checksums.agree(self.digests).or_else(same) == Some(true)
-            && has_user(&found.user, self.user)
+        if found.size != self.bytes.len() as u64 {
+            return Some(false);
+        }
+        match found.checksums.agree(self.digests).or_else(same) {
+            Some(true) if !has_user(&found.user, self.user) => None,
+            known => known,
+        }
     }
 }
 
@@ -221,9 +225,13 @@ impl Inner {
         };
         if failure.may_be_done
             && let Ok(Some(headed)) = self.head_object(whole.operation, whole.at).await
-            && whole.is(&headed.properties)
         {
-            return Ok(headed.properties.etag);
+            match whole.is(&headed.properties) {
+                Some(true) => return Ok(headed.properties.etag),
+                // Another one's came first.
+                Some(false) if failure.is_precondition() => return Err(ErrorKind::Precondition),
+                Some(false) | None => {}
+            }
         }
         // S3 answers so to If-Match where there is nothing.
         if failure.is_not_found() && matches!(whole.condition, Condition::IfMatch(_)) && !failure.may_be_done {

@@ -71,6 +71,36 @@ impl Inner {
         self.sweep_bucket(&self.place.bucket(space)?, before).await
     }
 
+    /// Whether a part of an upload was written after an instant: then somebody is at it, however long ago it began.
+    async fn has_part_since(&self, at: &Object, upload: &str, instant: Timestamp) -> Result<bool, ErrorKind> {
+        let mut marker = None::<String>;
+        loop {
+            let send = || {
+                let request = self.client.list_parts().bucket(&at.bucket).key(&at.key).upload_id(upload);
+                request.set_part_number_marker(marker.clone()).send()
+            };
+            let page = match self.call(self.quick(Operation::Sweep), send).await {
+                Ok(page) => page,
+                // It has ended meanwhile, and to end it again does nothing.
+                Err(failure) if failure.code == "NoSuchUpload" || failure.status == Some(404) => return Ok(false),
+                Err(failure) => return Err(failure.kind(false)),
+            };
+            for part in page.parts() {
+                if timestamp(part.last_modified())? >= instant {
+                    return Ok(true);
+                }
+            }
+            let next = page.next_part_number_marker().map(str::to_owned).filter(|_| page.is_truncated() == Some(true));
+            if next.is_none() {
+                return Ok(false);
+            }
+            if next == marker {
+                return Err(leads_nowhere());
+            }
+            marker = next;
+        }
+    }
+
     async fn sweep_bucket(&self, bucket: &str, before: Timestamp) -> Result<u64, ErrorKind> {
         let operation = Operation::Sweep;
         let (mut key_marker, mut upload_marker) = (None::<String>, None::<String>);
@@ -89,7 +119,9 @@ impl Inner {
                 let (Some(key), Some(id)) = (upload.key().and_then(text), upload.upload_id()) else { continue };
                 if self.place.has_item(&key) && timestamp(upload.initiated())? < before {
                     let at = Object { bucket: bucket.to_owned(), key };
-                    ended += u64::from(self.abort(operation, &at, id).await?);
+                    if !self.has_part_since(&at, id, before).await? {
+                        ended += u64::from(self.abort(operation, &at, id).await?);
+                    }
                 }
             }
             if page.is_truncated() != Some(true) {

@@ -82,6 +82,17 @@ async fn a_write_after_another_ones_is_not_taken_for_done() {
 }
 
 #[tokio::test]
+async fn a_write_whose_answer_is_lost_is_unknown_where_what_is_there_cannot_be_compared() {
+    let fixture = Fixture::start().await.probed().await;
+    fixture.server.inject(Fault::new(Effect::CutAnswer).on("PutObject").times(1));
+    fixture.server.inject(Fault::new(Effect::Refuse(403, "AccessDenied")).on("HeadObject"));
+    let error = fixture.store.put(&item("a"), chunks("1"), if_absent()).await.unwrap_err();
+    assert!(matches!(error.kind, ErrorKind::Unknown(_)), "{error}");
+    fixture.server.clear_faults();
+    assert_eq!(fixture.content("a").unwrap(), b"1");
+}
+
+#[tokio::test]
 async fn a_write_that_lands_late_is_said_to_be_unknown_unless_it_can_be_prevented() {
     let fixture = Fixture::start_with(|config| config.retry.attempts = 1).await.probed().await;
     let late = Effect::Late { limit: None, is_answered: false };
