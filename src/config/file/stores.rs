@@ -73,6 +73,17 @@ enum Location {
     S3(Arc<S3Config>),
 }
 
+impl Location {
+    /// Whether they share content, as far as their names say.
+    fn overlaps(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Directory(one), Self::Directory(other)) => one.starts_with(other) || other.starts_with(one),
+            (Self::S3(one), Self::S3(other)) => one.endpoint == other.endpoint && one.place.overlaps(&other.place),
+            (Self::Directory(_), Self::S3(_)) | (Self::S3(_), Self::Directory(_)) => false,
+        }
+    }
+}
+
 /// The URL of the catalogue, which may hold a password: shown without it.
 #[derive(Clone)]
 pub struct CatalogueUrl(String);
@@ -109,6 +120,11 @@ impl StoreSettings {
             let line = keys.referenced.line();
             let name: StoreName = name.parse().map_err(|error| refuse(path, line, format!("stores: {error}")))?;
             let location = location(path, &name, keys.value, files)?;
+            // What is changed through one of them would not be recorded of the other.
+            if let Some((other, _)) = checked.iter().find(|(_, other)| location.overlaps(other)) {
+                let why = format!("stores: {name} and {other} are the same place, or one is within the other");
+                return Err(refuse(path, line, why));
+            }
             checked.insert(name, location);
         }
         let catalogue = catalogue.map(|keys| catalogue_url(path, &keys, files)).transpose()?;
@@ -204,7 +220,9 @@ fn location(path: &Path, name: &StoreName, keys: StoreKeys, files: &mut Files) -
             || keys.profile.is_some()
             || keys.ca_file.is_some()
             || keys.storage_class.is_some()
-            || keys.concurrency.is_some();
+            || keys.concurrency.is_some()
+            || !matches!(keys.addressing, AddressingKey::Auto)
+            || !keys.checksums;
         if is_of_s3 {
             return Err(at(line, &"a directory has a url, and nothing else"));
         }
@@ -213,7 +231,11 @@ fn location(path: &Path, name: &StoreName, keys: StoreKeys, files: &mut Files) -
                 "the url of a directory is file:///PATH, with the whole path from the root, as in file:///srv/objects";
             return Err(at(line, &whole));
         }
-        let directory = Url::parse(&keys.url.value).ok().and_then(|url| url.to_file_path().ok());
+        let url = Url::parse(&keys.url.value).ok();
+        if url.as_ref().is_some_and(|url| url.query().is_some() || url.fragment().is_some()) {
+            return Err(at(line, &"a ? or # in the name of a directory is written %3F or %23 in its url"));
+        }
+        let directory = url.and_then(|url| url.to_file_path().ok());
         let directory = directory.ok_or_else(|| at(line, &"the url of a directory is file:///PATH"))?;
         return Ok(Location::Directory(directory));
     }
@@ -359,6 +381,15 @@ catalogue: {url: \"postgres://keeper@db.example.edu/catalogue\", password_file: 
                 "line 2: stores: main: the url of a directory is file:///PATH",
             ),
             ("stores: {main: {url: \"file:///a\", region: x}}", "a directory has a url, and nothing else"),
+            ("stores: {main: {url: \"file:///a\", checksums: false}}", "a directory has a url, and nothing else"),
+            ("stores: {main: {url: \"file:///a#b\"}}", "is written %3F or %23"),
+            (
+                "stores: {a: {url: \"file:///srv/x\"}, b: {url: \"file:///srv/x/\"}}",
+                "stores: b and a are the same place, or one is within the other",
+            ),
+            ("stores: {a: {url: \"file:///srv/x/y\"}, b: {url: \"file:///srv/x\"}}", "one is within the other"),
+            ("stores: {a: {url: \"s3://bucket/x/y\"}, b: {url: \"s3://bucket/x\"}}", "one is within the other"),
+            ("stores: {a: {url: \"s3://{space}-x\"}, b: {url: \"s3://{space}-x\"}}", "one is within the other"),
             ("stores: {main: {url: \"file:relative\"}}", "file:///PATH, with the whole path from the root"),
             ("stores: {main: {url: \"file:./relative\"}}", "file:///PATH, with the whole path from the root"),
             ("stores: {main: {url: \"s3://a b\"}}", "invalid bucket"),
