@@ -10,6 +10,7 @@ mod get;
 mod hold;
 mod list;
 mod open;
+mod part;
 mod path;
 mod put;
 mod read;

@@ -75,9 +75,22 @@ async fn content_goes_in_and_comes_out_of_every_store_and_each_change_is_recorde
         command(home, &format!("store get {store}/space/a/b.txt {to}")).await.is(0, &["file", to]);
         assert_eq!(fs::read(&got).unwrap(), b"some content\n");
         command(home, &format!("store get {store}/space/a/b.txt {to}")).await.is(3, &["exists; --replace"]);
-        // What was interrupted goes on where it ended; what is of another state does not.
-        fs::rename(&got, home.join("got.part")).unwrap();
-        command(home, &format!("store get {store}/space/a/b.txt {to} -o json")).await.json();
+        // A file that it did not begin stays as it is; what it began of another state does not.
+        let (part, state) = (home.join("got.part"), home.join("got.part.state"));
+        fs::rename(&got, &part).unwrap();
+        let get = format!("store get {store}/space/a/b.txt {to}");
+        command(home, &get).await.is(3, &["got.part exists, and no `store get` began it"]);
+        assert_eq!(fs::read(&part).unwrap(), b"some content\n");
+        fs::write(&state, "of another one").unwrap();
+        let held = fs::File::open(&part).unwrap();
+        held.lock().unwrap();
+        command(home, &get).await.is(3, &["another process is writing", "got.part"]);
+        drop(held);
+        command(home, &format!("{get} -o json")).await.json();
+        assert_eq!((fs::read(&got).unwrap(), part.exists(), state.exists()), (b"some content\n".into(), false, false));
+        fs::remove_file(&got).unwrap();
+        std::os::unix::fs::symlink("elsewhere", &got).unwrap();
+        command(home, &format!("{get} --replace")).await.is(3, &["got is not a regular file"]);
         fs::remove_file(&got).unwrap();
         command(home, &format!("store get {store}/space/none {to}")).await.is(4, &["there is no item"]);
         command(home, &format!("store verify {store}/space/a/b.txt")).await.is(0, &["result", "proven"]);
@@ -109,6 +122,8 @@ async fn content_goes_in_and_comes_out_of_every_store_and_each_change_is_recorde
     command(home, "store rm main/other/copy --yes").await.is(4, &["there is no item"]);
     command(home, "store rm main/other --yes").await.is(0, &["deleted main/other"]);
     command(home, "store ls main").await.is(0, &["space\n"]);
+    fs::remove_file(home.join("objects/space/a/b.txt")).unwrap();
+    command(home, "store verify main/space/a/b.txt").await.is(1, &["missing: the store does not have it", "13 bytes"]);
     command(home, "store put - main/x-duracloud-admin/a --create-space").await.is(3, &["reserved"]);
 
     command(home, "catalogue check").await.is(0, &["nothing is wrong"]);

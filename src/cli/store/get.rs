@@ -1,23 +1,22 @@
 //! `queuekeeper store get`: reads an item, and goes on where it was interrupted.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, IsTerminal as _, Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::io::{ErrorKind, IsTerminal as _, Write as _};
+use std::path::PathBuf;
 
-use anyhow::Context as _;
 use clap::Args;
 use futures::TryStreamExt as _;
 use queuekeeper_store::store::{Content, Properties};
-use queuekeeper_store::{Algorithm, Digest, Hashers, Store};
+use queuekeeper_store::{Digests, Store};
 
 use super::ConfigArgs;
 use super::open::failed;
+use super::part::{self, Part};
 use super::path::{ItemPath, StorePath};
 use super::read::broken;
 use super::recorded::damaged;
 use super::report::ItemReport;
 use crate::cli::UsageError;
-use crate::cli::exit::{CommandError, FAILED, IN_PART, NOT_FOUND, REFUSED};
+use crate::cli::exit::{CommandError, FAILED, IN_PART, NOT_FOUND};
 use crate::cli::output::{OutputArgs, Screen, Transfer, note, without_csv};
 use crate::cli::prompt::Interrupts;
 
@@ -47,14 +46,6 @@ pub(super) struct GetArgs {
     config: ConfigArgs,
 }
 
-/// A file that is being read into, and the state of the item that its bytes are of.
-struct Part {
-    path: PathBuf,
-    state: PathBuf,
-    file: File,
-    hashers: Hashers,
-}
-
 impl GetArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let is_stdout = self.file.as_os_str() == "-";
@@ -63,10 +54,8 @@ impl GetArgs {
                 UsageError::flag("FILE", "the content is not for a terminal; name a file, or redirect it").into()
             );
         }
-        let exists = self.file.symlink_metadata().is_ok();
-        if !is_stdout && exists && !self.replace {
-            let why = format!("{} exists; --replace writes over it", self.file.display());
-            return Err(CommandError::new(REFUSED, why).into());
+        if !is_stdout {
+            part::check_target(&self.file, self.replace)?;
         }
         let store = self.config.stores()?.read(&self.item.store).await?;
         if is_stdout {
@@ -85,14 +74,13 @@ impl GetArgs {
         let found = store.head(&self.item.item).await.map_err(|error| failed(&error))?;
         let found =
             found.ok_or_else(|| CommandError::new(NOT_FOUND, format!("there is no item {}", self.item.short())))?;
-        let part = Part::open(&self.file, &self.item, &found)
-            .with_context(|| format!("cannot write beside {}", self.file.display()))?;
+        let part = Part::open(&self.file, &self.item, &found)?;
         let interrupts = Interrupts::listen()?;
         let read = tokio::select! {
             read = self.to_part(&*store, &found, part) => read,
             () = interrupts.wait() => Err(CommandError::new(
                 IN_PART,
-                format!("interrupted; the same command goes on with {}", beside(&self.file, "part").display()),
+                format!("interrupted; the same command goes on with {}", part::beside(&self.file).display()),
             ).into()),
         };
         interrupts.close().await;
@@ -107,7 +95,7 @@ impl GetArgs {
     async fn to_stdout(&self, store: &dyn Store) -> anyhow::Result<()> {
         let Content { properties, chunks } =
             store.get(&self.item.item, None, None).await.map_err(|error| failed(&error))?;
-        let mut hashers = hashers(&properties);
+        let mut hashers = part::hashers(&properties);
         let transfer = Transfer::start(&format!("reading {}", self.item), Some(properties.size));
         let mut chunks = transfer.watch(chunks);
         let mut out = std::io::stdout();
@@ -116,97 +104,56 @@ impl GetArgs {
             out.write_all(&chunk)?;
         }
         out.flush()?;
-        self.compare(&properties, hashers)
+        self.compare(&properties, (hashers.bytes(), hashers.finish()))
     }
 
     /// Reads what is missing, and gives the file its name.
     async fn to_part(&self, store: &dyn Store, found: &Properties, mut part: Part) -> anyhow::Result<()> {
-        let there = part.hashers.bytes();
+        let there = part.bytes();
         if there > 0 {
             note(&format!("going on after {there} bytes"));
         }
-        if there < found.size {
-            let range = Some(there..found.size);
-            let Content { chunks, .. } =
-                store.get(&self.item.item, range, Some(&found.etag)).await.map_err(|error| failed(&error))?;
-            let transfer = Transfer::start(&format!("reading {}", self.item), Some(found.size - there));
-            let mut chunks = transfer.watch(chunks);
-            while let Some(chunk) = chunks.try_next().await.map_err(|error| broken(&self.item, &error))? {
-                part.hashers.update(&chunk);
-                part.file.write_all(&chunk).with_context(|| format!("cannot write {}", part.path.display()))?;
+        self.read_rest(store, found, &mut part).await?;
+        let mut compared = self.compare(found, part.digests());
+        if compared.is_err() && there > 0 {
+            note("what was there does not fit; reading all of it again");
+            part.empty(found)?;
+            self.read_rest(store, found, &mut part).await?;
+            compared = self.compare(found, part.digests());
+        }
+        match compared {
+            Ok(()) => part.finish(&self.file, self.replace),
+            Err(error) => {
+                part.remove();
+                Err(error)
             }
         }
-        let Part { path, state, file, hashers } = part;
-        if let Err(error) = self.compare(found, hashers) {
-            // Going on would not make it right.
-            let _ = fs::remove_file(&path).and_then(|()| fs::remove_file(&state));
-            return Err(error);
-        }
-        let cannot = || format!("cannot write {}", self.file.display());
-        file.sync_all().with_context(cannot)?;
-        if self.replace {
-            fs::rename(&path, &self.file).with_context(cannot)?;
-        } else {
-            // Another file of that name may have come meanwhile.
-            fs::hard_link(&path, &self.file).with_context(cannot)?;
-            fs::remove_file(&path).with_context(cannot)?;
-        }
-        fs::remove_file(&state).with_context(cannot)
     }
 
-    fn compare(&self, found: &Properties, hashers: Hashers) -> anyhow::Result<()> {
-        if hashers.bytes() != found.size {
-            let why = format!("{}: {} bytes were read, not {}", self.item.short(), hashers.bytes(), found.size);
+    async fn read_rest(&self, store: &dyn Store, found: &Properties, part: &mut Part) -> anyhow::Result<()> {
+        let there = part.bytes();
+        if there == found.size {
+            return Ok(());
+        }
+        let range = Some(there..found.size);
+        let Content { chunks, .. } =
+            store.get(&self.item.item, range, Some(&found.etag)).await.map_err(|error| failed(&error))?;
+        let transfer = Transfer::start(&format!("reading {}", self.item), Some(found.size - there));
+        let mut chunks = transfer.watch(chunks);
+        while let Some(chunk) = chunks.try_next().await.map_err(|error| broken(&self.item, &error))? {
+            part.write(&chunk)?;
+        }
+        Ok(())
+    }
+
+    fn compare(&self, found: &Properties, (bytes, digests): (u64, Digests)) -> anyhow::Result<()> {
+        if bytes != found.size {
+            let why = format!("{}: {bytes} bytes were read, not {}", self.item.short(), found.size);
             return Err(CommandError::new(FAILED, why).into());
         }
-        match found.checksums.difference(&hashers.finish()) {
+        match found.checksums.difference(&digests) {
             None => Ok(()),
             Some((kept, read)) => Err(damaged(&self.item, kept, read).into()),
         }
     }
-}
-
-/// Hashers of all algorithms that the store's checksums have.
-fn hashers(found: &Properties) -> Hashers {
-    Hashers::new(found.checksums.iter().map(Digest::algorithm))
-}
-
-impl Part {
-    /// Opens the file that was begun before, if it is of the same state of the same item; else an empty one.
-    fn open(file: &Path, item: &ItemPath, found: &Properties) -> std::io::Result<Self> {
-        let (path, state) = (beside(file, "part"), beside(file, "part.state"));
-        let mut identity = Hashers::new([Algorithm::Sha256]);
-        identity.update(format!("{item}\n{}\n{}", found.etag, found.size).as_bytes());
-        let identity = identity.finish().strongest().map(Digest::hex).unwrap_or_default();
-        let mut hashers = hashers(found);
-        let is_same = fs::read_to_string(&state).is_ok_and(|text| text == identity);
-        if !is_same {
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-            fs::write(&state, &identity)?;
-        }
-        let mut file = OpenOptions::new().read(true).append(true).create(true).open(&path)?;
-        let mut buffer = vec![0; 1 << 20];
-        loop {
-            match file.read(&mut buffer)? {
-                0 => break,
-                read => hashers.update(&buffer[..read]),
-            }
-        }
-        if hashers.bytes() > found.size {
-            file.set_len(0)?;
-            hashers = self::hashers(found);
-        }
-        Ok(Self { path, state, file, hashers })
-    }
-}
-
-/// The file with another ending beside it.
-fn beside(file: &Path, ending: &str) -> PathBuf {
-    let mut name = file.as_os_str().to_owned();
-    name.push(".");
-    name.push(ending);
-    name.into()
 }

@@ -19,10 +19,14 @@ use crate::mirror::words::counted;
 use crate::views::csv::{self, Columns};
 use crate::views::show::visible_json;
 
+/// How many items a table has at most, unless more are asked for.
+const MOST_IN_TABLE: u64 = 1000;
+
 /// List the spaces of a store, or the items of a space, by key
 ///
 /// A key need not be text. In JSON and CSV, `key` is made to be read, with escapes where it does not show; `key_encoded`
-/// is the key itself, percent-encoded: decoding it gives its bytes. Items are written as they come. A list that breaks off
+/// is the key itself, percent-encoded: decoding it gives its bytes. Items are written as they come. A list that --limit
+/// cuts has `has_more` in JSON. A list that breaks off
 /// ends with why: in JSON as `error` behind `items`, in CSV as a last line with one field, `error: ..`; the exit code is not
 /// 0 then.
 #[derive(Clone, Debug, Args)]
@@ -38,9 +42,9 @@ pub(super) struct ListArgs {
     #[arg(long, value_name = "KEY", value_parser = path::key_parser())]
     after: Option<Key>,
 
-    /// Show so many items at most
-    #[arg(long, value_name = "N", default_value_t = 1000, conflicts_with = "all")]
-    limit: u64,
+    /// Show so many items at most [default: 1000 in a table, all in JSON and CSV]
+    #[arg(long, value_name = "N", conflicts_with = "all")]
+    limit: Option<u64>,
 
     /// Show all items
     #[arg(long)]
@@ -90,6 +94,12 @@ impl ListArgs {
         Ok(())
     }
 
+    /// How many items are shown at most. A program that reads a list would take a cut one for all there is.
+    fn most(&self) -> Option<u64> {
+        let is_for_programs = self.output.is_json() || self.output.is_csv();
+        self.limit.or((!self.all && !is_for_programs).then_some(MOST_IN_TABLE))
+    }
+
     /// Writes each item as it comes: a space may have any number.
     async fn items(&self, store: &dyn Store, space: &SpaceName) -> anyhow::Result<()> {
         let mut listing = store.list(space, &self.path.rest, self.after.as_ref());
@@ -98,8 +108,8 @@ impl ListArgs {
         let mut out = Rows::begin(self.output)?;
         let mut shown = 0;
         while let Some(item) = next {
-            if !self.all && shown == self.limit {
-                out.end()?;
+            if Some(shown) == self.most() {
+                out.end(true)?;
                 let first = if shown == 1 { "item".to_owned() } else { counted(shown, "item", "items") };
                 output::note(&format!("the first {first}; --all shows all of them"));
                 return Ok(());
@@ -115,7 +125,7 @@ impl ListArgs {
                 }
             };
         }
-        out.end()?;
+        out.end(false)?;
         if shown == 0 {
             output::note("no item matches");
         }
@@ -184,9 +194,10 @@ impl Rows {
         Ok(self.out.flush()?)
     }
 
-    fn end(&mut self) -> std::io::Result<()> {
+    fn end(&mut self, has_more: bool) -> std::io::Result<()> {
         if self.output.is_json() {
-            self.out.write_all(if self.is_first { b"]}\n" } else { b"\n]}\n" })?;
+            self.out.write_all(if self.is_first { b"]" } else { b"\n]" })?;
+            self.out.write_all(if has_more { b", \"has_more\": true}\n" } else { b"}\n" })?;
         }
         self.out.flush()
     }

@@ -8,6 +8,7 @@ use super::path::ItemPath;
 use crate::cli::exit::{CommandError, FAILED};
 
 /// The state of an item after its last recorded change.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Recorded {
     pub(super) digests: Digests,
     size: u64,
@@ -21,6 +22,18 @@ impl Recorded {
         let copy = copy.map_err(|error| CommandError::new(FAILED, error.to_string()))?;
         let copy = copy.filter(|copy| !copy.is_deleted);
         Ok(copy.map(|copy| Self { digests: copy.digests, size: copy.size, etag: copy.etag }))
+    }
+
+    /// That the store has no such item.
+    pub(super) fn missing(&self, path: &ItemPath) -> CommandError {
+        let digest = self.digests.strongest().map(|digest| format!(", {} {digest}", digest.algorithm()));
+        let why = format!(
+            "{}: missing: the store does not have it, and the catalogue has recorded it ({} bytes{})",
+            path.short(),
+            self.size,
+            digest.unwrap_or_default()
+        );
+        CommandError::new(FAILED, why)
     }
 
     /// Whether the store has another state of the item than the recorded one.
