@@ -6,6 +6,7 @@
 //! `tee`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
+mod delays;
 mod expansion;
 mod large;
 mod one;

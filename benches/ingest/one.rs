@@ -44,7 +44,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
 }
 
 /// Deposits one file and waits for its end.
-async fn deposit(world: &World, number: u32) -> anyhow::Result<()> {
+pub(crate) async fn deposit(world: &World, number: u32) -> anyhow::Result<()> {
     let new = NewDeposit {
         profile: PROFILE.to_owned(),
         file_name: format!("{number}.txt"),

@@ -11,8 +11,9 @@ use queuekeeper_ingest::manifest::{ManifestProfile, Row, Writer};
 use queuekeeper_ingest::url::ContentUrl;
 use queuekeeper_queue::state::BatchState;
 
-use crate::quantile;
+use crate::delays::Delays;
 use crate::world::{Program, World, cpu_ms};
+use crate::{one, quantile};
 
 /// How large each file is, in bytes.
 const SIZE: usize = 1_000;
@@ -23,6 +24,9 @@ const SAMPLE: usize = 500;
 /// How many scrapes are timed before the deposit.
 const SCRAPES: usize = 200;
 
+/// How many files are deposited one after the other before it, for the delay of the sidecar at rest.
+const AT_REST: u32 = 100;
+
 pub(crate) async fn run(files: usize) -> anyhow::Result<()> {
     println!("small: {files} files of {SIZE} bytes, deposited as one batch manifest, the sidecar beside the daemons");
     let world = World::start("all").await?;
@@ -31,6 +35,12 @@ pub(crate) async fn run(files: usize) -> anyhow::Result<()> {
     for _ in 0..SCRAPES {
         idle.push(scrape(&sidecar).await?);
     }
+    let began = Delays::so_far(&sidecar).await?;
+    for number in 0..AT_REST {
+        one::deposit(&world, number).await?;
+    }
+    let rested = Delays::so_far(&sidecar).await?;
+    let at_rest = rested.since(&began);
     let manifest = manifest(&world, files)?;
     let cpu = || -> anyhow::Result<[f64; 3]> {
         let server = world.server.pid().map_or(Ok(0.0), cpu_ms)?;
@@ -38,10 +48,16 @@ pub(crate) async fn run(files: usize) -> anyhow::Result<()> {
     };
     let (began, before) = (Instant::now(), cpu()?);
     let batch = world.deposit(manifest).await?;
-    let (mut busy, mut end) = (Vec::new(), Box::pin(world.wait_for(batch, BatchState::Completed)));
+    let (mut busy, mut created) = (Vec::new(), None);
+    let mut expansion = Box::pin(world.wait_for(batch, BatchState::Reporting));
+    let mut end = Box::pin(world.wait_for(batch, BatchState::Completed));
     loop {
         tokio::select! {
             ended = &mut end => { ended?; break }
+            all = &mut expansion, if created.is_none() => {
+                all?;
+                created = Some((began.elapsed(), Delays::so_far(&sidecar).await?));
+            }
             () = tokio::time::sleep(Duration::from_millis(200)) => busy.push(scrape(&sidecar).await?),
         }
     }
@@ -49,9 +65,10 @@ pub(crate) async fn run(files: usize) -> anyhow::Result<()> {
     let [daemons, server, beside] = std::array::from_fn(|at| (after[at] - before[at]) / files as f64);
     let rate = files as f64 / took.as_secs_f64();
     let objects = objects(&world.objects())?;
-    anyhow::ensure!(objects.len() == files, "{} objects of {files} files", objects.len());
+    anyhow::ensure!(objects.len() == files + AT_REST as usize, "{} objects of {files} files", objects.len());
     let bare = write_bare(&objects, &world.objects(), &world.beside("bare"))?;
-    let delay = delays(&sidecar).await?;
+    let delays = Delays::so_far(&sidecar).await?;
+    let (creating, created) = created.context("the batch was not seen Reporting")?;
     println!(
         "  {took:.1?}, {rate:.1} objects a second, {:.2} of a bare loop that writes and syncs the same files ({bare:.1} \
          a second); goal 0.5",
@@ -70,34 +87,17 @@ pub(crate) async fn run(files: usize) -> anyhow::Result<()> {
         quantile(&mut busy, 0.5),
         quantile(&mut busy, 0.5).as_secs_f64() / quantile(&mut idle, 0.5).as_secs_f64()
     );
+    println!("  delay of the sidecar at rest: {at_rest}");
+    println!("  while the jobs are created, in {creating:.1?}: {}", created.since(&rested));
+    let beside = delays.since(&created);
     println!(
-        "  delay of the sidecar, of {} changes: {}",
-        delay.last().map_or(0.0, |(_, count)| *count),
-        [0.5, 0.99]
-            .map(|share| format!("p{:.0} at most {:.0} ms", share * 100.0, within(&delay, share) * 1e3))
-            .join(", ")
+        "  after that: {beside}; {:.1} and {:.1} times those at rest, of 2",
+        beside.quantile_ms(0.5) / at_rest.quantile_ms(0.5),
+        beside.quantile_ms(0.99) / at_rest.quantile_ms(0.99)
     );
     validate(&objects)?;
-    println!("  {files} objects are valid to ocfl-py");
+    println!("  {} objects are valid to ocfl-py", objects.len());
     Ok(())
-}
-
-/// How many changes the sidecar has shown after so many seconds at most.
-async fn delays(sidecar: &Program) -> anyhow::Result<Vec<(f64, f64)>> {
-    let page = sidecar.get("/metrics").await.context("the sidecar does not answer")?;
-    let buckets = page.lines().filter_map(|line| line.strip_prefix("queuekeeper_mirror_delay_seconds_bucket{le=\""));
-    buckets
-        .map(|line| {
-            let (limit, count) = line.split_once("\"} ").context("no bucket")?;
-            Ok((limit.parse().unwrap_or(f64::INFINITY), count.parse()?))
-        })
-        .collect()
-}
-
-/// The limit below which that share of the changes is.
-fn within(delays: &[(f64, f64)], share: f64) -> f64 {
-    let all = delays.last().map_or(0.0, |(_, count)| *count);
-    delays.iter().find(|(_, count)| *count >= all * share).map_or(f64::NAN, |(limit, _)| *limit)
 }
 
 /// Has somebody else's tool validate objects, by hundreds.
