@@ -202,7 +202,7 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
 
     // A file that was changed by hand takes nothing away before an admin agrees, who is shown what it would do.
     fs::write(home.join("policies/one-duplication-policy.json"), "{}").unwrap();
-    pages.get("/mill/policies/one", &["takes copies away", "main to replica would end"]).await;
+    pages.get("/mill/policies/one", &["would stop maintaining copies", "main to replica would end"]).await;
     let (code, plan) = pages.ask("ada", "/mill/policies/one/plan", Some(&[("change", "apply")])).await;
     assert!(code == 200 && plan.contains("items would no longer follow their source"), "{plan}");
     let none = json!({"is_listed": true, "policy": {}}).to_string();

@@ -40,11 +40,12 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "DURATION", default_value = "30d")]
     delete_after: PrometheusDuration,
 
-    /// How many items of a space may be deleted or overwritten in a store within a day, whatever the share
+    /// How many items of a space may be deleted or overwritten in a store within a day; the larger of this and --brake.percent
+    /// applies
     #[arg(long = "brake.items", value_name = "NUMBER", default_value_t = 100)]
     brake_items: u32,
 
-    /// How many in a hundred of them may be, whatever the number
+    /// The same as a percentage of the items of the space
     #[arg(
         long = "brake.percent",
         value_name = "NUMBER",

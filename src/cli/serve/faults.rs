@@ -47,7 +47,7 @@ pub(in crate::cli) struct FaultArgs {
     #[arg(long = "faults.pause", value_name = "DURATION", default_value = "1d", help_heading = "Faults")]
     pause: PrometheusDuration,
 
-    /// How often a job may be resumed
+    /// The number of resumes from which a job that failed again counts as a fault
     #[arg(
         long = "faults.retries",
         value_name = "NUMBER",

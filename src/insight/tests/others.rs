@@ -122,7 +122,7 @@ fn a_batch_tells_how_far_it_is() {
         faults: vec![fault(Fault::BatchWithoutEnd, Path::BatchNode(BatchId::new(7), BatchNode::Status))],
         ..batch(BatchState::Reporting, counts)
     };
-    assert_eq!(of(&overdue)[0], "stopped: Batch never reported.");
+    assert_eq!(of(&overdue)[0], "stopped: Overdue batch.");
     let new = BatchSituation { is_acquired: false, pause: Some(pause()), ..batch(BatchState::Pending, [None; 4]) };
     assert_eq!(of(&new)[0], "stopped: It is waiting for the ingest queue to be unpaused.");
     assert!(of(&new)[2].starts_with("batch_not_acquired: It has been waiting for 1.0 h for a daemon to acquire it."));

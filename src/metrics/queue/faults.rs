@@ -33,7 +33,7 @@ pub(super) fn write_limits(families: &mut Families<'_>, limits: &[FaultLimit]) -
     });
     families.gauges(
         "queuekeeper_fault_limit_seconds",
-        "Time after which an item counts as faulty, by fault and state.",
+        "Time after which an item counts as faulty, by fault, kind of item and state.",
         limits,
     )
 }

@@ -93,7 +93,7 @@ pub(super) struct Warned {
     pub(super) total: String,
     /// Each with its file and its warnings.
     pub(super) jobs: Vec<WarnedLine>,
-    /// How many more there are; empty for none.
+    /// How many more jobs there are, with the noun; empty for none.
     pub(super) more: String,
 }
 
@@ -126,7 +126,7 @@ impl Warned {
                 ),
             },
             jobs: warned.items.iter().map(line).collect(),
-            more: if more > 0 { Count(more).to_string() } else { String::new() },
+            more: if more > 0 { counted(more, "more job", "more jobs") } else { String::new() },
         }
     }
 }

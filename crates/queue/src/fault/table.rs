@@ -205,7 +205,7 @@ faults! {
     /// A lock that will not be released by itself.
     LeakedLock "leaked_lock" {
         title: "Leaked lock",
-        effect: "The item that it locks is never acquired again.",
+        effect: "The item is not acquired while the lock exists. A daemon may still be working on it.",
         fix: "Make sure that no daemon is working on the item: look for the session that holds the lock. Then delete the \
               lock.",
         severity: Error,
@@ -234,10 +234,10 @@ faults! {
         repair: Writes,
         is_unattended: false,
     }
-    /// A batch that will not be reported, or not be cleaned up.
+    /// A batch whose report, clean-up or creation of jobs is overdue.
     BatchWithoutEnd "batch_without_end" {
-        title: "Batch never reported",
-        effect: "Its depositor gets no report, or it is never cleaned up.",
+        title: "Overdue batch",
+        effect: "Its jobs are not created, its depositor gets no report, or it is never cleaned up.",
         fix: "Check whether the batch daemon is running and what ends its poll. Repair a batch that has no \
               batch-processing.",
         severity: Error,
@@ -309,7 +309,7 @@ faults! {
     /// A failed job that was resumed as often as makes sense.
     RetriesExhausted "retries_exhausted" {
         title: "Job resumed too often",
-        effect: "It fails each time it is resumed, and needs an operator.",
+        effect: "It fails each time it is resumed, and needs an operator. Resuming does not help until the cause is fixed.",
         fix: "Read its message and fix the cause, then resume it once more, or delete it.",
         severity: Error,
         blocks: [Job],
@@ -362,7 +362,7 @@ impl Fault {
     }
 
     /// What kind of action repairs it. For an item that cannot be loaded, a repair writes the values that follow from
-    /// the rest of the tree and refuses the rest; for batches never reported, writing helps those that are Failed
+    /// the rest of the tree and refuses the rest; for overdue batches, writing helps those that are Failed
     /// without `states/batch-processing`.
     #[must_use]
     pub fn repair_kind(self) -> RepairKind {
