@@ -103,7 +103,8 @@ pub(super) fn head_blocked(state: &StateSituation, head: &Head) -> Cause {
         (Fault::OrphanEntry, Some(of)) => format!("The orphan entry {name}, whose job is in {of},"),
         (Fault::OrphanEntry, None) => format!("The orphan entry {name}"),
         (Fault::UnfinishedCreation, _) => format!("The entry {name}, whose job was never finished,"),
-        (_, _) => format!("The entry {name}, whose job the daemons cannot load,"),
+        (Fault::UnloadableJob, _) => format!("The entry {name}, whose job the daemons cannot load,"),
+        (fault, _) => format!("The entry {name} ({})", fault.title()),
     };
     // It is one of the jobs of the state itself, but for the entry of a job that is elsewhere.
     let own = u64::from(head.job_state == Some(state.state));
