@@ -2,7 +2,7 @@
 
 mod at_rest;
 mod others;
-mod room;
+mod waiting;
 
 use std::time::Duration;
 

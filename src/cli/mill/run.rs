@@ -10,7 +10,7 @@ use crate::cli::{LogArgs, on_signal};
 use crate::config::{ListenAddress, PrometheusDuration};
 use crate::server;
 
-/// Copy what policies want copied, until it is stopped
+/// Run the mill's workers and loops, until it is stopped
 ///
 /// Any number of such processes, on any number of hosts, share the work where the catalogue is in PostgreSQL; one of them leads
 /// the loops. What daemons and queuekeeper store change is copied at once, anything else by the next loop.

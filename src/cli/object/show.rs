@@ -11,7 +11,7 @@ use crate::mirror::words::size;
 use crate::views::objects::{FileFilter, ObjectDetail, Objects, VersionNumber};
 use crate::views::show::visible;
 
-/// Show an object: its versions, the files of one of them, and where it lies
+/// Show an object: its versions, the files of one of them, and where it is stored
 ///
 /// Up to 100 versions and 500 files are listed. Exits with 4 if there is no catalogue, or it does not have the object or
 /// the version.
@@ -25,7 +25,7 @@ pub(super) struct ShowArgs {
     #[arg(long, value_name = "NUMBER", default_value = "0", hide_default_value = true)]
     version: VersionNumber,
 
-    /// List the files behind this path, as the last one of a list that was cut off
+    /// List the files after this path, as the last one of a list that was cut off
     #[arg(long, value_name = "PATH", default_value = "", hide_default_value = true)]
     after: String,
 

@@ -47,7 +47,7 @@ pub(in crate::web) struct MarkedView {
 /// `POST /api/v1/store-events`: takes messages of a store about its changes. Items are marked before the response.
 ///
 /// It requires the role `store-events`, which allows nothing else, and a space below `store_events` in the file of
-/// `--config.file`. What a message says of an item is not believed: the mill looks at the item.
+/// `--config.file`. What a message says of an item is not trusted: the mill checks the item.
 #[utoipa::path(
     post, path = "/store-events",
     request_body = StoreEventsBody,
