@@ -99,14 +99,16 @@ fn faults_of(rule: &str) -> Vec<Fault> {
         let (_, names) = matcher.split_once('"').unwrap();
         matched = names.split('|').map(|name| Fault::from_label(name).expect(name)).collect();
     }
-    let labels: [(&str, fn(Fault) -> bool); 2] =
-        [("blocks_head", |fault| fault.blocks(Blocks::Head)), ("own_alert", Fault::has_own_alert)];
     for (operator, expected) in [("and", true), ("unless", false)] {
-        for (label, is) in labels {
+        let joins = |label: &str| {
             let info = format!("ignoring (severity, blocks_head, own_alert) merritt_fault_info{{{label}=\"true\"}}");
-            if rule.contains(&format!("{operator} {info}")) {
-                matched.retain(|fault| is(*fault) == expected);
-            }
+            rule.contains(&format!("{operator} {info}"))
+        };
+        if joins("blocks_head") {
+            matched.retain(|fault| fault.blocks(Blocks::Head) == expected);
+        }
+        if joins("own_alert") {
+            matched.retain(|fault| fault.has_own_alert() == expected);
         }
     }
     matched
