@@ -110,7 +110,7 @@ fn defaults(limit: fn(JobState) -> Duration) -> String {
     let own = JobState::ALL.iter().filter(|state| limit(**state) != elsewhere);
     let own = own.map(|state| format!("{}={}", state.label(), PrometheusDuration::from(limit(*state))));
     let own: Vec<_> = own.collect();
-    format!("{}, {} elsewhere", own.join(","), PrometheusDuration::from(elsewhere))
+    format!("{}, {} elsewhere", own.join(", "), PrometheusDuration::from(elsewhere))
 }
 
 fn state_limit(text: &str) -> Result<(JobState, PrometheusDuration), String> {
