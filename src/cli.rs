@@ -46,6 +46,8 @@ mod password;
 mod pauses;
 mod profiles;
 mod prompt;
+#[cfg(test)]
+mod readme;
 mod repository;
 mod rules;
 pub mod serve;

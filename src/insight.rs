@@ -4,7 +4,6 @@
 //! from the mirror at one moment), how full the working storage is, and the instant give the [`Diagnosis`]. Pages, API
 //! and command line ask [`why_job`] and its like, and so say the same.
 
-mod ask;
 mod at_rest;
 mod batch;
 mod forecast;
@@ -15,15 +14,16 @@ mod state;
 #[cfg(test)]
 mod tests;
 mod verdict;
+mod why;
 
 use jiff::Timestamp;
 
-pub use ask::{forecasts, why_batch, why_job, why_state};
 pub use batch::diagnose_batch;
 pub use forecast::Forecast;
 pub use job::diagnose_job;
 pub use kind::CauseKind;
 pub use state::diagnose_state;
+pub use why::{forecasts, why_batch, why_job, why_state};
 
 use crate::mirror::FoundFault;
 use queuekeeper_queue::path::Path;

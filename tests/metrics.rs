@@ -14,4 +14,5 @@ mod metrics {
     mod golden;
     mod mill;
     mod prometheus;
+    mod readme;
 }

@@ -192,6 +192,7 @@ impl Action {
 mod tests {
     use super::*;
     use crate::actions::spec::Parameter;
+    use crate::actions::target::TargetKind;
     use queuekeeper_queue::id::Priority;
     use queuekeeper_queue::state::JobState;
 
@@ -203,11 +204,14 @@ mod tests {
             "small/qid0000000042",
             "queue:ingest",
             "collection:demo",
+            "store:main",
             "lock:/jobs/jid0000000042/lock",
             "fault:orphan_entry:/jobs/jid0000000042",
             "batches",
         ];
-        for target in targets.map(|text| text.parse::<Target>().unwrap()) {
+        let targets = targets.map(|text| text.parse::<Target>().unwrap());
+        assert_eq!(targets.each_ref().map(Target::kind), TargetKind::ALL, "a target of each kind");
+        for target in targets {
             for kind in ActionKind::ALL {
                 let Some(spec) = target.spec(kind) else {
                     let refused =

@@ -5,9 +5,9 @@
 
 mod again;
 mod intake;
+mod quota;
 mod receive;
 mod request;
-mod room;
 mod shared;
 mod upload;
 mod withdraw;

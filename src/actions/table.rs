@@ -107,7 +107,7 @@ target_actions! {
         Fail [
             role: Operator,
             summary: "Fail a job that no daemon is working on",
-            effect: "It is set Failed with the reason as its message, and counts as failed in its batch.",
+            effect: "It is moved to Failed with the reason as its message, and counts as failed in its batch.",
             applies: Applies::ToJob(|state| state.may_become(JobState::Failed), ""),
         ]
         /// Sets its priority.

@@ -109,7 +109,7 @@ pub(super) struct DaemonArgs {
     daemons: Vec<Chosen>,
 
     /// How many workers a daemon has, as downloading=4; as downloading=2-16, at least two, and more while jobs wait for
-    /// one; may be repeated. The key workers of --config.file of ingest counts before this, and is read again when it changes
+    /// one; may be repeated. The key workers of --config.file of ingest overrides this, and is read again when it changes
     #[arg(long = "workers", value_name = "DAEMON=NUMBER", value_delimiter = ',', value_parser = workers)]
     workers: Vec<(Daemon, RangeInclusive<usize>)>,
 
@@ -132,15 +132,14 @@ pub(super) struct DaemonArgs {
     connections_per_host: u16,
 
     /// Up to which share of the working storage is granted to jobs
-    #[arg(long = "storage.threshold", value_name = "SHARE", default_value_t = 0.8, value_parser = share)]
+    #[arg(long = "storage.threshold", value_name = "RATIO", default_value_t = 0.8, value_parser = share)]
     threshold: f64,
 
     /// How many GiB a job of unknown size counts as
     #[arg(long = "space.unknown", value_name = "GIB", default_value_t = 10)]
     unknown: u32,
 
-    /// From how many GiB on a job is very large: it comes later than others, by 10 of the 99 priorities, as one of unknown
-    /// size does until its files are there
+    /// The size in GiB from which a job is deprioritized by 10, as jobs of unknown size are until they are downloaded
     #[arg(long = "space.large", value_name = "GIB", default_value_t = 100)]
     large: u32,
 
@@ -148,7 +147,7 @@ pub(super) struct DaemonArgs {
     #[arg(long = "retry.within", value_name = "DURATION", default_value = "1d")]
     retry_within: PrometheusDuration,
 
-    /// How long a stop waits for what is under way
+    /// How long to wait for work in progress on shutdown
     #[arg(long = "shutdown-timeout", value_name = "DURATION", default_value = "30s")]
     shutdown: PrometheusDuration,
 
@@ -160,7 +159,7 @@ pub(super) struct DaemonArgs {
     #[arg(long = "cleanup.share", value_name = "SHARE", default_value_t = 0.1, value_parser = share)]
     cleanup_share: f64,
 
-    /// Create more jobs than programs in Java can list: none of them reads this queue
+    /// Do not limit folders to what Java clients can list; only if none reads this queue
     #[arg(long = "no-java-readers")]
     no_java_readers: bool,
 

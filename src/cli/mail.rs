@@ -22,7 +22,7 @@ pub(super) struct MailArgs {
     #[arg(long = "mail.from", value_name = "ADDRESS", value_parser = from)]
     mail_from: Option<String>,
 
-    /// The address of the person whom answers go to, to the mails that this process makes; without it, they go to --mail.from
+    /// The Reply-To address of mails created by this process [default: --mail.from]
     #[arg(long = "mail.reply-to", value_name = "ADDRESS", value_parser = from)]
     mail_reply_to: Option<String>,
 

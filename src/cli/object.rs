@@ -9,7 +9,7 @@ mod verify;
 
 use clap::{Args, Subcommand};
 
-/// Show, read, request, verify and repair the objects that deposits became
+/// Show, read, request, verify and repair stored objects
 #[derive(Clone, Debug, Args)]
 pub(super) struct ObjectArgs {
     #[command(subcommand)]

@@ -18,7 +18,7 @@ use queuekeeper_zookeeper::ServerError;
 /// It starts a ZooKeeper of its own, all daemons, and the status page. Objects are kept as OCFL 1.1 below DIR/objects,
 /// the inventory in DIR/catalogue.db, the collections' profiles in DIR/profiles, archives of objects that were requested in
 /// DIR/deliveries, and reports to depositors in DIR/reports, where no mail server is named. Each object is copied to DIR/copies, as
-/// the policies in DIR/policies want it. A restart goes on where it stopped.
+/// the policies in DIR/policies want it. A restart resumes where it stopped.
 #[derive(Clone, Debug, Args)]
 pub(super) struct StandaloneArgs {
     /// The directory of the repository, which is made where it is missing

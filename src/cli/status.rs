@@ -192,7 +192,7 @@ fn attention(overview: &Overview, unconfirmed: &[Unconfirmed], now: Timestamp, s
     screen.gap();
     if overview.attention.is_empty() {
         screen.say(if lasting(unconfirmed).next().is_none() {
-            "Nothing needs attention."
+            "The queue needs no attention."
         } else {
             "Nothing is confirmed to need attention."
         });

@@ -44,7 +44,7 @@ const MOST_NAMED: usize = 20;
 /// What is neither a file nor a directory is refused, such as a link; empty directories are not stored.
 ///
 /// The content goes to the working storage of the daemons (--data, --working), or to a server (--server), where an upload
-/// that breaks off goes on where it was.
+/// that breaks off resumes where it was.
 ///
 /// The failed rows of a batch are deposited again with --failed-of, as by the button of its page; a server takes them.
 /// With --withdraw, a deposit is taken back: all of it or nothing, until the first of its jobs leaves Pending.

@@ -15,7 +15,10 @@ pub(super) fn of_flags(command: Command) -> Command {
 /// The variable of a flag; `None` for one that is decided anew each time: to say yes for good would be dangerous.
 fn variable(command: &str, argument: &Arg) -> Option<String> {
     let long = argument.get_long()?;
-    let is_service = matches!(command, "serve" | "demo" | "standalone" | "ingest" | "token" | "dump" | "load");
+    // Of the mill, only what runs for good: the command `mill run`.
+    let is_mill = command == "run";
+    let is_service =
+        is_mill || matches!(command, "serve" | "demo" | "standalone" | "ingest" | "token" | "dump" | "load");
     if !is_service && !long.contains('.') && long != "zookeeper" {
         return None;
     }
@@ -23,6 +26,9 @@ fn variable(command: &str, argument: &Arg) -> Option<String> {
     // what another command has under the same name with another meaning: the audit file of `serve` is rotated by one
     // process alone.
     let prefix = match argument.get_help_heading() {
+        // `--workers` of `ingest` and `--data` of `standalone` mean something else.
+        None if is_mill && long != "config.file" => "QUEUEKEEPER_MILL",
+        Some("Probes") if is_mill => "QUEUEKEEPER_MILL",
         Some("Demo") => "QUEUEKEEPER_DEMO",
         Some("Audit") => "QUEUEKEEPER_CLI",
         Some("Dump") => "QUEUEKEEPER_DUMP",
@@ -39,7 +45,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// What there is in the environments of installations: none of these may change by accident.
-    const VARIABLES: [&str; 80] = [
+    const VARIABLES: [&str; 89] = [
         "QUEUEKEEPER_ACCESS_LIFETIME",
         "QUEUEKEEPER_AUDIT_FILE",
         "QUEUEKEEPER_AUDIT_FILES",
@@ -84,6 +90,15 @@ mod tests {
         "QUEUEKEEPER_MAIL_SERVER",
         "QUEUEKEEPER_MAIL_TLS",
         "QUEUEKEEPER_METRICS_COLLECTIONS",
+        "QUEUEKEEPER_MILL_BRAKE_ITEMS",
+        "QUEUEKEEPER_MILL_BRAKE_PERCENT",
+        "QUEUEKEEPER_MILL_DATA",
+        "QUEUEKEEPER_MILL_DELETE_AFTER",
+        "QUEUEKEEPER_MILL_FREQUENCY",
+        "QUEUEKEEPER_MILL_QUEUE_LIMIT",
+        "QUEUEKEEPER_MILL_THOROUGH_EVERY",
+        "QUEUEKEEPER_MILL_WEB_LISTEN_ADDRESS",
+        "QUEUEKEEPER_MILL_WORKERS",
         "QUEUEKEEPER_MIRROR_CLOCK_INTERVAL",
         "QUEUEKEEPER_MIRROR_DRIFT_INTERVAL",
         "QUEUEKEEPER_MIRROR_DROP_AFTER",
@@ -122,11 +137,16 @@ mod tests {
         "QUEUEKEEPER_ZOOKEEPER_TLS_KEY_FILE",
     ];
 
+    fn with_those_below(command: &clap::Command) -> Vec<&clap::Command> {
+        let below = command.get_subcommands().flat_map(with_those_below);
+        std::iter::once(command).chain(below).collect()
+    }
+
     #[test]
     fn every_flag_that_configures_has_its_variable_and_no_other_has_one() {
         let command = crate::cli::command();
         let mut variables = BTreeSet::new();
-        for subcommand in command.get_subcommands() {
+        for subcommand in command.get_subcommands().flat_map(with_those_below) {
             for argument in subcommand.get_arguments() {
                 let Some(variable) = argument.get_env() else {
                     let configures = argument.get_long().is_some_and(|long| long.contains('.'));
@@ -139,6 +159,10 @@ mod tests {
         }
         assert_eq!(variables.iter().collect::<Vec<_>>(), VARIABLES);
         let jobs = command.find_subcommand("jobs").unwrap();
+        let run = command.find_subcommand("mill").unwrap().find_subcommand("run").unwrap();
+        let lacks: Vec<_> =
+            run.get_arguments().filter(|flag| flag.get_long().is_some() && flag.get_env().is_none()).collect();
+        assert!(lacks.is_empty(), "{lacks:?}");
         for (flag, variable) in [("yes", None), ("all", None), ("servers", Some("QUEUEKEEPER_ZOOKEEPER"))] {
             let argument = jobs.get_arguments().find(|argument| argument.get_id() == flag).unwrap();
             assert_eq!(argument.get_env().and_then(|variable| variable.to_str()), variable, "{flag}");

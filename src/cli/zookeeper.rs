@@ -47,7 +47,7 @@ pub struct ZooKeeperArgs {
     tls_key_file: Option<PathBuf>,
 
     /// ACL of the znodes that queuekeeper creates, as scheme:id:permissions[,...]; the scheme auth with an empty id is
-    /// any client with these credentials [default: anyone everything]
+    /// any client with these credentials [default: world:anyone:cdrwa]
     #[arg(
         long = "zookeeper.acl",
         value_name = "ACL",

@@ -103,17 +103,18 @@ pub(super) fn head_blocked(state: &StateSituation, head: &Head) -> Cause {
         (Fault::OrphanEntry, Some(of)) => format!("The orphan entry {name}, whose job is in {of},"),
         (Fault::OrphanEntry, None) => format!("The orphan entry {name}"),
         (Fault::UnfinishedCreation, _) => format!("The entry {name}, whose job was never finished,"),
-        (_, _) => format!("The entry {name}, whose job the daemons cannot load,"),
+        (Fault::UnloadableJob, _) => format!("The entry {name}, whose job the daemons cannot load,"),
+        (fault, _) => format!("The entry {name} ({})", fault.title()),
     };
     // It is one of the jobs of the state itself, but for the entry of a job that is elsewhere.
     let own = u64::from(head.job_state == Some(state.state));
     let behind = match state.jobs.saturating_sub(state.locked).saturating_sub(own) {
         0 => String::new(),
-        1 => ", so the job behind it is not taken".to_owned(),
-        jobs => format!(", so none of the {} jobs behind it is taken", count(jobs)),
+        1 => " and does not reach the job behind it".to_owned(),
+        jobs => format!(" and reaches none of the {} jobs behind it", count(jobs)),
     };
     Cause::new(CauseKind::HeadBlocked, format!("{what} blocks {}.", state.state))
-        .evidence(format!("Every poll takes it first and ends there{behind}."))
+        .evidence(format!("A Java daemon that takes it ends its poll there{behind}. Daemons of queuekeeper skip it."))
         .remedy(head.fault.remedy())
         .since(Some(head.since))
         .items([head.entry.clone(), Path::Job(head.job)], 2)

@@ -2,7 +2,7 @@
 
 mod at_rest;
 mod others;
-mod room;
+mod waiting;
 
 use std::time::Duration;
 
@@ -218,9 +218,9 @@ fn a_locked_job_is_worked_on_and_its_session_is_named() {
     assert_eq!(
         of_job(&job),
         [
-            "stopped: It is locked, but apparently no daemon is working on it.",
+            "stopped: It is locked, and the lock may have leaked.",
             "leaked_lock: It has been locked for 1.5 h by session 0x1000a3f, which also holds 4 other locks. | It shows. The item \
-             that it locks is never acquired again.",
+             is not acquired while the lock exists. A daemon may still be working on it.",
         ]
     );
 }
@@ -279,8 +279,8 @@ fn a_bad_entry_at_the_head_starves_the_state_but_is_not_said_of_itself() {
         of_job(&starved)[..2],
         [
             "stopped: An entry at the head of Estimating blocks all others.",
-            "head_blocked: The orphan entry 05-jid0000000041, whose job is in Storing, blocks Estimating. | Every poll \
-             takes it first and ends there, so none of the 98 jobs behind it is taken.",
+            "head_blocked: The orphan entry 05-jid0000000041, whose job is in Storing, blocks Estimating. | A Java \
+             daemon that takes it ends its poll there and reaches none of the 98 jobs behind it. Daemons of queuekeeper skip it.",
         ]
     );
     let mut own = job(JobState::Estimating);

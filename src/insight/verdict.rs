@@ -101,7 +101,7 @@ pub(super) fn headline(kind: CauseKind, job: &JobSituation, verdict: Verdict) ->
         CauseKind::Fault(Fault::UnloadableJob) => "No daemon can load it.",
         CauseKind::Fault(Fault::UnfinishedCreation) => "Its creation was not finished.",
         CauseKind::Fault(Fault::PriorityOutOfRange) => "Its priority makes it unreadable to the daemons.",
-        CauseKind::Fault(Fault::LeakedLock) => "It is locked, but apparently no daemon is working on it.",
+        CauseKind::Fault(Fault::LeakedLock) => "It is locked, and the lock may have leaked.",
         CauseKind::Fault(Fault::StuckState) => return format!("No job leaves {state}."),
         CauseKind::Fault(fault) => return format!("{}.", fault.title()),
         // Causes of states and batches.

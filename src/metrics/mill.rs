@@ -133,18 +133,14 @@ impl MillFigures {
         let oldest = self.queues.iter().filter_map(|of| Some(([("queue", of.queue)], seconds(of.oldest?))));
         families.gauges(
             "mill_task_oldest_created_timestamp_seconds",
-            "Unix time at which the task of each queue was requested that has been ready for longest.",
+            "Unix time at which the oldest ready task of each queue was created.",
             oldest,
         )?;
         let ended =
             self.ended.iter().map(|(queue, outcome, count)| ([("queue", *queue), ("outcome", *outcome)], *count));
-        families.counters(
-            "mill_tasks_ended",
-            "Total number of times that a worker ended a task, by queue and outcome.",
-            ended,
-        )?;
+        families.counters("mill_tasks_ended", "Total number of task attempts by queue and outcome.", ended)?;
         let workers = ["busy", "idle"].into_iter().zip(self.workers).map(|(state, count)| ([("state", state)], count));
-        families.gauges("mill_workers", "Number of workers of the mill that have a task, or have none.", workers)?;
+        families.gauges("mill_workers", "Number of mill workers by state.", workers)?;
         families.count("mill_processes", "Number of processes with workers of the mill.", self.processes)?;
         let unserved = self.unserved.iter().map(|(kind, count)| ([("kind", *kind)], *count));
         families.gauges(
@@ -160,23 +156,19 @@ impl MillFigures {
         )?;
         families.gauges(
             "mill_copies_missing",
-            "Number of items that the sources of a store have more than the store, by the content index.",
+            "Number of items missing from a store compared with its sources, according to the content index.",
             self.missing.iter().map(|(account, store, count)| ([("account", &**account), ("store", &**store)], *count)),
         )?;
         let usable = self.policies.iter().map(|of| ([("account", &*of.account)], u64::from(of.is_usable)));
         families.gauges("mill_policy_usable", "Whether the policy file of an account can be used.", usable)?;
         let waiting = self.policies.iter().map(|of| ([("account", &*of.account)], of.waiting));
-        families.gauges(
-            "mill_policy_waiting_changes",
-            "Number of parts of a changed policy file that wait for an admin.",
-            waiting,
-        )
+        families.gauges("mill_policy_waiting_changes", "Number of policy changes waiting for an admin.", waiting)
     }
 
     fn write_loops(&self, families: &mut Families<'_>) -> fmt::Result {
         type Of = fn(&LoopFigures) -> Option<Timestamp>;
         let instants: [(&str, &str, Of); 4] = [
-            ("mill_loop_started_timestamp_seconds", "Unix time at which the loop began.", |of| of.started),
+            ("mill_loop_started_timestamp_seconds", "Unix time at which the loop started.", |of| of.started),
             ("mill_loop_ended_timestamp_seconds", "Unix time at which the loop ended.", |of| of.ended),
             ("mill_loop_ends_timestamp_seconds", "Unix time at which the loop ends at its present rate.", |of| of.ends),
             ("mill_loop_next_start_timestamp_seconds", "Unix time at which the next loop is due.", |of| of.next),
@@ -189,18 +181,10 @@ impl MillFigures {
             let states = ["left", "failed"].into_iter().zip(of.left);
             states.map(|(state, count)| ([("producer", of.producer), ("state", state)], count))
         });
-        families.gauges(
-            "mill_loop_morsels",
-            "Number of parts of the loop that are left, and of those that cannot go on.",
-            left,
-        )?;
+        families.gauges("mill_loop_morsels", "Number of unfinished parts of the loop by state.", left)?;
         let items = self.loops.iter().map(|of| ([("producer", of.producer)], of.items[0]));
-        families.gauges(
-            "mill_loop_items",
-            "Number of items that the loop has to look at, as of its beginning.",
-            items,
-        )?;
+        families.gauges("mill_loop_items", "Number of items that the loop has to scan, as of its start.", items)?;
         let looked = self.loops.iter().map(|of| ([("producer", of.producer)], of.items[1]));
-        families.gauges("mill_loop_items_looked", "Number of keys that the loop has looked at.", looked)
+        families.gauges("mill_loop_items_looked", "Number of items that the loop has scanned.", looked)
     }
 }

@@ -199,22 +199,22 @@ impl Storage {
 pub(super) fn write(families: &mut Families<'_>, threshold: f64, space: Option<Space>) -> fmt::Result {
     families.count(
         "merritt_working_storage_up",
-        "Whether the daemons' working volume could be measured within the last minute.",
+        "Whether working storage could be measured within the last minute.",
         u64::from(space.is_some()),
     )?;
     families.gauge(
         "merritt_working_storage_size_bytes",
-        "Size of the daemons' working volume in bytes.",
+        "Size of working storage in bytes.",
         space.map(|space| space.size_bytes as f64),
     )?;
     families.gauge(
         "merritt_working_storage_free_bytes",
-        "Free space on the daemons' working volume in bytes, including the reserve for root.",
+        "Free space of working storage in bytes, including the reserve for root.",
         space.map(|space| space.free_bytes as f64),
     )?;
     families.gauge(
         "merritt_working_storage_threshold_ratio",
-        "Used fraction of the daemons' working volume above which they keep jobs in Provisioning.",
+        "Used fraction of working storage above which the daemons keep jobs in Provisioning.",
         threshold,
     )
 }

@@ -260,7 +260,7 @@ async fn show_dashboards(FromState(state): FromState<State>) -> Response {
     render(StatusCode::OK, &dashboards::DashboardsPage::new(&state.view(Timestamp::now())))
 }
 
-/// `GET /runbook`: what to do when an alert is raised.
+/// `GET /runbook`: what to do when an alert fires.
 async fn show_runbook(FromState(state): FromState<State>) -> Response {
     render(StatusCode::OK, &runbook::RunbookPage::new(&state.view(Timestamp::now())))
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use queuekeeper::actions::{ActionKind, Precondition, Refusal, Role, Target};
+use queuekeeper::actions::{ActionKind, Precondition, Refusal, Role, Target, TargetKind};
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::{JobState, State as _};
 use serde_json::json;
@@ -218,16 +218,20 @@ async fn an_actor_without_the_role_is_refused_before_anything_is_read() {
     let world = World::new(&borrowed(&nodes("Failed", false))).await;
     let served = Served::over(&world);
     let before = world.tree().await;
-    for (target, actions) in [
+    let rows = [
         ("jid0000000001", "resume hold release fail set_priority delete purge"),
         ("bid0000000000", "release report_again withdraw delete purge"),
+        ("small/qid0000000001", "resume delete purge"),
         ("queue:ingest", "pause unpause"),
         ("collection:demo", "hold release"),
+        ("store:main", "hold release"),
         ("lock:/jobs/jid0000000001/lock", "break_lock"),
         ("fault:missing_entry:/jobs/jid0000000001", "repair"),
         ("batches", "clean_up"),
-    ] {
-        let target: Target = target.parse().unwrap();
+    ]
+    .map(|(target, actions)| (target.parse::<Target>().unwrap(), actions));
+    assert_eq!(rows.each_ref().map(|(target, _)| target.kind()), TargetKind::ALL, "a target of each kind");
+    for (target, actions) in rows {
         let known: Vec<_> = target.actions().map(|spec| spec.kind.label()).collect();
         assert_eq!(known.join(" "), actions, "{target}");
         for kind in target.actions().map(|spec| spec.kind) {

@@ -90,30 +90,28 @@ fn an_alert_about_the_queue_outlasts_a_failed_scrape() {
     assert!(number > 15, "{number}");
 }
 
-/// The faults that an expression asks for: those that a matcher names, or all but those, and the ones of these that
-/// block the head of their queue, or do not.
+/// The faults that an expression asks for: those that a matcher names, or all, and the ones of these whose labels of
+/// `merritt_fault_info` it joins.
 fn faults_of(rule: &str) -> Vec<Fault> {
-    let all = Fault::ALL.into_iter();
     let Some((_, matcher)) = rule.split_once("merritt_faults") else { return Vec::new() };
-    let matched: Vec<_> = match matcher.strip_prefix("{fault").and_then(|rest| rest.split_once("\"}")) {
-        Some((matcher, _)) => {
-            let (operator, names) = matcher.split_once('"').unwrap();
-            let names: Vec<_> = names.split('|').map(|name| Fault::from_label(name).expect(name)).collect();
-            all.filter(|fault| names.contains(fault) != operator.starts_with('!')).collect()
-        }
-        None => all.collect(),
-    };
-    let blocks = |fault: &Fault| fault.blocks(Blocks::Head);
-    let with = |operator: &str| {
-        let join = format!("{operator} ignoring (severity, blocks_head) merritt_fault_info{{blocks_head=\"true\"}}");
-        rule.contains(&join)
-    };
-    match (with("and"), with("unless")) {
-        (true, false) => matched.into_iter().filter(blocks).collect(),
-        (false, true) => matched.into_iter().filter(|fault| !blocks(fault)).collect(),
-        (false, false) => matched,
-        (true, true) => panic!("both at once: {rule}"),
+    let mut matched: Vec<_> = Fault::ALL.into();
+    if let Some((matcher, _)) = matcher.strip_prefix("{fault").and_then(|rest| rest.split_once("\"}")) {
+        let (_, names) = matcher.split_once('"').unwrap();
+        matched = names.split('|').map(|name| Fault::from_label(name).expect(name)).collect();
     }
+    for (operator, expected) in [("and", true), ("unless", false)] {
+        let joins = |label: &str| {
+            let info = format!("ignoring (severity, blocks_head, own_alert) merritt_fault_info{{{label}=\"true\"}}");
+            rule.contains(&format!("{operator} {info}"))
+        };
+        if joins("blocks_head") {
+            matched.retain(|fault| fault.blocks(Blocks::Head) == expected);
+        }
+        if joins("own_alert") {
+            matched.retain(|fault| fault.has_own_alert() == expected);
+        }
+    }
+    matched
 }
 
 #[test]
@@ -153,6 +151,14 @@ fn the_states_that_daemons_work_on_are_those_of_the_queue() {
     let recording = read("recording.yml");
     let under_way = format!("state=~\"{}\"", labels.join("|"));
     assert!(recording.contains(&under_way), "merritt:jobs_under_way of recording.yml should have {under_way}");
+    let of_content: Vec<_> =
+        JobState::ALL.iter().filter(|state| state.has_content()).map(|state| state.label()).collect();
+    let (states, daemons) =
+        (format!("state=~\"{}\"", of_content.join("|")), format!("daemon=~\"{}\"", of_content.join("|")));
+    assert!(recording.contains(&states), "merritt:jobs_with_content of recording.yml should have {states}");
+    let alerts = read("alerts.yml");
+    let named: Vec<_> = alerts.lines().filter(|line| line.contains("daemon=~")).collect();
+    assert!(named.len() == 2 && named.iter().all(|line| line.contains(&daemons)), "{named:?} should have {daemons}");
     let words = std::fs::read_to_string(rules().join("../grafana/generate/words.py")).unwrap();
     let path = format!("PATH = [{}]", labels.iter().map(|label| format!("\"{label}\"")).collect::<Vec<_>>().join(", "));
     assert!(words.contains(&path), "words.py should have {path}");

@@ -127,7 +127,9 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     eventually(Duration::from_mins(2), "it is copied", async || copy("before").await.as_deref() == Some("two\n")).await;
 
     fs::write(&policy, "{}").unwrap();
-    command(home, "mill queues").await.is(1, &["The policy file of one takes copies away; that waits for an admin"]);
+    command(home, "mill queues")
+        .await
+        .is(1, &["The policy file of one would stop maintaining copies; that waits for an admin"]);
     let plan = command(home, "mill policy plan one").await;
     plan.is(0, &["to be copied: about 0 items", "no longer kept, and not deleted: 2 items", "theses  main  replica"]);
     command(home, "mill policies")

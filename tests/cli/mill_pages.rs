@@ -98,7 +98,7 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
     let pages = Pages { base, http: reqwest::Client::builder().redirect(Policy::none()).build().unwrap() };
 
     // A policy is made on the page: first what it would do, then the files that Mill reads.
-    pages.get("/mill", &["one has no policy, and is copied nowhere", "No process with workers"]).await;
+    pages.get("/mill", &["one has no policy, and is copied nowhere", "No worker process has reported"]).await;
     let change = [("change", "defaults"), ("pair", "1>2")];
     assert_eq!(pages.ask("oscar", "/mill/policies/one/plan", Some(&change)).await.0, 403);
     let (code, plan) = pages.ask("ada", "/mill/policies/one/plan", Some(&change)).await;
@@ -144,7 +144,7 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
     let number = number.await.to_string();
     pages.get("/mill/held", &["theses/a/b", "one in replica", "An admin releases or drops them"]).await;
     pages.get("/mill/spaces", &["one/theses", "1 item, copied from main"]).await;
-    pages.get("/mill/spaces/one/theses?prefix=a%2F", &["a/b", "not done in replica"]).await;
+    pages.get("/mill/spaces/one/theses?prefix=a%2F", &["a/b", "outdated in replica"]).await;
     pages.get("/mill/spaces/one/theses?prefix=b", &["There is no such item"]).await;
     pages
         .get("/mill/spaces/one/theses/item?key=a/b", &["The copy in replica is held by the brake", "queuekeeper:mill"])
@@ -202,7 +202,7 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
 
     // A file that was changed by hand takes nothing away before an admin agrees, who is shown what it would do.
     fs::write(home.join("policies/one-duplication-policy.json"), "{}").unwrap();
-    pages.get("/mill/policies/one", &["takes copies away", "main to replica would end"]).await;
+    pages.get("/mill/policies/one", &["would stop maintaining copies", "main to replica would end"]).await;
     let (code, plan) = pages.ask("ada", "/mill/policies/one/plan", Some(&[("change", "apply")])).await;
     assert!(code == 200 && plan.contains("items would no longer follow their source"), "{plan}");
     let none = json!({"is_listed": true, "policy": {}}).to_string();

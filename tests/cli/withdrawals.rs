@@ -336,7 +336,7 @@ async fn a_withdrawn_deposit_is_never_made_again_by_its_key_and_one_that_goes_on
     assert_eq!((&view["state"], &view["outcome"]), (&"pending".into(), &Value::Null), "{view}");
     assert_eq!(view["withdrawal_refused"], why);
     let page = lab.get(&format!("/submit/{id}")).await;
-    assert!(page.as_str().unwrap().contains(&format!("was taken back: {why}")), "{page}");
+    assert!(page.as_str().unwrap().contains(&format!("failed and was rolled back: {why}")), "{page}");
     assert_eq!(lab.withdraw(&id, None).await.0, 200, "it can be tried again");
     assert_eq!(lab.view(&id).await["withdrawal_refused"], Value::Null);
     catalogue.close().await;

@@ -51,7 +51,7 @@ fn bars(expr: &str) -> f64 {
 }
 
 #[test]
-fn what_was_ordered_is_drawn_as_often_as_it_happened() {
+fn what_was_requested_is_drawn_as_often_as_it_happened() {
     let board = read("queuekeeper");
     for (title, happened) in HAPPENED {
         let query = queries("queuekeeper").into_iter().find(|query| query.what == format!("queuekeeper: {title} A"));

@@ -344,7 +344,7 @@ fn a_quiet_queue_says_that_nothing_needs_attention() {
     let summary = queuekeeper::mirror::Summary::default();
     let text = text(&page_of(figures::live(), Some(summary), &Recent::default()));
     assert!(
-        text.contains("Nothing needs attention: no state is stuck, no job has failed, no fault was found."),
+        text.contains("The queue needs no attention: no state is stuck, no job has failed, no fault was found."),
         "{text}"
     );
     assert!(text.contains("none") && text.contains("queues not paused"), "{text}");

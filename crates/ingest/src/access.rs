@@ -7,12 +7,12 @@
 //! No archive is begun while the delivery store is held, or where it would fill the volume above the threshold (`room`): the
 //! request is given back, with a note of why.
 
+mod allocation;
 mod archive;
 mod delay;
 mod delivery;
 mod link;
 mod request;
-mod room;
 mod trouble;
 mod wanted;
 
@@ -45,10 +45,10 @@ use crate::engine::through;
 use crate::metrics::Ended;
 use crate::name;
 use crate::step::{self, Services, now};
+use allocation::UnallocatedBytes;
 use archive::{Bound, Files};
 use delay::{Delay, Delays};
 use request::Found;
-use room::UnallocatedBytes;
 use trouble::{Trouble, Unfilled, permanent, unreadable};
 use wanted::Delivered;
 

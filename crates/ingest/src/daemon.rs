@@ -5,25 +5,6 @@ use std::str::FromStr;
 
 use queuekeeper_queue::state::JobState;
 
-/// A daemon.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "the table says what each does")]
-pub enum Daemon {
-    Batch,
-    Pending,
-    Estimating,
-    Provisioning,
-    Downloading,
-    Processing,
-    Storing,
-    Recording,
-    Notify,
-    Report,
-    UpdateReport,
-    Cleanup,
-    Access,
-}
-
 /// What is said of a daemon.
 #[derive(Debug)]
 pub struct DaemonSpec {
@@ -37,50 +18,52 @@ pub struct DaemonSpec {
     pub does: &'static str,
 }
 
+macro_rules! daemons {
+    ($( $daemon:ident $name:literal $(takes $state:ident)?, workers $workers:literal, $does:literal; )+) => {
+        /// A daemon.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Daemon { $( #[doc = concat!("It ", $does, ".")] $daemon, )+ }
+
+        impl Daemon {
+            /// All of them, in the order in which a deposit passes them; then those that keep house and give out.
+            pub const ALL: [Self; [$(Self::$daemon),+].len()] = [$(Self::$daemon),+];
+
+            /// What is said of it.
+            #[must_use]
+            pub fn spec(self) -> DaemonSpec {
+                match self {
+                    $(Self::$daemon => {
+                        let state: &[JobState] = &[$(JobState::$state)?];
+                        DaemonSpec { name: $name, state: state.first().copied(), workers: $workers, does: $does }
+                    })+
+                }
+            }
+        }
+    };
+}
+
+daemons! {
+    Batch "batch", workers 2, "creates the jobs of a batch";
+    Pending "pending" takes Pending, workers 8, "checks a job's parameters";
+    Estimating "estimating" takes Estimating, workers 16, "finds out how much space a job needs";
+    Provisioning "provisioning" takes Provisioning, workers 1, "grants working storage";
+    Downloading "downloading" takes Downloading, workers 8, "fetches and unpacks content";
+    Processing "processing" takes Processing, workers 8, "assigns identifiers, describes files";
+    Storing "storing" takes Storing, workers 8, "writes a version of the object";
+    Recording "recording" takes Recording, workers 8, "writes the inventory";
+    Notify "notify" takes Notify, workers 8, "calls back, removes working files, completes a job";
+    Report "report", workers 2, "reports a batch whose jobs have ended";
+    UpdateReport "update-report", workers 1, "reports a batch again";
+    Cleanup "cleanup", workers 1, "removes what is not needed any more";
+    Access "access", workers 4, "assembles objects that are requested as archives";
+}
+
 /// No daemon has such a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no daemon {0:?}; there are {names}", names = Daemon::ALL.map(Daemon::name).join(", "))]
 pub struct UnknownDaemon(String);
 
 impl Daemon {
-    /// All of them, in the order in which a deposit passes them; then those that keep house and give out.
-    pub const ALL: [Self; 13] = [
-        Self::Batch,
-        Self::Pending,
-        Self::Estimating,
-        Self::Provisioning,
-        Self::Downloading,
-        Self::Processing,
-        Self::Storing,
-        Self::Recording,
-        Self::Notify,
-        Self::Report,
-        Self::UpdateReport,
-        Self::Cleanup,
-        Self::Access,
-    ];
-
-    /// What is said of it.
-    #[must_use]
-    pub fn spec(self) -> DaemonSpec {
-        let (name, state, workers, does) = match self {
-            Self::Batch => ("batch", None, 2, "creates the jobs of a batch"),
-            Self::Pending => ("pending", Some(JobState::Pending), 8, "checks a job's parameters"),
-            Self::Estimating => ("estimating", Some(JobState::Estimating), 16, "finds out how much space a job needs"),
-            Self::Provisioning => ("provisioning", Some(JobState::Provisioning), 1, "grants working storage"),
-            Self::Downloading => ("downloading", Some(JobState::Downloading), 8, "fetches and unpacks content"),
-            Self::Processing => ("processing", Some(JobState::Processing), 8, "assigns identifiers, describes files"),
-            Self::Storing => ("storing", Some(JobState::Storing), 8, "writes a version of the object"),
-            Self::Recording => ("recording", Some(JobState::Recording), 8, "writes the inventory"),
-            Self::Notify => ("notify", Some(JobState::Notify), 8, "calls back, removes working files, completes a job"),
-            Self::Report => ("report", None, 2, "reports a batch whose jobs have ended"),
-            Self::UpdateReport => ("update-report", None, 1, "reports a batch again"),
-            Self::Cleanup => ("cleanup", None, 1, "removes what is not needed any more"),
-            Self::Access => ("access", None, 4, "assembles objects that are requested as archives"),
-        };
-        DaemonSpec { name, state, workers, does }
-    }
-
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -118,8 +101,8 @@ mod tests {
     #[test]
     fn each_state_that_jobs_pass_through_has_one_daemon() {
         for state in JobState::ALL {
-            let is_worked_on = state.success().is_some() && *state != JobState::Held;
-            assert_eq!(Daemon::of_state(*state).is_some(), is_worked_on, "{state}");
+            let name = state.is_worked_on().then(|| state.label());
+            assert_eq!(Daemon::of_state(*state).map(Daemon::name), name, "{state}");
         }
         for daemon in Daemon::ALL {
             assert_eq!(daemon.name().parse(), Ok(daemon));

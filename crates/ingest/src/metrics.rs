@@ -180,40 +180,39 @@ impl DaemonMetrics {
         let registry = registry.sub_registry_with_prefix("merritt_daemon");
         registry.register(
             "taken",
-            "Jobs, batches and access requests that a daemon of this process took",
+            "Total number of jobs, batches and access requests that a daemon of this process took",
             self.taken.clone(),
         );
         registry.register(
             "ended",
-            "Jobs, batches and access requests whose work has ended, by outcome",
+            "Total number of attempts at jobs, batches and access requests, by outcome",
             self.ended.clone(),
         );
         let help = "Time that a daemon worked on a job, batch or access request in one state";
         registry.register_with_unit("work", help, Unit::Seconds, self.seconds.clone());
-        registry.register("workers_busy", "Workers that are at work", self.busy.clone());
-        registry.register("workers", "Workers that a daemon has in this process", self.workers.clone());
-        let help = "Bytes fetched into the working storage";
+        registry.register("workers_busy", "Number of busy workers", self.busy.clone());
+        registry.register("workers", "Number of workers of a daemon in this process", self.workers.clone());
+        let help = "Total number of bytes fetched into working storage";
         registry.register_with_unit("downloaded", help, Unit::Bytes, self.downloaded.clone());
-        let help = "Bytes of versions written to stores";
+        let help = "Total number of bytes of versions written to stores";
         registry.register_with_unit("stored", help, Unit::Bytes, self.stored.clone());
-        let help = "Bytes of files that were put into archives for access requests";
+        let help = "Total number of bytes of files written into archives for access requests";
         registry.register_with_unit("archived", help, Unit::Bytes, self.archived.clone());
         let help = "Working storage that is granted to jobs";
         registry.register_with_unit("granted", help, Unit::Bytes, self.granted.clone());
-        registry.register("space_waiting", "Jobs that wait for working storage", self.waiting.clone());
-        let help = "Jobs in Storing that this process leaves there because their store is held";
+        registry.register("space_waiting", "Number of jobs that wait for working storage", self.waiting.clone());
+        let help = "Number of jobs that this process leaves in Storing because their store is held";
         registry.register("store_waiting", help, self.store_waiting.clone());
-        let help = "Mails and callbacks that were not delivered yet, by any process";
+        let help = "Number of undelivered mails and callbacks of all processes";
         registry.register("messages_waiting", help, self.messages.clone());
-        let help = "Age of the oldest mail or callback that was not delivered yet";
+        let help = "Age of the oldest undelivered mail or callback";
         registry.register_with_unit("message_age", help, Unit::Seconds, self.message_age.clone());
-        let help = "Attempts of this process to deliver a mail or a callback, by outcome";
+        let help = "Total number of attempts of this process to deliver a mail or a callback, by outcome";
         registry.register("deliveries", help, self.deliveries.clone());
-        let help = "What cleanup has removed: batches, queue entries, access requests, messages, directories of the working \
-                    storage, archives that were delivered, and what writers left in stores";
+        let help = "Total number of items that cleanup has removed: batches, queue entries, access requests, messages, \
+                    directories of working storage, delivered archives, and leftovers of writers in stores";
         registry.register("cleaned", help, self.cleaned.clone());
-        let help =
-            "Directories of the working storage that the last run did not remove, since it would have been too many";
+        let help = "Number of directories of working storage that the last cleanup kept because of --cleanup.share";
         registry.register("cleanup_withheld", help, self.withheld.clone());
     }
 

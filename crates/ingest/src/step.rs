@@ -230,7 +230,7 @@ impl JobAtWork<'_> {
 
     /// What is odd about the package, by the job's files, or where these are gone by its last message.
     fn warnings(&self) -> Vec<String> {
-        if !warnings::may_have(self.job.state) {
+        if !self.job.state.has_content() {
             return Vec::new();
         }
         let kept = warnings::read(&self.directory);

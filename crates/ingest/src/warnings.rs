@@ -15,22 +15,6 @@ pub const BEGINNING: &str = "Success, with warnings: ";
 /// The states that find warnings.
 const FINDING: [JobState; 2] = [JobState::Downloading, JobState::Processing];
 
-/// Whether a job of a state may have warnings when its step ends.
-pub(crate) fn may_have(state: JobState) -> bool {
-    match state {
-        JobState::Downloading | JobState::Processing | JobState::Storing | JobState::Recording | JobState::Notify => {
-            true
-        }
-        JobState::Pending
-        | JobState::Held
-        | JobState::Estimating
-        | JobState::Provisioning
-        | JobState::Failed
-        | JobState::Completed
-        | JobState::Deleted => false,
-    }
-}
-
 fn name(state: JobState) -> String {
     format!("warnings-{}", state.label())
 }

@@ -284,7 +284,7 @@ impl Mill {
                         tracing::warn!(
                             account = account.name,
                             changes,
-                            "its policy file takes away copies; that waits for: queuekeeper mill policy apply"
+                            "its policy file would stop maintaining copies; that waits for: queuekeeper mill policy apply"
                         );
                     }
                     policies.set(&account.name, read.policy);

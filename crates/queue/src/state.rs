@@ -278,6 +278,19 @@ impl JobState {
         self.default_limits().map_or(DAY, |limits| limits.stuck)
     }
 
+    /// Whether files of a job in this state may lie in the working storage: from Downloading on, until Notify has removed
+    /// them. Elsewhere there are none, or those of a job that nothing works on.
+    #[must_use]
+    pub fn has_content(self) -> bool {
+        self.is_worked_on() && self >= Self::Downloading
+    }
+
+    /// Whether all content of a job in this state has been downloaded, and its `space_needed` is what was.
+    #[must_use]
+    pub fn is_downloaded(self) -> bool {
+        self.has_content() && self != Self::Downloading
+    }
+
     /// In which state a failed job failed, by its last successful one: where it resumes, but that a job which failed
     /// behind Notify does so at the start.
     #[must_use]

@@ -35,7 +35,7 @@ def figures():
         ),
         stat(
             "Leaked locks",
-            "Locks that will not be released. The items that they lock are never acquired again. Make sure that no daemon is working on the item, then break the lock.",
+            "Locks that have outlasted their limit or their daemon. The items are not acquired while the locks exist. Make sure that no daemon is working on the item, then break the lock.",
             count("leaked_lock|leaked_storage_lock"),
             "short",
             thresholds=none,
@@ -43,7 +43,7 @@ def figures():
         ),
         stat(
             "Blocking",
-            "Items on which every poll of a daemon fails, so that it never reaches the items behind them. Repair these first.",
+            "Items on which every poll of a Java daemon fails, so that it never reaches the items behind them. Repair these first.",
             blocking(),
             "short",
             thresholds=none,
@@ -74,8 +74,8 @@ def figures():
             links=[link("Who holds them?", "/locks?kind=collection")],
         ),
         stat(
-            "Held without a hold",
-            "Collections that are free and whose jobs are still Held. Releasing a collection does not release its jobs.",
+            "Held collection backlog",
+            "Collections that are held with Pending jobs, or not held with Held jobs. Releasing a collection does not release its jobs.",
             count("held_collection_backlog"),
             "short",
             thresholds=none,
@@ -83,7 +83,7 @@ def figures():
         ),
         stat(
             "Retries exhausted",
-            "Failed jobs that were resumed too often. Resuming them again does not help: read their messages and fix the cause.",
+            "Failed jobs that were resumed too often. Resuming does not help until the cause is fixed: read their messages.",
             count("retries_exhausted"),
             "short",
             thresholds=none,

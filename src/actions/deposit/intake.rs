@@ -13,8 +13,8 @@ use queuekeeper_queue::record::WithdrawnNote;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
+use super::quota::Added;
 use super::request::{Checked, DepositRequest};
-use super::room::Added;
 use super::shared::{Intake, Payload, Sender, disk, is_refused, is_theirs, refused, unavailable};
 use super::upload::{Note, Uploading};
 use super::{Allowance, Past, Taken, uuid_for};

@@ -9,8 +9,8 @@ use queuekeeper_ingest::deposit::{Upload, abandoned, id_of};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::quota::larger_than;
 use super::request::DepositRequest;
-use super::room::larger_than;
 use super::shared::{Intake, MOST_UPLOADS, Payload, Sender, disk, is_theirs};
 use super::upload::{Note, Uploading};
 use super::{Allowance, Taken};

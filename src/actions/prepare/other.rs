@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use crate::mirror::Store;
 use crate::mirror::find::JobQuery;
 use crate::mirror::words::{count, quoted};
-use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::fault::{Fault, RepairKind};
 use queuekeeper_queue::id::RequestId;
 use queuekeeper_queue::path::{self, AccessQueue, Path};
 use queuekeeper_queue::state::{AccessState, JobState, State as _};
@@ -214,8 +214,9 @@ impl ActionPlanner<'_> {
     /// Whether the mirror shows the lock as a fault. False without a mirror.
     fn is_leaked(&self, path: &Path) -> bool {
         let Some(store) = self.store else { return false };
-        [Fault::LeakedLock, Fault::LeakedStorageLock].iter().any(|fault| {
-            let found = store.faults(*fault, MAX_LEAKED, self.now, None).unwrap_or_default();
+        let mut of_locks = Fault::ALL.into_iter().filter(|fault| fault.repair_kind() == RepairKind::BreaksLock);
+        of_locks.any(|fault| {
+            let found = store.faults(fault, MAX_LEAKED, self.now, None).unwrap_or_default();
             found.iter().any(|found| found.nodes.contains(path) || found.item == *path)
         })
     }

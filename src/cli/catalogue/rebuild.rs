@@ -20,7 +20,7 @@ const MOST_LISTED: usize = 1000;
 /// A catalogue that does not exist is created. Rows that are missing are added and rows that say something else are
 /// corrected; rows of objects and versions that no store has are listed, and never removed. An object that cannot be
 /// recorded is skipped, and the reason printed; so is one that its store does not give out, but after 20 of these in a row it
-/// ends. Interrupted, the same command goes on. At the end it checks the catalogue, as `catalogue check` does.
+/// ends. Interrupted, the same command resumes. At the end it checks the catalogue, as `catalogue check` does.
 ///
 /// What no store has is not made again: deposits, mails, the audit log, and the media types of deposited files. Times of
 /// rows that were missing are those at which the versions were stored.

@@ -9,7 +9,7 @@ use crate::cli::output::{OutputArgs, Screen, without_csv};
 use crate::cli::words::ago;
 use crate::views::mill::{PairView, PolicyDetail, PolicyList, PolicyText};
 
-/// Show the policies that are in force, what of their files waits, and what was in force before
+/// Show the policies in force, pending changes, and earlier policies
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct PoliciesArgs {

@@ -30,9 +30,10 @@ enum PolicyCommand {
     Apply(ApplyArgs),
 }
 
-/// Read the policy files, and show what each would end
+/// Read the policy files, and show which copies each would stop maintaining
 ///
-/// What a file adds is in force as soon as mill run has read it. What it takes away waits for mill policy apply. Exits with 1
+/// What a file adds is in force as soon as mill run has read it. A change that would stop
+/// maintaining copies waits for mill policy apply. Exits with 1
 /// where a file cannot be used.
 #[derive(Clone, Debug, Args)]
 struct CheckArgs {
@@ -61,7 +62,7 @@ struct PlanArgs {
     output: OutputArgs,
 }
 
-/// Bring the policy file of an account into force, with what it takes away
+/// Bring the policy file of an account into force, also where it stops maintaining copies
 ///
 /// No copy is deleted by that: it is kept as it is, and no longer follows its source.
 #[derive(Clone, Debug, Args)]

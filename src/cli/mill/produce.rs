@@ -14,9 +14,9 @@ use crate::cli::output;
 use crate::config::PrometheusDuration;
 use crate::server;
 
-/// Ask for tasks once, as mill run does from time to time, and end
+/// Create due tasks once, as mill run does from time to time, then exit
 ///
-/// For cron, beside workers that run elsewhere. A loop that is not due is not begun; one that is under way goes on where it was,
+/// For cron, beside workers that run elsewhere. A loop that is not due is not begun; one in progress resumes where it was,
 /// whichever process began it, until it is done or so many tasks wait that it would wait, too.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ProduceArgs {

@@ -10,9 +10,9 @@ use crate::cli::words::{ago, count};
 use crate::views::mill::{MillOverview, ProducerItem};
 use crate::views::show::{Ago, machine};
 
-/// Show how many tasks each queue has, how far the loop is, who works, and what stands still
+/// Show the queues, the loop and the workers, and what is stalled
 ///
-/// Exits with 1 where something stands still: dead letters, held tasks, spaces that cannot be gone through, policies that cannot
+/// Exits with 1 where something is stalled: dead letters, held tasks, spaces that cannot be scanned, policies that cannot
 /// be read or wait for an admin, kinds of tasks without workers.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]

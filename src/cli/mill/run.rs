@@ -10,7 +10,7 @@ use crate::cli::{LogArgs, on_signal};
 use crate::config::{ListenAddress, PrometheusDuration};
 use crate::server;
 
-/// Copy what policies want copied, until it is stopped
+/// Run the mill's workers and loops, until it is stopped
 ///
 /// Any number of such processes, on any number of hosts, share the work where the catalogue is in PostgreSQL; one of them leads
 /// the loops. What daemons and queuekeeper store change is copied at once, anything else by the next loop.
@@ -40,11 +40,12 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "DURATION", default_value = "30d")]
     delete_after: PrometheusDuration,
 
-    /// How many items of a space may be deleted or overwritten in a store within a day, whatever the share
+    /// How many items of a space may be deleted or overwritten in a store within a day; the larger of this and --brake.percent
+    /// applies
     #[arg(long = "brake.items", value_name = "NUMBER", default_value_t = 100)]
     brake_items: u32,
 
-    /// How many in a hundred of them may be, whatever the number
+    /// The same as a percentage of the items of the space
     #[arg(
         long = "brake.percent",
         value_name = "NUMBER",

@@ -27,7 +27,7 @@ pub(super) struct SpacesArgs {
     #[arg(long, value_name = "TEXT", default_value = "")]
     prefix: String,
 
-    /// Spaces, or items, behind this one, as the end of the list before says
+    /// Spaces, or items, after this one, as the end of the list before says
     #[arg(long, value_name = "NAME", default_value = "")]
     after: String,
 

@@ -11,7 +11,7 @@ use crate::cli::output::{self, Column, OutputArgs, Table, without_csv};
 use crate::cli::words::{ago, count};
 use crate::views::mill::{DeadFilter, HeldFilter, TaskItem};
 
-/// Show what the brake holds, with why
+/// List held deletions and overwrites with reasons
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct HeldArgs {
@@ -55,7 +55,7 @@ pub(super) struct DeadLettersArgs {
 
 /// Let dead letters or held tasks be processed again
 ///
-/// What a task was held for is allowed by that, this once.
+/// A held task may then exceed the limit once.
 #[derive(Clone, Debug, Args)]
 pub(super) struct RetryArgs {
     #[command(flatten)]

@@ -24,7 +24,7 @@ use crate::mirror::words::{counted, size};
 /// Read the files of a version into a directory, or one of them to standard output
 ///
 /// Each file appears when all of it has been read and has the digest that the object's inventory names. Files that are
-/// there already with the same content are kept, so that the same command goes on where it was interrupted; others are
+/// there already with the same content are kept, so that the same command resumes where it was interrupted; others are
 /// not written over, and symbolic links are not followed. What an interrupted command had begun is a file *.part, which
 /// the same command replaces. Exits with 3 if a file or a link is in the way, and with 6 if some files could not be read.
 ///

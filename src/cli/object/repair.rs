@@ -25,7 +25,7 @@ use crate::server::standalone::DataDirectory;
 use crate::views::PrometheusDuration;
 use held::Held;
 
-/// Finish or remove what a writer left that was stopped, so that the object is its old or its new version
+/// Finish or roll back an interrupted write
 ///
 /// It shows what it will do, and prompts; nothing is done to a sound object. No content that an inventory names is changed:
 /// damaged content is what `object verify` finds, and is not repaired. An object whose first version was never recorded is
@@ -33,7 +33,7 @@ use held::Held;
 ///
 /// It holds the object's lock in the queue meanwhile, and is refused while a job stores the object. With --data, the queue
 /// is the running repository's; one that does not run is kept from being started. After SIGINT, SIGTERM or SIGHUP, and when
-/// its session with ZooKeeper is lost, it begins no other write, and says what is left; the same command goes on.
+/// its session with ZooKeeper is lost, it begins no other write, and says what is left; the same command resumes.
 ///
 /// Exits with 0 if the object is sound or was repaired, with 3 if it is being stored or nothing could be removed yet, and
 /// with 6 if content was left that a job may still be storing, or it was stopped after it had begun.

@@ -11,7 +11,7 @@ use crate::mirror::words::size;
 use crate::views::objects::{FileFilter, ObjectDetail, Objects, VersionNumber};
 use crate::views::show::visible;
 
-/// Show an object: its versions, the files of one of them, and where it lies
+/// Show an object: its versions, the files of one of them, and where it is stored
 ///
 /// Up to 100 versions and 500 files are listed. Exits with 4 if there is no catalogue, or it does not have the object or
 /// the version.
@@ -25,7 +25,7 @@ pub(super) struct ShowArgs {
     #[arg(long, value_name = "NUMBER", default_value = "0", hide_default_value = true)]
     version: VersionNumber,
 
-    /// List the files behind this path, as the last one of a list that was cut off
+    /// List the files after this path, as the last one of a list that was cut off
     #[arg(long, value_name = "PATH", default_value = "", hide_default_value = true)]
     after: String,
 
@@ -63,12 +63,12 @@ fn show(screen: &mut Screen, detail: &ObjectDetail, place: Option<&str>) {
     screen.gap();
     let now = Timestamp::now();
     let columns = [
-        Column::number("version"),
-        Column::new("recorded"),
-        Column::number("files"),
-        Column::number("size"),
-        Column::rest("submitter").if_filled(),
-        Column::new("deposit").if_wide().if_filled(),
+        Column::number("VERSION"),
+        Column::new("RECORDED"),
+        Column::number("FILES"),
+        Column::number("SIZE"),
+        Column::rest("SUBMITTER").if_filled(),
+        Column::new("DEPOSIT").if_wide().if_filled(),
     ];
     let mut table = Table::new(columns);
     for version in &detail.versions {
@@ -84,7 +84,7 @@ fn show(screen: &mut Screen, detail: &ObjectDetail, place: Option<&str>) {
     screen.table(&table);
     if !detail.copies.is_empty() {
         screen.gap();
-        let mut table = Table::new([Column::new("copy"), Column::new("state"), Column::rest("missing").if_filled()]);
+        let mut table = Table::new([Column::new("COPY"), Column::new("STATE"), Column::rest("MISSING").if_filled()]);
         for copy in &detail.copies {
             table.row([copy.store.clone(), copy.state(), visible(&copy.reason())]);
         }
@@ -93,7 +93,7 @@ fn show(screen: &mut Screen, detail: &ObjectDetail, place: Option<&str>) {
     screen.gap();
     screen.say(&format!("Files of version {}:", detail.version));
     let mut table =
-        Table::new([Column::rest("file"), Column::number("size"), Column::new("media type").if_wide().if_filled()]);
+        Table::new([Column::rest("FILE"), Column::number("SIZE"), Column::new("MEDIA TYPE").if_wide().if_filled()]);
     for file in &detail.files {
         table.row([file.path.clone(), size(file.size_bytes), file.media_type.clone()]);
     }

@@ -1,5 +1,7 @@
 //! The limits of faults.
 
+use std::time::Duration;
+
 use clap::Args;
 
 use crate::config::PrometheusDuration;
@@ -10,13 +12,20 @@ use queuekeeper_queue::state::{JobState, State};
 #[derive(Clone, Debug, Args)]
 pub(in crate::cli) struct FaultArgs {
     /// How long an inconsistency must last to count as a fault: daemons change a job in separate writes
-    #[arg(long = "faults.grace", value_name = "DURATION", default_value = "2s", help_heading = "Faults")]
+    #[arg(
+        long = "faults.grace",
+        value_name = "DURATION",
+        default_value_t = PrometheusDuration::from(Limits::default().grace),
+        help_heading = "Faults"
+    )]
     grace: PrometheusDuration,
 
-    /// How long a job of a state may be locked, as downloading=24h; may be repeated [default: 10m in pending, 1h in
-    /// estimating and notify, 2h in recording, 48h in provisioning, 24h elsewhere]
     #[arg(
         long = "faults.job-lock",
+        help = format!(
+            "How long a job of a state may be locked, as downloading=24h; may be repeated [default: {}]",
+            defaults(JobState::default_lock_limit)
+        ),
         value_name = "STATE=DURATION",
         value_delimiter = ',',
         value_parser = state_limit,
@@ -24,10 +33,12 @@ pub(in crate::cli) struct FaultArgs {
     )]
     job_lock: Vec<(JobState, PrometheusDuration)>,
 
-    /// How long no job may leave a state whose oldest job is as old, as provisioning=6h; may be repeated [default: 1h
-    /// in pending, estimating and notify, 2h in recording, 6h in provisioning, 24h elsewhere]
     #[arg(
         long = "faults.stuck",
+        help = format!(
+            "How long no job may leave a state whose oldest job is as old, as provisioning=6h; may be repeated [default: {}]",
+            defaults(JobState::default_stuck_limit)
+        ),
         value_name = "STATE=DURATION",
         value_delimiter = ',',
         value_parser = state_limit,
@@ -36,22 +47,37 @@ pub(in crate::cli) struct FaultArgs {
     stuck: Vec<(JobState, PrometheusDuration)>,
 
     /// How long the report of a batch may be due while the batch is not locked
-    #[arg(long = "faults.report", value_name = "DURATION", default_value = "5m", help_heading = "Faults")]
+    #[arg(
+        long = "faults.report",
+        value_name = "DURATION",
+        default_value_t = PrometheusDuration::from(Limits::default().report),
+        help_heading = "Faults"
+    )]
     report: PrometheusDuration,
 
     /// How long a batch may be locked in Processing, while its jobs are created
-    #[arg(long = "faults.batch-processing", value_name = "DURATION", default_value = "4h", help_heading = "Faults")]
+    #[arg(
+        long = "faults.batch-processing",
+        value_name = "DURATION",
+        default_value_t = PrometheusDuration::from(Limits::default().batch_processing),
+        help_heading = "Faults"
+    )]
     batch_processing: PrometheusDuration,
 
     /// How long a queue may be paused or a collection held
-    #[arg(long = "faults.pause", value_name = "DURATION", default_value = "1d", help_heading = "Faults")]
+    #[arg(
+        long = "faults.pause",
+        value_name = "DURATION",
+        default_value_t = PrometheusDuration::from(Limits::default().pause),
+        help_heading = "Faults"
+    )]
     pause: PrometheusDuration,
 
-    /// How often a job may be resumed
+    /// The number of resumes from which a job that failed again counts as a fault
     #[arg(
         long = "faults.retries",
         value_name = "NUMBER",
-        default_value_t = 3,
+        default_value_t = Limits::default().retries,
         value_parser = clap::value_parser!(u32).range(1..),
         help_heading = "Faults"
     )]
@@ -76,6 +102,15 @@ impl FaultArgs {
         }
         limits
     }
+}
+
+/// The limits of the states that daemons work on, as the flag takes them, and the one of all others.
+fn defaults(limit: fn(JobState) -> Duration) -> String {
+    let elsewhere = limit(JobState::Held);
+    let own = JobState::ALL.iter().filter(|state| limit(**state) != elsewhere);
+    let own = own.map(|state| format!("{}={}", state.label(), PrometheusDuration::from(limit(*state))));
+    let own: Vec<_> = own.collect();
+    format!("{}, {} elsewhere", own.join(", "), PrometheusDuration::from(elsewhere))
 }
 
 fn state_limit(text: &str) -> Result<(JobState, PrometheusDuration), String> {

@@ -13,8 +13,7 @@ pub(in crate::cli) struct PrometheusArgs {
     #[arg(long = "prometheus.url", value_name = "URL", help_heading = "Charts")]
     url: Option<ExternalUrl>,
 
-    /// Label matchers that select the series of this queue there, such as job="queuekeeper"; by default all series are
-    /// of it
+    /// Label matchers that select the series of this queue there, such as job="queuekeeper"; by default, all series
     #[arg(
         long = "prometheus.matchers",
         value_name = "MATCHERS",

@@ -23,7 +23,7 @@ use crate::cli::prompt::Interrupts;
 /// Read an item into a file or to standard output
 ///
 /// A file appears when all of it has been read and fits the checksums that the store keeps. What is interrupted is kept
-/// in FILE.part, and the same command goes on there, unless the item has changed.
+/// in FILE.part, and the same command resumes there, unless the item has changed.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct GetArgs {

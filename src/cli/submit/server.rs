@@ -51,7 +51,7 @@ pub(super) struct ServerArgs {
     #[arg(long = "token-file", value_name = "FILE", requires = "server")]
     token_file: Option<PathBuf>,
 
-    /// A text of your own for this deposit: made again with it, the same deposit is one, and its upload goes on where it
+    /// A text of your own for this deposit: made again with it, the same deposit is one, and its upload resumes where it
     /// was; another one is refused [default: a new one]
     #[arg(long = "key", value_name = "TEXT", conflicts_with = "uuid", help_heading = "Deposit")]
     pub(super) key: Option<String>,

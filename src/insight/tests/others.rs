@@ -100,7 +100,7 @@ fn a_batch_tells_how_far_it_is() {
              about 2.3 h.",
         ]
     );
-    let promised = |is_stale| ask::promised(&running, Some(volume()), is_stale, now());
+    let promised = |is_stale| why::promised(&running, Some(volume()), is_stale, now());
     assert!(matches!(promised(false), Forecast::Ends(..)));
     assert_eq!(promised(true), Forecast::Stale, "nothing is promised from figures that are not current");
     assert_eq!((Forecast::Stale.times(), &*Forecast::Stale.phrase()), (None, "–"));
@@ -122,7 +122,7 @@ fn a_batch_tells_how_far_it_is() {
         faults: vec![fault(Fault::BatchWithoutEnd, Path::BatchNode(BatchId::new(7), BatchNode::Status))],
         ..batch(BatchState::Reporting, counts)
     };
-    assert_eq!(of(&overdue)[0], "stopped: Batch never reported.");
+    assert_eq!(of(&overdue)[0], "stopped: Overdue batch.");
     let new = BatchSituation { is_acquired: false, pause: Some(pause()), ..batch(BatchState::Pending, [None; 4]) };
     assert_eq!(of(&new)[0], "stopped: It is waiting for the ingest queue to be unpaused.");
     assert!(of(&new)[2].starts_with("batch_not_acquired: It has been waiting for 1.0 h for a daemon to acquire it."));
@@ -273,6 +273,6 @@ fn a_batch_whose_jobs_stand_is_not_moving_and_has_no_time_to_end_in() {
     let ahead = BatchSituation { states, ..moving };
     assert_eq!(of(&ahead)[1], "jobs_to_do: 3 of its 63 jobs have not finished. | 60 completed, 0 failed.");
     assert!(of(&ahead)[2].starts_with("jobs_stopped: Its jobs have still to pass Storing: No daemon has taken a job"));
-    let ends = ask::promised(&ahead, Some(volume()), false, now());
+    let ends = why::promised(&ahead, Some(volume()), false, now());
     assert_eq!(ends, Forecast::Stopped(JobState::Storing));
 }

@@ -14,12 +14,13 @@ pub(super) fn write(families: &mut Families<'_>, summary: &Summary) -> fmt::Resu
             ("fault", fault.label()),
             ("severity", fault.severity().label()),
             ("blocks_head", truth(fault.blocks(Blocks::Head))),
+            ("own_alert", truth(fault.has_own_alert())),
         ];
         (labels, 1_u64)
     });
     families.gauges(
         "merritt_fault_info",
-        "Severity of each fault, and whether it blocks the head of its queue; always 1.",
+        "Severity of each fault, whether it blocks the head of its queue, and whether an alert is about it alone; always 1.",
         info,
     )
 }
@@ -33,7 +34,7 @@ pub(super) fn write_limits(families: &mut Families<'_>, limits: &[FaultLimit]) -
     });
     families.gauges(
         "queuekeeper_fault_limit_seconds",
-        "Time after which an item counts as faulty, by fault and state.",
+        "Time after which an item counts as faulty, by fault, kind of item and state.",
         limits,
     )
 }

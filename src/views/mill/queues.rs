@@ -273,7 +273,9 @@ impl Mill {
                         ));
                     }
                     if !read.waiting.is_empty() {
-                        problems.push(format!("The policy file of {name} takes copies away; that waits for an admin."));
+                        problems.push(format!(
+                            "The policy file of {name} would stop maintaining copies; that waits for an admin."
+                        ));
                     }
                 }
                 Err(error) => problems.push(format!("{name} has no policy, and is copied nowhere: {error}.")),

@@ -2,7 +2,7 @@
 
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{DefaultBodyLimit, Request, State as FromState};
+use axum::extract::{Request, State as FromState};
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -17,14 +17,13 @@ use crate::alerts::NotReceived;
 use crate::views::rules::ReceivedView;
 use crate::web::http::identity::{AuthMethod, Identity};
 use crate::web::http::json::Json;
-use crate::web::http::layers::ALERTS_BODY_LIMIT;
 use crate::web::http::problem::Problem;
 use crate::web::routes::ALERTS;
 use crate::web::state::State;
 
-/// The route, which takes larger bodies than the others.
+/// The route.
 pub(super) fn router() -> OpenApiRouter<State> {
-    OpenApiRouter::new().routes(routes!(alerts)).layer(DefaultBodyLimit::max(ALERTS_BODY_LIMIT))
+    OpenApiRouter::new().routes(routes!(alerts))
 }
 
 /// A message of Alertmanager's webhook, version 4, as far as it is used.

@@ -41,7 +41,7 @@ pub(super) fn router() -> OpenApiRouter<State> {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum What {
-    /// They wait for a worker again. What a task was held for is allowed by that, this once.
+    /// They wait for a worker again. A held task may then exceed the limit once.
     Retry,
     /// They are removed: what they would do is not done.
     Drop,

@@ -1,8 +1,8 @@
 //! Messages of stores about their changes.
 
 use axum::body::Bytes;
+use axum::extract::State as FromState;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{DefaultBodyLimit, State as FromState};
 use axum::http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -15,13 +15,12 @@ use crate::actions::store_events::{Marked, NotMarked};
 use crate::web::actions::sentence;
 use crate::web::http::identity::{AuthMethod, Identity};
 use crate::web::http::json::Json;
-use crate::web::http::layers::ALERTS_BODY_LIMIT;
 use crate::web::http::problem::Problem;
 use crate::web::state::State;
 
-/// The route, which takes larger bodies than the others.
+/// The route.
 pub(super) fn router() -> OpenApiRouter<State> {
-    OpenApiRouter::new().routes(routes!(store_events)).layer(DefaultBodyLimit::max(ALERTS_BODY_LIMIT))
+    OpenApiRouter::new().routes(routes!(store_events))
 }
 
 /// A message of S3, as far as it is used: a notification, or `MinIO`'s.
@@ -48,7 +47,7 @@ pub(in crate::web) struct MarkedView {
 /// `POST /api/v1/store-events`: takes messages of a store about its changes. Items are marked before the response.
 ///
 /// It requires the role `store-events`, which allows nothing else, and a space below `store_events` in the file of
-/// `--config.file`. What a message says of an item is not believed: the mill looks at the item.
+/// `--config.file`. What a message says of an item is not trusted: the mill checks the item.
 #[utoipa::path(
     post, path = "/store-events",
     request_body = StoreEventsBody,

@@ -26,7 +26,7 @@ pub(super) const HEAD_BYTES: usize = 32 * 1024;
 const BODY_LIMIT: usize = 64 * 1024;
 
 /// The largest body of a message from Alertmanager or a store, which may carry many alerts or changes.
-pub(in crate::web) const ALERTS_BODY_LIMIT: usize = 1024 * 1024;
+const MESSAGE_BODY_LIMIT: usize = 1024 * 1024;
 
 /// How long a handler may take until the request is answered with 503.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -135,7 +135,7 @@ pub(super) fn uploads(context: &HttpContext, request: &Request) -> bool {
 fn limited(context: &HttpContext, request: Request) -> Option<Request> {
     let length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     let is_message = matches!(context.strip_prefix(request.uri().path()), Some(ALERTS | STORE_EVENTS));
-    let limit = if is_message { ALERTS_BODY_LIMIT } else { BODY_LIMIT };
+    let limit = if is_message { MESSAGE_BODY_LIMIT } else { BODY_LIMIT };
     if length.is_some_and(|length: u64| length > limit as u64) {
         return None;
     }

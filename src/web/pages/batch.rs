@@ -93,7 +93,7 @@ pub(super) struct Warned {
     pub(super) total: String,
     /// Each with its file and its warnings.
     pub(super) jobs: Vec<WarnedLine>,
-    /// How many more there are; empty for none.
+    /// How many more jobs there are, with the noun; empty for none.
     pub(super) more: String,
 }
 
@@ -119,14 +119,11 @@ impl Warned {
         Self {
             total: match warned.total {
                 0 => String::new(),
-                1 => "1 job has warnings: what is odd about its package, and was no reason to refuse it.".to_owned(),
-                total => format!(
-                    "{} jobs have warnings: what is odd about their packages, and was no reason to refuse them.",
-                    Count(total)
-                ),
+                1 => "1 job was accepted with warnings about its package.".to_owned(),
+                total => format!("{} jobs were accepted with warnings about their packages.", Count(total)),
             },
             jobs: warned.items.iter().map(line).collect(),
-            more: if more > 0 { Count(more).to_string() } else { String::new() },
+            more: if more > 0 { counted(more, "more job", "more jobs") } else { String::new() },
         }
     }
 }

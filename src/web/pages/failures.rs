@@ -112,7 +112,7 @@ impl List {
         };
         let summary = match by_operator {
             0 => summary,
-            1 => format!("{summary} An operator set 1 job Failed."),
+            1 => format!("{summary} An operator moved 1 job to Failed."),
             jobs => format!("{summary} Operators set {} jobs Failed.", Count(jobs)),
         };
         let of = ListRequest::new("failures", ["group", "groups"], list_query);

@@ -274,7 +274,7 @@ impl List {
             heads: heads(list_query, root),
             rows: list.items.iter().map(|item| Row::new(item, buttons, now)).collect(),
             sessions: list.sessions.iter().map(holder).collect(),
-            more_sessions: if more > 0 { counted(more, "session more", "sessions more") } else { String::new() },
+            more_sessions: if more > 0 { counted(more, "session", "sessions") } else { String::new() },
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What to do when an alert is raised: the runbook as a page, which the alerts lead to.
+//! What to do when an alert fires: the runbook as a page, which the alerts lead to.
 
 use std::sync::LazyLock;
 

@@ -6,14 +6,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
-use queuekeeper_queue::state::JobState;
+use queuekeeper_queue::state::{JobState, State as _};
 use queuekeeper_queue::{Error, JobPoll};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tracing::warn;
 
 use super::session::Session;
-use super::volumes::has_grant;
 use super::worker;
 use crate::daemon::Daemon;
 use crate::grants::Wanted;
@@ -79,7 +78,7 @@ async fn list(session: &Session, state: JobState) -> Result<JobPoll, Error> {
         session.has_listed(daemon, poll.jobs().count());
     }
     poll.retain(|job| !(session.carries(job) || is_storing && session.is_passed(job)));
-    if has_grant(state) && !poll.is_at_end() {
+    if state.has_content() && !poll.is_at_end() {
         // After the list: the grants of all that are on it are written.
         let grants = session.grants_everywhere().await?;
         poll.retain(|job| !grants.passes_over(state, job));
@@ -118,7 +117,6 @@ pub(super) async fn provide(session: Arc<Session>) {
 /// Ends the grants of jobs that ended elsewhere: in a process that was killed, by an operator, or purged. Of the others it
 /// finds out how much those have that were downloaded, by whichever process.
 async fn find_ended(session: &Session) -> Result<(), StepError> {
-    use JobState as S;
     let (grants, queue) = (&session.services.grants, &session.queue);
     let granted: Vec<_> = grants.lock(queue).await?.jobs().collect();
     let mut downloaded = HashMap::new();
@@ -129,13 +127,12 @@ async fn find_ended(session: &Session) -> Result<(), StepError> {
             Err(Error::Missing(_)) => grants.ended(job),
             Err(error) => return Err(error.into()),
             Ok(found) => match found.state() {
-                Some(S::Failed) if session.keeps_volume(&found) => grants.failed(job),
-                Some(S::Completed | S::Deleted | S::Failed | S::Held) => grants.ended(job),
-                // By then it is corrected to what was downloaded.
-                Some(S::Processing | S::Storing | S::Recording | S::Notify) => {
+                Some(JobState::Failed) if session.keeps_volume(&found) => grants.failed(job),
+                Some(state) if !state.is_worked_on() => grants.ended(job),
+                Some(state) if state.is_downloaded() => {
                     downloaded.extend(found.space_needed().ok().flatten().map(|bytes| (job, bytes)));
                 }
-                Some(S::Pending | S::Estimating | S::Provisioning | S::Downloading) | None => {}
+                Some(_) | None => {}
             },
         }
     }

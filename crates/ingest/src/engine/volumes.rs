@@ -127,7 +127,7 @@ impl Session {
 
     /// Whether the files of a job in a state lie on another volume, even one that no watch has reported yet.
     pub(super) async fn is_elsewhere(&self, state: JobState, job: JobId) -> Result<bool, Error> {
-        if !has_grant(state) {
+        if !state.has_content() {
             return Ok(false);
         }
         self.volumes.is_stale.store(true, Ordering::Relaxed);
@@ -153,15 +153,6 @@ impl Session {
                 }
             }
         }
-    }
-}
-
-/// Whether a job of a state may have files on a volume.
-pub(super) fn has_grant(state: JobState) -> bool {
-    use JobState as S;
-    match state {
-        S::Downloading | S::Processing | S::Storing | S::Recording | S::Notify => true,
-        S::Pending | S::Estimating | S::Provisioning | S::Held | S::Failed | S::Completed | S::Deleted => false,
     }
 }
 

@@ -19,7 +19,7 @@ impl Hosts {
 impl Collector for Hosts {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let away = ConstGauge::new(i64::try_from(self.away()).unwrap_or(i64::MAX));
-        let help = "Hosts that failed so often that this process sends them no request for a while.";
+        let help = "Number of hosts that this process does not contact for now because of repeated failures.";
         away.encode(encoder.encode_descriptor("hosts_away", help, None, away.metric_type())?)
     }
 }

@@ -14,9 +14,9 @@ use queuekeeper_queue::{JobChange, JobValue};
 use queuekeeper_store::Digests;
 use tracing::warn;
 
-mod room;
+mod grant;
 
-use room::{Room, Source, ensure};
+use grant::{GrantedSpace, Source, ensure};
 
 use super::priority;
 use crate::archive::{self, ArchiveCause, Progress, bag};
@@ -44,7 +44,7 @@ const MOST_MANIFEST_BYTES: u64 = 256 << 20;
 /// # Errors
 /// When a file cannot be had, differs from its digest, or there is no room for it.
 pub async fn download(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
-    let room = Room::begin(work).await?;
+    let room = GrantedSpace::begin(work).await?;
     work.fence.pass().await;
     let _begun = work.services.downloads.begin(work.job.id());
     let bytes = match listed(work)? {
@@ -85,14 +85,14 @@ fn listed(work: &JobAtWork<'_>) -> Result<Option<u64>, StepError> {
 }
 
 /// A package that is one file.
-async fn file(work: &JobAtWork<'_>, room: &Room<'_>) -> Result<u64, StepError> {
+async fn file(work: &JobAtWork<'_>, room: &GrantedSpace<'_>) -> Result<u64, StepError> {
     let place = open(work, PRODUCER)?;
     let file = package(work, &place, work.spec.size, Some(room)).await?;
     finish(work, &place, std::slice::from_ref(&file)).await
 }
 
 /// A package that is an archive.
-async fn container(work: &JobAtWork<'_>, room: &Room<'_>) -> Result<u64, StepError> {
+async fn container(work: &JobAtWork<'_>, room: &GrantedSpace<'_>) -> Result<u64, StepError> {
     let packages = open(work, PACKAGE)?;
     let packed = package(work, &packages, work.spec.size, Some(room)).await?;
     let producer = open(work, PRODUCER)?;
@@ -106,7 +106,7 @@ async fn container(work: &JobAtWork<'_>, room: &Room<'_>) -> Result<u64, StepErr
             Err(error) if matches!(error.cause(), ArchiveCause::TooManyBytes(_)) => {
                 // More than the volume may hold is requested only once that was not enough.
                 let more = most.max(packed.size).saturating_mul(2).max(archive::Limits::FREE);
-                most = if most < room::capacity(work)? { more.min(room::capacity(work)?) } else { more };
+                most = if most < grant::capacity(work)? { more.min(grant::capacity(work)?) } else { more };
                 ensure(work, most).await?;
             }
             Err(error) if error.is_final() => return Err(StepError::permanent(error)),
@@ -186,7 +186,7 @@ impl Drop for StopWhenDropped {
 }
 
 /// A package that is a manifest of the object's files.
-async fn manifest_files(work: &JobAtWork<'_>, room: &Room<'_>) -> Result<u64, StepError> {
+async fn manifest_files(work: &JobAtWork<'_>, room: &GrantedSpace<'_>) -> Result<u64, StepError> {
     let source = manifest(work).await?;
     let place = open(work, PRODUCER)?;
     let kept = source.try_clone().map_err(|error| StepError::working("read the manifest", &error))?;
@@ -239,7 +239,7 @@ async fn manifest_files(work: &JobAtWork<'_>, room: &Room<'_>) -> Result<u64, St
 
 async fn fetch_row(
     work: &JobAtWork<'_>,
-    (fetcher, room): (&Fetcher, &Room<'_>),
+    (fetcher, room): (&Fetcher, &GrantedSpace<'_>),
     place: &Arc<Place>,
     row: Row,
     written: &Arc<AtomicU64>,
@@ -276,7 +276,7 @@ async fn package(
     work: &JobAtWork<'_>,
     place: &Arc<Place>,
     size: Option<u64>,
-    room: Option<&Room<'_>>,
+    room: Option<&GrantedSpace<'_>>,
 ) -> Result<JobFile, StepError> {
     let spec = work.spec;
     let digests: Digests = spec.digest.iter().cloned().collect();

@@ -42,46 +42,44 @@ impl<S: State> StateLimits<S> {
     }
 }
 
-/// How long each condition may last before it counts as a fault. The defaults, of which those by state stand beside the
-/// states, are long enough for an object of 500 GB and a batch of tens of thousands of jobs.
+/// How long each condition may last before it counts as a fault. The defaults are in [`Limits::default`], and those by
+/// state beside the states ([`JobState::default_lock_limit`], [`JobState::default_stuck_limit`]): they are long enough for
+/// an object of 500 GB and a batch of tens of thousands of jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How long a fault by shape must last: the daemons change a job in separate writes. 2 s by default.
+    /// How long a fault by shape must last: the daemons change a job in separate writes.
     pub grace: Duration,
-    /// How old a job, batch or request without any child must be. 5 s by default.
+    /// How old a job, batch or request without any child must be.
     pub creation: Duration,
-    /// How long a clean-up may leave behind references to deleted jobs, and its batch without UUID. 5 min by default.
+    /// How long a clean-up may leave behind references to deleted jobs, and its batch without UUID.
     pub clean_up: Duration,
-    /// How long an item that no daemon processes (held, failed or final) may stay locked. 30 s by default.
+    /// How long an item that no daemon processes (held, failed or final) may stay locked.
     pub lock_at_rest: Duration,
-    /// How long a job may be locked, by its state: 10 min in Pending, 1 h in Estimating and Notify, 2 h in Recording,
-    /// 48 h in Provisioning, where a job is kept locked while it waits for space, and 24 h elsewhere by default.
+    /// How long a job may be locked, by its state.
     pub job_lock: StateLimits<JobState>,
-    /// How long a batch may be locked, by its state: 12 h in Processing, while its jobs are created, and 1 h elsewhere
-    /// by default.
+    /// How long a batch may be locked, by its state: longer in Processing, while its jobs are created.
     pub batch_lock: StateLimits<BatchState>,
-    /// How long an access request may be locked, by its state: 24 h in Processing and 10 min elsewhere by default.
+    /// How long an access request may be locked, by its state.
     pub request_lock: StateLimits<AccessState>,
-    /// How long an object may be locked while it is recorded, or a local id while it is minted. 2 h by default.
+    /// How long an object may be locked while it is recorded, or a local id while it is minted.
     pub object_lock: Duration,
-    /// How old the lock of an object must be that no job in Storing has. 1 min by default.
+    /// How old the lock of an object must be that no job in Storing has.
     pub storage_lock: Duration,
-    /// How long a batch may be Pending or due for its report, and unlocked: ten polls, 5 min by default.
+    /// How long a batch may be Pending or due for its report, and unlocked: ten polls by default.
     pub report: Duration,
-    /// How long jobs may wait in a state of which no daemon takes any: ten polls, 5 min by default.
+    /// How long jobs may wait in a state of which no daemon takes any: ten polls by default.
     pub no_daemon: Duration,
-    /// How long a batch may be locked in Processing. 4 h by default.
+    /// How long a batch may be locked in Processing.
     pub batch_processing: Duration,
-    /// How long nothing may leave a state whose oldest job is as old: 1 h in Pending, Estimating and Notify, 2 h in
-    /// Recording, 6 h in Provisioning, and 24 h elsewhere by default.
+    /// How long nothing may leave a state whose oldest job is as old.
     pub stuck: StateLimits<JobState>,
-    /// How long jobs may stay Pending in a held collection, or Held in a free one: ten polls, 5 min by default.
+    /// How long jobs may stay Pending in a held collection, or Held in a free one: ten polls by default.
     pub held_backlog: Duration,
-    /// How long a queue may be paused or a collection held. A day by default.
+    /// How long a queue may be paused or a collection held.
     pub pause: Duration,
-    /// How many children a folder may have. Below 45,000 by default.
+    /// How many children a folder may have: fewer than a Java client can list.
     pub folder_children: u64,
-    /// How often it makes sense to resume a job. 3 by default.
+    /// How often it makes sense to resume a job.
     pub retries: u32,
 }
 

@@ -12,6 +12,7 @@ macro_rules! faults {
         fix: $fix:literal,
         severity: $severity:ident,
         blocks: [$($blocks:ident),*],
+        has_own_alert: $has_own_alert:literal,
         repair: $repair:expr,
         is_unattended: $is_unattended:literal,
     } )+) => {
@@ -33,6 +34,7 @@ macro_rules! faults {
                             fix: $fix,
                             severity: Severity::$severity,
                             blocks: &[$(Blocks::$blocks),*],
+                            has_own_alert: $has_own_alert,
                             repair: $repair,
                             is_unattended: $is_unattended,
                         };
@@ -52,6 +54,7 @@ struct FaultSpec {
     fix: &'static str,
     severity: Severity,
     blocks: &'static [Blocks],
+    has_own_alert: bool,
     repair: RepairKind,
     is_unattended: bool,
 }
@@ -65,6 +68,7 @@ faults! {
         fix: "Delete the entry, and create the entry for the job's own state if it is missing.",
         severity: Error,
         blocks: [Head],
+        has_own_alert: false,
         repair: Writes,
         is_unattended: true,
     }
@@ -75,6 +79,7 @@ faults! {
         fix: "Delete the entry.",
         severity: Warning,
         blocks: [],
+        has_own_alert: false,
         repair: Writes,
         is_unattended: true,
     }
@@ -85,6 +90,7 @@ faults! {
         fix: "Delete every entry except the one for the job's state and priority.",
         severity: Error,
         blocks: [],
+        has_own_alert: false,
         repair: Writes,
         is_unattended: true,
     }
@@ -95,6 +101,7 @@ faults! {
         fix: "Create the entry for the job's state and priority.",
         severity: Error,
         blocks: [Job],
+        has_own_alert: false,
         repair: Writes,
         is_unattended: true,
     }
@@ -105,6 +112,7 @@ faults! {
         fix: "Delete every reference except the one below its batch that matches its status.",
         severity: Error,
         blocks: [],
+        has_own_alert: false,
         repair: Writes,
         is_unattended: true,
     }
@@ -116,6 +124,7 @@ faults! {
               reference.",
         severity: Error,
         blocks: [],
+        has_own_alert: false,
         repair: Writes,
         is_unattended: true,
     }
@@ -130,6 +139,7 @@ faults! {
               them, or purge the job by name and have it submitted again.",
         severity: Error,
         blocks: [Job, Head],
+        has_own_alert: false,
         repair: Writes,
         is_unattended: false,
     }
@@ -142,6 +152,7 @@ faults! {
               again.",
         severity: Error,
         blocks: [Batch, Head],
+        has_own_alert: false,
         repair: Writes,
         is_unattended: false,
     }
@@ -153,6 +164,7 @@ faults! {
               the request by name; its user can submit it again.",
         severity: Error,
         blocks: [Request, Head],
+        has_own_alert: false,
         repair: Writes,
         is_unattended: false,
     }
@@ -164,6 +176,7 @@ faults! {
               was acquired and has no jobs yet has its empty states removed, so that it is acquired again.",
         severity: Error,
         blocks: [Job, Batch, Request, Head],
+        has_own_alert: false,
         repair: Writes,
         is_unattended: false,
     }
@@ -177,6 +190,7 @@ faults! {
               again with a valid id, or delete it by hand.",
         severity: Error,
         blocks: [Job, Batch],
+        has_own_alert: false,
         repair: Writes,
         is_unattended: false,
     }
@@ -188,6 +202,7 @@ faults! {
               a Completed batch.",
         severity: Error,
         blocks: [Batch],
+        has_own_alert: false,
         repair: Another("check its jobs, its references, and the daemon that takes batches"),
         is_unattended: false,
     }
@@ -199,17 +214,19 @@ faults! {
         fix: "Set the priority to a value from 0 to 99 and replace the entry to match.",
         severity: Error,
         blocks: [Job, Head],
+        has_own_alert: false,
         repair: Writes,
         is_unattended: true,
     }
     /// A lock that will not be released by itself.
     LeakedLock "leaked_lock" {
         title: "Leaked lock",
-        effect: "The item that it locks is never acquired again.",
+        effect: "The item is not acquired while the lock exists. A daemon may still be working on it.",
         fix: "Make sure that no daemon is working on the item: look for the session that holds the lock. Then delete the \
               lock.",
         severity: Error,
         blocks: [Job, Batch, Request],
+        has_own_alert: true,
         repair: BreaksLock,
         is_unattended: false,
     }
@@ -220,6 +237,7 @@ faults! {
         fix: "Make sure that no storage service is writing the object. Then delete the lock.",
         severity: Error,
         blocks: [],
+        has_own_alert: true,
         repair: BreaksLock,
         is_unattended: false,
     }
@@ -231,17 +249,19 @@ faults! {
               remains, and the daemons' cleanup skips it: purge it.",
         severity: Error,
         blocks: [Batch, Head],
+        has_own_alert: false,
         repair: Writes,
         is_unattended: false,
     }
-    /// A batch that will not be reported, or not be cleaned up.
+    /// A batch whose report, clean-up or creation of jobs is overdue.
     BatchWithoutEnd "batch_without_end" {
-        title: "Batch never reported",
-        effect: "Its depositor gets no report, or it is never cleaned up.",
+        title: "Overdue batch",
+        effect: "Its jobs are not created, its depositor gets no report, or it is never cleaned up.",
         fix: "Check whether the batch daemon is running and what ends its poll. Repair a batch that has no \
               batch-processing.",
         severity: Error,
         blocks: [Batch],
+        has_own_alert: true,
         repair: Writes,
         is_unattended: false,
     }
@@ -252,6 +272,7 @@ faults! {
         fix: "Start the daemons, or check their logs for the reason why they take no jobs.",
         severity: Error,
         blocks: [State],
+        has_own_alert: false,
         repair: Another("start the daemons, or check their logs for the reason why they take no jobs"),
         is_unattended: false,
     }
@@ -262,6 +283,7 @@ faults! {
         fix: "Check whether a daemon for that state is running, what its log says, and what is at the head of the state.",
         severity: Error,
         blocks: [State],
+        has_own_alert: true,
         repair: Another("check the daemons for that state and what is at its head"),
         is_unattended: false,
     }
@@ -273,6 +295,7 @@ faults! {
         fix: "If the collection is held, release it, or wait until its jobs are Held. If it is not, release its Held jobs.",
         severity: Warning,
         blocks: [],
+        has_own_alert: true,
         repair: Another("release the collection, or the Held jobs of one that is not held"),
         is_unattended: false,
     }
@@ -283,6 +306,7 @@ faults! {
         fix: "Contact the person who set it, and release it.",
         severity: Warning,
         blocks: [],
+        has_own_alert: true,
         repair: Another("unpause the queue, or release the collection or the store"),
         is_unattended: false,
     }
@@ -293,6 +317,7 @@ faults! {
         fix: "Delete the dangling entry, or create the missing one with the batch's id as its content.",
         severity: Warning,
         blocks: [],
+        has_own_alert: false,
         repair: Writes,
         is_unattended: false,
     }
@@ -303,16 +328,18 @@ faults! {
         fix: "Purge finished items, or stop taking submissions until the folder is smaller.",
         severity: Warning,
         blocks: [],
+        has_own_alert: false,
         repair: Another("purge finished items"),
         is_unattended: false,
     }
     /// A failed job that was resumed as often as makes sense.
     RetriesExhausted "retries_exhausted" {
         title: "Job resumed too often",
-        effect: "It fails each time it is resumed, and needs an operator.",
+        effect: "It fails each time it is resumed, and needs an operator. Resuming does not help until the cause is fixed.",
         fix: "Read its message and fix the cause, then resume it once more, or delete it.",
         severity: Error,
         blocks: [Job],
+        has_own_alert: true,
         repair: Another("resume the job once its cause is fixed, or delete it"),
         is_unattended: false,
     }
@@ -355,6 +382,13 @@ impl Fault {
         self.spec().blocks.contains(&what)
     }
 
+    /// Whether an alert beside those on all faults is about it. Without one, it fires the alert on blocked heads or the
+    /// one on other faults, by what it blocks.
+    #[must_use]
+    pub fn has_own_alert(self) -> bool {
+        self.spec().has_own_alert
+    }
+
     /// Whether it keeps the job, batch, request or state that shows it from moving.
     #[must_use]
     pub fn stops_item(self) -> bool {
@@ -362,7 +396,7 @@ impl Fault {
     }
 
     /// What kind of action repairs it. For an item that cannot be loaded, a repair writes the values that follow from
-    /// the rest of the tree and refuses the rest; for batches never reported, writing helps those that are Failed
+    /// the rest of the tree and refuses the rest; for overdue batches, writing helps those that are Failed
     /// without `states/batch-processing`.
     #[must_use]
     pub fn repair_kind(self) -> RepairKind {

@@ -102,6 +102,15 @@ fn daemons_work_on_the_success_path_only_and_each_of_its_states_has_limits() {
 }
 
 #[test]
+fn a_job_has_content_from_downloading_on_until_it_is_not_worked_on_any_more() {
+    let of = |is: fn(JobState) -> bool| -> Vec<_> {
+        JobState::ALL.iter().filter(|state| is(**state)).map(|state| state.label()).collect()
+    };
+    assert_eq!(of(JobState::has_content), ["downloading", "processing", "storing", "recording", "notify"]);
+    assert_eq!(of(JobState::is_downloaded), ["processing", "storing", "recording", "notify"]);
+}
+
+#[test]
 fn a_job_is_underway_where_daemons_work_on_it_and_nowhere_else() {
     for state in JobState::ALL {
         let is_underway = state.phase() == JobPhase::Underway;

@@ -102,9 +102,7 @@ impl Image {
             let fetching = progress.fetching.iter().map(|file| file.bytes);
             return Some(fetching.fold(progress.bytes, u64::saturating_add));
         }
-        // By then it is corrected to what was downloaded.
-        let is_downloaded =
-            row.standing.state.is_some_and(|state| state.is_worked_on() && state > JobState::Downloading);
+        let is_downloaded = row.standing.state.is_some_and(JobState::is_downloaded);
         Some(row.standing.space_needed_bytes).filter(|_| is_downloaded)
     }
 }

@@ -58,7 +58,7 @@ fn by_operator(jobs: u64) -> Option<Attention> {
         ..item(
             "failed_by_operator",
             Severity::Warn,
-            format!("{} set Failed by an operator", counted(jobs, "job was", "jobs were")),
+            format!("{} moved to Failed by an operator", counted(jobs, "job was", "jobs were")),
             text,
         )
     })

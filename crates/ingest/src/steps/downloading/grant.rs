@@ -41,7 +41,7 @@ impl Source<'_> {
 }
 
 /// What the files of a job may take.
-pub(super) struct Room<'a> {
+pub(super) struct GrantedSpace<'a> {
     work: &'a JobAtWork<'a>,
     /// How many bytes the volume may hold.
     capacity: u64,
@@ -55,7 +55,7 @@ struct Bytes {
     taken: u64,
 }
 
-impl<'a> Room<'a> {
+impl<'a> GrantedSpace<'a> {
     /// What was estimated, or what the job has waited for since.
     ///
     /// # Errors
