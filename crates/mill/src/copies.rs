@@ -87,7 +87,7 @@ pub async fn copies(
         account.stores.values().map(|store| (store, Count::default())).collect();
     counts.remove(original.store);
     let all = count(catalogue, account, original, &mut counts).await?;
-    let mut found = Vec::new();
+    let (pauses, mut found) = (catalogue.pauses().await?, Vec::new());
     for (store, Count { there, left_out, last_event, missing }) in counts {
         let (is_wanted, of) = (wanted.contains_key(store), all - left_out);
         if all == 0 || (!is_wanted && there == 0) {
@@ -103,10 +103,11 @@ pub async fn copies(
         for key in missing {
             let tasks = catalogue.tasks_of_item(&account.name, &space, &key).await?;
             let (source, destination) = (wanted.get(store).unwrap_or(original.store), store);
-            let waiting = Waiting { account, key: &key, source, destination, tasks: &tasks };
+            let waiting = Waiting { account, key: &key, source, destination, tasks: &tasks, pauses: &pauses };
             let nothing =
                 if is_wanted { "has no open task: the next loop looks at it" } else { "is wanted by no policy" };
-            let why = waiting.why(Timestamp::now()).unwrap_or_else(|| nothing.to_owned());
+            let paused = || waiting.paused().filter(|_| is_wanted);
+            let why = waiting.why(Timestamp::now()).or_else(paused).unwrap_or_else(|| nothing.to_owned());
             named.push(MissingCopy { key, why });
         }
         found.push(StoreCopies {
