@@ -167,6 +167,7 @@ async fn run_in(
     let settings = server::standalone::mill_settings();
     let accounts = repository.mill().map_err(Error::Repository)?;
     let counted = MillMetrics::default();
+    server::mill::count_copies_of(&accounts, &services);
     let mill = server::mill::beside(&accounts, &services, settings, counted.clone()).await;
     let mill = mill.map_err(Error::Repository)?;
     let volume = storage::exported(&services.working).map_err(made)?;

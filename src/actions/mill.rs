@@ -1,9 +1,10 @@
-//! What people do to the mill: decisions on tasks that wait for them, and changes of policies.
+//! What people do to the mill: decisions on tasks that wait for them, pauses, and changes of policies.
 //!
 //! Each is recorded before anything is changed and afterwards, with its reason and what came of it, and counted as the actions on
 //! the queue are. They need no ZooKeeper.
 
 mod kind;
+mod pauses;
 mod policies;
 mod tasks;
 
@@ -20,6 +21,7 @@ use queuekeeper_mill::policy::PolicySource;
 use tokio_util::task::TaskTracker;
 
 pub use kind::MillActionKind;
+pub use pauses::pause_scope;
 pub use queuekeeper_catalogue::tasks::{Decided, TaskState};
 pub use tasks::{MOST_TASKS, TaskDecision};
 

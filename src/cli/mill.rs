@@ -1,5 +1,6 @@
 //! `queuekeeper mill`: copies of content in other stores.
 
+mod pause;
 mod policies;
 mod policy;
 mod produce;
@@ -38,6 +39,8 @@ enum MillCommand {
     DeadLetters(waiting::DeadLettersArgs),
     Retry(waiting::RetryArgs),
     Drop(waiting::DropArgs),
+    Pause(pause::PauseArgs),
+    Resume(pause::ResumeArgs),
     Policies(policies::PoliciesArgs),
     Policy(policy::PolicyArgs),
 }
@@ -98,6 +101,8 @@ impl MillArgs {
             MillCommand::Policies(args) => args.run().await,
             MillCommand::Retry(args) => Box::pin(args.run()).await,
             MillCommand::Drop(args) => Box::pin(args.run()).await,
+            MillCommand::Pause(args) => Box::pin(args.run()).await,
+            MillCommand::Resume(args) => Box::pin(args.run()).await,
             MillCommand::Policy(args) => Box::pin(args.run()).await,
         }
     }

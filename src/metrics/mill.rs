@@ -38,6 +38,8 @@ pub struct MillFigures {
     pub unserved: Vec<(&'static str, u64)>,
     /// The loops.
     pub loops: Vec<LoopFigures>,
+    /// Since when work is paused, by account and store, of which an empty one stands for all.
+    pub pauses: Vec<(String, String, Timestamp)>,
     /// How many tasks the brake holds, by account and store.
     pub held: Vec<(String, String, u64)>,
     /// How many items the sources of a store have more than it, by account and store.
@@ -51,8 +53,8 @@ pub struct MillFigures {
 pub struct QueueFigures {
     /// Its name.
     pub queue: &'static str,
-    /// Tasks that wait for a worker, those that one has, those that are held, those that are dead.
-    pub tasks: [u64; 4],
+    /// Tasks that wait for a worker, those that one has, those that are held, those that are dead, those that are paused.
+    pub tasks: [u64; 5],
     /// When the task was requested that has been ready for longest.
     pub oldest: Option<Timestamp>,
 }
@@ -88,7 +90,7 @@ pub struct PolicyFigures {
 }
 
 /// The states of tasks, in the order of [`QueueFigures::tasks`].
-const STATES: [&str; 4] = ["waiting", "in_work", "held", "dead"];
+const STATES: [&str; 5] = ["waiting", "in_work", "held", "dead", "paused"];
 
 impl MillFamilies {
     /// Registers the families.
@@ -149,6 +151,12 @@ impl MillFigures {
             unserved,
         )?;
         self.write_loops(families)?;
+        let pauses = self.pauses.iter();
+        families.gauges(
+            "mill_pause_started_timestamp_seconds",
+            "Unix time at which work was paused, by account and store; an empty label stands for all of them.",
+            pauses.map(|(account, store, at)| ([("account", &**account), ("store", &**store)], seconds(*at))),
+        )?;
         families.gauges(
             "mill_brake_held",
             "Number of tasks that the brake holds, by account and by the store that they would change.",

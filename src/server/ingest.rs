@@ -139,6 +139,9 @@ pub async fn ingest(
     services.register(&mut registry);
     let mut tasks = Tasks::new(shutdown);
     services.set_workers(file.workers());
+    if let Some(mill) = file.mill() {
+        super::mill::count_copies_of(mill, &services);
+    }
     spawn_daemons(&mut tasks, &ingest, &services);
     let followed = Arc::clone(&services);
     tasks.spawn("the reload of the configuration", |shutdown| async move {

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use queuekeeper_catalogue::Catalogue;
+use queuekeeper_ingest::copies::{CopyStanding, CountCopies, StoredObjects};
 use queuekeeper_ingest::step::Services;
 use queuekeeper_mill::audit::MILL;
+use queuekeeper_mill::copies::standing;
 use queuekeeper_mill::duplicate::ASIDE;
 use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_mill::policy::PolicySource;
@@ -119,6 +121,21 @@ pub async fn beside(
     };
     let (accounts, name) = (config.accounts.clone(), worker_name());
     Ok(Mill { catalogue, accounts, source, stores, settings, name, metrics })
+}
+
+/// Lets daemons say in the report of a batch which copies of its objects there are. It is for services that are new.
+pub(crate) fn count_copies_of(config: &MillConfig, services: &Services) {
+    let (accounts, catalogue) = (Arc::new(config.accounts.clone()), services.catalogue.clone());
+    let count: CountCopies = Arc::new(move |objects: StoredObjects| {
+        let (accounts, catalogue) = (Arc::clone(&accounts), catalogue.clone());
+        Box::pin(async move {
+            let StoredObjects { store, space, folders } = &objects;
+            let found = standing(&catalogue, &accounts, (store, space), folders).await;
+            let found = found.map_err(|error| error.to_string())?;
+            Ok(found.map(|(complete, incomplete)| CopyStanding { complete, incomplete }))
+        })
+    });
+    let _set_once = services.count_copies.set(count);
 }
 
 /// The name that the workers of this process have in the history of a task.

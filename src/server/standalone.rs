@@ -227,6 +227,7 @@ async fn run(
     let families = StoreFamilies::default();
     let services = ingest.open(&families).await?;
     let counted = MillMetrics::default();
+    mill::count_copies_of(&data.mill()?, &services);
     let mill = mill::beside(&data.mill()?, &services, mill_settings(), counted.clone()).await?;
     fs::write(data.connect_file(), server.connect_string())?;
 

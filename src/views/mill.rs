@@ -6,6 +6,7 @@ mod causes;
 mod figures;
 mod items;
 mod key;
+mod pauses;
 mod policies;
 mod queues;
 mod spaces;
@@ -26,6 +27,7 @@ pub(crate) use items::{
     AsideItem, CopyItem, EventItem, ItemDetail, ItemFilter, ItemList, ItemName, ItemTask, SpaceItem,
 };
 pub(crate) use key::KeyText;
+pub(crate) use pauses::PauseItem;
 pub(crate) use policies::{
     HistoryItem, NewPolicyView, PairView, PlanItem, PlanView, PolicyDetail, PolicyList, PolicyText, SpacePairs,
     WaitingView,

@@ -41,7 +41,19 @@ async fn an_object_is_copied_whole_as_soon_as_it_is_stored_and_its_page_shows_th
     let file = file.display().to_string();
     let mut repository = Repository::start(&data);
     let deposit = ["--profile", "default", "--local-id", "one", "--title", "A title"];
+    // What the report says is true when it is written.
+    let pause = ["mill", "pause", "--store", "copies", "--reason", "maintenance", "--data", &text];
+    run(&data, &pause).await.is(0, &["store copies is paused"]);
     let ark = ark(&submit(&data, &[&[file.as_str()], deposit.as_slice()].concat()).await.json());
+    let report = || {
+        let reports = files(&data.join("reports"));
+        let text: String = reports.iter().filter_map(|path| std::fs::read_to_string(path).ok()).collect();
+        text.replace("=\r\n", "").replace("=\n", "")
+    };
+    let says = async || report().contains("copies of the object are still to come.");
+    eventually(Duration::from_mins(1), "its report says it", says).await;
+    let resume = ["mill", "resume", "--store", "copies", "--reason", "it is back", "--data", &text];
+    run(&data, &resume).await.is(0, &["store copies is not paused any more"]);
     let (objects, copies) = (data.join("objects/default"), data.join("copies/default"));
     let shown = async || -> Value {
         let url = format!("{}/api/v1/objects/{ark}", repository.address);

@@ -115,6 +115,27 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     command(home, "mill spaces one/theses --prefix a").await.is(0, &["a/b  main, replica"]);
     let why = command(home, "mill spaces one/theses --key before").await;
     why.is(0, &["The copy in replica is held by the brake until an admin releases or drops task"]);
+    // A pause stops what would be begun, and what waits goes on by itself after it.
+    let pause = "--account one --store replica --reason moves";
+    command(home, "mill pause --reason moves").await.is(2, &["--account"]);
+    command(home, "mill pause --account other --reason moves").await.is(4, &["there is no account \"other\""]);
+    command(home, "mill pause --store other --reason moves").await.is(4, &["no account has a store other"]);
+    command(home, &format!("mill pause {pause}")).await.is(0, &["one in replica is paused"]);
+    command(home, &format!("mill pause {pause}")).await.is(3, &["one in replica is paused already; nothing was done"]);
+    command(home, &format!("store put {content} main/theses/paused")).await.is(0, &[]);
+    let task = "mill spaces one/theses --key paused -o json";
+    let state = async || command(home, task).await.json()["tasks"][0]["state"].as_str().map(str::to_owned);
+    eventually(minute, "it is set aside", async || state().await.as_deref() == Some("paused")).await;
+    let why = command(home, "mill spaces one/theses --key paused").await;
+    why.is(0, &["The copy in replica waits, as ", " has paused one in replica since ", ": moves"]);
+    command(home, "mill queues").await.is(1, &["PAUSED", "one in replica is paused, for ", "1 task waits for its end"]);
+    assert_eq!(copy("paused").await, None);
+    command(home, "mill spaces one/theses --key a/b").await.is(0, &["what policies want them to be"]);
+    command(home, "mill resume --store replica --reason moved").await.is(3, &["store replica is not paused"]);
+    command(home, "mill resume --account one --store replica --reason moved")
+        .await
+        .is(0, &["one in replica is not paused any more"]);
+    eventually(minute, "it is copied", async || copy("paused").await.as_deref() == Some("two\n")).await;
     command(home, "mill spaces one/theses --key other").await.is(4, &["No store of one was seen to have other"]);
     command(home, "mill dead-letters").await.is(0, &["there are no dead letters"]);
     let number = held().await[0]["number"].to_string();
@@ -131,7 +152,7 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
         .await
         .is(1, &["The policy file of one would stop maintaining copies; that waits for an admin"]);
     let plan = command(home, "mill policy plan one").await;
-    plan.is(0, &["to be copied: about 0 items", "no longer kept, and not deleted: 2 items", "theses  main  replica"]);
+    plan.is(0, &["to be copied: about 0 items", "no longer kept, and not deleted: 3 items", "theses  main  replica"]);
     command(home, "mill policies")
         .await
         .is(0, &["spaces that are not named: main to replica", "waiting to end: main to replica"]);
@@ -145,7 +166,11 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
         .filter(|record| record["record"] == "requested")
         .map(|record| format!("{} {} {}", record["action"], record["targets"], record["reason"]))
         .collect();
-    let [released, applied] = &actions[..] else { panic!("{actions:?}") };
+    let [paused, again, wrong, resumed, released, applied] = &actions[..] else { panic!("{actions:?}") };
+    let of_pause = r#""pause_mill" ["mill:account:one/store:replica"] "moves""#;
+    assert_eq!((paused.as_str(), again.as_str()), (of_pause, of_pause));
+    assert_eq!(wrong, r#""resume_mill" ["mill:store:replica"] "moved""#);
+    assert_eq!(resumed, r#""resume_mill" ["mill:account:one/store:replica"] "moved""#);
     assert_eq!(released, &format!(r#""release_task" ["task:{number}"] "right""#));
     assert_eq!(applied, r#""apply_policy" ["policy:one"] "closed""#);
     command(home, "mill queues").await.is(0, &[]);

@@ -66,11 +66,11 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
     let [objects, copies] = ["objects", "copies"].map(|name| home.join(name).display().to_string());
     let config = format!(
         "stores:\n  main: {{url: \"file://{objects}\"}}\n  replica: {{url: \"file://{copies}\"}}\n\
-         catalogue: {{url: \"sqlite:catalogue.db\"}}\nusers: {{ada: admin, oscar: operator}}\n\
+         catalogue: {{url: \"sqlite:catalogue.db\"}}\nusers: {{ada: admin, oscar: operator, vera: viewer}}\n\
          mill:\n  accounts:\n    one: {{stores: {{\"1\": main, \"2\": replica}}}}\n  policies: {{directory: policies}}\n"
     );
     fs::write(home.join("config.yml"), config).unwrap();
-    let users = ["ada", "oscar"].map(|user| format!("  {user}: {}\n", bcrypt::hash(user, 4).unwrap()));
+    let users = ["ada", "oscar", "vera"].map(|user| format!("  {user}: {}\n", bcrypt::hash(user, 4).unwrap()));
     fs::write(home.join("web.yml"), format!("basic_auth_users:\n{}", users.concat())).unwrap();
     let content = home.join("content").display().to_string();
     fs::write(&content, "one\n").unwrap();
@@ -199,6 +199,44 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
         (&of[0]["actor"], &of[0]["role"], &of[0]["before_each"]),
         (&json!("ada"), &json!("admin"), &json!(["held"]))
     );
+
+    // An operator pauses a store on the page, and resumes it by the API.
+    let form = |reason| [("account", ""), ("store", "replica"), ("reason", reason)];
+    let (code, text) =
+        pages.ask("oscar", "/mill/pause", Some(&[("account", ""), ("store", ""), ("reason", "x")])).await;
+    assert!(code == 400 && text.contains("Name an account, a store, or both"), "{code}: {text}");
+    assert_eq!(pages.ask("oscar", "/mill/pause", Some(&form(""))).await.0, 400);
+    assert_eq!(pages.ask("vera", "/mill/pause", Some(&form("it moves"))).await.0, 403);
+    assert_eq!(pages.ask("oscar", "/mill/pause", Some(&form("it moves"))).await.0, 303);
+    let (code, text) = pages.ask("oscar", "/mill/pause", Some(&form("again"))).await;
+    assert!(code == 409 && text.contains("Store replica is paused already; nothing was done"), "{code}: {text}");
+    pages.get("/mill", &["store replica", "oscar", "it moves", "Resume", "Pause an account or a store"]).await;
+    let (_, of_viewer) = pages.ask("vera", "/mill", None).await;
+    assert!(of_viewer.contains("it moves") && !of_viewer.contains("Resume</button>"), "{of_viewer}");
+    fs::write(&content, "new\n").unwrap();
+    command(home, &format!("store put {content} main/theses/a/c")).await.is(0, &[]);
+    let of_item = "/api/v1/mill/spaces/one/theses/item?key=a/c";
+    eventually(minutes, "it is set aside", async || pages.json(of_item).await["tasks"][0]["state"] == "paused").await;
+    pages
+        .get(
+            "/mill/spaces/one/theses/item?key=a/c",
+            &["The copy in replica waits, as oscar has paused store replica since"],
+        )
+        .await;
+    let overview = pages.json("/api/v1/mill").await;
+    let pause = &overview["pauses"][0];
+    assert_eq!((&pause["account"], &pause["store"], &pause["tasks"]), (&Value::Null, &json!("replica"), &json!(1)));
+    let body = json!({"store": "replica", "reason": "it is there"}).to_string();
+    let resume = [("json", &*body)];
+    assert_eq!(pages.ask("vera", "/api/v1/mill/resume", Some(&resume)).await.0, 403);
+    let (code, text) = pages.ask("oscar", "/api/v1/mill/resume", Some(&resume)).await;
+    assert!(code == 200 && text.contains("resume_mill"), "{code}: {text}");
+    assert_eq!(pages.ask("oscar", "/api/v1/mill/resume", Some(&resume)).await.0, 409);
+    let is_there = async || fs::read_to_string(home.join("copies/theses/a/c")).is_ok();
+    eventually(minutes, "it is copied", is_there).await;
+    pages
+        .get("/audit", &["Pause mill", "it moves", "mill:store:replica", "running → paused", "paused → running"])
+        .await;
 
     // A file that was changed by hand takes nothing away before an admin agrees, who is shown what it would do.
     fs::write(home.join("policies/one-duplication-policy.json"), "{}").unwrap();

@@ -127,6 +127,9 @@ pub(crate) fn counted(counter: Counter) -> Option<&'static str> {
             "SELECT account || '/' || destination AS scope, COUNT(*) FROM tasks WHERE state = 'held' GROUP BY scope"
         }
         Counter::DeadTasks => "SELECT account, COUNT(*) FROM tasks WHERE state = 'dead' GROUP BY account",
+        Counter::PausedTasks => {
+            "SELECT CAST(pause AS TEXT) AS scope, COUNT(*) FROM tasks WHERE state = 'paused' GROUP BY scope"
+        }
         Counter::EndedTasks => return None,
     })
 }

@@ -41,13 +41,15 @@ pub enum Counter {
     HeldTasks,
     /// Dead letters; by account.
     DeadTasks,
+    /// Tasks that a pause keeps from workers; by its number.
+    PausedTasks,
     /// How often a worker came to an end with a task, since the catalogue counts that; by queue and outcome.
     EndedTasks,
 }
 
 impl Counter {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::ContentItems,
         Self::ContentBytes,
         Self::AuditEvents,
@@ -61,6 +63,7 @@ impl Counter {
         Self::WaitingTasks,
         Self::HeldTasks,
         Self::DeadTasks,
+        Self::PausedTasks,
         Self::EndedTasks,
     ];
 
@@ -81,6 +84,7 @@ impl Counter {
             Self::WaitingTasks => "waiting_tasks",
             Self::HeldTasks => "held_tasks",
             Self::DeadTasks => "dead_tasks",
+            Self::PausedTasks => "paused_tasks",
             Self::EndedTasks => "ended_tasks",
         }
     }

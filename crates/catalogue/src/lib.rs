@@ -11,7 +11,7 @@
 //!   have left something in a store;
 //! - [`tasks`]: the mill's queues; [`loops`]: how far its producers are; [`policies`]: what is to be
 //!   copied; [`brake`]: how much it may destroy in a day; [`asides`]: what it
-//!   kept of that; [`space_stats`]: what spaces have;
+//!   kept of that; [`pauses`]: what people paused; [`space_stats`]: what spaces have;
 //! - [`bell`]: what says that there may be something to do;
 //! - [`deposits`], [`outbox`]: what came from depositors, and what is sent to them;
 //! - [`check`]: whether all that fits together; `backup`: a copy of a file that is in use.
@@ -40,6 +40,7 @@ pub mod inventory;
 pub mod loops;
 pub mod object_intents;
 pub mod outbox;
+pub mod pauses;
 #[cfg(test)]
 mod plans;
 pub mod policies;

@@ -20,7 +20,7 @@ use crate::object_intents::OBJECT_INTENTS;
 use crate::outbox::{ENDED, TAKE_DUE};
 use crate::policies::POLICIES;
 use crate::space_stats::NEWEST;
-use crate::tasks::{DEAD, DECISIONS, DECISIONS_OF_ITEM, HEAD, HELD, NEXT, OF_ITEM_TASKS, TAKE};
+use crate::tasks::{DEAD, DECISIONS, DECISIONS_OF_ITEM, HEAD, HELD, NEXT, OF_ITEM_TASKS, RELEASE, TAKE};
 
 /// Every list, with arguments of the right types.
 fn lists() -> Vec<(&'static str, Vec<Value>)> {
@@ -70,6 +70,7 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
         (ITEMS_BETWEEN, values!["", "space", &b"key"[..], &b"k"[..], &b"l"[..], 10u64]),
         (HEAD, values!["audit", "account"]),
         (OF_ITEM_TASKS, values!["account", "space", &b"key"[..], 10u64]),
+        (RELEASE, values![1u64, 10u64]),
         (DECISIONS, values![u64::MAX, 10u64]),
         (DECISIONS_OF_ITEM, values!["account", "space", &b"key"[..], u64::MAX, 10u64]),
     ];

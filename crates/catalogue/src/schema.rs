@@ -25,6 +25,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("schema/0006.sql"),
     include_str!("schema/0007.sql"),
     include_str!("schema/0008.sql"),
+    include_str!("schema/0009.sql"),
 ];
 
 /// The version that this program writes.

@@ -12,6 +12,7 @@ mod end;
 mod figures;
 mod kind;
 mod list;
+mod paused;
 mod put;
 mod seen;
 mod take;
@@ -27,6 +28,8 @@ pub use kind::{Queue, TaskKind};
 #[cfg(test)]
 pub(crate) use list::{DEAD, HELD};
 pub use list::{Decided, Decision, KnownTask, QueueFigures, TaskState};
+#[cfg(test)]
+pub(crate) use paused::RELEASE;
 pub use put::NewTask;
 pub(crate) use put::put;
 #[cfg(test)]
@@ -102,7 +105,7 @@ fn subject(row: &Row, at: usize) -> Result<TaskSubject, sqlx::Error> {
 }
 
 /// The name of a store; an empty one is none.
-fn store(row: &Row, at: usize) -> Result<Option<StoreName>, sqlx::Error> {
+pub(crate) fn store(row: &Row, at: usize) -> Result<Option<StoreName>, sqlx::Error> {
     let name: String = row.get(at)?;
     if name.is_empty() { Ok(None) } else { row.parse(at, |name: String| name.parse::<StoreName>()) }
 }

@@ -18,6 +18,7 @@ mod catalogue {
     mod noted;
     mod open;
     mod outbox;
+    mod pauses;
     mod support;
     mod tasks;
 }

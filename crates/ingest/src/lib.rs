@@ -18,7 +18,7 @@
 //! - [`steps`]: what is done with a job in each state; `metadata`: what the deposited files say of their object; [`step`]:
 //!   how that ends; [`warnings`]: what is odd about a package; [`yaml`]: what is wrong with a file; [`mail`]: what is written to depositors;
 //!   [`outbox`]: how it is sent;
-//! - [`parts`]: deposits of several batches;
+//! - [`parts`]: deposits of several batches; [`copies`]: how many of their objects have copies;
 //! - `batches`, `reports`, [`access`], [`cleanup`]: the daemons that take no jobs; [`rebuild`]: the inventory, made again
 //!   from the stores; [`contents`]: what lies in the stores, read;
 //! - `recorded`: what storing and cleaning up change in a store, in the audit log;
@@ -37,6 +37,7 @@ mod batches;
 mod blocking;
 pub mod cleanup;
 pub mod contents;
+pub mod copies;
 pub mod daemon;
 pub mod deposit;
 pub mod directory;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -17,6 +17,7 @@ use queuekeeper_store::{SpaceName, Store, StoreName};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+use crate::copies::CountCopies;
 use crate::directory::{JobDirectory, WorkingStorage};
 use crate::engine::fence::Fence;
 use crate::fetch::{Cause, FetchError, Fetcher, Hosts};
@@ -64,6 +65,8 @@ pub struct Services {
     pub posted: Posted,
     /// The mail that waits.
     pub waiting_mail: WaitingMail,
+    /// What counts the copies of objects, where some are made.
+    pub count_copies: OnceLock<CountCopies>,
 }
 
 /// A message was written into the outbox by this process.
@@ -284,6 +287,7 @@ impl Services {
             is_connected,
             posted,
             waiting_mail: WaitingMail::default(),
+            count_copies: OnceLock::new(),
         }
     }
 

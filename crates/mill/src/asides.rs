@@ -8,11 +8,13 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::asides::{Aside, AsideEnd};
+use queuekeeper_catalogue::pauses::Pause;
 use queuekeeper_catalogue::tasks::TakenTask;
 use queuekeeper_store::store::{EntityTag, Item};
 use queuekeeper_store::{Algorithm, Error, ErrorKind, Hashers, Key, SpaceName, Store, StoreName};
 use uuid::{Builder, Uuid};
 
+use crate::account::Account;
 use crate::duplicate::ASIDE;
 use crate::missing::listing;
 
@@ -56,6 +58,8 @@ fn in_aside(key: &str) -> Result<Item, String> {
 pub struct Asides {
     /// What is recorded of content that is kept.
     pub catalogue: Catalogue,
+    /// The accounts, by name.
+    pub accounts: BTreeMap<String, Account>,
     /// The stores, each so that its changes are recorded.
     pub stores: BTreeMap<StoreName, Arc<dyn Store>>,
 }
@@ -89,7 +93,8 @@ enum Step {
 
 impl Asides {
     /// Removes what need not be kept any longer, where the last time is a day ago; `None` where it is not due or another process
-    /// leads. Each item is removed by itself, if it is what was put there. A process that dies begins again with what is left.
+    /// leads. Each item is removed by itself, if it is what was put there. A process that dies begins again with what is left. What
+    /// is paused is left to a later day.
     ///
     /// # Errors
     /// When the catalogue cannot be read or written, or another process leads meanwhile.
@@ -97,10 +102,11 @@ impl Asides {
         let said = |error: queuekeeper_catalogue::Error| error.to_string();
         let lead = self.catalogue.lead(PRODUCER, holder, lease).await.map_err(said)?;
         let Some(lead) = lead.filter(|lead| lead.is_due) else { return Ok(None) };
+        let pauses = self.catalogue.pauses().await.map_err(said)?;
         let (mut removed, mut last, mut extended) = (Removed::default(), None, Instant::now());
         loop {
             let page = self.catalogue.overdue_asides(last.as_ref()).await.map_err(said)?;
-            for aside in &page {
+            for aside in page.iter().filter(|aside| !self.is_paused(&pauses, aside)) {
                 if extended.elapsed() > lease / 4 {
                     let still = self.catalogue.lead(PRODUCER, holder, lease).await.map_err(said)?;
                     still.ok_or_else(|| "another process removes what is aside".to_owned())?;
@@ -120,7 +126,10 @@ impl Asides {
             let Some(end) = page.last() else { break };
             last = Some(end.clone());
         }
-        for store in self.stores.values() {
+        let is_paused = |store: &StoreName| {
+            pauses.iter().any(|pause| pause.scope.account().is_none() && pause.scope.store() == Some(store))
+        };
+        for store in self.stores.values().filter(|store| !is_paused(store.name())) {
             match self.foreign(store).await {
                 Ok(foreign) => removed.foreign += foreign,
                 Err(why) => tracing::warn!(store = %store.name(), why, "the space {ASIDE} is not looked through"),
@@ -128,6 +137,13 @@ impl Asides {
         }
         self.catalogue.begin_loop(&lead, &[], EVERY).await.map_err(said)?;
         Ok(Some(removed))
+    }
+
+    /// Whether a pause stops what uses the store, for the account whose item it is of.
+    fn is_paused(&self, pauses: &[Pause], aside: &Aside) -> bool {
+        let owner = self.accounts.values().find(|account| account.of_store(&aside.item.space).is_some());
+        let owner = owner.map_or("", |account| &account.name);
+        pauses.iter().any(|pause| pause.scope.stops(owner, [&aside.store]))
     }
 
     async fn remove_one(&self, aside: &Aside) -> Result<Step, String> {

@@ -77,17 +77,13 @@ pub async fn copies(
     accounts: &BTreeMap<String, Account>,
     original: &Original<'_>,
 ) -> Result<Vec<StoreCopies>, Error> {
-    let owner = accounts.values().find_map(|account| {
-        let is_theirs = account.stores.values().any(|store| store == original.store);
-        account.of_store(original.space).filter(|_| is_theirs).map(|space| (account, space))
-    });
-    let Some((account, space)) = owner else { return Ok(Vec::new()) };
+    let Some((account, space)) = owner(accounts, original.store, original.space) else { return Ok(Vec::new()) };
     let wanted = wanted(catalogue, account, &space, original.store).await?;
     let mut counts: BTreeMap<&StoreName, Count> =
         account.stores.values().map(|store| (store, Count::default())).collect();
     counts.remove(original.store);
     let all = count(catalogue, account, original, &mut counts).await?;
-    let mut found = Vec::new();
+    let (pauses, mut found) = (catalogue.pauses().await?, Vec::new());
     for (store, Count { there, left_out, last_event, missing }) in counts {
         let (is_wanted, of) = (wanted.contains_key(store), all - left_out);
         if all == 0 || (!is_wanted && there == 0) {
@@ -103,10 +99,11 @@ pub async fn copies(
         for key in missing {
             let tasks = catalogue.tasks_of_item(&account.name, &space, &key).await?;
             let (source, destination) = (wanted.get(store).unwrap_or(original.store), store);
-            let waiting = Waiting { account, key: &key, source, destination, tasks: &tasks };
+            let waiting = Waiting { account, key: &key, source, destination, tasks: &tasks, pauses: &pauses };
             let nothing =
                 if is_wanted { "has no open task: the next loop looks at it" } else { "is wanted by no policy" };
-            let why = waiting.why(Timestamp::now()).unwrap_or_else(|| nothing.to_owned());
+            let paused = || waiting.paused().filter(|_| is_wanted);
+            let why = waiting.why(Timestamp::now()).or_else(paused).unwrap_or_else(|| nothing.to_owned());
             named.push(MissingCopy { key, why });
         }
         found.push(StoreCopies {
@@ -120,6 +117,47 @@ pub async fn copies(
         });
     }
     Ok(found)
+}
+
+/// How many objects have all copies that a policy wants, and how many have not, of some whose folders lie in one space of a
+/// store; none where no account has that, or no policy wants copies of it.
+///
+/// # Errors
+/// When the catalogue cannot be read.
+pub async fn standing(
+    catalogue: &Catalogue,
+    accounts: &BTreeMap<String, Account>,
+    (store, space): (&StoreName, &SpaceName),
+    folders: &[String],
+) -> Result<Option<(u64, u64)>, Error> {
+    let Some((account, of_account)) = owner(accounts, store, space) else { return Ok(None) };
+    let wanted = wanted(catalogue, account, &of_account, store).await?;
+    if wanted.is_empty() {
+        return Ok(None);
+    }
+    let (mut complete, mut incomplete) = (0, 0);
+    for folder in folders {
+        let mut counts = wanted.keys().map(|store| (store, Count::default())).collect();
+        let all = count(catalogue, account, &Original { store, space, folder }, &mut counts).await?;
+        if all > 0 && counts.values().all(|of| of.there == all - of.left_out) {
+            complete += 1;
+        } else {
+            incomplete += 1;
+        }
+    }
+    Ok(Some((complete, incomplete)))
+}
+
+/// The account to which a space of a store belongs, and as which.
+fn owner<'a>(
+    accounts: &'a BTreeMap<String, Account>,
+    store: &StoreName,
+    space: &SpaceName,
+) -> Option<(&'a Account, SpaceName)> {
+    accounts.values().find_map(|account| {
+        let is_theirs = account.stores.values().any(|known| known == store);
+        account.of_store(space).filter(|_| is_theirs).map(|space| (account, space))
+    })
 }
 
 /// The stores to which a policy leads from the original, directly or by way of others, each with the one before it.
@@ -158,14 +196,12 @@ async fn count(
     let Ok(mut after) = prefix.parse::<Key>() else { return Ok(0) };
     let (mut of, mut read) = (0, 0);
     loop {
-        let page = catalogue.items(original.space, Some(&after), PAGE).await?;
+        let page = catalogue.items_with_prefix(original.space, prefix.as_bytes(), Some(&after), PAGE).await?;
         let Some(last) = page.last() else { return Ok(of) };
         after = last.key.clone();
+        let is_last = page.len() < PAGE as usize;
         read += page.len();
         for IndexedItem { key, copies } in page {
-            if !key.as_bytes().starts_with(prefix.as_bytes()) {
-                return Ok(of);
-            }
             let living = |store: &StoreName| copies.iter().find(|copy| copy.store == *store && !copy.is_deleted);
             let Some(source) = living(original.store) else { continue };
             of += 1;
@@ -184,7 +220,7 @@ async fn count(
                 }
             }
         }
-        if read >= MOST {
+        if is_last || read >= MOST {
             return Ok(of);
         }
     }

@@ -15,7 +15,7 @@ use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::brake::BrakeLimit;
 use queuekeeper_catalogue::tasks::{Outcome, TakenTask, TaskKind};
 use queuekeeper_store::store::Store;
-use queuekeeper_store::{Algorithm, SpaceName};
+use queuekeeper_store::{Algorithm, SpaceName, StoreName};
 
 use crate::account::Account;
 use crate::limits::StoreLimits;
@@ -86,7 +86,11 @@ impl Duplicator {
         }
         // What fails with the copy that is read in its place is tried again with the source itself.
         let is_first = task.attempts <= 1;
-        let source = if is_first { AccountStores::source } else { AccountStores::get };
+        let source = if is_first && !self.is_elsewhere_paused(account, from).await? {
+            AccountStores::source
+        } else {
+            AccountStores::get
+        };
         let source = source(&self.stores, &account.name, from, lease)?;
         let destination = self.stores.get(&account.name, to, lease)?;
         let limits = account.limits.get(to);
@@ -95,5 +99,13 @@ impl Duplicator {
             Some(key) => self.item(task, &places, key, lease).await,
             None => self.space(&places).await,
         })
+    }
+
+    /// Whether another store is to be read in place of a source, and is paused.
+    async fn is_elsewhere_paused(&self, account: &Account, source: &StoreName) -> Result<bool, String> {
+        let elsewhere = account.limits.get(source).and_then(|limits| limits.read_from.as_ref());
+        let Some(elsewhere) = elsewhere else { return Ok(false) };
+        let pauses = self.catalogue.pauses().await.map_err(|error| error.to_string())?;
+        Ok(pauses.iter().any(|pause| pause.scope.stops(&account.name, [elsewhere])))
     }
 }

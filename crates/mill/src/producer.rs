@@ -68,6 +68,8 @@ pub enum Step {
     Full,
     /// What is left of the loop cannot go on: how many morsels.
     Stuck(usize),
+    /// All that is left of the loop is paused: how many morsels.
+    Paused(usize),
     /// The loop is done, and the next one is not due.
     Idle,
 }
@@ -87,8 +89,12 @@ impl Producer {
         if self.waiting().await? >= self.most_waiting {
             return Ok(Step::Full);
         }
-        let mut stuck = 0;
+        let (mut stuck, mut paused) = (0, 0);
         for morsel in &morsels {
+            if self.is_paused(&morsel.account, &[&morsel.source, &morsel.destination]).await? {
+                paused += 1;
+                continue;
+            }
             let (to, tasks) = match self.next(&lead, morsel).await {
                 Ok(next) => next,
                 Err(why) => {
@@ -105,7 +111,17 @@ impl Producer {
                 return Ok(Step::Full);
             }
         }
-        Ok(if stuck == morsels.len() { Step::Stuck(stuck) } else { Step::Advanced })
+        Ok(match morsels.len() - paused {
+            0 => Step::Paused(paused),
+            left if left == stuck => Step::Stuck(stuck),
+            _ => Step::Advanced,
+        })
+    }
+
+    /// Whether a pause stops what uses these stores for an account.
+    async fn is_paused(&self, account: &str, stores: &[&StoreName]) -> Result<bool, String> {
+        let pauses = self.catalogue.pauses().await.map_err(|error| error.to_string())?;
+        Ok(pauses.iter().any(|pause| pause.scope.stops(account, stores.iter().copied())))
     }
 
     async fn waiting(&self) -> Result<u64, String> {
@@ -145,10 +161,14 @@ impl Producer {
         })
     }
 
-    /// The spaces of an account: those that its stores have, and those that the index knows items of.
+    /// The spaces of an account: those that its stores have, and those that the index knows items of. A store that is paused is
+    /// not asked.
     async fn spaces(&self, account: &Account, figures: &Figures) -> Result<BTreeSet<SpaceName>, String> {
         let mut spaces = BTreeSet::new();
         for name in account.stores.values() {
+            if self.is_paused(&account.name, &[name]).await? {
+                continue;
+            }
             let store = self.stores.get(&account.name, name, &Lease::unlimited())?;
             let listed = store.spaces().await.map_err(|error| error.to_string())?;
             spaces.extend(listed.iter().filter_map(|space| account.of_store(space)));

@@ -106,11 +106,13 @@ impl Mill {
     pub async fn run(self, stop: CancellationToken) {
         let (policies, stores) = (Policies::default(), self.account_stores());
         self.read_policies(&policies).await;
+        self.release_paused().await;
         let wake = Arc::new(Notify::new());
         let every = async |wait: Duration| stop.run_until_cancelled(sleep(wait)).await.is_some();
         let read = async {
             while every(READ_POLICIES).await {
                 self.read_policies(&policies).await;
+                self.release_paused().await;
             }
         };
         // What comes after this look is followed: before the first loop, so that nothing falls between the two.
@@ -241,7 +243,8 @@ impl Mill {
     }
 
     fn asides(&self) -> Asides {
-        Asides { catalogue: self.catalogue.clone(), stores: self.stores.clone() }
+        let Self { catalogue, accounts, stores, .. } = self;
+        Asides { catalogue: catalogue.clone(), accounts: accounts.clone(), stores: stores.clone() }
     }
 
     /// Folds the deltas of counters, as long as there are some.
@@ -294,6 +297,17 @@ impl Mill {
         }
     }
 
+    /// Lets tasks go on that a process left paused which died while it ended their pause.
+    async fn release_paused(&self) {
+        loop {
+            match self.catalogue.release_paused().await {
+                Ok(0) => return,
+                Ok(_) => {}
+                Err(error) => return tracing::warn!(%error, "tasks whose pause has ended stay so; this is tried again"),
+            }
+        }
+    }
+
     async fn follow(&self, auditor: &Auditor, wake: &Notify) {
         loop {
             match self.catalogue.follow_audit(FOLLOWER, 1000, |event| auditor.task(event).into_iter().collect()).await {
@@ -324,7 +338,7 @@ impl Mill {
                 wake.notify_one();
                 WAITS.0
             }
-            Ok(Step::Follows | Step::Idle) => WAITS.1,
+            Ok(Step::Follows | Step::Idle | Step::Paused(_)) => WAITS.1,
             Ok(Step::Stuck(morsels)) => {
                 tracing::warn!(morsels, "spaces cannot be gone through; queuekeeper mill queues says why");
                 WAITS.1

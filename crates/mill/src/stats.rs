@@ -41,7 +41,7 @@ pub struct StorageStats {
 
 impl StorageStats {
     /// Asks for a count of each space, where the last time is a day ago; the answer is for how many, `None` where it is not due or
-    /// another process leads.
+    /// another process leads. What is paused is left to the next day.
     ///
     /// # Errors
     /// When a store cannot be listed, or the catalogue written. Nothing is asked for then.
@@ -49,9 +49,10 @@ impl StorageStats {
         let said = |error: queuekeeper_catalogue::Error| error.to_string();
         let lead = self.catalogue.lead(PRODUCER, holder, lease).await.map_err(said)?;
         let Some(lead) = lead.filter(|lead| lead.is_due) else { return Ok(None) };
-        let mut tasks = Vec::new();
+        let (pauses, mut tasks) = (self.catalogue.pauses().await.map_err(said)?, Vec::new());
         for account in self.accounts.values() {
-            for name in account.stores.values() {
+            let is_paused = |name: &StoreName| pauses.iter().any(|pause| pause.scope.stops(&account.name, [name]));
+            for name in account.stores.values().filter(|name| !is_paused(name)) {
                 let store = self.stores.get(&account.name, name, &Lease::unlimited())?;
                 let spaces = store.spaces().await.map_err(|error| error.to_string())?;
                 for space in spaces.iter().filter_map(|space| account.of_store(space)) {

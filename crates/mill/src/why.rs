@@ -1,6 +1,7 @@
 //! Why a copy is not what its source is: the one place for the words of pages, API and command line.
 
 use jiff::Timestamp;
+use queuekeeper_catalogue::pauses::Pause;
 use queuekeeper_catalogue::tasks::{OpenTask, TaskKind, TaskState};
 use queuekeeper_store::{Key, StoreName};
 
@@ -19,6 +20,8 @@ pub struct Waiting<'a> {
     pub destination: &'a StoreName,
     /// The open tasks of the item.
     pub tasks: &'a [OpenTask],
+    /// The pauses in force.
+    pub pauses: &'a [Pause],
 }
 
 impl Waiting<'_> {
@@ -52,14 +55,28 @@ impl Waiting<'_> {
         ))
     }
 
+    /// Why nothing is begun for it, where a pause stops that.
+    #[must_use]
+    pub fn paused(&self) -> Option<String> {
+        let stores = [self.source, self.destination];
+        let Pause { scope, user, reason, since, .. } =
+            self.pauses.iter().find(|pause| pause.scope.stops(&self.account.name, stores))?;
+        Some(format!("waits, as {user} has paused {scope} since {}: {reason}", shown(*since)))
+    }
+
     fn of_task(&self, open: &OpenTask, now: Timestamp) -> String {
         let number = open.task.id;
         let last = open.task.errors.last().map(|last| last.error.as_str()).unwrap_or_default();
         let closed = || self.account.closed_until(Some(self.source), self.destination, now);
+        let has_worker = open.worker.is_some() && open.visible.is_some_and(|end| end > now);
+        if let Some(paused) = self.paused().filter(|_| !open.state.is_undecided() && !has_worker) {
+            return paused;
+        }
         match (open.state, &open.worker, open.visible) {
             (TaskState::Held, ..) => {
                 format!("is held by the brake until an admin releases or drops task {number}: {last}")
             }
+            (TaskState::Paused, ..) => "waits for a worker again in a moment: its pause has ended".to_owned(),
             (TaskState::Dead, ..) => format!("failed three times and is dead letter {number}: {last}"),
             (TaskState::Waiting, Some(worker), Some(end)) if end > now => {
                 format!("is worked on by {worker}, attempt {}", open.attempts)

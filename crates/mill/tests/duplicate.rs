@@ -9,6 +9,7 @@ mod duplicate {
     mod limits;
     mod loops;
     mod objects;
+    mod pauses;
     mod rows;
     mod stats;
     mod world;

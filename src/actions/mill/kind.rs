@@ -13,12 +13,23 @@ pub enum MillActionKind {
     SavePolicy,
     /// Brings the policy file of an account into force.
     ApplyPolicy,
+    /// Pauses the work for an account, a store, or an account in a store.
+    PauseMill,
+    /// Ends a pause.
+    ResumeMill,
 }
 
 impl MillActionKind {
     /// Every kind.
-    pub const ALL: [Self; 5] =
-        [Self::ReleaseTask, Self::RetryTask, Self::DropTask, Self::SavePolicy, Self::ApplyPolicy];
+    pub const ALL: [Self; 7] = [
+        Self::ReleaseTask,
+        Self::RetryTask,
+        Self::DropTask,
+        Self::SavePolicy,
+        Self::ApplyPolicy,
+        Self::PauseMill,
+        Self::ResumeMill,
+    ];
 
     /// The name in audit records, and the label value.
     #[must_use]
@@ -29,6 +40,8 @@ impl MillActionKind {
             Self::DropTask => "drop_task",
             Self::SavePolicy => "save_policy",
             Self::ApplyPolicy => "apply_policy",
+            Self::PauseMill => "pause_mill",
+            Self::ResumeMill => "resume_mill",
         }
     }
 }

@@ -37,7 +37,7 @@ impl TaskDecision {
         match (self.decided, self.of) {
             (Decided::Drop, _) => MillActionKind::DropTask,
             (Decided::Retry, TaskState::Held) => MillActionKind::ReleaseTask,
-            (Decided::Retry, TaskState::Dead | TaskState::Waiting) => MillActionKind::RetryTask,
+            (Decided::Retry, TaskState::Dead | TaskState::Waiting | TaskState::Paused) => MillActionKind::RetryTask,
         }
     }
 
@@ -46,7 +46,7 @@ impl TaskDecision {
     pub fn role(self) -> Role {
         match self.of {
             TaskState::Held => Role::Admin,
-            TaskState::Dead | TaskState::Waiting => Role::Operator,
+            TaskState::Dead | TaskState::Waiting | TaskState::Paused => Role::Operator,
         }
     }
 
@@ -75,6 +75,7 @@ impl TaskDecision {
             TaskState::Held => "held",
             TaskState::Dead => "a dead letter",
             TaskState::Waiting => "waiting",
+            TaskState::Paused => "paused",
         }
     }
 }
@@ -87,7 +88,7 @@ impl MillActions {
     pub async fn undecided(&self, tasks: &[u64]) -> Result<BTreeMap<TaskState, Vec<u64>>, Refusal> {
         let found = self.mill.catalogue.tasks(tasks).await.map_err(|error| Refusal::of_catalogue(&error))?;
         let mut undecided = BTreeMap::<_, Vec<_>>::new();
-        for open in found.iter().filter(|open| open.state != TaskState::Waiting) {
+        for open in found.iter().filter(|open| open.state.is_undecided()) {
             undecided.entry(open.state).or_default().push(open.task.id);
         }
         Ok(undecided)

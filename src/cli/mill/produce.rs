@@ -102,6 +102,9 @@ fn said(step: &Step) -> String {
         Step::Idle | Step::Advanced => "the loop is done, and the next one is not due".to_owned(),
         Step::Follows => "another process leads the loop".to_owned(),
         Step::Full => "as many tasks wait as may".to_owned(),
+        Step::Paused(spaces) => {
+            format!("{spaces} spaces are left, all of them paused; queuekeeper mill queues says by whom")
+        }
         Step::Stuck(spaces) => format!("{spaces} spaces cannot be gone through; queuekeeper mill queues says why"),
     }
 }

@@ -13,7 +13,7 @@ use crate::views::show::{Ago, machine};
 /// Show the queues, the loop and the workers, and what is stalled
 ///
 /// Exits with 1 where something is stalled: dead letters, held tasks, spaces that cannot be scanned, policies that cannot
-/// be read or wait for an admin, kinds of tasks without workers.
+/// be read or wait for an admin, kinds of tasks without workers, pauses that are older than a day.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct QueuesArgs {
@@ -49,6 +49,7 @@ fn show(overview: &MillOverview, now: Timestamp, screen: &mut Screen) {
         Column::number("DONE/MIN"),
         Column::number("HELD"),
         Column::number("DEAD"),
+        Column::number("PAUSED").if_filled(),
     ]);
     for queue in &overview.queues {
         table.row([
@@ -59,6 +60,7 @@ fn show(overview: &MillOverview, now: Timestamp, screen: &mut Screen) {
             format!("{:.1}", queue.done_per_minute),
             count(queue.held),
             count(queue.dead),
+            if queue.paused > 0 { count(queue.paused) } else { String::new() },
         ]);
     }
     screen.table(&table);
@@ -80,7 +82,7 @@ fn show(overview: &MillOverview, now: Timestamp, screen: &mut Screen) {
                 part.destination.clone(),
                 count(part.looked),
                 count(part.items.max(part.looked)),
-                part.error.clone().unwrap_or_default(),
+                if part.is_paused { "paused".to_owned() } else { part.error.clone().unwrap_or_default() },
             ]);
         }
         screen.table(&parts);
@@ -96,6 +98,17 @@ fn show(overview: &MillOverview, now: Timestamp, screen: &mut Screen) {
         screen.entry(&format!(
             "{}: {} of {} workers busy, running for {running}; {kinds}",
             process.process, process.busy, process.workers
+        ));
+    }
+    for pause in &overview.pauses {
+        let since = ago(Some(pause.since), now);
+        let tasks = match pause.tasks {
+            1 => "1 task waits".to_owned(),
+            tasks => format!("{} tasks wait", count(tasks)),
+        };
+        screen.entry(&format!(
+            "{} is paused, for {since}, by {}: {}; {tasks} for its end",
+            pause.what, pause.user, pause.reason
         ));
     }
     for limit in &overview.limits {

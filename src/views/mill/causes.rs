@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use queuekeeper_catalogue::index::IndexedItem;
+use queuekeeper_catalogue::pauses::Pause;
 use queuekeeper_catalogue::tasks::OpenTask;
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::policy::Policy;
@@ -19,6 +20,7 @@ pub(super) struct Looked<'a> {
     pub(super) space: &'a SpaceName,
     pub(super) item: &'a IndexedItem,
     pub(super) tasks: &'a [OpenTask],
+    pub(super) pauses: &'a [Pause],
     pub(super) standing: &'a Standing,
 }
 
@@ -42,7 +44,8 @@ impl Looked<'_> {
             match waiting.why(now) {
                 Some(why) => causes.push(as_sentence(&format!("the copy in {destination} {why}"))),
                 None if differs(self.account, self.item, source, destination) => {
-                    causes.push(self.without_task(source, destination));
+                    let paused = waiting.paused().map(|why| as_sentence(&format!("the copy in {destination} {why}")));
+                    causes.push(paused.unwrap_or_else(|| self.without_task(source, destination)));
                 }
                 None => {}
             }
@@ -61,7 +64,8 @@ impl Looked<'_> {
     }
 
     fn waiting<'a>(&'a self, source: &'a StoreName, destination: &'a StoreName) -> Waiting<'a> {
-        Waiting { account: self.account, key: &self.item.key, source, destination, tasks: self.tasks }
+        let Self { account, item, tasks, pauses, .. } = *self;
+        Waiting { account, key: &item.key, source, destination, tasks, pauses }
     }
 
     fn without_task(&self, source: &StoreName, destination: &StoreName) -> String {

@@ -72,6 +72,11 @@ impl Mill {
                     (account.name.clone(), store.to_string(), held)
                 })
                 .collect(),
+            pauses: overview
+                .pauses
+                .iter()
+                .map(|of| (of.account.clone().unwrap_or_default(), of.store.clone().unwrap_or_default(), of.since))
+                .collect(),
             missing: self.missing().await?,
             policies: self.policy_figures().await,
             queues: overview
@@ -79,7 +84,7 @@ impl Mill {
                 .iter()
                 .map(|of| QueueFigures {
                     queue: of.queue,
-                    tasks: [of.waiting.saturating_sub(of.in_work), of.in_work, of.held, of.dead],
+                    tasks: [of.waiting.saturating_sub(of.in_work), of.in_work, of.held, of.dead, of.paused],
                     oldest: of.oldest,
                 })
                 .collect(),

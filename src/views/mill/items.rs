@@ -244,7 +244,16 @@ impl Mill {
         };
         let item = SpaceItem::new(account, &policy, &space, &indexed);
         let standing = self.standing().await?;
-        let of = Looked { account, policy: &policy, space: &space, item: &indexed, tasks: &tasks, standing: &standing };
+        let pauses = self.catalogue().pauses().await.map_err(error)?;
+        let of = Looked {
+            account,
+            policy: &policy,
+            space: &space,
+            item: &indexed,
+            tasks: &tasks,
+            pauses: &pauses,
+            standing: &standing,
+        };
         causes.extend(of.causes(now));
         let is_done = item.differing.is_empty() && tasks.is_empty() && causes.is_empty();
         causes.extend(of.left_out());

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use queuekeeper_catalogue::counters::Counter;
 use queuekeeper_catalogue::loops::{LoopState, Morsel};
+use queuekeeper_catalogue::pauses::Pause;
 use queuekeeper_catalogue::tasks::{Queue, TaskKind};
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::policy;
@@ -14,7 +15,7 @@ use queuekeeper_mill::producer::PRODUCER;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{DecisionItem, Mill, ViewError, unavailable};
+use super::{DecisionItem, Mill, PauseItem, ViewError, unavailable};
 
 /// Over how many minutes rates are worked out.
 const RATE_MINUTES: u32 = 10;
@@ -39,6 +40,8 @@ pub(crate) struct MillOverview {
     /// The kinds of tasks that wait though no process has workers for them.
     #[schema(value_type = Vec<String>)]
     pub(crate) unserved_kinds: Vec<&'static str>,
+    /// What operators paused.
+    pub(crate) pauses: Vec<PauseItem>,
     /// What operators limit.
     pub(crate) limits: Vec<LimitItem>,
     /// What people decided of tasks that waited for them, the newest first, at most twenty.
@@ -65,6 +68,8 @@ pub(crate) struct QueueItem {
     pub(crate) held: u64,
     /// Tasks that failed three times.
     pub(crate) dead: u64,
+    /// Tasks that a pause keeps from workers.
+    pub(crate) paused: u64,
 }
 
 /// What goes through everything, again and again.
@@ -116,6 +121,8 @@ pub(crate) struct MorselItem {
     pub(crate) looked: u64,
     /// Why it does not go on; null where it does.
     pub(crate) error: Option<String>,
+    /// Whether a pause keeps it from going on.
+    pub(crate) is_paused: bool,
 }
 
 /// A process with workers.
@@ -180,6 +187,7 @@ impl Mill {
                 empty_at: left.and_then(|left| now.checked_add(left).ok()),
                 held: of.held,
                 dead: of.dead,
+                paused: of.paused,
             });
         }
         let workers = self.workers().await?;
@@ -189,13 +197,14 @@ impl Mill {
         };
         let unserved = TaskKind::ALL.into_iter().filter(waits).map(TaskKind::as_str);
         let unserved_kinds: Vec<_> = unserved.filter(|kind| !served.contains(kind)).collect();
-        let producers = vec![self.producer(now).await?];
+        let (producers, pauses) = (vec![self.producer(now).await?], self.pauses(&counters).await?);
         let decisions = catalogue.decisions(None, DECISIONS).await.map_err(error)?;
         let mut problems = self.policy_problems().await;
         problems.extend(problems_of(&queues, &producers, &unserved_kinds));
+        problems.extend(pauses.iter().filter_map(|pause| pause.problem(now)));
         let decisions = decisions.into_iter().map(DecisionItem::from).collect();
         let limits = self.limits(now);
-        Ok(MillOverview { problems, queues, producers, workers, unserved_kinds, limits, decisions })
+        Ok(MillOverview { problems, queues, producers, workers, unserved_kinds, pauses, limits, decisions })
     }
 
     fn limits(&self, now: Timestamp) -> Vec<LimitItem> {
@@ -241,6 +250,7 @@ impl Mill {
         let error = |error: queuekeeper_catalogue::Error| unavailable(&error);
         let state = self.catalogue().loop_state(PRODUCER).await.map_err(error)?;
         let left = self.catalogue().morsels(PRODUCER).await.map_err(error)?;
+        let pauses = self.catalogue().pauses().await.map_err(error)?;
         let ends = state.as_ref().filter(|_| !left.is_empty()).and_then(|state| ends(state, now));
         let is_late = ends.zip(state.as_ref().and_then(|state| state.next)).is_some_and(|(ends, due)| ends > due);
         Ok(ProducerItem {
@@ -256,7 +266,7 @@ impl Mill {
             morsels_left: left.len() as u64,
             items: state.as_ref().map_or(0, |state| state.items),
             looked: state.as_ref().map_or(0, |state| state.looked),
-            left: left.into_iter().take(MORSELS).map(MorselItem::from).collect(),
+            left: left.into_iter().take(MORSELS).map(|morsel| MorselItem::new(morsel, &pauses)).collect(),
         })
     }
 
@@ -325,11 +335,12 @@ fn problems_of(queues: &[QueueItem], producers: &[ProducerItem], unserved: &[&st
     problems
 }
 
-impl From<Morsel> for MorselItem {
-    fn from(morsel: Morsel) -> Self {
+impl MorselItem {
+    fn new(morsel: Morsel, pauses: &[Pause]) -> Self {
         let Morsel { account, space, source, destination, items, looked, error, .. } = morsel;
+        let is_paused = pauses.iter().any(|pause| pause.scope.stops(&account, [&source, &destination]));
         let [source, destination] = [source, destination].map(|store| store.to_string());
-        Self { account, space: space.to_string(), source, destination, items, looked, error }
+        Self { account, space: space.to_string(), source, destination, items, looked, error, is_paused }
     }
 }
 

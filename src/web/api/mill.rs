@@ -8,7 +8,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Answer;
-use crate::actions::mill::{Decided, TaskDecision, TaskState};
+use crate::actions::mill::{Decided, TaskDecision, TaskState, pause_scope};
 use crate::actions::{Role, Source};
 use crate::views::actions::ActionView;
 use crate::views::mill::{
@@ -25,6 +25,8 @@ use crate::web::state::State;
 pub(super) fn router() -> OpenApiRouter<State> {
     OpenApiRouter::new()
         .routes(routes!(mill_overview))
+        .routes(routes!(pause_mill))
+        .routes(routes!(resume_mill))
         .routes(routes!(mill_held))
         .routes(routes!(decide_mill_held))
         .routes(routes!(mill_dead_letters))
@@ -63,6 +65,23 @@ pub(super) struct DecisionBody {
     reason: String,
 }
 
+/// What is paused, or resumed: an account, a store, or an account in a store.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PauseBody {
+    /// The account; without one, all accounts.
+    #[serde(default)]
+    #[schema(example = "account1")]
+    account: String,
+    /// The store; without one, all stores of the account.
+    #[serde(default)]
+    #[schema(example = "replica")]
+    store: String,
+    /// Why, in a few words.
+    #[schema(example = "the store moves to another rack")]
+    reason: String,
+}
+
 /// A policy to save.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -83,6 +102,52 @@ pub(super) struct PolicyChange {
 )]
 pub(super) async fn mill_overview(FromState(state): FromState<State>) -> Answer<MillOverview> {
     Ok(Json(state.mill()?.overview(Timestamp::now()).await?))
+}
+
+/// `POST /api/v1/mill/pause`: pauses the work for an account, a store, or an account in a store.
+///
+/// No task begins that reads from it or writes to it; what is under way ends. `pauses` of `GET /api/v1/mill` lists what is paused.
+#[utoipa::path(
+    post, path = "/mill/pause",
+    request_body = PauseBody,
+    responses(
+        (status = 200, body = ActionView),
+        (status = 400, description = "The reason is missing or not valid, or neither an account nor a store is named"),
+        (status = 404, description = "There is no such account or store, or this server has no mill"),
+        (status = 409, description = "It is paused already; nothing was done"),
+        (status = 503, description = "The catalogue or the audit file cannot be written; nothing was done"),
+    ),
+)]
+pub(super) async fn pause_mill(
+    FromState(state): FromState<State>,
+    who: Identity,
+    Body(body): Body<PauseBody>,
+) -> Answer<ActionView> {
+    let actor = state.authorize(&who, Role::Operator, Source::Api)?;
+    let (scope, reason) = (pause_scope(&body.account, &body.store)?, reason(&body.reason)?);
+    Ok(Json(ActionView::remembered(state.mill_actions()?.pause(&scope, &actor, &reason).await?)))
+}
+
+/// `POST /api/v1/mill/resume`: ends a pause; what it stopped goes on, as it was.
+#[utoipa::path(
+    post, path = "/mill/resume",
+    request_body = PauseBody,
+    responses(
+        (status = 200, body = ActionView),
+        (status = 400, description = "The reason is missing or not valid, or neither an account nor a store is named"),
+        (status = 404, description = "This server has no mill"),
+        (status = 409, description = "There is no pause of exactly that; nothing was done"),
+        (status = 503, description = "The catalogue or the audit file cannot be written; nothing was done"),
+    ),
+)]
+pub(super) async fn resume_mill(
+    FromState(state): FromState<State>,
+    who: Identity,
+    Body(body): Body<PauseBody>,
+) -> Answer<ActionView> {
+    let actor = state.authorize(&who, Role::Operator, Source::Api)?;
+    let (scope, reason) = (pause_scope(&body.account, &body.store)?, reason(&body.reason)?);
+    Ok(Json(ActionView::remembered(state.mill_actions()?.resume(&scope, &actor, &reason).await?)))
 }
 
 /// `GET /api/v1/mill/held`: what the brake holds.

@@ -11,6 +11,7 @@ use crate::web::http::problem::Problem;
 use crate::web::state::State;
 
 mod overview;
+mod pauses;
 mod policies;
 mod policy;
 mod spaces;
@@ -31,8 +32,12 @@ pub(super) fn routes() -> Vec<(&'static str, MethodRouter<State>)> {
 }
 
 /// What only takes a form.
-pub(super) fn posted() -> [(&'static str, MethodRouter<State>); 1] {
-    [("/mill/policies/{account}/plan", post(policies::plan))]
+pub(super) fn posted() -> [(&'static str, MethodRouter<State>); 3] {
+    [
+        ("/mill/policies/{account}/plan", post(policies::plan)),
+        ("/mill/pause", post(pauses::pause)),
+        ("/mill/resume", post(pauses::resume)),
+    ]
 }
 
 fn frame(state: &State, root: &str, now: Timestamp) -> Frame {

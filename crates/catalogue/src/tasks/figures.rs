@@ -23,7 +23,14 @@ impl Deltas {
                 self.count(Counter::HeldTasks, format!("{}/{destination}", subject.account), delta);
             }
             TaskState::Dead => self.count(Counter::DeadTasks, subject.account.clone(), delta),
+            // Whose those are is counted by their pause.
+            TaskState::Paused => {}
         }
+    }
+
+    /// Counts what a pause keeps from workers.
+    pub(super) fn paused(&mut self, pause: u64, delta: i64) {
+        self.count(Counter::PausedTasks, pause.to_string(), delta);
     }
 
     /// Counts that a worker came to an end with a task.

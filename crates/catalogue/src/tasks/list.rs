@@ -21,11 +21,13 @@ pub enum TaskState {
     Held,
     /// A person who finds out why it failed.
     Dead,
+    /// A person who ends the pause that keeps it from workers.
+    Paused,
 }
 
 impl TaskState {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Waiting, Self::Held, Self::Dead];
+    pub const ALL: [Self; 4] = [Self::Waiting, Self::Held, Self::Dead, Self::Paused];
 
     /// The name.
     #[must_use]
@@ -34,6 +36,16 @@ impl TaskState {
             Self::Waiting => "waiting",
             Self::Held => "held",
             Self::Dead => "dead",
+            Self::Paused => "paused",
+        }
+    }
+
+    /// Whether it waits for a person to decide what becomes of it.
+    #[must_use]
+    pub fn is_undecided(self) -> bool {
+        match self {
+            Self::Held | Self::Dead => true,
+            Self::Waiting | Self::Paused => false,
         }
     }
 
@@ -73,6 +85,8 @@ pub struct QueueFigures {
     pub held: u64,
     /// Those that failed.
     pub dead: u64,
+    /// Those that a pause keeps from workers.
+    pub paused: u64,
 }
 
 /// The columns that [`known`] reads, ten of them.
@@ -118,6 +132,7 @@ impl Catalogue {
             taken: taken.iter().find(|(known, _)| *known == queue).map_or(0, |(_, count)| *count),
             held: of(queue, TaskState::Held),
             dead: of(queue, TaskState::Dead),
+            paused: of(queue, TaskState::Paused),
         });
         Ok(figures.to_vec())
     }
@@ -162,7 +177,7 @@ impl Catalogue {
 pub struct Decision<'a> {
     /// What becomes of it.
     pub what: Decided,
-    /// Of tasks in which of these states: no other is changed, and none that waits for a worker.
+    /// Of tasks in which of these states: no other is changed, and none that waits for no decision.
     pub of: &'a [TaskState],
     /// Who decides it.
     pub user: &'a str,
@@ -200,7 +215,7 @@ async fn decide(session: &mut Session, id: u64, decision: &Decision<'_>) -> Resu
     let (queue, home, state) = session.decode(read())?;
     let subject = session.decode(super::subject(&row, 3))?;
     let Decision { what, of, user, reason } = *decision;
-    if !of.contains(&state) || state == TaskState::Waiting {
+    if !of.contains(&state) || !state.is_undecided() {
         return Ok(false);
     }
     let (name, sql) = what.spec();

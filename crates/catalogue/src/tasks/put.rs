@@ -86,17 +86,17 @@ pub(crate) async fn put(session: &mut Session, mut tasks: Vec<NewTask>) -> Resul
         }
         let open = Open { id: session.decode(row.count(0))?, queue, state: session.decode(TaskState::read(&row, 3))? };
         let wanted = tasks.iter().find(|task| task.subject == subject).map_or(queue, |task| task.queue);
-        if let Some(to) = raise(session, &open, wanted).await? {
+        if let Some((to, state)) = raise(session, &open, wanted).await? {
             deltas.add(&subject, open.queue, open.state, -1);
-            deltas.add(&subject, to, TaskState::Waiting, 1);
+            deltas.add(&subject, to, state, 1);
         }
     }
     deltas.write(session).await?;
     Ok(new)
 }
 
-/// Brings an open task to where a new request wants it; the answer is the queue, where that changes a counter.
-async fn raise(session: &mut Session, open: &Open, wanted: Queue) -> Result<Option<Queue>, Error> {
+/// Brings an open task to where a new request wants it; the answer is the queue and the state, where that changes a counter.
+async fn raise(session: &mut Session, open: &Open, wanted: Queue) -> Result<Option<(Queue, TaskState)>, Error> {
     match open.state {
         // Those who look at it first are right to see that it failed before.
         TaskState::Dead => {
@@ -104,16 +104,16 @@ async fn raise(session: &mut Session, open: &Open, wanted: Queue) -> Result<Opti
                 "UPDATE tasks SET queue = $2, home = $2, state = 'waiting', visible = {now}, attempts = 0, rounds = 0
                 WHERE id = $1";
             session.run(sql, values![open.id, wanted.as_str()]).await?;
-            Ok(Some(wanted))
+            Ok(Some((wanted, TaskState::Waiting)))
         }
-        TaskState::Waiting if open.queue.rank() < wanted.rank() => {
+        state @ (TaskState::Waiting | TaskState::Paused) if open.queue.rank() < wanted.rank() => {
             session
                 .run("UPDATE tasks SET queue = $2, home = $2 WHERE id = $1", values![open.id, wanted.as_str()])
                 .await?;
-            Ok(Some(wanted))
+            Ok(Some((wanted, state)))
         }
-        // A failure is waited out, and what is held stays held.
-        TaskState::Waiting | TaskState::Held => Ok(None),
+        // A failure is waited out, and what is held stays held, and what is paused paused.
+        TaskState::Waiting | TaskState::Held | TaskState::Paused => Ok(None),
     }
 }
 

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::figures::Deltas;
 use super::kind::{Queue, TaskKind};
 use super::list::TaskState;
+use super::paused::{self, pause_column};
 use super::{MOST_ATTEMPTS, TaskError, TaskSubject, subject_columns};
 use crate::catalogue::{Catalogue, page};
 use crate::database::Session;
@@ -66,7 +67,8 @@ pub(crate) const TAKE: &str = concat!(
         ORDER BY visible, id LIMIT $6 {lock_next})
     RETURNING id, ",
     subject_columns!(),
-    ", source, generation, attempts, rounds, errors, created, is_released"
+    ", source, generation, attempts, rounds, errors, created, is_released, ",
+    pause_column!()
 );
 
 /// The one that becomes visible next.
@@ -91,7 +93,7 @@ impl Catalogue {
     }
 
     /// Takes tasks that are visible, the one that is so for longest first. No other worker gets them until the lease ends. What
-    /// was begun too often without an end goes to the dead letters instead.
+    /// was begun too often without an end goes to the dead letters instead, and what a pause stops waits for its end.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -99,9 +101,15 @@ impl Catalogue {
         if tasks.kinds.is_empty() || tasks.limit == 0 {
             return Ok(Vec::new());
         }
-        let mut session = self.database.begin().await?;
-        let outcome = take(&mut session, tasks, worker, lease).await;
-        session.end(outcome).await
+        loop {
+            let mut session = self.database.begin().await?;
+            let outcome = take(&mut session, tasks, worker, lease).await;
+            let (taken, is_all) = session.end(outcome).await?;
+            // Behind what a pause stops there may be something else.
+            if is_all || !taken.is_empty() {
+                return Ok(taken);
+            }
+        }
     }
 
     /// Extends the lease of a task; the answer is whether it is still ours. One whose lease has ended is extended, too, while no
@@ -117,24 +125,28 @@ impl Catalogue {
     }
 }
 
+/// What was taken, and whether that is all: nothing was set aside.
 async fn take(
     session: &mut Session,
     tasks: &Tasks<'_>,
     worker: &str,
     lease: Duration,
-) -> Result<Vec<TakenTask>, Error> {
+) -> Result<(Vec<TakenTask>, bool), Error> {
     let holder = Uuid::now_v7();
     let Tasks { queue, account, kinds, limit } = tasks;
     let mut values = values![millis(lease), holder, worker, queue.as_str(), *account, page(*limit)];
     values.extend(all_kinds(kinds));
     let mut taken = Vec::new();
     for row in session.rows(TAKE, values).await? {
-        taken.push(session.decode(read(&row, *queue, holder, worker))?);
+        let pause = session.decode(row.get::<Option<i64>>(13))?.and_then(|pause| u64::try_from(pause).ok());
+        taken.push((session.decode(read(&row, *queue, holder, worker))?, pause));
     }
     // Some databases answer in the order of their pages.
-    taken.sort_by_key(|task| task.id);
+    taken.sort_by_key(|(task, _)| task.id);
+    let (number, mut deltas) = (taken.len(), Deltas::default());
+    let taken = paused::set_aside(session, taken, &mut deltas).await?;
+    let is_all = taken.len() == number;
     let (taken, spent): (Vec<_>, Vec<_>) = taken.into_iter().partition(|task| task.attempts <= MOST_ATTEMPTS);
-    let mut deltas = Deltas::default();
     for task in spent {
         bury_spent(session, &task).await?;
         deltas.add(&task.subject, task.queue, TaskState::Waiting, -1);
@@ -142,7 +154,7 @@ async fn take(
         deltas.ended(task.queue, "dead");
     }
     deltas.write(session).await?;
-    Ok(taken)
+    Ok((taken, is_all))
 }
 
 /// Kinds as arguments: as many as kinds exist.

@@ -32,12 +32,14 @@ impl JobsJson {
         self.jobs.push_str(&text);
     }
 
-    /// The list; `None` where there was no job.
-    pub(crate) fn finish(self) -> Option<String> {
+    /// The list, with more of the whole under other keys; `None` where there was no job.
+    pub(crate) fn finish(self, more: &[(&str, Value)]) -> Option<String> {
         let Self { key, jobs, left_out, .. } = self;
-        // Today's programs know no such key.
-        let omitted = if left_out > 0 { format!(",\n\"omitted\": {}", json!(left_out)) } else { String::new() };
-        (!jobs.is_empty() || left_out > 0).then(|| format!("{{\"{key}\": [{jobs}\n]{omitted}}}\n"))
+        // Today's programs know no such keys.
+        let omitted = (left_out > 0).then(|| ("omitted", json!(left_out)));
+        let more = more.iter().cloned().chain(omitted).map(|(key, value)| format!(",\n\"{key}\": {value}"));
+        let more: String = more.collect();
+        (!jobs.is_empty() || left_out > 0).then(|| format!("{{\"{key}\": [{jobs}\n]{more}}}\n"))
     }
 }
 
@@ -47,17 +49,18 @@ mod tests {
 
     #[test]
     fn a_list_is_bounded_and_counts_the_jobs_that_have_no_room() {
-        assert_eq!(JobsJson::new(FAILED).finish(), None);
+        assert_eq!(JobsJson::new(FAILED).finish(&[]), None);
         let mut list = JobsJson::new(("x.json", "failedJobs", 100));
         for number in 0..20 {
             list.push(&json!({ "message": format!("\"{number}\"") }));
         }
-        let found: Value = serde_json::from_str(&list.finish().unwrap()).unwrap();
+        let found: Value = serde_json::from_str(&list.finish(&[("copies", json!({"complete": 1}))]).unwrap()).unwrap();
         let jobs = found["failedJobs"].as_array().unwrap();
         assert_eq!(
             (jobs.len() as u64 + found["omitted"].as_u64().unwrap(), &jobs[1]["message"]),
             (20, &json!("\"1\""))
         );
+        assert_eq!(found["copies"]["complete"], 1);
         assert!(jobs.len() > 2);
     }
 }

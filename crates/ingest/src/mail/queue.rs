@@ -1,24 +1,31 @@
 //! Mails into the outbox, each before the state changes that it reports.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use queuekeeper_catalogue::outbox::NewMessage;
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_queue::{Batch, BatchReport, Queue};
+use queuekeeper_store::ocfl::Root;
 use serde_json::Value;
+use tokio::time::timeout;
 use tracing::{info, warn};
 use uuid::Uuid;
 
 use super::address::Recipients;
 use super::message::{Attached, Body, Mail};
+use super::report::Outcomes;
 use super::settings::{MailSettings, Route};
 use super::{MAIL, Settled, line, report, write_settled};
+use crate::copies::StoredObjects;
 use crate::deposit::id_of;
 use crate::engine::fence::Fence;
 use crate::parts::{Part, uuid_of_part};
 use crate::profile::Profile;
 use crate::spec::uuid_of;
-use crate::step::{Services, StepError};
+use crate::step::{Services, StepError, now};
+
+/// How long it may take to count copies.
+const MOST_COUNTING: Duration = Duration::from_secs(30);
 
 /// The longest text of a depositor's, in characters.
 const MOST_TEXT: usize = 300;
@@ -108,6 +115,7 @@ impl<'a> Correspondence<'a> {
         let verdict = jobs.verdict();
         let Some(to) = self.recipients(Occasion::Reported(verdict), &name).await? else { return Ok(()) };
         let outcomes = report::collect(queue, jobs, last.as_ref()).await?;
+        let outcomes = self.with_copies(outcomes).await;
         let sentence = match (number, verdict) {
             (1, BatchState::Completed) => "All jobs of the submission have ended, and none has failed.".to_owned(),
             (1, _) => "All jobs of the submission have ended, and some have failed.".to_owned(),
@@ -127,6 +135,29 @@ impl<'a> Correspondence<'a> {
         let update = if number > 1 { " Again" } else { "" };
         let subject = format!("{word} -- Submission Processed{update}");
         self.commit(&name, &subject, &to, body, attachments).await
+    }
+
+    /// With how many objects have their copies, where that is known soon: a report does not wait for it.
+    async fn with_copies(&self, outcomes: Outcomes) -> Outcomes {
+        let Some(count) = self.services.count_copies.get() else { return outcomes };
+        let Ok(profile) = self.services.profile(&self.batch.submitted().value.collection) else { return outcomes };
+        let folders: Vec<_> = outcomes.arks().iter().filter_map(|ark| Root::folder_of(ark).ok()).collect();
+        if folders.is_empty() {
+            return outcomes;
+        }
+        let objects = StoredObjects { store: profile.store.clone(), space: profile.space.clone(), folders };
+        match timeout(MOST_COUNTING, count(objects)).await {
+            Ok(Ok(Some(standing))) => outcomes.with_copies(standing, now()),
+            Ok(Ok(None)) => outcomes,
+            Ok(Err(why)) => {
+                warn!(batch = %self.batch.id, why, "a report does not say which copies there are");
+                outcomes
+            }
+            Err(_) => {
+                warn!(batch = %self.batch.id, "a report does not say which copies there are: to count them takes too long");
+                outcomes
+            }
+        }
     }
 
     /// How many batches the deposit has become, as far as that is to be found from the first one.

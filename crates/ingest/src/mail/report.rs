@@ -1,8 +1,9 @@
 //! What a report says: the outcome of each job, and what has changed since the report before.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt as _, stream};
+use jiff::Timestamp;
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::JobNode;
 use queuekeeper_queue::state::Outcome;
@@ -14,6 +15,7 @@ use super::line;
 use super::listed::{COMPLETED, FAILED, JobsJson};
 use super::message::{Attached, Body};
 use super::table::Table;
+use crate::copies::CopyStanding;
 use crate::url::{ContentUrl, conceal, conceal_in};
 use crate::warnings;
 
@@ -135,6 +137,9 @@ pub(crate) struct Outcomes {
     json: [JobsJson; 2],
     changes: BTreeMap<(Before, Outcome), u64>,
     table: Table,
+    /// The objects of the completed jobs.
+    arks: BTreeSet<String>,
+    copies: Option<(CopyStanding, Timestamp)>,
 }
 
 /// Reads the jobs of a batch, some at a time, those that failed first.
@@ -155,6 +160,8 @@ pub(crate) async fn collect(queue: &Queue, report: &BatchReport, last: Option<&L
         json: [FAILED, COMPLETED].map(JobsJson::new),
         changes: BTreeMap::new(),
         table: Table::new(report.len()),
+        arks: BTreeSet::new(),
+        copies: None,
     };
     let jobs = order.into_iter().flat_map(|(outcome, jobs)| jobs.iter().map(move |job| (outcome, *job)));
     let jobs: Vec<(Outcome, JobId)> = jobs.collect();
@@ -188,7 +195,10 @@ impl Outcomes {
         let [failed, completed] = &mut self.json;
         match outcome {
             Outcome::Failed => failed.push(&line.json(name, configuration)),
-            Outcome::Completed => completed.push(&line.json(name, configuration)),
+            Outcome::Completed => {
+                completed.push(&line.json(name, configuration));
+                self.arks.insert(line.ark.clone());
+            }
             Outcome::Processing | Outcome::Deleted => {}
         }
         if outcome == Outcome::Completed && !warnings::of(&line.message).is_empty() {
@@ -201,6 +211,16 @@ impl Outcomes {
         }
     }
 
+    /// The objects of the completed jobs, by their identifiers.
+    pub(crate) fn arks(&self) -> &BTreeSet<String> {
+        &self.arks
+    }
+
+    /// Says of the objects how many have their copies.
+    pub(crate) fn with_copies(self, standing: CopyStanding, now: Timestamp) -> Self {
+        Self { copies: Some((standing, now)), ..self }
+    }
+
     /// Says it, with what has changed since a report before; the rest is attached.
     pub(crate) fn say(self, mut body: Body, last: Option<&LastReport>) -> (Body, Vec<Attached>) {
         if let Some(last) = last {
@@ -211,18 +231,54 @@ impl Outcomes {
                 }
             }
         }
+        if let Some((standing, now)) = self.copies {
+            body = body.paragraph(&copies_in_words(standing, now));
+        }
         body = body.jobs("Failed jobs", &self.failed);
         body = body.jobs("Jobs that had failed and are completed now", &self.repaired);
         body = body.jobs("Completed jobs with warnings", &self.warned);
         body = body.paragraph("All jobs are in the attached file jobs.csv.");
         let [failed, completed] = self.json;
-        let json = [(FAILED, failed), (COMPLETED, completed)].into_iter().filter_map(|((name, ..), jobs)| {
-            jobs.finish().map(|content| Attached { name, media_type: "application/json", content })
+        let copies = self.copies.map(|(CopyStanding { complete, incomplete }, now)| {
+            ("copies", json!({"complete": complete, "incomplete": incomplete, "time": seconds(now)}))
+        });
+        let copies = copies.as_slice();
+        let lists: [(_, _, &[_]); 2] = [(FAILED, failed, &[]), (COMPLETED, completed, copies)];
+        let json = lists.into_iter().filter_map(|((name, ..), jobs, more)| {
+            jobs.finish(more).map(|content| Attached { name, media_type: "application/json", content })
         });
         let media_type = "text/csv; charset=utf-8; header=present";
         let table = Attached { name: "jobs.csv", media_type, content: self.table.finish() };
         (body, std::iter::once(table).chain(json).collect())
     }
+}
+
+/// How many objects have their copies, in a sentence that says when.
+fn copies_in_words(standing: CopyStanding, now: Timestamp) -> String {
+    let at = seconds(now);
+    match standing {
+        CopyStanding { complete: 1, incomplete: 0 } => {
+            format!("As of {at}, the object has all the copies that it is to have.")
+        }
+        CopyStanding { complete, incomplete: 0 } => {
+            format!("As of {at}, all {complete} objects have all the copies that they are to have.")
+        }
+        CopyStanding { complete: 0, incomplete: 1 } => format!("As of {at}, copies of the object are still to come."),
+        CopyStanding { complete: 0, incomplete } => {
+            format!("As of {at}, copies of all {incomplete} objects are still to come.")
+        }
+        CopyStanding { complete, incomplete } => {
+            let of = complete.saturating_add(incomplete);
+            format!(
+                "As of {at}, {complete} of {of} objects have all the copies that they are to have; of {incomplete}, copies are \
+                 still to come."
+            )
+        }
+    }
+}
+
+fn seconds(instant: Timestamp) -> String {
+    instant.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 impl Listed {
@@ -257,6 +313,21 @@ impl JobLine {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_report_says_how_many_objects_have_their_copies_and_when_that_was() {
+        let now = Timestamp::from_second(1_800_000_000).unwrap();
+        for (complete, incomplete, words) in [
+            (1, 0, "the object has all the copies that it is to have."),
+            (5, 0, "all 5 objects have all the copies that they are to have."),
+            (0, 1, "copies of the object are still to come."),
+            (0, 5, "copies of all 5 objects are still to come."),
+            (3, 2, "3 of 5 objects have all the copies that they are to have; of 2, copies are still to come."),
+        ] {
+            let found = copies_in_words(CopyStanding { complete, incomplete }, now);
+            assert_eq!(found, format!("As of 2027-01-15T08:00:00Z, {words}"));
+        }
+    }
 
     #[test]
     fn the_configuration_in_a_list_has_no_query_no_user_and_no_url_that_is_not_valid() {

@@ -43,7 +43,7 @@ on_both! {
         let foreign = Item::new(ASIDE.parse().unwrap(), "mine".parse().unwrap());
         world.put(&replica(), false, &foreign, "mine", "text/plain").await;
 
-        let asides = Asides { catalogue: catalogue.clone(), stores: world.stores.clone() };
+        let asides = Asides { catalogue: catalogue.clone(), accounts: world.duplicator.accounts.clone(), stores: world.stores.clone() };
         let first = Uuid::now_v7();
         let removed = asides.remove(first, LEASE).await.unwrap();
         assert_eq!(removed, Some(Removed { removed: 1, absent: 1, failed: 1, foreign: 1 }));

@@ -83,7 +83,7 @@ on_both! {
         assert_eq!(world.catalogue.end_tasks(&[ended]).await.unwrap(), [true]);
         let (tasks, account, key) = (world.open_tasks(&["c"]).await, &world.duplicator.accounts["account1"], item("c").key);
         let (source, destination) = (&main(), &replica());
-        let why = Waiting { account, key: &key, source, destination, tasks: &tasks }.why(Timestamp::now()).unwrap();
+        let why = Waiting { account, key: &key, source, destination, tasks: &tasks, pauses: &[] }.why(Timestamp::now()).unwrap();
         assert!(why.starts_with("waits for the hours of replica, which begin at ") && why.ends_with("T00:00:00Z"), "{why}");
     }
 

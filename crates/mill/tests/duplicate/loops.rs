@@ -33,7 +33,7 @@ pub(super) fn producer(world: &World) -> Producer {
 }
 
 /// The keys of all tasks that wait, each processed; the space has an empty one.
-async fn process(world: &World) -> Vec<(String, Outcome)> {
+pub(super) async fn process(world: &World) -> Vec<(String, Outcome)> {
     let mut processed = Vec::new();
     loop {
         let tasks =

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
 use queuekeeper_catalogue::tasks::Outcome;
+use queuekeeper_mill::copies::standing;
 use queuekeeper_store::Store;
 use queuekeeper_store::ocfl::{Begun, NewFile, NewVersion, Root, Start, User};
 use uuid::Uuid;
@@ -87,12 +88,24 @@ impl World {
 on_both! {
     async fn a_reader_of_the_copy_sees_whole_objects_in_whatever_order_tasks_come(world: World) {
         world.add_version("one").await;
+        // Which of the objects have their copies is known only where a policy wants any.
+        let folders = [ARK, "ark:/99999/fk4none"].map(|ark| Root::folder_of(ark).unwrap());
+        let standing = async |folders: &[String]| {
+            let of = (&main(), &space());
+            standing(&world.catalogue, &world.duplicator.accounts, of, folders).await.unwrap()
+        };
+        assert_eq!(standing(&folders).await, None);
+        let policy = r#"{"defaultPolicies": [{"srcStoreId": "1", "destStoreId": "2"}]}"#;
+        assert!(world.catalogue.record_policy("account1", None, "ada", "copies", policy).await.unwrap());
+        assert_eq!(standing(&folders).await, Some((0, 2)));
         for key in ["0=ocfl_1.1", "ocfl_layout.json", "extensions/0003-hash-and-id-n-tuple-storage-layout/config.json"] {
             assert_eq!(world.duplicate(Some(key)).await.outcome, Outcome::Done);
         }
         let put_off = world.copy_backwards(None, 1).await;
         assert!(put_off >= 4, "{put_off}");
+        assert_eq!(standing(&folders).await, Some((1, 1)));
         world.add_version("two").await;
+        assert_eq!(standing(&folders[..1]).await, Some((0, 1)));
         world.copy_backwards(Some(1), 2).await;
         let root = Root::open(Arc::clone(&world.bare[&replica()]), space()).await.unwrap();
         let verified = root.object(ARK).unwrap().verify().await.unwrap();

@@ -9,8 +9,12 @@ use jiff::Timestamp;
 use super::super::frame::Frame;
 use super::super::render;
 use super::{Due, frame, width};
-use crate::views::mill::{DecisionItem, LimitItem, MillOverview, MorselItem, ProducerItem, QueueItem, WorkerItem};
+use crate::actions::Role;
+use crate::views::mill::{
+    DecisionItem, LimitItem, Mill, MillOverview, MorselItem, PauseItem, ProducerItem, QueueItem, WorkerItem,
+};
 use crate::views::show::{Count, Moment, visible};
+use crate::web::http::identity::Identity;
 use crate::web::http::problem::Problem;
 use crate::web::state::State;
 
@@ -22,6 +26,7 @@ struct MillPage {
     queues: Vec<Queue>,
     producers: Vec<Producer>,
     workers: Vec<Worker>,
+    pauses: Pauses,
     limits: Vec<Limit>,
     decisions: Vec<DecisionRow>,
 }
@@ -36,6 +41,8 @@ struct Queue {
     empty: Option<Due>,
     held: String,
     dead: String,
+    /// Empty where none is.
+    paused: String,
     is_empty: bool,
 }
 
@@ -63,6 +70,7 @@ struct MorselRow {
     text: String,
     width: String,
     error: String,
+    is_paused: bool,
 }
 
 #[derive(Debug)]
@@ -82,6 +90,28 @@ struct Limit {
     closed_until: Option<Due>,
 }
 
+/// The pauses in force, and what may be paused.
+#[derive(Debug)]
+struct Pauses {
+    rows: Vec<PauseRow>,
+    may_act: bool,
+    /// Why nothing was paused or resumed; empty where it was.
+    refused: String,
+    accounts: Vec<String>,
+    stores: Vec<String>,
+}
+
+#[derive(Debug)]
+struct PauseRow {
+    what: String,
+    account: String,
+    store: String,
+    user: String,
+    reason: String,
+    since: Moment,
+    tasks: String,
+}
+
 /// A decision, as several pages show it.
 #[derive(Debug)]
 pub(super) struct DecisionRow {
@@ -93,12 +123,22 @@ pub(super) struct DecisionRow {
 }
 
 /// `GET /mill`: queues, loops and workers.
-pub(in crate::web::pages) async fn show(FromState(state): FromState<State>) -> Result<Response, Problem> {
+pub(in crate::web::pages) async fn show(
+    FromState(state): FromState<State>,
+    who: Identity,
+) -> Result<Response, Problem> {
+    Ok(render(StatusCode::OK, &page(&state, &who, "./", String::new()).await?))
+}
+
+/// The page, with why what was asked for there was refused.
+pub(super) async fn page(state: &State, who: &Identity, root: &str, refused: String) -> Result<impl Template, Problem> {
     let now = Timestamp::now();
-    let overview = state.mill()?.overview(now).await?;
-    let MillOverview { problems, queues, producers, workers, limits, decisions, .. } = overview;
-    let frame = frame(&state, "./", now);
-    let page = MillPage {
+    let mill = state.mill()?;
+    let MillOverview { problems, queues, producers, workers, pauses, limits, decisions, .. } =
+        mill.overview(now).await?;
+    let frame = frame(state, root, now);
+    Ok(MillPage {
+        pauses: Pauses::new(pauses, mill, state.rights(who) >= Role::Operator, refused, now),
         problems: problems.iter().map(|problem| visible(problem)).collect(),
         queues: queues.iter().map(|queue| Queue::new(queue, now)).collect(),
         producers: producers.into_iter().map(|producer| Producer::new(producer, &frame.root, now)).collect(),
@@ -106,8 +146,7 @@ pub(in crate::web::pages) async fn show(FromState(state): FromState<State>) -> R
         limits: limits.into_iter().map(|limit| Limit::new(limit, now)).collect(),
         decisions: decisions.iter().map(|decision| DecisionRow::new(decision, now)).collect(),
         frame,
-    };
-    Ok(render(StatusCode::OK, &page))
+    })
 }
 
 impl Queue {
@@ -122,7 +161,8 @@ impl Queue {
             empty: item.empty_at.map(|empty| Due::new(empty, now)),
             held: Count(item.held).to_string(),
             dead: Count(item.dead).to_string(),
-            is_empty: item.waiting + item.held + item.dead == 0,
+            paused: if item.paused > 0 { Count(item.paused).to_string() } else { String::new() },
+            is_empty: item.waiting + item.held + item.dead + item.paused == 0,
         }
     }
 }
@@ -159,7 +199,7 @@ impl Producer {
 
 impl MorselRow {
     fn new(morsel: MorselItem, root: &str) -> Self {
-        let MorselItem { account, space, source, destination, items, looked, error } = morsel;
+        let MorselItem { account, space, source, destination, items, looked, error, is_paused } = morsel;
         Self {
             href: format!("{root}mill/spaces/{account}/{space}"),
             name: format!("{account}/{space}"),
@@ -167,6 +207,7 @@ impl MorselRow {
             text: format!("{} of {} items", Count(looked), Count(items.max(looked))),
             width: width(looked, items),
             error: error.map(|error| visible(&error)).unwrap_or_default(),
+            is_paused,
         }
     }
 }
@@ -184,6 +225,22 @@ impl Limit {
         let LimitItem { account, store, limits, closed_until } = item;
         let closed_until = closed_until.map(|until| Due::new(until, now));
         Self { name: format!("{account} in {store}"), limits: visible(&limits), closed_until }
+    }
+}
+
+impl Pauses {
+    fn new(items: Vec<PauseItem>, mill: &Mill, may_act: bool, refused: String, now: Timestamp) -> Self {
+        let row = |item: PauseItem| PauseRow {
+            what: visible(&item.what),
+            account: item.account.unwrap_or_default(),
+            store: item.store.unwrap_or_default(),
+            user: visible(&item.user),
+            reason: visible(&item.reason),
+            since: Moment::new(item.since, now),
+            tasks: Count(item.tasks).to_string(),
+        };
+        let rows = items.into_iter().map(row).collect();
+        Self { rows, may_act, refused, accounts: mill.account_names(), stores: mill.store_names() }
     }
 }
 

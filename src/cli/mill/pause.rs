@@ -1,0 +1,79 @@
+//! `queuekeeper mill pause` and `resume`.
+
+use clap::Args;
+use queuekeeper_catalogue::pauses::PauseScope;
+
+use super::session::{MillActArgs, MillSession};
+use crate::actions::mill::pause_scope;
+use crate::cli::exit::CommandError;
+use crate::cli::output;
+
+/// Pause the work for an account, a store, or an account in a store
+///
+/// No task is begun that reads from it or writes to it, by any process; what is under way ends. What waits goes on by itself, as it
+/// was, after mill resume.
+#[derive(Clone, Debug, Args)]
+pub(super) struct PauseArgs {
+    #[command(flatten)]
+    paused: PausedArgs,
+}
+
+/// Resume the work that was paused for an account, a store, or an account in a store
+///
+/// Each pause is ended by what it was made of, as mill queues shows it.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ResumeArgs {
+    #[command(flatten)]
+    paused: PausedArgs,
+}
+
+/// What is paused.
+#[derive(Clone, Debug, Args)]
+struct PausedArgs {
+    /// The account; without one, all accounts
+    #[arg(
+        long,
+        value_name = "ACCOUNT",
+        default_value = "",
+        hide_default_value = true,
+        required_unless_present = "store"
+    )]
+    account: String,
+
+    /// The store; without one, all stores of the account
+    #[arg(long, value_name = "STORE", default_value = "", hide_default_value = true)]
+    store: String,
+
+    #[command(flatten)]
+    act: MillActArgs,
+}
+
+impl PauseArgs {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let pause = async |session: &MillSession, scope: &PauseScope| {
+            let MillSession { actions, actor, reason, .. } = session;
+            actions.pause(scope, actor, reason).await.map_err(CommandError::from)?;
+            output::write(&format!("{scope} is paused\n"))
+        };
+        self.paused.run(pause).await
+    }
+}
+
+impl ResumeArgs {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let resume = async |session: &MillSession, scope: &PauseScope| {
+            let MillSession { actions, actor, reason, .. } = session;
+            actions.resume(scope, actor, reason).await.map_err(CommandError::from)?;
+            output::write(&format!("{scope} is not paused any more\n"))
+        };
+        self.paused.run(resume).await
+    }
+}
+
+impl PausedArgs {
+    async fn run(&self, work: impl AsyncFnOnce(&MillSession, &PauseScope) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        crate::cli::log::begin_plain();
+        let scope = pause_scope(&self.account, &self.store).map_err(CommandError::from)?;
+        self.act.with_session(async |session| work(session, &scope).await).await
+    }
+}
