@@ -4,8 +4,9 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use queuekeeper_ingest::access::AccessSettings;
 use queuekeeper_ingest::settings::Settings;
 use queuekeeper_mill::account::Account;
@@ -50,6 +51,9 @@ const POLICY: &str = "\
   ]
 }
 ";
+
+/// How long the rest may take to end, besides the daemons, once ZooKeeper has.
+const END_LIMIT: Duration = Duration::from_secs(5);
 
 /// How many copies are made at once: on one machine, deposits come first.
 const WORKERS: usize = 4;
@@ -185,7 +189,7 @@ impl DataDirectory {
 /// Runs a repository until `shutdown`; the next run goes on where this one stopped.
 ///
 /// # Errors
-/// When a part of it cannot be started, or ends early.
+/// When a part of it cannot be started, or ends early, ZooKeeper included.
 pub async fn standalone(
     data: &DataDirectory,
     settings: Settings,
@@ -197,7 +201,23 @@ pub async fn standalone(
     let options = Options { directory: Some(data.0.join("zookeeper")), durable: true, ..Options::default() };
     let Some(started) = shutdown.run_until_cancelled(PrivateServer::start(options)).await else { return Ok(()) };
     let mut server = started?;
-    let outcome = Box::pin(run(data, settings, names, listeners, &server, shutdown)).await;
+    let (connect, grace, end) = (server.connect_string(), settings.shutdown, shutdown.child_token());
+    let mut running = Box::pin(run(data, settings, names, listeners, &connect, &end));
+    let outcome = tokio::select! {
+        biased;
+        outcome = &mut running => outcome,
+        // Nothing works without it. Whatever starts this program again starts both.
+        ended = server.ended() => {
+            let is_early = !end.is_cancelled();
+            end.cancel();
+            let outcome = tokio::time::timeout(grace.saturating_add(END_LIMIT), running).await;
+            match ended {
+                Ok(how) if is_early => Err(anyhow!("the repository's ZooKeeper has ended: {how}")),
+                Ok(_) => outcome.unwrap_or(Ok(())),
+                Err(error) => Err(error.into()),
+            }
+        }
+    };
     let _ = fs::remove_file(data.connect_file());
     let stopped = server.stop().await;
     outcome?;
@@ -209,10 +229,10 @@ async fn run(
     settings: Settings,
     names: Vec<String>,
     listeners: Vec<TcpListener>,
-    server: &PrivateServer,
+    connect: &str,
     shutdown: &CancellationToken,
 ) -> anyhow::Result<()> {
-    let zookeeper = queuekeeper_zookeeper::Config::new(server.connect_string().parse()?);
+    let zookeeper = queuekeeper_zookeeper::Config::new(connect.parse()?);
     let stores = data.stores()?;
     let address = listeners.first().and_then(|listener| listener.local_addr().ok());
     let mut settings = settings;
@@ -228,7 +248,7 @@ async fn run(
     let services = ingest.open(&families).await?;
     let counted = MillMetrics::default();
     let mill = mill::beside(&data.mill()?, &services, mill_settings(), counted.clone()).await?;
-    fs::write(data.connect_file(), server.connect_string())?;
+    fs::write(data.connect_file(), connect)?;
 
     let mut config = Config::new(zookeeper);
     config.mirror.session_addresses = true;

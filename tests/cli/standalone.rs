@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::process::Signal;
+use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::program::run;
@@ -82,6 +82,16 @@ async fn a_repository_takes_deposits_and_goes_on_where_it_was_stopped_or_killed(
     for name in ["producer/a.txt", "producer/b.txt", "system/mrt-erc.txt"] {
         assert!(state.iter().any(|paths| paths.contains(name)), "{name} is missing in {state:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repository_ends_with_its_zookeeper_and_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut repository = Repository::start(&directory.path().join("data"));
+    kill_process(repository.zookeeper(), Signal::KILL).unwrap();
+    let (code, err) = repository.ended();
+    assert_eq!(code, Some(1), "{err}");
+    assert!(err.contains("error: the repository's ZooKeeper has ended: signal: 9"), "{err}");
 }
 
 /// The files below a directory.
