@@ -1,13 +1,14 @@
 //! Runs a whole repository on one machine: ZooKeeper, the daemons, stores, catalogue and pages, in one directory.
 
 use std::fs::{self, File};
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use queuekeeper_ingest::access::AccessSettings;
+use queuekeeper_ingest::engine::{CATALOGUE, replace_catalogue};
 use queuekeeper_ingest::settings::Settings;
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::metrics::MillMetrics;
@@ -20,6 +21,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::ingest::Ingest;
 use super::{Beside, mill, serve_with, volume};
@@ -137,6 +139,41 @@ impl DataDirectory {
         StoreSettings::local(self.objects(), self.copies(), self.deliveries(), &self.0.join("catalogue.db"))
     }
 
+    /// The file with the UUID of a catalogue that was made again, until the queue has it.
+    fn rebuilt(&self) -> PathBuf {
+        self.0.join("catalogue.rebuilt")
+    }
+
+    /// Has the queue take a catalogue that was made again, when the repository is started next.
+    ///
+    /// # Errors
+    /// When that cannot be noted.
+    pub fn note_rebuilt(&self, catalogue: Uuid) -> anyhow::Result<()> {
+        let path = self.rebuilt();
+        let write = || {
+            let mut file = File::create(&path)?;
+            writeln!(file, "{catalogue}")?;
+            file.sync_all()
+        };
+        write().with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Has the queue take the catalogue that was found, if it is one that was made again: the daemons refuse any other than
+    /// that which they have had.
+    async fn adopt_rebuilt(&self, zookeeper: &queuekeeper_zookeeper::Config, found: Uuid) -> anyhow::Result<()> {
+        let path = self.rebuilt();
+        let noted = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            read => read.with_context(|| format!("cannot read {}", path.display()))?,
+        };
+        if noted.trim() == found.to_string() {
+            let client = zookeeper.connect().await?;
+            replace_catalogue(&client, found).await.with_context(|| format!("cannot write {CATALOGUE}"))?;
+        }
+        // Where another one lies there meanwhile, such as a backup, the queue has that one, or is right to refuse it.
+        fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))
+    }
+
     /// The reports to depositors, where there is no mail server.
     #[must_use]
     pub fn reports(&self) -> PathBuf {
@@ -248,6 +285,7 @@ async fn run(
     let services = ingest.open(&families).await?;
     let counted = MillMetrics::default();
     let mill = mill::beside(&data.mill()?, &services, mill_settings(), counted.clone()).await?;
+    data.adopt_rebuilt(&zookeeper, services.catalogue.id()).await?;
     fs::write(data.connect_file(), connect)?;
 
     let mut config = Config::new(zookeeper);
