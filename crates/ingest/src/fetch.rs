@@ -45,6 +45,9 @@ pub const ALGORITHMS: [Algorithm; 2] = [Algorithm::Sha256, Algorithm::Sha512];
 /// How many bytes of progress make attempts count from the beginning again.
 const PROGRESS: u64 = 8 << 20;
 
+/// The longest wait that an origin may request of a worker. Behind a longer one it is for the daemon, which gives its worker back.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// How a fetcher behaves.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -238,6 +241,9 @@ impl Fetcher {
             }
             match policy.after_failure(failed.retry_after()) {
                 Some(wait) => tokio::time::sleep(wait).await,
+            if failed.retry_after().is_some_and(|wait| wait > PATIENCE) {
+                return Err(failed);
+            }
                 None => return Err(failed),
             }
         }

@@ -258,10 +258,14 @@ async fn what_may_pass_is_tried_again_and_then_left_to_the_daemon() {
     fixture.origin.fail("/f?q=secret", [OriginFault::LengthOffBy(10)]);
     assert_eq!(fixture.fetch("/f?q=secret", &any()).await.unwrap().attempts, 2);
     std::fs::remove_file(fixture.file()).unwrap();
-    // A wish that leads beyond the attempts' time is for the daemon at once.
-    fixture.origin.fail("/f?q=secret", [OriginFault::Status(429, Some("3600"))]);
-    let error = fixture.fetch("/f?q=secret", &any()).await.unwrap_err();
-    assert_eq!((error.retry_after(), error.is_temporary()), (Some(Duration::from_hours(1)), true));
+    // A wish that would keep a worker waiting is for the daemon at once, however little that is of the attempts' time.
+    for (text, seconds) in [("3600", 3_600), ("30", 30), ("6", 6)] {
+        let _before = fixture.origin.take_requests();
+        fixture.origin.fail("/f?q=secret", [OriginFault::Status(429, Some(text))]);
+        let error = fixture.fetch("/f?q=secret", &any()).await.unwrap_err();
+        assert_eq!((error.retry_after(), error.is_temporary()), (Some(Duration::from_secs(seconds)), true));
+        assert_eq!(fixture.origin.take_requests().len(), 1, "{text}");
+    }
 
     let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let url = format!("http://{unused}/?q=secret").parse().unwrap();
