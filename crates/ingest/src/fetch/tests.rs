@@ -220,10 +220,19 @@ async fn what_is_wrong_for_good_fails_at_once_and_leaves_nothing() {
         (vec![to("http://169.254.169.254/latest")], any(), "has the metadata service address 169.254.169.254", 1),
         (vec![to("http://[::ffff:10.0.0.1]/")], any(), "private address", 1),
         (vec![to("file:///etc/passwd")], any(), "the scheme file is not fetched", 1),
-        (vec![to("http://user:secret@127.0.0.1/")], any(), "user name or password", 1),
-        (vec![to("http://127.0.0.2:1/")], any(), "loopback address 127.0.0.2", 1),
+        // It is not the deposit's URL that has one.
+        (
+            vec![to("http://user:secret@127.0.0.1/")],
+            any(),
+            "/f: redirected to 127.0.0.1: the URL has a user name or password",
+            1,
+        ),
+        (vec![to("http://127.0.0.2:1/")], any(), "/f: redirected to 127.0.0.2:1: host 127.0.0.2 has the loopback", 1),
+        (vec![to("/gone?key=secret")], any(), "REDIRECTED: the origin answers 404 Not Found", 2),
     ];
+    let redirected = format!("/f: redirected to {}", fixture.origin.address());
     for (faults, expected, message, requests) in cases {
+        let message = &message.replace("REDIRECTED", &redirected);
         fixture.origin.fail("/f", faults);
         let error = fixture.fetch("/f", &expected).await.expect_err(message);
         let shown = error.to_string();
