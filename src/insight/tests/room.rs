@@ -45,7 +45,7 @@ fn a_job_that_our_daemons_gave_back_knows_when_it_is_tried_again() {
         of_job(&waiting),
         [
             "waiting: It is waiting for another attempt.",
-            "waiting_for_retry: The last attempt failed: “503 from host.example.org\\u{202e}” It is tried again in 38 s. | \
+            "waiting_for_retry: The last attempt failed: “503 from host.example.org\\u{202e}”. It is tried again in 38 s. | \
              2 attempts have failed in 12 min. If this goes on until --retry.within is over, the job fails.",
         ]
     );
@@ -53,7 +53,7 @@ fn a_job_that_our_daemons_gave_back_knows_when_it_is_tried_again() {
     waiting.retry = Some(Retry { attempts: 0, why: busy, ..retry.clone() });
     assert_eq!(
         of_job(&waiting)[1],
-        "waiting_for_retry: It has not been tried yet: “all connections to host.example.org:443 are in use (6 at most)” It \
+        "waiting_for_retry: It has not been tried yet: “all connections to host.example.org:443 are in use (6 at most)”. It \
          is tried again in 38 s. | It has waited for 12 min."
     );
     let room = "waits for working storage: it needs 900 bytes in all".to_owned();
@@ -64,7 +64,7 @@ fn a_job_that_our_daemons_gave_back_knows_when_it_is_tried_again() {
         [
             "waiting: It is waiting until working storage is granted to it.",
             "waiting_for_grant: It has been waiting for 3.0 h for more working storage than it was granted. | “waits for \
-             working storage: it needs 900 bytes in all” No limit of time ends this; where all such jobs wait, the youngest \
+             working storage: it needs 900 bytes in all”. No limit of time ends this; where all such jobs wait, the youngest \
              fails.",
         ]
     );

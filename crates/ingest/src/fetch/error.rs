@@ -194,7 +194,7 @@ impl fmt::Display for FetchError {
         // An attempt is the job's, which may make several requests.
         match self.attempts {
             0 | 1 => Ok(()),
-            attempts => write!(to, ", after {attempts} attempts"),
+            requests => write!(to, ", after {requests} requests"),
         }
     }
 }

@@ -253,9 +253,9 @@ async fn what_may_pass_is_tried_again_and_then_left_to_the_daemon() {
     fixture.origin.serve("/f?q=secret", content(100));
     let four = |fault: OriginFault| vec![fault; 4];
     for (faults, message) in [
-        (four(OriginFault::Status(503, None)), "the origin answers 503 Service Unavailable, after 4 attempts"),
+        (four(OriginFault::Status(503, None)), "the origin answers 503 Service Unavailable, after 4 requests"),
         (four(OriginFault::Status(429, None)), "429"),
-        (four(OriginFault::Cut(0)), "after 4 attempts"),
+        (four(OriginFault::Cut(0)), "after 4 requests"),
     ] {
         fixture.origin.fail("/f?q=secret", faults);
         let error = fixture.fetch("/f?q=secret", &any()).await.unwrap_err();
