@@ -57,7 +57,7 @@ pub(super) fn grants(granted: Option<Granted>, volume: Option<&Volume>) -> Strin
         }
     };
     match volume {
-        Some(volume) => format!("{granted} {}.", storage(volume)),
+        Some(volume) => format!("{granted} {}, limit {}.", storage(volume), percent(volume.threshold)),
         None => granted,
     }
 }

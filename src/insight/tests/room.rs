@@ -95,7 +95,7 @@ fn a_job_without_a_grant_knows_what_others_were_granted() {
         [
             "waiting: It is waiting until working storage is granted to it.",
             "waiting_for_grant: It waits until working storage is granted to it: 1.0 GiB. | 2 jobs have grants of 3.0 GiB \
-             together. 85 TiB of 100 TiB used.",
+             together. 85 TiB of 100 TiB used, limit 80 %.",
         ]
     );
     waiting.space_needed_bytes = 0;
@@ -156,7 +156,7 @@ fn a_state_whose_jobs_get_no_grants_says_so() {
         [
             "stopped: No job has left Provisioning for 30 s.",
             "waiting_for_grant: 7 jobs wait until working storage is granted to them; known needs are 3.0 GiB. | 2 jobs have \
-             grants of 5.0 GiB together. 85 TiB of 100 TiB used.",
+             grants of 5.0 GiB together. 85 TiB of 100 TiB used, limit 80 %.",
         ]
     );
     let as_free = of_state(&waiting);
