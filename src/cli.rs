@@ -172,7 +172,7 @@ pub fn run() -> ExitCode {
             };
             // Not through the log, which may be JSON or not started yet: the message is for the user at the terminal.
             // It may contain text from znodes.
-            let line = visible(&format!("error: {error:#}"));
+            let line = visible(&format!("error: {}", exit::with_causes(&error)));
             let _ = writeln!(std::io::stderr(), "{line}");
             ExitCode::from(code)
         }
