@@ -278,6 +278,9 @@ fn turn(
     let entered = job.entered.map(|at| format!("It entered {} {} ago.", state.state, ago(at, now))).unwrap_or_default();
     if ahead <= place.locked {
         let sentence = match ahead {
+            0 if state.is_ours && state.workers == 0 => {
+                format!("It is first in its state, and no process of queuekeeper has workers for {}.", state.state)
+            }
             0 => "It is first in its state.".to_owned(),
             1 => "It is next in line: the job ahead of it is locked by a daemon.".to_owned(),
             _ => format!("It is next in line: the {} jobs ahead of it are locked by daemons.", count(ahead)),

@@ -115,9 +115,13 @@ fn a_state_without_workers_says_so_where_the_daemons_are_ours() {
         of_job(&first)[..2],
         ["stopped: It is waiting for a daemon, but no process has workers for Pending.", sentence]
     );
+    let next = "next_in_line: It is first in its state, and no process of queuekeeper has workers for Pending.";
+    assert!(of_job(&first)[2].starts_with(next), "{:?}", of_job(&first));
     let of_state = |state: &StateSituation| lines(&diagnose_state(state, Some(&volume()), now()));
     let state = first.in_state.unwrap();
     assert_eq!(of_state(&state), ["stopped: No job has left Pending for 30 s.", sentence]);
+    let young = StateSituation { oldest: Some(before(20)), ..state.clone() };
+    assert_eq!(of_state(&young)[1], sentence, "since when no daemon was seen is no question of its jobs");
     let is_silent = |change: fn(&mut StateSituation)| {
         let mut state = state.clone();
         change(&mut state);
