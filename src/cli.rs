@@ -187,6 +187,12 @@ fn conceal(mut error: clap::Error) -> clap::Error {
         let shown = login.map_or_else(|| value.clone(), |(_, behind)| format!("…@{behind}"));
         error.insert(ContextKind::InvalidValue, ContextValue::String(visible(&shown)));
     }
+    if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand)
+        && name.starts_with("ark:")
+    {
+        let hint = format!("an object is shown by 'object show {}'", visible(name));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
+    }
     error
 }
 
