@@ -174,7 +174,7 @@ pub fn run() -> ExitCode {
             };
             // Not through the log, which may be JSON or not started yet: the message is for the user at the terminal.
             // It may contain text from znodes.
-            let line = visible(&format!("error: {error:#}"));
+            let line = visible(&format!("error: {}", exit::with_causes(&error)));
             let _ = writeln!(std::io::stderr(), "{line}");
             ExitCode::from(code)
         }
@@ -188,6 +188,12 @@ fn conceal(mut error: clap::Error) -> clap::Error {
         let login = value.rsplit_once('@').filter(|(before, _)| before.contains([':', '/']));
         let shown = login.map_or_else(|| value.clone(), |(_, behind)| format!("…@{behind}"));
         error.insert(ContextKind::InvalidValue, ContextValue::String(visible(&shown)));
+    }
+    if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand)
+        && name.starts_with("ark:")
+    {
+        let hint = format!("an object is shown by 'object show {}'", visible(name));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
     }
     error
 }

@@ -12,7 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::UsageError;
 use super::actor::{AuditArgs, actor};
 use super::client::Link;
-use super::exit::{CommandError, FAILED, IN_PART, NOT_FOUND, REFUSED, UNKNOWN};
+use super::exit::{CommandError, FAILED, IN_PART, NOT_FOUND, REFUSED, UNKNOWN, with_causes};
 use super::output::{Bar, OutputArgs, Screen, is_attended, note};
 use super::prompt::Interrupts;
 use super::words::count;
@@ -155,7 +155,8 @@ impl ActionSession<'_> {
                     0 => String::new(),
                     left => format!("; {left} more not started"),
                 };
-                Err(CommandError::new(code, format!("{} done; {on}: {error:#}{left}", views.len())).into())
+                Err(CommandError::new(code, format!("{} done; {on}: {}{left}", views.len(), with_causes(&error)))
+                    .into())
             }
         }
     }

@@ -42,6 +42,20 @@ Exit codes:
      was done
   6  partly done: the rest was refused or failed, or it was interrupted";
 
+/// An error with its causes, each one once: many errors name their cause themselves.
+pub(super) fn with_causes(error: &anyhow::Error) -> String {
+    error.chain().fold(String::new(), |mut line, cause| {
+        let cause = cause.to_string();
+        if line.is_empty() {
+            line = cause;
+        } else if !line.contains(&cause) {
+            line.push_str(": ");
+            line.push_str(&cause);
+        }
+        line
+    })
+}
+
 /// A message with an exit code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
@@ -110,6 +124,17 @@ impl From<Refusal> for CommandError {
 mod tests {
     use super::*;
     use crate::actions::Role;
+
+    #[test]
+    fn an_error_and_its_causes_are_one_line_that_says_nothing_twice() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("cannot read {0}: {1}")]
+        struct Unread(&'static str, #[source] std::io::Error);
+
+        let refused = std::io::Error::other("it is refused");
+        let error = anyhow::Error::from(Unread("a", refused)).context("the web server failed");
+        assert_eq!(with_causes(&error), "the web server failed: cannot read a: it is refused");
+    }
 
     #[test]
     fn each_refusal_has_its_exit_code() {

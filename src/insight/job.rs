@@ -205,7 +205,7 @@ fn retried(job: &JobSituation, retry: &Retry, now: Timestamp) -> Cause {
             format!("It has been waiting for {} for more working storage than it was granted.", ago(since, now));
         let limit = "No limit of time ends this; where all such jobs wait, the youngest fails.";
         return Cause::new(CauseKind::WaitingForGrant, sentence)
-            .evidence(format!("{} {limit}", quoted(&retry.why)))
+            .evidence(format!("{}. {limit}", quoted(&retry.why)))
             .remedy(GRANTS_REMEDY)
             .since(Some(since))
             .items([Path::retry(job.id)], 1);
@@ -213,7 +213,7 @@ fn retried(job: &JobSituation, retry: &Retry, now: Timestamp) -> Cause {
     if retry.attempts == 0 {
         return Cause::new(
             CauseKind::WaitingForRetry,
-            format!("It has not been tried yet: {} {when}", quoted(&retry.why)),
+            format!("It has not been tried yet: {}. {when}", quoted(&retry.why)),
         )
         .evidence(format!("It has waited for {}.", ago(retry.since, now)))
         .remedy("Wait, or let hosts have more connections: --download.connections-per-host.")
@@ -225,7 +225,7 @@ fn retried(job: &JobSituation, retry: &Retry, now: Timestamp) -> Cause {
         "{attempts} failed in {}. If this goes on until --retry.within is over, the job fails.",
         ago(retry.since, now)
     );
-    Cause::new(CauseKind::WaitingForRetry, format!("The last attempt failed: {} {when}", quoted(&retry.why)))
+    Cause::new(CauseKind::WaitingForRetry, format!("The last attempt failed: {}. {when}", quoted(&retry.why)))
         .evidence(evidence)
         .remedy("Fix what the message names. Nothing needs to be done to the job itself.")
         .since(Some(retry.since))
@@ -278,6 +278,9 @@ fn turn(
     let entered = job.entered.map(|at| format!("It entered {} {} ago.", state.state, ago(at, now))).unwrap_or_default();
     if ahead <= place.locked {
         let sentence = match ahead {
+            0 if state.is_ours && state.workers == 0 => {
+                format!("It is first in its state, and no process of queuekeeper has workers for {}.", state.state)
+            }
             0 => "It is first in its state.".to_owned(),
             1 => "It is next in line: the job ahead of it is locked by a daemon.".to_owned(),
             _ => format!("It is next in line: the {} jobs ahead of it are locked by daemons.", count(ahead)),

@@ -57,7 +57,7 @@ pub(super) fn grants(granted: Option<Granted>, volume: Option<&Volume>) -> Strin
         }
     };
     match volume {
-        Some(volume) => format!("{granted} {}.", storage(volume)),
+        Some(volume) => format!("{granted} {}, limit {}.", storage(volume), percent(volume.threshold)),
         None => granted,
     }
 }
@@ -153,12 +153,13 @@ const UNSERVED: SignedDuration = SignedDuration::from_secs(15);
 fn no_workers(state: &StateSituation, now: Timestamp) -> Option<Cause> {
     let is_paused = state.pause.is_some() && is_paused_with_the_queue(state.state);
     let is_unserved = state.is_ours && state.workers == 0 && state.jobs > 0 && !is_paused;
-    let since = state.unserved.filter(|_| is_unserved)?.max(state.oldest?);
+    let seen = state.unserved.filter(|_| is_unserved)?;
+    let since = seen.max(state.oldest?);
     if now.duration_since(since) < UNSERVED {
         return None;
     }
     let cause = Cause::new(CauseKind::NoWorkers, format!("No process of queuekeeper has workers for {}.", state.state))
-        .evidence(format!("{} No daemon has been seen for {}.", untaken(state.jobs), ago(since, now)))
+        .evidence(format!("{} No daemon has been seen for {}.", untaken(state.jobs), ago(seen, now)))
         .remedy("Start queuekeeper ingest with daemons for this state: --daemons, --workers.");
     Some(cause.since(Some(since)).items([Path::StateFolder(state.state.into())], 1))
 }

@@ -46,6 +46,7 @@ fn state(state: JobState) -> StateSituation {
         left_1h: pace(120),
         last_left: Some(before(30)),
         seen_left: Some(before(30)),
+        seen_passed: Some(before(30)),
     };
     StateSituation {
         state,

@@ -45,6 +45,8 @@ pub(super) struct Record {
     until: Option<Timestamp>,
     /// When a job was last seen to leave each state.
     left: ByState<JobState, Option<Timestamp>>,
+    /// When one was last seen to go on from each state, along the success path.
+    passed: ByState<JobState, Option<Timestamp>>,
     /// When one must have, by what the tree says of the jobs; in milliseconds by the servers' clock, of which more may
     /// be known later than now.
     inferred_ms: ByState<JobState, Option<i64>>,
@@ -80,6 +82,7 @@ impl Record {
                 if is_on_its_way(state, to) {
                     let left = &mut self.step(now).left[index(state)];
                     *left = left.saturating_add(1);
+                    *self.passed.get_mut(state) = Some(now);
                 }
                 *self.left.get_mut(state) = Some(now);
             }
@@ -107,7 +110,8 @@ impl Record {
     pub(super) fn shift(&mut self, by_ms: i64) {
         let steps = by_ms.div_euclid(STEP_MS);
         self.steps.iter_mut().for_each(|step| step.number = step.number.saturating_add(steps));
-        let instants = [&mut self.since, &mut self.until].into_iter().chain(self.left.iter_mut().map(|(_, left)| left));
+        let by_state = [&mut self.left, &mut self.passed].into_iter().flat_map(ByState::iter_mut);
+        let instants = [&mut self.since, &mut self.until].into_iter().chain(by_state.map(|(_, at)| at));
         instants.flatten().for_each(|at| *at = shifted(*at, by_ms));
         self.batches.shift(by_ms);
     }

@@ -107,6 +107,10 @@ async fn services(
     if let Some(error) = profiles.errors().first() {
         anyhow::bail!("{error}");
     }
+    if profiles.iter().next().is_none() {
+        let directory = profiles.directory().display();
+        tracing::warn!(%directory, "there are no profiles: jobs fail where a daemon needs that of their collection");
+    }
     Ok(Arc::new(Services::new(catalogue, stores, profiles, working, daemons)))
 }
 

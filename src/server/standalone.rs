@@ -1,12 +1,14 @@
 //! Runs a whole repository on one machine: ZooKeeper, the daemons, stores, catalogue and pages, in one directory.
 
 use std::fs::{self, File};
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use queuekeeper_ingest::access::AccessSettings;
+use queuekeeper_ingest::engine::{CATALOGUE, replace_catalogue};
 use queuekeeper_ingest::settings::Settings;
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::metrics::MillMetrics;
@@ -19,6 +21,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::ingest::Ingest;
 use super::{Beside, mill, serve_with, volume};
@@ -50,6 +53,9 @@ const POLICY: &str = "\
   ]
 }
 ";
+
+/// How long the rest may take to end, besides the daemons, once ZooKeeper has.
+const END_LIMIT: Duration = Duration::from_secs(5);
 
 /// How many copies are made at once: on one machine, deposits come first.
 const WORKERS: usize = 4;
@@ -133,6 +139,41 @@ impl DataDirectory {
         StoreSettings::local(self.objects(), self.copies(), self.deliveries(), &self.0.join("catalogue.db"))
     }
 
+    /// The file with the UUID of a catalogue that was made again, until the queue has it.
+    fn rebuilt(&self) -> PathBuf {
+        self.0.join("catalogue.rebuilt")
+    }
+
+    /// Has the queue take a catalogue that was made again, when the repository is started next.
+    ///
+    /// # Errors
+    /// When that cannot be noted.
+    pub fn note_rebuilt(&self, catalogue: Uuid) -> anyhow::Result<()> {
+        let path = self.rebuilt();
+        let write = || {
+            let mut file = File::create(&path)?;
+            writeln!(file, "{catalogue}")?;
+            file.sync_all()
+        };
+        write().with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Has the queue take the catalogue that was found, if it is one that was made again: the daemons refuse any other than
+    /// that which they have had.
+    async fn adopt_rebuilt(&self, zookeeper: &queuekeeper_zookeeper::Config, found: Uuid) -> anyhow::Result<()> {
+        let path = self.rebuilt();
+        let noted = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            read => read.with_context(|| format!("cannot read {}", path.display()))?,
+        };
+        if noted.trim() == found.to_string() {
+            let client = zookeeper.connect().await?;
+            replace_catalogue(&client, found).await.with_context(|| format!("cannot write {CATALOGUE}"))?;
+        }
+        // Where another one lies there meanwhile, such as a backup, the queue has that one, or is right to refuse it.
+        fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))
+    }
+
     /// The reports to depositors, where there is no mail server.
     #[must_use]
     pub fn reports(&self) -> PathBuf {
@@ -185,7 +226,7 @@ impl DataDirectory {
 /// Runs a repository until `shutdown`; the next run goes on where this one stopped.
 ///
 /// # Errors
-/// When a part of it cannot be started, or ends early.
+/// When a part of it cannot be started, or ends early, ZooKeeper included.
 pub async fn standalone(
     data: &DataDirectory,
     settings: Settings,
@@ -197,7 +238,23 @@ pub async fn standalone(
     let options = Options { directory: Some(data.0.join("zookeeper")), durable: true, ..Options::default() };
     let Some(started) = shutdown.run_until_cancelled(PrivateServer::start(options)).await else { return Ok(()) };
     let mut server = started?;
-    let outcome = Box::pin(run(data, settings, names, listeners, &server, shutdown)).await;
+    let (connect, grace, end) = (server.connect_string(), settings.shutdown, shutdown.child_token());
+    let mut running = Box::pin(run(data, settings, names, listeners, &connect, &end));
+    let outcome = tokio::select! {
+        biased;
+        outcome = &mut running => outcome,
+        // Nothing works without it. Whatever starts this program again starts both.
+        ended = server.ended() => {
+            let is_early = !end.is_cancelled();
+            end.cancel();
+            let outcome = tokio::time::timeout(grace.saturating_add(END_LIMIT), running).await;
+            match ended {
+                Ok(how) if is_early => Err(anyhow!("the repository's ZooKeeper has ended: {how}")),
+                Ok(_) => outcome.unwrap_or(Ok(())),
+                Err(error) => Err(error.into()),
+            }
+        }
+    };
     let _ = fs::remove_file(data.connect_file());
     let stopped = server.stop().await;
     outcome?;
@@ -209,10 +266,10 @@ async fn run(
     settings: Settings,
     names: Vec<String>,
     listeners: Vec<TcpListener>,
-    server: &PrivateServer,
+    connect: &str,
     shutdown: &CancellationToken,
 ) -> anyhow::Result<()> {
-    let zookeeper = queuekeeper_zookeeper::Config::new(server.connect_string().parse()?);
+    let zookeeper = queuekeeper_zookeeper::Config::new(connect.parse()?);
     let stores = data.stores()?;
     let address = listeners.first().and_then(|listener| listener.local_addr().ok());
     let mut settings = settings;
@@ -229,7 +286,8 @@ async fn run(
     let counted = MillMetrics::default();
     mill::count_copies_of(&data.mill()?, &services);
     let mill = mill::beside(&data.mill()?, &services, mill_settings(), counted.clone()).await?;
-    fs::write(data.connect_file(), server.connect_string())?;
+    data.adopt_rebuilt(&zookeeper, services.catalogue.id()).await?;
+    fs::write(data.connect_file(), connect)?;
 
     let mut config = Config::new(zookeeper);
     config.mirror.session_addresses = true;

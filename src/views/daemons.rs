@@ -226,7 +226,7 @@ impl ServedState {
             processes: workers_of(state.state.label(), processes).1,
             jobs: state.jobs,
             locked: state.locked,
-            last_taken: state.taken.max(state.flow.last_left),
+            last_taken: state.taken.max(state.flow.seen_passed),
             no_daemon_seen_since: state.unserved,
             without_daemon_since: without.map(|found| found.since),
         }

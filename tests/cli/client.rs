@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use queuekeeper_testkit::proxy::{Direction, Newcomers, Proxy};
+use queuekeeper_testkit::sqlite;
 use queuekeeper_testkit::wait::eventually;
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
@@ -40,6 +42,30 @@ impl Client {
 
     pub(super) async fn get(&self, path: &str) -> (u16, Value) {
         answer(self.request(Method::GET, path).send().await.unwrap()).await
+    }
+
+    /// Of an operator, who sends nothing else. A form has no key, so that nothing could go on with what came of it.
+    pub(super) async fn leaves_nothing_without_a_queue(&self, queue: &Proxy, data: &Path) {
+        let rows = |sql: &str| sqlite::rows(&data.join("catalogue.db"), sql);
+        let open = "SELECT COUNT(*) FROM deposits WHERE outcome IS NULL AND depositor = 'ops'";
+        let refused =
+            "SELECT COUNT(*) FROM deposits WHERE outcome LIKE 'refused: %nothing was done%' AND depositor = 'ops'";
+        let (before, open_before) = (batches(&data.join("working")), rows(open));
+        let form = || self.form("/submit", Some(("f.txt", "content")), &[("profile", "default")]);
+        // The connection is lost behind the upload, and before it.
+        queue.stall(Direction::Both);
+        assert_eq!(form().await.status(), 503);
+        queue.cut(Newcomers::Refuse);
+        eventually(LONGEST, "the server knows that there is no connection", async || {
+            let answer = reqwest::get(format!("{}/-/ready", self.address)).await;
+            answer.is_ok_and(|answer| answer.status() == 503)
+        })
+        .await;
+        assert_eq!(form().await.status(), 503);
+        assert_eq!(batches(&data.join("working")), before);
+        // What was recorded before that was found is no deposit that will ever be made.
+        assert_eq!((rows(open), rows(refused)), (open_before, vec![json!([1])]));
+        queue.restore();
     }
 
     /// Sends a form with these fields and, where there is one, a file before them.

@@ -139,6 +139,14 @@ async fn finds_by_title(client: &Client, ark: &str) {
     assert_eq!(client.get("/api/v1/objects?title=title").await.1["items"], json!([]));
 }
 
+/// A way to the queue of a repository that can be cut, and its connect string.
+async fn beside_queue(data: &Path) -> (Proxy, String) {
+    let connect = std::fs::read_to_string(data.join("zookeeper.connect")).unwrap();
+    let proxy = Proxy::start(connect.rsplit(':').next().unwrap().parse().unwrap()).await;
+    let connect = proxy.connect_string();
+    (proxy, connect)
+}
+
 /// A server beside the daemons, for a depositor who may do little, and for an operator.
 async fn depositors(home: &Path, data: &Path, local: &Client) {
     let at = |name: &str| home.join(name).display().to_string();
@@ -160,26 +168,23 @@ async fn depositors(home: &Path, data: &Path, local: &Client) {
          busy: {{profiles: [default], objects_per_day: 4, bytes_per_day: 1000, deposits_per_minute: 2}}\n"
     );
     std::fs::write(at("config.yml"), text).unwrap();
-    let zookeeper = std::fs::read_to_string(data.join("zookeeper.connect")).unwrap();
+    let (queue, zookeeper) = beside_queue(data).await;
     let port = queuekeeper_zookeeper::child::free_port().unwrap();
     let (web, config, audit) = (format!("127.0.0.1:{port}"), at("config.yml"), at("audit.jsonl"));
     let [working, profiles] = ["working", "profiles"].map(|name| data.join(name).display().to_string());
     let serve = ["serve", "--zookeeper", &zookeeper, "--web.listen-address", &web, "--config.file", &config];
     let proxy = Proxy::start(port).await;
     let external = format!("http://{}", proxy.connect_string());
-    let serve = [serve.as_slice(), &["--log.level", "error", "--audit.file", &audit]].concat();
-    let serve = [serve.as_slice(), &["--web.external-url", &external]].concat();
+    let serve =
+        [&serve[..], &["--log.level", "error", "--audit.file", &audit, "--web.external-url", &external]].concat();
     let without = [serve.as_slice(), &["--deposits.working", &working]].concat();
     run(home, &without).await.is(2, &["--deposits.profiles"]);
     let serve = [serve.as_slice(), &["--deposits.working", &working, "--deposits.profiles", &profiles]].concat();
     let mut child = queuekeeper(home, &serve).stderr(std::process::Stdio::null()).spawn().unwrap();
     let client = |token: &str| Client { address: format!("http://{web}"), token: Some(token.to_owned()) };
     let (lab, other, operator) = (client(&lab), client(&other), client(&operator));
-    let is_ready = async || {
-        let answer = reqwest::get(format!("http://{web}/-/ready")).await;
-        answer.is_ok_and(|answer| answer.status() == 200)
-    };
-    eventually(LONGEST, "it is ready", is_ready).await;
+    let status = async || Some(reqwest::get(format!("http://{web}/-/ready")).await.ok()?.status().as_u16());
+    eventually(LONGEST, "it is ready", async || status().await == Some(200)).await;
 
     // A depositor may use what belongs to deposits, and nothing else.
     for path in
@@ -239,6 +244,7 @@ async fn depositors(home: &Path, data: &Path, local: &Client) {
     run(home, &[&submit[..], &["--token-file", &file]].concat()).await.is(2, &["--token-file", "a token must"]);
     run(home, &submit).await.is(3, &[]);
     send_over(&proxy, &local.address, data, &token).await;
+    operator.leaves_nothing_without_a_queue(&queue, data).await;
     let audit = std::fs::read_to_string(&audit).unwrap();
     assert!(audit.contains("\"actor\":\"lab\",\"role\":\"depositor\"") && audit.contains(id), "{audit}");
 

@@ -133,7 +133,20 @@ async fn rebuild(data: &Path, object: &str) {
     let rebuild = ["catalogue", "rebuild", "--data", &text];
     run(data, &rebuild).await.is(2, &["--yes: there is no terminal to prompt on"]);
     let rebuild = [rebuild.as_slice(), &["--yes"]].concat();
+    // One that lost its catalogue is not begun anew.
+    let standalone = ["standalone", "--data", &text, "--web.listen-address", "127.0.0.1:0"];
+    run(data, &standalone).await.is(1, &["the queue has catalogue", "see queuekeeper catalogue rebuild --help"]);
     run(data, &rebuild).await.is(0, &["2 added, 0 corrected, 0 were right", "finds nothing wrong"]);
+    let mut repository = Repository::start(data);
+    run(data, &rebuild).await.is(3, &["is used by another process; stop the repository first"]);
+    let connect = std::fs::read_to_string(data.join("zookeeper.connect")).unwrap();
+    let client = zookeeper_client::Client::connect(&connect).await.unwrap();
+    let (noted, _) = client.get_data("/queuekeeper/catalogue").await.unwrap();
+    let catalogue = Catalogue::open(&format!("sqlite:{text}/catalogue.db")).await.unwrap();
+    assert_eq!(String::from_utf8(noted).unwrap(), catalogue.id().to_string());
+    catalogue.close().await;
+    repository.stop(Signal::TERM);
+    assert!(!data.join("catalogue.rebuilt").exists());
     run(data, &verify).await.is(0, &["nothing differs"]);
     run(data, &["object", "show", "one", "--data", &text]).await.is(0, &[object]);
     std::fs::write(data.join("objects/default/stray"), "x").unwrap();

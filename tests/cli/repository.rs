@@ -38,6 +38,28 @@ impl Repository {
         repository
     }
 
+    /// Waits until it ends by itself: its exit code, and what it wrote to standard error.
+    pub(crate) fn ended(&mut self) -> (Option<i32>, String) {
+        let err = self.child.wait_with_output_of_error();
+        (self.child.wait().unwrap().code(), err)
+    }
+
+    /// The process of its ZooKeeper.
+    pub(crate) fn zookeeper(&self) -> Pid {
+        let children = |of: u32| {
+            let listed = std::fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap_or_default();
+            listed.split_whitespace().map(|pid| pid.parse::<u32>().unwrap()).collect::<Vec<_>>()
+        };
+        let mut left = vec![self.child.id()];
+        while let Some(pid) = left.pop() {
+            if std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "java") {
+                return Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+            }
+            left.extend(children(pid));
+        }
+        panic!("no ZooKeeper runs");
+    }
+
     /// Ends it as a signal does, and waits for its end.
     pub(crate) fn stop(&mut self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::process::Signal;
+use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::program::run;
@@ -84,6 +84,16 @@ async fn a_repository_takes_deposits_and_goes_on_where_it_was_stopped_or_killed(
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repository_ends_with_its_zookeeper_and_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut repository = Repository::start(&directory.path().join("data"));
+    kill_process(repository.zookeeper(), Signal::KILL).unwrap();
+    let (code, err) = repository.ended();
+    assert_eq!(code, Some(1), "{err}");
+    assert!(err.contains("error: the repository's ZooKeeper has ended: signal: 9"), "{err}");
+}
+
 /// The files below a directory.
 pub(crate) fn files(directory: &Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
@@ -152,6 +162,7 @@ async fn an_object_is_shown_read_and_verified_and_each_damage_is_printed() {
         .is(4, &["version 1 has no file \"producer/b.txt\""]);
     run(&data, &[get.as_slice(), &["--version", "2"]].concat()).await.is(4, &["has no version 2; its newest is 1"]);
     run(&data, &["object", "show", &ark]).await.is(2, &["--data: name a repository"]);
+    run(&data, &["object", &ark]).await.is(2, &[&format!("an object is shown by 'object show {ark}'")]);
     run(&data, &["object", "get", &ark, "--data", &text, "--to", "-"]).await.is(2, &["standard output takes one file"]);
 
     let stored = files(&data.join("objects/default"));

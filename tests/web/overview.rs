@@ -25,6 +25,7 @@ fn flow(left_1h: u64, last_left: i64) -> StateFlow {
         left_1h: pace,
         last_left: Some(ago(last_left)),
         seen_left: Some(ago(last_left)),
+        seen_passed: Some(ago(last_left)),
     }
 }
 
@@ -275,8 +276,8 @@ fn that_no_daemon_takes_jobs_comes_first_and_says_whether_others_are_worked_on()
         idle.jobs.get_mut(state).locked = 0;
     }
     for (summary, title) in [
-        (busy.clone(), "No daemon takes jobs from Pending, Storing oldest 8 min"),
-        (idle, "No daemon takes jobs from Pending, Storing, and no job is being worked on oldest 8 min"),
+        (busy.clone(), "No daemon takes jobs from Pending and Storing oldest 8 min"),
+        (idle, "No daemon takes jobs from Pending and Storing; no job is being worked on oldest 8 min"),
     ] {
         let html = page_of(figures::live(), Some(summary), &recent);
         let text = text(&html);

@@ -32,7 +32,7 @@ use crate::progress;
 use crate::step::Services;
 use fence::Fence;
 use leftovers::AtWork;
-pub use presence::{CATALOGUE, WrongCatalogue, catalogue};
+pub use presence::{CATALOGUE, WrongCatalogue, catalogue, replace_catalogue};
 use session::Session;
 pub(crate) use worker::{RECONNECTING, through};
 

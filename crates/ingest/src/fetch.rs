@@ -45,6 +45,9 @@ pub const ALGORITHMS: [Algorithm; 2] = [Algorithm::Sha256, Algorithm::Sha512];
 /// How many bytes of progress make attempts count from the beginning again.
 const PROGRESS: u64 = 8 << 20;
 
+/// The longest wait that an origin may request of a worker. Behind a longer one it is for the daemon, which gives its worker back.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// How a fetcher behaves.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -152,7 +155,9 @@ impl Fetcher {
     /// # Errors
     /// When it cannot be had at all.
     pub async fn size(&self, url: &ContentUrl) -> Result<Option<u64>, FetchError> {
-        self.ask_size(url).await.map_err(|cause| FetchError::new(url, cause, 1))
+        let mut hop = None;
+        let asked = self.ask_size(url, &mut hop).await;
+        asked.map_err(|cause| FetchError::new(url, cause, 1).behind(hop))
     }
 
     /// Sends content to a service, once; the answer is its status and the beginning of what it says.
@@ -199,8 +204,8 @@ impl Fetcher {
         let mut has_begun_again = false;
         loop {
             attempts += 1;
-            let before = sink.bytes();
-            let attempt = Attempt { fetcher: self, url, expected, validator: &mut validator };
+            let (before, mut hop) = (sink.bytes(), None);
+            let attempt = Attempt { fetcher: self, url, expected, validator: &mut validator, hop: &mut hop };
             let cause = match attempt.run(&mut sink).await {
                 Ok(media_type) => match sink.check(expected) {
                     Ok(digests) => {
@@ -220,7 +225,7 @@ impl Fetcher {
             };
             // Nothing was requested.
             let is_unsent = matches!(cause, Cause::Away { .. } | Cause::Busy { .. });
-            let failed = FetchError::new(url, cause, attempts - u32::from(is_unsent));
+            let failed = FetchError::new(url, cause, attempts - u32::from(is_unsent)).behind(hop);
             if is_unsent {
                 return Err(failed);
             }
@@ -235,6 +240,9 @@ impl Fetcher {
             }
             if sink.bytes() >= before + PROGRESS {
                 policy = Attempts::new(self.settings.retries);
+            }
+            if failed.retry_after().is_some_and(|wait| wait > PATIENCE) {
+                return Err(failed);
             }
             match policy.after_failure(failed.retry_after()) {
                 Some(wait) => tokio::time::sleep(wait).await,

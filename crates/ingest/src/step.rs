@@ -13,7 +13,7 @@ use queuekeeper_catalogue::Catalogue;
 use queuekeeper_queue::state::JobState;
 use queuekeeper_queue::{self as queue, JobChange, LockedJob, Queue};
 use queuekeeper_store::ocfl::{OcflError, Root};
-use queuekeeper_store::{SpaceName, Store, StoreName};
+use queuekeeper_store::{ErrorKind, SpaceName, Store, StoreName};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
@@ -174,7 +174,9 @@ impl From<FetchError> for StepError {
 
 impl From<OcflError> for StepError {
     fn from(error: OcflError) -> Self {
-        if error.is_temporary() { Self::temporary(error) } else { Self::permanent(error) }
+        // As with the working storage: what its file system fails by is no fault of the deposit.
+        let is_of_system = matches!(&error, OcflError::Store(error) if matches!(error.kind, ErrorKind::Io(_)));
+        if is_of_system || error.is_temporary() { Self::temporary(error) } else { Self::permanent(error) }
     }
 }
 

@@ -142,6 +142,8 @@ pub struct Put {
     pub condition: Condition,
     /// What a user says of it.
     pub user: UserProperties,
+    /// Whether it is secret: where items are files, no other user of the machine may read it.
+    pub is_secret: bool,
     /// Ends it: content that has not appeared yet never will.
     pub abort: CancellationToken,
     /// Called once, after the last byte came and before the content appears.

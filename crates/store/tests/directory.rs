@@ -273,3 +273,45 @@ async fn content_that_breaks_off_leaves_nothing() {
     assert!(store.put(&item(&space, "a"), broken, Put::default()).await.is_err());
     assert_eq!(files_below(top.path()), files_below(&top.path().join(".queuekeeper/locks")));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_volume_that_is_away_is_no_empty_store_and_nothing_is_begun_in_its_place() {
+    let directory = tempfile::tempdir().unwrap();
+    let (top, away) = (directory.path().join("store"), directory.path().join("away"));
+    fs::create_dir(&top).unwrap();
+    let (store, space) = with_space(&top).await;
+    let at = item(&space, "a");
+    put(&store, &at, b"content", Put::default()).await.unwrap();
+    let other: SpaceName = "others".parse().unwrap();
+    for is_mount_point in [false, true] {
+        fs::rename(&top, &away).unwrap();
+        if is_mount_point {
+            fs::create_dir(&top).unwrap();
+        }
+        let failed = [
+            store.create_space(&other).await.unwrap_err(),
+            store.delete_space(&space).await.unwrap_err(),
+            store.spaces().await.unwrap_err(),
+            store.head(&at).await.unwrap_err(),
+            read(&store, &at).await.unwrap_err(),
+            put(&store, &at, b"more", Put::default()).await.unwrap_err(),
+            store.delete(&at, None).await.unwrap_err(),
+            store.list(&space, b"", None).try_next().await.unwrap_err(),
+            store.probe().await.unwrap_err(),
+        ];
+        for error in failed {
+            let shown = error.to_string();
+            assert!(error.is_temporary() && shown.contains("mount its volume"), "{shown}");
+            assert!(shown.contains(&top.display().to_string()), "{shown}");
+        }
+        if is_mount_point {
+            assert_eq!(fs::read_dir(&top).unwrap().count(), 0);
+            fs::remove_dir(&top).unwrap();
+        }
+        fs::rename(&away, &top).unwrap();
+        assert_eq!(read(&store, &at).await.unwrap(), b"content");
+    }
+    // What is missing in one that is there is missing.
+    assert!(matches!(read(&store, &item(&space, "b")).await.unwrap_err().kind, ErrorKind::NotFound));
+    assert!(matches!(read(&store, &item(&other, "b")).await.unwrap_err().kind, ErrorKind::NoSpace));
+}

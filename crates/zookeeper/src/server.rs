@@ -28,6 +28,9 @@ use crate::child::{self, Guard};
 /// How often the server is polled while waiting for it.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// How often the server is polled for its end, which nothing else reports.
+const LOOK_FOR_END: Duration = Duration::from_millis(200);
+
 /// How many ports are tried: between finding a free one and the server's start another process may take it.
 const PORT_ATTEMPTS: u32 = 10;
 
@@ -184,7 +187,7 @@ impl PrivateServer {
             if let Some(status) = self.exit_status()? {
                 return Ok(format!("{status}\n{}", self.layout.log_tail()));
             }
-            sleep(LOOK).await;
+            sleep(LOOK_FOR_END).await;
         }
     }
 

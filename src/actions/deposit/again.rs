@@ -60,6 +60,6 @@ impl Intake {
         let upload = disk("write the manifest", move || upload.write(&manifest).map(|()| upload)).await?;
         let reason = Some(format!("the failed rows of {}", id_of(uuid)));
         let sender = Sender { actor, depositor, allowance, key: None, reason };
-        self.make(again, &deposit, Payload::Uploaded(upload), sender).await
+        self.or_discard(again, self.make(again, &deposit, Payload::Uploaded(upload), sender)).await
     }
 }

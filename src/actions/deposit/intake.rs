@@ -132,23 +132,31 @@ impl Intake {
         actor: &Actor,
         allowance: &Allowance,
     ) -> Result<Receipt, Refusal> {
-        let checked = match self.check(request, actor, allowance) {
-            Ok((checked, _)) => checked,
-            Err(refusal) => {
-                disk("remove the upload", move || upload.remove()).await?;
-                return Err(refusal);
+        let made = async {
+            let (checked, _) = self.check(request, actor, allowance)?;
+            let (upload, added) = measured(upload, &checked.new).await?;
+            // One with a key may have been made before, and counts already.
+            if key.is_none() {
+                self.check_quota(actor, allowance, added).await?;
             }
+            let sender = Sender::of(actor, allowance, key);
+            self.make(uuid, &checked.new, Payload::Uploaded(upload), sender).await
         };
-        let (upload, added) = measured(upload, &checked.new).await?;
-        // One with a key may have been made before, and counts already.
-        if key.is_none()
-            && let Err(refusal) = self.check_quota(actor, allowance, added).await
-        {
-            disk("remove the upload", move || upload.remove()).await?;
-            return Err(refusal);
+        self.or_discard(uuid, made).await
+    }
+
+    /// Makes a deposit of an upload that nothing can go on with: all of it comes again. What was kept for a batch that may
+    /// exist is no upload any more.
+    pub(super) async fn or_discard(
+        &self,
+        uuid: Uuid,
+        made: impl Future<Output = Result<Receipt, Refusal>>,
+    ) -> Result<Receipt, Refusal> {
+        let made = made.await;
+        if made.is_err() {
+            self.discard(uuid).await;
         }
-        let sender = Sender::of(actor, allowance, key);
-        self.make(uuid, &checked.new, Payload::Uploaded(upload), sender).await
+        made
     }
 
     /// A deposit that was made; `None` where there is none of this depositor.
@@ -309,6 +317,9 @@ impl Intake {
             return Err(Refusal::conflict(past.why(&id_of(uuid))));
         }
         let queue = self.shared.actions.shared.queue_of(&self.shared.services.catalogue).await?;
+        let reason = reason.as_deref().or(new.note.as_deref()).and_then(|text| Reason::new(text).ok());
+        let reason = reason.map_or_else(|| Reason::new(&format!("deposit of {}", new.file_name)), Ok);
+        let reason = reason.map_err(|error| Refusal::Invalid(error.to_string()))?;
         let (Added { objects, bytes }, profile) = (added, new.profile.clone());
         let recorded = Recorded { batch: uuid, depositor, idempotency_key: key, profile, objects, bytes };
         if let Err(refusal) = self.record_within(allowance, &recorded).await {
@@ -320,11 +331,12 @@ impl Intake {
         }
         let (began, id) = (Instant::now(), ActionId::new(Timestamp::now()));
         let audit = &self.shared.actions.shared.audit;
-        let reason = reason.as_deref().or(new.note.as_deref()).and_then(|text| Reason::new(text).ok());
-        let reason = reason.map_or_else(|| Reason::new(&format!("deposit of {}", new.file_name)), Ok);
-        let reason = reason.map_err(|error| Refusal::Invalid(error.to_string()))?;
         let requested = Record::requested(id, Timestamp::now(), actor, "deposit", &reason);
-        audit.write(requested.on(vec![id_of(uuid)])).await?;
+        if let Err(why) = audit.write(requested.on(vec![id_of(uuid)])).await {
+            let refusal = Refusal::from(why);
+            self.end_refused(uuid, known.as_ref(), &refusal).await;
+            return Err(refusal);
+        }
         let made = match payload {
             Payload::At(url) => new.refer(&queue, Some(&self.shared.services.working), uuid, &url).await,
             Payload::Uploaded(upload) => Box::pin(new.submit_upload(&queue, uuid, upload)).await,
@@ -339,13 +351,18 @@ impl Intake {
         if let Err(why) = audit.write(outcome).await {
             tracing::error!(deposit = %id_of(uuid), "{why}; the outcome of a deposit is not recorded");
         }
-        if let Err(refusal @ (Refusal::Invalid(_) | Refusal::Failed(_))) = &made
-            && known.is_none_or(|known| known.outcome.is_some_and(|(outcome, _)| is_refused(&outcome)))
-        {
+        if let Err(refusal @ (Refusal::Invalid(_) | Refusal::Failed(_) | Refusal::Unavailable(_))) = &made {
+            self.end_refused(uuid, known.as_ref(), refusal).await;
+        }
+        made
+    }
+
+    /// Records that a deposit was refused, unless it was made before.
+    async fn end_refused(&self, uuid: Uuid, known: Option<&Deposit>, refusal: &Refusal) {
+        if known.is_none_or(|known| known.outcome.as_ref().is_some_and(|(outcome, _)| is_refused(outcome))) {
             let ended = self.shared.services.catalogue.deposit_ended(uuid, &refused(refusal)).await;
             ended.unwrap_or_else(|error| tracing::warn!(%error, "a refused deposit stays open in the catalogue"));
         }
-        made
     }
 }
 

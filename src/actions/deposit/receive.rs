@@ -72,6 +72,8 @@ impl Intake {
         allowance: &Allowance,
     ) -> Result<Upload, Refusal> {
         self.check_room(0).await?;
+        // Before anything comes that could not become a batch.
+        self.shared.actions.shared.queue_of(&self.shared.services.catalogue).await?;
         // What a request with the same key has left that was broken off is of no use: all of it comes again.
         let left = self.open(uuid).await?;
         disk("remove the upload", move || left.remove()).await?;
@@ -188,7 +190,7 @@ impl Intake {
     }
 
     /// Removes an upload, unless a request has it.
-    async fn discard(&self, uuid: Uuid) {
+    pub(super) async fn discard(&self, uuid: Uuid) {
         let working = self.shared.services.working.clone();
         let removed = disk("remove the upload", move || Upload::find(&working, uuid)?.map_or(Ok(()), Upload::remove));
         if let Err(refusal) = removed.await {

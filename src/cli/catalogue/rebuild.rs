@@ -1,5 +1,7 @@
 //! `queuekeeper catalogue rebuild`: makes the inventory again from what lies in the stores.
 
+use std::fs::File;
+
 use clap::Args;
 use queuekeeper_ingest::rebuild::{Note, RebuildError, Totals, rebuild};
 use serde::Serialize;
@@ -11,6 +13,7 @@ use crate::cli::output::{OutputArgs, Screen, Spinner, is_attended, without_csv};
 use crate::cli::prompt::Interrupts;
 use crate::cli::repository::{PlaceArgs, Repository};
 use crate::mirror::words::counted;
+use crate::server::standalone::DataDirectory;
 
 /// How many notes are listed; the others are counted.
 const MOST_LISTED: usize = 1000;
@@ -26,7 +29,8 @@ const MOST_LISTED: usize = 1000;
 /// rows that were missing are those at which the versions were stored.
 ///
 /// A catalogue that was created has a new UUID, which daemons refuse as long as the znode /queuekeeper/catalogue holds
-/// that of the lost one: delete that znode when no process has the lost one open.
+/// that of the lost one: delete that znode when no process has the lost one open. With --data, which is refused while the
+/// repository runs, its next start takes the new one.
 ///
 /// Exits with 1 if the check finds something or a store is away, and with 6 if something was skipped, could not be read, or
 /// rows are of no object.
@@ -82,6 +86,8 @@ impl RebuildArgs {
         if !self.yes && !is_attended() {
             return Err(UsageError::flag("--yes", "there is no terminal to prompt on; set it to rebuild").into());
         }
+        let data = self.place.data.clone().map(DataDirectory::new);
+        let _unused = data.as_ref().map(unused).transpose()?;
         let interrupts = Interrupts::listen()?;
         if !self.yes {
             interrupts.confirm("Add and correct rows of the catalogue by what lies in the stores?").await?;
@@ -89,8 +95,12 @@ impl RebuildArgs {
         let repository = self.place.create().await?;
         let rebuilt = Box::pin(self.rebuild(&repository, &interrupts)).await;
         interrupts.close().await;
+        let id = repository.catalogue.id();
         repository.catalogue.close().await;
         let report = rebuilt?;
+        if let Some(data) = &data {
+            data.note_rebuilt(id)?;
+        }
         self.output.show(&report, |screen| report.show(screen))?;
         report.outcome()
     }
@@ -144,6 +154,12 @@ impl RebuildArgs {
             findings: findings.iter().map(ToString::to_string).collect(),
         })
     }
+}
+
+/// The lock of a repository that does not run: what is stored and not recorded yet would be recorded without its media types.
+fn unused(data: &DataDirectory) -> anyhow::Result<File> {
+    let why = || format!("{} is used by another process; stop the repository first", data.path().display());
+    Ok(data.lock_unused()?.ok_or_else(|| CommandError::new(REFUSED, why()))?)
 }
 
 impl Notes {

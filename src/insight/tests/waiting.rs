@@ -45,7 +45,7 @@ fn a_job_that_our_daemons_gave_back_knows_when_it_is_tried_again() {
         of_job(&waiting),
         [
             "waiting: It is waiting for another attempt.",
-            "waiting_for_retry: The last attempt failed: “503 from host.example.org\\u{202e}” It is tried again in 38 s. | \
+            "waiting_for_retry: The last attempt failed: “503 from host.example.org\\u{202e}”. It is tried again in 38 s. | \
              2 attempts have failed in 12 min. If this goes on until --retry.within is over, the job fails.",
         ]
     );
@@ -53,7 +53,7 @@ fn a_job_that_our_daemons_gave_back_knows_when_it_is_tried_again() {
     waiting.retry = Some(Retry { attempts: 0, why: busy, ..retry.clone() });
     assert_eq!(
         of_job(&waiting)[1],
-        "waiting_for_retry: It has not been tried yet: “all connections to host.example.org:443 are in use (6 at most)” It \
+        "waiting_for_retry: It has not been tried yet: “all connections to host.example.org:443 are in use (6 at most)”. It \
          is tried again in 38 s. | It has waited for 12 min."
     );
     let room = "waits for working storage: it needs 900 bytes in all".to_owned();
@@ -64,7 +64,7 @@ fn a_job_that_our_daemons_gave_back_knows_when_it_is_tried_again() {
         [
             "waiting: It is waiting until working storage is granted to it.",
             "waiting_for_grant: It has been waiting for 3.0 h for more working storage than it was granted. | “waits for \
-             working storage: it needs 900 bytes in all” No limit of time ends this; where all such jobs wait, the youngest \
+             working storage: it needs 900 bytes in all”. No limit of time ends this; where all such jobs wait, the youngest \
              fails.",
         ]
     );
@@ -95,7 +95,7 @@ fn a_job_without_a_grant_knows_what_others_were_granted() {
         [
             "waiting: It is waiting until working storage is granted to it.",
             "waiting_for_grant: It waits until working storage is granted to it: 1.0 GiB. | 2 jobs have grants of 3.0 GiB \
-             together. 85 TiB of 100 TiB used.",
+             together. 85 TiB of 100 TiB used, limit 80 %.",
         ]
     );
     waiting.space_needed_bytes = 0;
@@ -115,9 +115,13 @@ fn a_state_without_workers_says_so_where_the_daemons_are_ours() {
         of_job(&first)[..2],
         ["stopped: It is waiting for a daemon, but no process has workers for Pending.", sentence]
     );
+    let next = "next_in_line: It is first in its state, and no process of queuekeeper has workers for Pending.";
+    assert!(of_job(&first)[2].starts_with(next), "{:?}", of_job(&first));
     let of_state = |state: &StateSituation| lines(&diagnose_state(state, Some(&volume()), now()));
     let state = first.in_state.unwrap();
     assert_eq!(of_state(&state), ["stopped: No job has left Pending for 30 s.", sentence]);
+    let young = StateSituation { oldest: Some(before(20)), ..state.clone() };
+    assert_eq!(of_state(&young)[1], sentence, "since when no daemon was seen is no question of its jobs");
     let is_silent = |change: fn(&mut StateSituation)| {
         let mut state = state.clone();
         change(&mut state);
@@ -156,7 +160,7 @@ fn a_state_whose_jobs_get_no_grants_says_so() {
         [
             "stopped: No job has left Provisioning for 30 s.",
             "waiting_for_grant: 7 jobs wait until working storage is granted to them; known needs are 3.0 GiB. | 2 jobs have \
-             grants of 5.0 GiB together. 85 TiB of 100 TiB used.",
+             grants of 5.0 GiB together. 85 TiB of 100 TiB used, limit 80 %.",
         ]
     );
     let as_free = of_state(&waiting);

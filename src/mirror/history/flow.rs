@@ -119,6 +119,8 @@ pub struct StateFlow {
     pub last_left: Option<Timestamp>,
     /// When one was last seen to leave it. By our own clock.
     pub seen_left: Option<Timestamp>,
+    /// When one was last seen to go on from it along the success path. By our own clock.
+    pub seen_passed: Option<Timestamp>,
 }
 
 impl StateFlow {
@@ -159,9 +161,9 @@ impl Record {
             let left = |step: &Step| step.left[index(state)];
             let inferred = self.inferred_ms.get(state).map(|left_ms| offset.to_own(left_ms).min(now));
             let last_left = (*self.left.get(state)).max(inferred);
-            let seen_left = *self.left.get(state);
+            let (seen_left, seen_passed) = (*self.left.get(state), *self.passed.get(state));
             let (left_5m, left_1h) = (pace(SHORT, &left), pace(LONG, &left));
-            *states.get_mut(state) = StateFlow { left_5m, left_1h, last_left, seen_left };
+            *states.get_mut(state) = StateFlow { left_5m, left_1h, last_left, seen_left, seen_passed };
         }
         Flow {
             states,

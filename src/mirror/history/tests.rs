@@ -81,12 +81,14 @@ fn a_hold_of_many_jobs_is_no_throughput_of_their_state() {
     let failed = job(ObservedState::In(JobState::Pending), ObservedState::In(JobState::Failed));
     let gone = job(ObservedState::In(JobState::Pending), ObservedState::Nowhere);
     let taken = job(ObservedState::In(JobState::Pending), ObservedState::In(JobState::Provisioning));
-    record.note(vec![held; 500].into_iter().chain([failed, gone, taken]), at(60));
+    record.note([taken], at(59));
+    record.note(vec![held; 500].into_iter().chain([failed, gone]), at(60));
     record.sample(sample(0), at(60));
     let flow = flow(&record);
     let of = |state| flow.states.get(Some(state));
     assert_eq!([of(JobState::Pending), of(JobState::Estimating)].map(|flow| flow.left_5m.count), [1, 1]);
     assert_eq!(of(JobState::Pending).seen_left, Some(at(60)), "it has left, whereto does not matter");
+    assert_eq!(of(JobState::Pending).seen_passed, Some(at(59)), "nor does a hold say that a daemon has taken one");
     let points = record.points(at(60), Duration::from_mins(5), 30).points;
     let left: f64 = points.iter().flatten().map(|point| *point.left_per_second.get(Some(JobState::Pending))).sum();
     assert!(left > 0.0 && left < 0.2, "{left}");
@@ -117,6 +119,7 @@ fn a_clock_that_is_set_changes_nothing_of_how_long_ago_something_was() {
         let after = flow(&record);
         assert_eq!(after.completed_1h, before.completed_1h, "{by}");
         assert_eq!(after.states.get(Some(JobState::Notify)).last_left, Some(at(by + HOUR - 1)));
+        assert_eq!(after.states.get(Some(JobState::Notify)).seen_passed, Some(at(by + HOUR - 1)));
         let points = record.points(at(by + HOUR), Duration::from_hours(1), 360);
         assert_eq!(points.since, Some(at(by)));
         assert_eq!(

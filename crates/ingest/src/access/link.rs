@@ -2,7 +2,7 @@
 //!
 //! Where the store is to answer them, they are its own, signed in advance. Else a link is a signature over the name of an
 //! archive and an instant. The key of the signatures lies beside the archives: every process that has the store can make
-//! and check links, and who can read the store needs none.
+//! and check links. In a directory only its owner may read it, who runs all of them.
 
 use std::fmt::Write as _;
 use std::io;
@@ -132,7 +132,8 @@ impl Deliveries {
             let mut bytes = [0; KEY_BYTES];
             rand::fill(&mut bytes).map_err(|_| self.refused("the system gives no random bytes"))?;
             let chunks = stream::iter([Ok(Bytes::copy_from_slice(&bytes))]).boxed();
-            let put = Put { size: Some(KEY_BYTES as u64), condition: Condition::IfAbsent, ..Put::default() };
+            let (size, condition) = (Some(KEY_BYTES as u64), Condition::IfAbsent);
+            let put = Put { size, condition, is_secret: true, ..Put::default() };
             match self.store.put(&item, chunks, put).await {
                 Ok(_) => return Ok(hmac::Key::new(hmac::HMAC_SHA256, &bytes)),
                 // Another process was faster.
@@ -199,6 +200,7 @@ fn bytes_of(hex: &str) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
     use std::sync::Arc;
 
     use jiff::SignedDuration;
@@ -284,8 +286,10 @@ mod tests {
         let left = other.store.list(&other.settings.space, b"", None);
         let left: Vec<_> = left.map_ok(|listed| listed.key.to_string()).try_collect().await.unwrap();
         assert_eq!(left, [SIGNING_KEY]);
-        // A key that is too short is refused.
+        // Who could read it could sign a link to every archive.
         let place = directory.path().join("access").join(SIGNING_KEY);
+        assert_eq!(std::fs::metadata(&place).unwrap().permissions().mode() & 0o777, 0o600);
+        // A key that is too short is refused.
         std::fs::write(place, "short").unwrap();
         let why =
             deliveries(directory.path()).await.link(&names[0], "a.zip", now, expires).await.unwrap_err().to_string();

@@ -27,7 +27,7 @@ const WRITTEN_AGAIN: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the queue has catalogue {expected} ({CATALOGUE}), and this process was given {found}: two catalogues would become \
-     two inventories; use the same one everywhere"
+     two inventories; use the same one everywhere. Where the first is lost for good, see queuekeeper catalogue rebuild --help"
 )]
 pub struct WrongCatalogue {
     expected: String,
@@ -42,6 +42,18 @@ pub async fn catalogue(client: &Client) -> Result<Option<String>, Error> {
     match client.get_data(CATALOGUE).await {
         Ok((data, _)) => Ok(Some(crate::name::shown(&String::from_utf8_lossy(&data)))),
         Err(Error::NoNode) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Has a queue take a catalogue instead of the one that its daemons have had, which is lost. One that has had none takes the
+/// first that comes.
+///
+/// # Errors
+/// When it cannot be written.
+pub async fn replace_catalogue(client: &Client, catalogue: Uuid) -> Result<(), Error> {
+    match client.set_data(CATALOGUE, catalogue.to_string().as_bytes(), None).await {
+        Ok(_) | Err(Error::NoNode) => Ok(()),
         Err(error) => Err(error),
     }
 }

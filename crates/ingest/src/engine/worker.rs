@@ -160,10 +160,14 @@ async fn work(session: &Session, job: &mut LockedJob) -> Result<Planned, StepErr
     if let Some(name) = fail_file.map_err(|error| StepError::working("look for FAIL files", &error))? {
         return Err(StepError::Permanent(format!("FAIL file exists: {name}")));
     }
+    // Without its configuration and its profile: where daemons of others come next, it may be one of theirs.
+    if job.state == JobState::Provisioning {
+        return provision(session, job).await.map(Planned::Written);
+    }
     let known = JobSpec::of(&job.job).map_err(StepError::Permanent);
     let known = known.and_then(|spec| services.profile(&spec.profile).map(|profile| (spec, profile)));
     let (spec, profile) = match known {
-        // It never fails: the next state says what is wrong with the configuration.
+        // It never fails: a later state says what is wrong with the configuration.
         Err(_) if job.state == JobState::Estimating => {
             return Ok(Planned::Change(estimating::estimated(&job.job, &services.settings.space, None)));
         }
@@ -172,19 +176,21 @@ async fn work(session: &Session, job: &mut LockedJob) -> Result<Planned, StepErr
     let directory = services.working.job(&spec);
     let at_work =
         JobAtWork { services, queue: &session.queue, fence: &session.fence, job, spec: &spec, profile, directory };
-    if at_work.job.state != JobState::Provisioning {
-        return at_work.step().await.map(Planned::Change);
-    }
+    at_work.step().await.map(Planned::Change)
+}
+
+/// Lets a job pass that there is room for: its change and its grant are written together.
+async fn provision(session: &Session, job: &mut LockedJob) -> Result<StepOutcome, StepError> {
     for _ in 0..GRANT_ATTEMPTS {
-        let (change, mut grants) = provisioning::grant(&at_work).await?;
-        let mut taken = at_work.job.clone();
+        let (change, mut grants) = provisioning::grant(&session.services, &session.queue, &job.job).await?;
+        let mut taken = job.clone();
         let outcome = write(session, &mut taken, &change).await;
         let is_again = provisioning::settle(&mut grants, &outcome);
         drop(grants);
         match outcome {
             Ok(outcome) => {
                 *job = taken;
-                return Ok(Planned::Written(outcome));
+                return Ok(outcome);
             }
             Err(_) if is_again => {}
             Err(error) => return Err(error.into()),

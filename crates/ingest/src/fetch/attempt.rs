@@ -16,6 +16,8 @@ pub(super) struct Attempt<'a> {
     pub(super) expected: &'a Expected,
     /// The entity tag or date of the content, from the attempt before.
     pub(super) validator: &'a mut Option<HeaderValue>,
+    /// The host of the last redirect that was followed.
+    pub(super) hop: &'a mut Option<String>,
 }
 
 impl Attempt<'_> {
@@ -41,7 +43,8 @@ impl Attempt<'_> {
             headers.insert(RANGE, range);
             headers.extend(self.validator.clone().map(|validator| (IF_RANGE, validator)));
         }
-        let (response, _connection) = self.fetcher.send(Purpose::Content, Method::GET, self.url, headers).await?;
+        let sent = self.fetcher.send(Purpose::Content, Method::GET, self.url, headers, self.hop);
+        let (response, _connection) = sent.await?;
         let total = match (response.status(), offset) {
             (StatusCode::OK, _) => {
                 if offset > 0 {

@@ -18,6 +18,8 @@ const LONGEST_WAIT: Duration = Duration::from_hours(24);
 #[derive(Debug)]
 pub struct FetchError {
     url: String,
+    /// The host that it was redirected to.
+    hop: Option<String>,
     cause: Cause,
     attempts: u32,
 }
@@ -110,7 +112,12 @@ pub enum Cause {
 
 impl FetchError {
     pub(super) fn new(url: &ContentUrl, cause: Cause, attempts: u32) -> Self {
-        Self { url: url.to_string(), cause, attempts }
+        Self { url: url.to_string(), hop: None, cause, attempts }
+    }
+
+    /// The same behind a redirect to a host, where there was one.
+    pub(super) fn behind(self, hop: Option<String>) -> Self {
+        Self { hop, ..self }
     }
 
     /// What stands in the way.
@@ -159,10 +166,11 @@ impl FetchError {
     /// What went wrong, without the URL: of a host to which no request is sent any more, what the last one failed by.
     #[must_use]
     pub fn reason(&self) -> String {
-        match &self.cause {
+        let why = match &self.cause {
             Cause::Away { why, .. } => why.clone(),
             cause => cause.to_string(),
-        }
+        };
+        self.hop.as_ref().map_or_else(|| why.clone(), |hop| format!("redirected to {hop}: {why}"))
     }
 
     /// For how long the origin wants no request.
@@ -178,10 +186,15 @@ impl FetchError {
 
 impl fmt::Display for FetchError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "cannot fetch {}: {}", self.url, self.cause)?;
+        write!(to, "cannot fetch {}: ", self.url)?;
+        if let Some(hop) = &self.hop {
+            write!(to, "redirected to {hop}: ")?;
+        }
+        write!(to, "{}", self.cause)?;
+        // An attempt is the job's, which may make several requests.
         match self.attempts {
             0 | 1 => Ok(()),
-            attempts => write!(to, ", after {attempts} attempts"),
+            requests => write!(to, ", after {requests} requests"),
         }
     }
 }

@@ -16,13 +16,15 @@ const MOST_ANSWER_BYTES: usize = 64 << 10;
 
 impl Fetcher {
     /// Sends a request, and follows redirects, each of which is checked as the first URL. Credentials go to the host
-    /// that they are for, and to no other one. The connection is kept until the answer was read.
+    /// that they are for, and to no other one. The connection is kept until the answer was read. `hop` is set to the host of
+    /// the last redirect, whatever becomes of the request.
     pub(super) async fn send(
         &self,
         purpose: Purpose,
         method: Method,
         url: &ContentUrl,
         headers: HeaderMap,
+        hop: &mut Option<String>,
     ) -> Result<(Response, Connection), Cause> {
         if url.is_file() {
             return Err(Cause::LocalFile);
@@ -45,6 +47,7 @@ impl Fetcher {
             let to = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
             let to = to.ok_or(Cause::Redirect("the origin redirects, but does not say where"))?;
             at = at.join(to).map_err(|_| Cause::Redirect("the origin redirects to what is no URL"))?;
+            *hop = at.host_str().map(|name| at.port().map_or(name.to_owned(), |port| format!("{name}:{port}")));
             if at.as_str().len() > MOST_BYTES {
                 return Err(Cause::Redirect("the origin redirects to a URL that is longer than 16384 bytes"));
             }
@@ -107,8 +110,8 @@ impl Fetcher {
         }
     }
 
-    pub(super) async fn ask_size(&self, url: &ContentUrl) -> Result<Option<u64>, Cause> {
-        let (head, connection) = self.send(Purpose::Size, Method::HEAD, url, HeaderMap::new()).await?;
+    pub(super) async fn ask_size(&self, url: &ContentUrl, hop: &mut Option<String>) -> Result<Option<u64>, Cause> {
+        let (head, connection) = self.send(Purpose::Size, Method::HEAD, url, HeaderMap::new(), hop).await?;
         drop(connection);
         if head.status().is_success()
             && let Some(size) = length(head.headers())
@@ -120,7 +123,8 @@ impl Fetcher {
             return Err(Cause::status(head.status(), head.headers()));
         }
         let first = HeaderMap::from_iter([(RANGE, HeaderValue::from_static("bytes=0-0"))]);
-        let (get, _connection) = self.send(Purpose::Size, Method::GET, url, first).await?;
+        *hop = None;
+        let (get, _connection) = self.send(Purpose::Size, Method::GET, url, first, hop).await?;
         match get.status() {
             StatusCode::PARTIAL_CONTENT => Ok(Part::of(get.headers()).and_then(|part| part.total)),
             // There is no first byte.

@@ -220,10 +220,19 @@ async fn what_is_wrong_for_good_fails_at_once_and_leaves_nothing() {
         (vec![to("http://169.254.169.254/latest")], any(), "has the metadata service address 169.254.169.254", 1),
         (vec![to("http://[::ffff:10.0.0.1]/")], any(), "private address", 1),
         (vec![to("file:///etc/passwd")], any(), "the scheme file is not fetched", 1),
-        (vec![to("http://user:secret@127.0.0.1/")], any(), "user name or password", 1),
-        (vec![to("http://127.0.0.2:1/")], any(), "loopback address 127.0.0.2", 1),
+        // It is not the deposit's URL that has one.
+        (
+            vec![to("http://user:secret@127.0.0.1/")],
+            any(),
+            "/f: redirected to 127.0.0.1: the URL has a user name or password",
+            1,
+        ),
+        (vec![to("http://127.0.0.2:1/")], any(), "/f: redirected to 127.0.0.2:1: host 127.0.0.2 has the loopback", 1),
+        (vec![to("/gone?key=secret")], any(), "REDIRECTED: the origin answers 404 Not Found", 2),
     ];
+    let redirected = format!("/f: redirected to {}", fixture.origin.address());
     for (faults, expected, message, requests) in cases {
+        let message = &message.replace("REDIRECTED", &redirected);
         fixture.origin.fail("/f", faults);
         let error = fixture.fetch("/f", &expected).await.expect_err(message);
         let shown = error.to_string();
@@ -244,9 +253,9 @@ async fn what_may_pass_is_tried_again_and_then_left_to_the_daemon() {
     fixture.origin.serve("/f?q=secret", content(100));
     let four = |fault: OriginFault| vec![fault; 4];
     for (faults, message) in [
-        (four(OriginFault::Status(503, None)), "the origin answers 503 Service Unavailable, after 4 attempts"),
+        (four(OriginFault::Status(503, None)), "the origin answers 503 Service Unavailable, after 4 requests"),
         (four(OriginFault::Status(429, None)), "429"),
-        (four(OriginFault::Cut(0)), "after 4 attempts"),
+        (four(OriginFault::Cut(0)), "after 4 requests"),
     ] {
         fixture.origin.fail("/f?q=secret", faults);
         let error = fixture.fetch("/f?q=secret", &any()).await.unwrap_err();
@@ -258,10 +267,14 @@ async fn what_may_pass_is_tried_again_and_then_left_to_the_daemon() {
     fixture.origin.fail("/f?q=secret", [OriginFault::LengthOffBy(10)]);
     assert_eq!(fixture.fetch("/f?q=secret", &any()).await.unwrap().attempts, 2);
     std::fs::remove_file(fixture.file()).unwrap();
-    // A wish that leads beyond the attempts' time is for the daemon at once.
-    fixture.origin.fail("/f?q=secret", [OriginFault::Status(429, Some("3600"))]);
-    let error = fixture.fetch("/f?q=secret", &any()).await.unwrap_err();
-    assert_eq!((error.retry_after(), error.is_temporary()), (Some(Duration::from_hours(1)), true));
+    // A wish that would keep a worker waiting is for the daemon at once, however little that is of the attempts' time.
+    for (text, seconds) in [("3600", 3_600), ("30", 30), ("6", 6)] {
+        let _before = fixture.origin.take_requests();
+        fixture.origin.fail("/f?q=secret", [OriginFault::Status(429, Some(text))]);
+        let error = fixture.fetch("/f?q=secret", &any()).await.unwrap_err();
+        assert_eq!((error.retry_after(), error.is_temporary()), (Some(Duration::from_secs(seconds)), true));
+        assert_eq!(fixture.origin.take_requests().len(), 1, "{text}");
+    }
 
     let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let url = format!("http://{unused}/?q=secret").parse().unwrap();

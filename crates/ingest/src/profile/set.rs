@@ -114,6 +114,12 @@ impl Profiles {
         self.by_name.values()
     }
 
+    /// The directory.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// What is wrong with files, in the order of their paths.
     #[must_use]
     pub fn errors(&self) -> &[ProfileError] {

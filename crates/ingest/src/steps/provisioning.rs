@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use queuekeeper_queue::{Error, JobChange};
+use queuekeeper_queue::{Error, Job, JobChange, Queue};
 use uuid::Uuid;
 
 use crate::grants::{LockedGrants, Wanted};
 use crate::spec::JobSpec;
-use crate::step::{JobAtWork, StepError, now};
+use crate::step::{Services, StepError, now};
 
 /// What a job in Provisioning wants.
 #[must_use]
-pub fn wanted(job: &queuekeeper_queue::Job) -> Wanted {
+pub fn wanted(job: &Job) -> Wanted {
     let age = job.entered().map_or(0, |entered| now().as_millisecond() - entered.as_millisecond());
     Wanted {
         job: job.id,
@@ -23,7 +23,7 @@ pub fn wanted(job: &queuekeeper_queue::Job) -> Wanted {
 
 /// Whether a job may get room on our volume: its package was not uploaded to another one.
 #[must_use]
-pub fn may_be_here(job: &queuekeeper_queue::Job, ours: Uuid) -> bool {
+pub fn may_be_here(job: &Job, ours: Uuid) -> bool {
     // What is wrong with its configuration is for its step to say.
     JobSpec::of(job).ok().and_then(|spec| spec.volume).is_none_or(|volume| volume == ours)
 }
@@ -33,12 +33,16 @@ pub fn may_be_here(job: &queuekeeper_queue::Job, ours: Uuid) -> bool {
 /// # Errors
 /// [`StepError::NoRoom`] where it has to wait, for room or for the processes that use the volume of its upload; where it can
 /// never pass, or the grants cannot be read.
-pub async fn grant<'a>(work: &'a JobAtWork<'_>) -> Result<(JobChange, LockedGrants<'a>), StepError> {
-    if !may_be_here(&work.job.job, work.services.working.volume()) {
+pub async fn grant<'a>(
+    services: &'a Services,
+    queue: &'a Queue,
+    job: &Job,
+) -> Result<(JobChange, LockedGrants<'a>), StepError> {
+    if !may_be_here(job, services.working.volume()) {
         return Err(StepError::NoRoom);
     }
-    let mut grants = work.services.grants.lock(work.queue).await?;
-    let also = grants.grant(&work.services.working, &wanted(&work.job.job), now())?.ok_or(StepError::NoRoom)?;
+    let mut grants = services.grants.lock(queue).await?;
+    let also = grants.grant(&services.working, &wanted(job), now())?.ok_or(StepError::NoRoom)?;
     Ok((JobChange::success().with_also(also), grants))
 }
 

@@ -198,7 +198,7 @@ async fn whatever_holds_a_presigned_url_is_readable_by_the_owner_of_the_daemons_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_job_without_a_profile_is_estimated_and_fails_where_it_is_needed() {
+async fn a_job_without_a_profile_is_estimated_and_gets_its_room_and_fails_where_the_profile_is_needed() {
     let world = World::with(quick()).await;
     world.add_profile("gone", "priority: 40\n");
     world.origin.serve("/a", "content");
@@ -220,6 +220,10 @@ async fn a_job_without_a_profile_is_estimated_and_fails_where_it_is_needed() {
     let job = world.job(waits_in(JobState::Provisioning).await).await;
     daemons.stop().await;
     assert_eq!((job.space_needed().unwrap(), job.priority().unwrap()), (None, Priority::new(50).unwrap()));
+    // Alone beside Java's daemons, which have profiles of their own.
+    let daemons = world.start_anew(only(&[Daemon::Provisioning], quick()), SESSION).await;
+    waits_in(JobState::Downloading).await;
+    daemons.stop().await;
     let daemons = world.start_anew(quick(), SESSION).await;
     let (_, report) = world.ended(batch).await;
     daemons.stop().await;

@@ -175,6 +175,37 @@ async fn a_job_waits_in_estimating_for_a_working_storage_that_cannot_be_read_how
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_waits_for_a_store_whose_volume_is_away_and_begins_nothing_in_its_place() {
+    let world = World::with(quick()).await;
+    world.origin.serve("/a", "content");
+    let [objects, away] = ["objects", "away"].map(|name| world.directory.path().join(name));
+    let daemons = world.start();
+    for is_mount_point in [false, true] {
+        std::fs::rename(&objects, &away).unwrap();
+        if is_mount_point {
+            std::fs::create_dir(&objects).unwrap();
+        }
+        let url = world.origin.url("/a");
+        let (batch, _) = world.deposit(json!({"type": "file", "filename": "a", "payload_url": url})).await;
+        let (job, retry) = eventually_some(LIMIT, "it was tried more than once", async || {
+            let (job, retry) = world.waiting(batch).await;
+            (retry.attempts > 2).then_some((job, retry))
+        })
+        .await;
+        assert!(retry.why.starts_with("store main: ") && retry.why.contains("mount its volume"), "{retry:?}");
+        assert_eq!(world.job(job).await.state(), Some(JobState::Storing));
+        if is_mount_point {
+            assert_eq!(std::fs::read_dir(&objects).unwrap().count(), 0);
+            std::fs::remove_dir(&objects).unwrap();
+        }
+        std::fs::rename(&away, &objects).unwrap();
+        assert_eq!(world.ended(batch).await.0, BatchState::Completed, "{:?}", world.jobs(batch).await);
+        world.check_object(&world.ark(job).await, 1).await;
+    }
+    daemons.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_that_gets_no_connection_to_a_slow_host_gives_its_worker_back_and_was_not_tried() {
     let mut settings = quick();
     settings.workers.insert(Daemon::Downloading, 2);

@@ -263,7 +263,7 @@ async fn put(
         condition,
         user: properties.user.clone(),
         abort: lease.ended().clone(),
-        gate: None,
+        ..Put::default()
     };
     places.destination.put(item, chunks, put).await.map(|_written| ())
 }

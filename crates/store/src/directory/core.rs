@@ -12,6 +12,7 @@ use rustix::fs::Stat;
 use tempfile::NamedTempFile;
 use tokio_util::sync::CancellationToken;
 
+use super::errors::{check_there, unless_away};
 use super::locks::Locks;
 use super::names::names;
 use super::record::{Record, Records};
@@ -72,6 +73,7 @@ impl Core {
     }
 
     pub(super) fn failed(&self, operation: Operation, subject: &impl ToString, kind: ErrorKind) -> Error {
+        let kind = unless_away(kind, &self.top, &self.temporary);
         Error { store: self.name.clone(), operation, subject: subject.to_string(), kind }
     }
 
@@ -97,6 +99,7 @@ impl Core {
     }
 
     pub(super) fn spaces(&self) -> Result<Vec<SpaceName>, ErrorKind> {
+        check_there(&self.top, &self.temporary)?;
         let mut spaces = Vec::new();
         for entry in fs::read_dir(&self.top)? {
             let entry = entry?;
@@ -110,6 +113,7 @@ impl Core {
     }
 
     pub(super) fn create_space(&self, space: &SpaceName) -> Result<bool, ErrorKind> {
+        check_there(&self.top, &self.temporary)?;
         match fs::create_dir(self.space_path(space)) {
             Ok(()) => fs::File::open(&self.top).and_then(sync).map(|()| true).map_err(unknown),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -122,6 +126,7 @@ impl Core {
 
     pub(super) fn delete_space(&self, space: &SpaceName) -> Result<bool, ErrorKind> {
         if Tree::open(&self.space_path(space))?.is_none() {
+            check_there(&self.top, &self.temporary)?;
             return Ok(false);
         }
         let _all = self.locks(space).space()?;

@@ -1,6 +1,7 @@
 //! What the operating system says, as what went wrong.
 
 use std::io;
+use std::path::Path;
 
 use rustix::io::Errno;
 
@@ -32,11 +33,50 @@ pub(super) fn kind(error: io::Error) -> ErrorKind {
         Some(Errno::LOOP) => ErrorKind::Refused(
             "a symbolic link is in its place, and links are not followed; replace it by what it leads to".to_owned(),
         ),
-        Some(Errno::MFILE | Errno::NFILE | Errno::AGAIN | Errno::INTR | Errno::STALE | Errno::TIMEDOUT) => {
-            ErrorKind::Unavailable(error.to_string())
-        }
+        // The last ones are those of a file system whose server, process or device does not answer.
+        Some(
+            Errno::MFILE
+            | Errno::NFILE
+            | Errno::NOMEM
+            | Errno::AGAIN
+            | Errno::INTR
+            | Errno::STALE
+            | Errno::TIMEDOUT
+            | Errno::NOTCONN
+            | Errno::CONNABORTED
+            | Errno::HOSTDOWN
+            | Errno::HOSTUNREACH
+            | Errno::NODEV
+            | Errno::NXIO,
+        ) => ErrorKind::Unavailable(error.to_string()),
         _ => ErrorKind::Io(error),
     }
+}
+
+/// Checks that the directory of a store is the one that was opened: `own` is in it from then on, and not in the mount point of a
+/// volume that is away.
+pub(super) fn check_there(top: &Path, own: &Path) -> Result<(), ErrorKind> {
+    if own.is_dir() {
+        return Ok(());
+    }
+    let shown = top.display();
+    Err(ErrorKind::Unavailable(if top.is_dir() {
+        format!(
+            "{shown} does not have what this program keeps in it; mount its volume there, or restart where it is right"
+        )
+    } else {
+        format!("there is no directory {shown}; mount its volume")
+    }))
+}
+
+/// The kind of a failure, where what is missing may be missing since all is.
+pub(super) fn unless_away(kind: ErrorKind, top: &Path, own: &Path) -> ErrorKind {
+    let is_missing = match &kind {
+        ErrorKind::NoSpace | ErrorKind::NotFound => true,
+        ErrorKind::Io(error) => error.kind() == io::ErrorKind::NotFound,
+        _ => false,
+    };
+    if is_missing { check_there(top, own).err().unwrap_or(kind) } else { kind }
 }
 
 impl From<io::Error> for ErrorKind {

@@ -1,6 +1,8 @@
 //! Content on its way into a file: digested in the same pass, compared, and synced before it may appear.
 
+use std::fs::Permissions;
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -15,6 +17,9 @@ use crate::store::{Chunks, INTERRUPTED, Item, Put, UserProperties};
 
 /// How much is written at a time, in bytes; so much is digested at the same time, and so much read ahead.
 const BATCH: usize = 1 << 20;
+
+/// The mode of a file that is secret.
+const SECRET: u32 = 0o600;
 
 /// Some bytes of the content, and whether they are the last ones.
 #[derive(Clone, Default)]
@@ -35,11 +40,16 @@ pub(super) async fn receive(
     let mut hashers = Hashers::new(algorithms);
     let mut batch = next(&mut content, put, 0).await?;
     let begin = {
-        let (core, item, condition) = (Arc::clone(core), item.clone(), put.condition.clone());
+        let (core, item, condition, is_secret) = (Arc::clone(core), item.clone(), put.condition.clone(), put.is_secret);
         move || {
             // What is refused in the end is better refused here, behind the first batch: small content is all there by now.
             core.check(&item, &condition)?;
-            Ok::<_, ErrorKind>(temporary_file(core.temporary())?)
+            let file = temporary_file(core.temporary())?;
+            if is_secret {
+                // Before there is anything in it.
+                file.as_file().set_permissions(Permissions::from_mode(SECRET))?;
+            }
+            Ok::<_, ErrorKind>(file)
         }
     };
     let wanted = Wanted::of(put);

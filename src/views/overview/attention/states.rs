@@ -20,8 +20,8 @@ pub(super) fn no_daemon(summary: &Summary, recent: &Recent) -> Option<Attention>
     let names: Vec<_> = idle.iter().map(|stopped| stopped.state.name()).collect();
     let is_any_locked = summary.jobs.iter().any(|(_, figures)| figures.locked > 0);
     // Daemons that found nothing to do in their own states may be well, and so may those of batches and requests.
-    let rest = if is_any_locked { "" } else { ", and no job is being worked on" };
-    let title = format!("No daemon takes jobs from {}{rest}", names.join(", "));
+    let rest = if is_any_locked { "" } else { "; no job is being worked on" };
+    let title = format!("No daemon takes jobs from {}{rest}", listed(&names));
     let cause = first.diagnosis.causes.iter().find(|cause| is_without_daemon(cause.kind));
     let text = cause.map(|cause| format!("{} {}", cause.sentence, cause.evidence)).unwrap_or_default();
     let others = match idle.len() - 1 {
@@ -37,6 +37,14 @@ pub(super) fn no_daemon(summary: &Summary, recent: &Recent) -> Option<Attention>
         link: "Show jobs",
         ..item(Fault::NoDaemon.label(), Severity::Bad, title, format!("{text}{others}"))
     })
+}
+
+/// Names as a sentence has them.
+fn listed(names: &[&str]) -> String {
+    match names {
+        [others @ .., last] if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        names => names.concat(),
+    }
 }
 
 /// The states that do not move by themselves, each with why.

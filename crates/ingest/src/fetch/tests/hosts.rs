@@ -21,7 +21,7 @@ async fn a_host_that_fails_again_and_again_is_left_alone_and_others_are_not() {
             .await
             .unwrap_err()
             .to_string()
-            .ends_with("503 Service Unavailable, after 4 attempts")
+            .ends_with("503 Service Unavailable, after 4 requests")
     );
     let error = fixture.fetch("/a", &any()).await.unwrap_err();
     assert!(
