@@ -121,6 +121,14 @@ pub struct Batch {
     pub references: [Option<u32>; 4],
 }
 
+impl Batch {
+    /// Whether any folder refers to a job of it.
+    #[must_use]
+    pub fn has_jobs(&self) -> bool {
+        self.references.iter().any(|jobs| *jobs > Some(0))
+    }
+}
+
 /// An access request as the mirror holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {

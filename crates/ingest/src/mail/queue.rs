@@ -109,6 +109,7 @@ impl<'a> Correspondence<'a> {
         let Some(to) = self.recipients(Occasion::Reported(verdict), &name).await? else { return Ok(()) };
         let outcomes = report::collect(queue, jobs, last.as_ref()).await?;
         let sentence = match (number, verdict) {
+            _ if jobs.is_empty() => "The submission has no jobs, and has to be made again.".to_owned(),
             (1, BatchState::Completed) => "All jobs of the submission have ended, and none has failed.".to_owned(),
             (1, _) => "All jobs of the submission have ended, and some have failed.".to_owned(),
             (number, BatchState::Completed) => {
