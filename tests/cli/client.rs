@@ -112,6 +112,30 @@ impl Client {
         }
     }
 
+    /// Checks that half a digest, two files, and what is no form are refused, in the form that was requested.
+    pub(super) async fn refuses_what_is_half_or_none(&self, fields: &[(&str, &str)]) {
+        let half = [("digestValue", "d41d8cd98f00b204e9800998ecf8427e")];
+        let sent = self.form("/poster/submit", Some(("g.txt", "x")), &[fields, &half].concat()).await;
+        let (status, state) = answer(sent).await;
+        assert!(status == 400 && says_message(&state["bat:batchState"], "digestValue has no digestType"), "{state}");
+        let part = |name: &str| {
+            format!("--edge\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\r\nx\r\n")
+        };
+        let form = "--edge\r\nContent-Disposition: form-data; name=\"responseForm\"\r\n\r\nxml\r\n--edge--\r\n";
+        let two = format!("{}{}{form}", part("a"), part("b"));
+        for (kind, body, why) in [
+            ("multipart/form-data; boundary=edge", two, "One file can be deposited at a time."),
+            ("text/plain", "x".to_owned(), "send it as multipart/form-data"),
+        ] {
+            let is_form = kind.starts_with("multipart");
+            let request = self.request(Method::POST, "/poster/submit").header("content-type", kind);
+            let request = if is_form { request } else { request.header("accept", "text/xml") };
+            let (status, text) = answer(request.body(body).send().await.unwrap()).await;
+            let text = text.as_str().unwrap_or_default();
+            assert!(status == 400 && text.starts_with("<?xml") && text.contains(why), "{status} {text}");
+        }
+    }
+
     /// The deposit once its batch is reported.
     pub(super) async fn reported(&self, id: &str) -> Value {
         let path = format!("/api/v1/deposits/{id}");

@@ -123,6 +123,7 @@ async fn a_deposit_comes_in_parts_by_a_form_or_by_url_and_each_depositor_sees_th
     let id = queued["bat:batchState"]["bat:batchID"].as_str().unwrap().to_owned();
     assert_eq!(client.reported(&id).await["state"], "completed");
     client.posts_with_a_key(&poster).await;
+    client.refuses_what_is_half_or_none(&poster).await;
     let (status, failed) = answer(client.form("/poster/submit", None, &poster).await).await;
     assert_eq!((status, &failed["bat:batchState"]["bat:batchStatus"]), (400, &"FAILED".into()), "{failed}");
     eventually(LONGEST, "nothing is left", async || batches(&working).is_empty()).await;
