@@ -120,14 +120,19 @@ impl SubmitArgs {
             }
             let request = request(&deposit, &payload, content.as_ref());
             let mut view = server.begin(&request, true).await?;
-            if let Some(batches) = found.and_then(|found| found.batches) {
+            let (batches, warnings) = found.map(|found| (found.batches, found.warnings)).unwrap_or_default();
+            if let Some(batches) = batches {
                 view["batches"] = batches.into();
             }
+            view["warnings"] = warnings.clone().into();
             let left = view["urls_not_requested"].as_u64().unwrap_or(0);
             let left = if left > 0 { format!("; {left} URLs were not requested") } else { String::new() };
             let batches = view["batches"].as_u64().filter(|batches| *batches > 1);
             let batches = batches.map(|batches| format!(", as {batches} batches")).unwrap_or_default();
-            return self.output.show(&view, |screen| screen.say(&format!("the server would take it{batches}{left}")));
+            return self.output.show(&view, |screen| {
+                screen.say(&format!("the server would take it{batches}{left}"));
+                warnings.iter().for_each(|warning| screen.say(&format!("warning: {warning}")));
+            });
         }
         let start = match &content {
             Some(content) => read(content, Some(START)).await?.0,
