@@ -7,6 +7,8 @@ use queuekeeper_testkit::wait::eventually;
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 
+use super::program::run;
+
 /// How long anything may take.
 pub(super) const LONGEST: Duration = Duration::from_mins(1);
 
@@ -134,6 +136,23 @@ impl Client {
             let text = text.as_str().unwrap_or_default();
             assert!(status == 400 && text.starts_with("<?xml") && text.contains(why), "{status} {text}");
         }
+    }
+
+    /// Checks that the depositor of a manifest that is refused is told why: by the API, on the page, and by the command.
+    pub(super) async fn is_told_why_no_job_was_created(&self, home: &Path) {
+        let profile = "http://uc3.cdlib.org/registry/ingest/manifest/mrt-single-file-batch-manifest";
+        let wrong = format!("#%checkm_0.7\n#%profile | {profile}\nno url\n#%eof\n");
+        let why = "no job was created: invalid manifest: line 3, column 1: ";
+        let sent = self.form("/submit", Some(("wrong.checkm", &wrong)), &[("profile", "default")]).await;
+        let id = sent.url().path().rsplit('/').next().unwrap().to_owned();
+        let found = self.reported(&id).await;
+        assert!(found["state"] == "failed" && found["outcome"].as_str().unwrap().starts_with(why), "{found}");
+        let page = self.request(Method::GET, &format!("/submit/{id}")).send().await.unwrap().text().await.unwrap();
+        assert!(page.contains(&format!("failed: {why}")), "{page}");
+        let path = home.join("wrong.checkm").display().to_string();
+        std::fs::write(&path, wrong).unwrap();
+        let submit = ["submit", &path, "--profile", "default", "--server", &self.address, "--wait"];
+        run(home, &submit).await.is(1, &[&format!(" failed: {why}")]);
     }
 
     /// The deposit once its batch is reported.

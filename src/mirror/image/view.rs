@@ -267,6 +267,15 @@ impl Image {
         (entries.map(|(id, entry)| self.batch_view(id, entry, offset)).collect(), self.batches.in_work.len())
     }
 
+    /// The Failed batches without jobs: how many there are, and the one that has been so for longest.
+    pub(in crate::mirror) fn failed_without_jobs(&self, offset: Offset) -> (u64, Option<Batch>) {
+        let failed = self.batches.entered.get(Some(BatchState::Failed)).iter();
+        let entries = failed.filter_map(|(_, id)| Some((*id, self.batches.get(*id)?)));
+        let mut without = entries.filter(|(_, entry)| entry.references == [0; 4]);
+        let oldest = without.next().map(|(id, entry)| self.batch_view(id, entry, offset));
+        (u64::from(oldest.is_some()) + without.count() as u64, oldest)
+    }
+
     pub(super) fn batch_view(&self, id: BatchId, entry: &batches::Entry, offset: Offset) -> Batch {
         let item = &entry.item;
         Batch {
