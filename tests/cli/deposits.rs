@@ -329,6 +329,24 @@ async fn a_check_names_the_lines_that_are_wrong_and_the_urls_that_cannot_be_reac
     check("none", &[]).await.is(3, &["there is no valid profile \"none\""]);
     check("internal", &["--digest", "md5:00000000000000000000000000000000"]).await.is(3, &["expected the md5 digest"]);
 
+    // One of a profile that is not known is no file, unless that is said; nor are its warnings kept back.
+    let half = format!("{} | md5 | | 7 | | a", origin.url("/a"));
+    std::fs::write(&file, manifest(&[half])).unwrap();
+    check("internal", &[]).await.is(0, &["a reason to refuse it\nwarning: line 3: "]);
+    let unknown = manifest(std::slice::from_ref(&sound)).replace("http://uc3", "https://uc3");
+    std::fs::write(&file, &unknown).unwrap();
+    let why = "its profile \"https://uc3.cdlib.org/registry/ingest/manifest/mrt-ingest-manifest\" is none of deposits; known \
+               are http://uc3.cdlib.org/registry/ingest/manifest/mrt-ingest-manifest, ";
+    check("internal", &[]).await.is(3, &[why]);
+    check("internal", &["--type", "file"]).await.is(0, &["type: file"]);
+    let by_server = ["submit", &path, "--server", &repository.address, "--profile", "internal"];
+    run(directory.path(), &by_server).await.is(3, &[why]);
+    let client = Client { address: repository.address.clone(), token: None };
+    let sent = client.form("/submit", Some(("m.checkm", &unknown)), &[("profile", "internal")]).await;
+    assert_eq!(sent.status(), 400);
+    assert!(sent.text().await.unwrap().contains("say that its type is file"));
+    assert_eq!(batches(&data.join("working")), [""; 0]);
+
     let bad = manifest(&[sound, wrong, gone]);
     std::fs::write(&file, &bad).unwrap();
     let found = check("internal", &[]).await;
@@ -355,7 +373,6 @@ async fn a_check_names_the_lines_that_are_wrong_and_the_urls_that_cannot_be_reac
 
     // A dry run reads the manifest at a URL in the same way.
     origin.serve("/m", bad);
-    let client = Client { address: repository.address.clone(), token: None };
     let deposit = json!({"profile": "internal", "url": origin.url("/m"), "type": "object-manifest"});
     let dry = async |body: &Value| {
         let request = client.request(Method::POST, "/api/v1/deposits?dry_run=true");

@@ -363,7 +363,9 @@ async fn measured(upload: Upload, new: &NewDeposit) -> Result<(Upload, Added), R
 impl From<DepositError> for Refusal {
     fn from(error: DepositError) -> Self {
         match error {
-            DepositError::Name { .. } | DepositError::Digest { .. } => Self::Invalid(error.to_string()),
+            DepositError::Name { .. } | DepositError::Manifest { .. } | DepositError::Digest { .. } => {
+                Self::Invalid(error.to_string())
+            }
             DepositError::Other { .. } => Self::OtherRequest(error.to_string()),
             DepositError::Disk { .. } => Self::Failed(format!("working storage: {error}; the deposit was not made")),
             DepositError::Queue(error) => error.into(),

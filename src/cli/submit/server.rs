@@ -138,6 +138,7 @@ impl SubmitArgs {
             Some(content) => read(content, Some(START)).await?.0,
             None => Vec::new(),
         };
+        deposit.check_start(&start).map_err(|error| CommandError::new(REFUSED, error.to_string()))?;
         if let (Some(content), None) = (&content, &deposit.digest) {
             // What arrives is compared with it.
             let _spinner = Spinner::start("computing the digest");

@@ -130,6 +130,9 @@ impl NewDeposit {
         })
         .await?;
         let kind = self.kind_of(&start);
+        if let Err(error) = self.check_start(&start) {
+            return Ok(Findings::new(None).wrong(&error));
+        }
         if let Err(error) = self.check() {
             return Ok(Findings::new(Some(kind)).wrong(&error));
         }

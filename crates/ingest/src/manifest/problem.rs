@@ -12,6 +12,9 @@ use crate::url::UrlError;
 /// How many problems are collected before reading ends.
 pub const MOST_PROBLEMS: usize = 100;
 
+/// How much of what is wrong with a manifest is said in a message, in bytes: a status holds 1 KiB.
+pub(crate) const PROBLEMS_BYTES: usize = 950;
+
 /// A problem and where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -45,7 +48,7 @@ pub enum ProblemKind {
     #[error("there is no line '#%profile | URI' before the first row")]
     NoProfile,
     /// The profile is not one of those that are known.
-    #[error("the profile {0:?} is unknown; known are those that end with {known}", known = known_profiles())]
+    #[error("the profile {0:?} is unknown; known are {known}", known = uris(ManifestProfile::ALL))]
     UnknownProfile(String),
     /// The profile is not the one of this use.
     #[error("the profile is {found}, but {expected} was expected", found = found.as_str(), expected = expected.as_str())]
@@ -96,8 +99,9 @@ pub enum ProblemKind {
     Control,
 }
 
-fn known_profiles() -> String {
-    ManifestProfile::ALL.map(ManifestProfile::as_str).join(", ")
+/// The URIs of some profiles, as a message lists them.
+pub(crate) fn uris(profiles: impl IntoIterator<Item = ManifestProfile>) -> String {
+    profiles.into_iter().map(ManifestProfile::uri).collect::<Vec<_>>().join(", ")
 }
 
 impl fmt::Display for Problem {

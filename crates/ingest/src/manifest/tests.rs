@@ -75,6 +75,8 @@ fn a_manifest_as_depositors_send_it_is_read() {
     assert_eq!(read(bare).unwrap().unstated_sizes, 1);
     let old = format!("#%profile | http://uc3.cdlib.org/registry/mrt/mrt-ingest-manifest \n{bare}");
     assert_eq!(read(&old).unwrap().profile, ManifestProfile::Ingest);
+    let moved = ManifestProfile::of_uri(&format!("{PROFILES}mrt-object-manifest"));
+    assert_eq!(moved, Some(ManifestProfile::Object), "it is found in the folder of deposits, too");
     let other = read(&manifest("mrt-batch-manifest", "http://a.edu/1")).unwrap_err().to_string();
     assert!(other.contains("mrt-batch-manifest, but mrt-ingest-manifest was expected"), "{other}");
 }
