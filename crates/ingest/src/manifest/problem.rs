@@ -6,6 +6,7 @@ use std::io;
 use queuekeeper_store::digest::DigestError;
 
 use super::profile::ManifestProfile;
+use crate::ark::ArkError;
 use crate::name::NameError;
 use crate::url::UrlError;
 
@@ -61,6 +62,9 @@ pub enum ProblemKind {
     /// The last line is missing.
     #[error("the manifest does not end with '#%eof': it was cut off; send all of it")]
     CutOff,
+    /// Rows stand behind the last line.
+    #[error("the manifest goes on behind '#%eof', which is its last line")]
+    BehindEof,
     /// It says nothing.
     #[error("the manifest has no rows")]
     NoRows,
@@ -94,6 +98,9 @@ pub enum ProblemKind {
     /// A name for which a file would have to be a folder.
     #[error("the file name and that of line {0} need one name for a file and a folder")]
     Conflict(u64),
+    /// An identifier of the object that no object can have.
+    #[error("{0}")]
+    Ark(#[from] ArkError),
     /// A character that no description may have.
     #[error("the column has a control character")]
     Control,

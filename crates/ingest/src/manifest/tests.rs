@@ -138,7 +138,14 @@ fn what_is_cut_off_or_no_manifest_is_refused() {
         (&manifest("mrt-ingest-manifest", "")[..], "the manifest has no rows"),
         (&manifest("mrt-new-manifest", "http://a.edu/1"), "line 2, column 13: the profile \"http:"),
         (manifest("mrt-ingest-manifest", "http://a.edu/1").trim_end_matches("#%eof\n"), "does not end with"),
-        (&format!("{}http://a.edu/2", manifest("mrt-ingest-manifest", "http://a.edu/1")), "does not end with"),
+        (
+            &format!("{}http://a.edu/2\nhttp://a.edu/3", manifest("mrt-ingest-manifest", "http://a.edu/1")),
+            "line 5, column 1: the manifest goes on behind '#%eof'",
+        ),
+        (
+            &manifest("mrt-batch-manifest", "http://a.edu/1 | | | | | | doi:10/3"),
+            "line 3, column 28: \"doi:10/3\" is not an ARK",
+        ),
         (
             &manifest("mrt-ingest-manifest", &format!("http://a.edu/{}", "a".repeat(65_536))),
             "line 3, column 1: the line is longer",
@@ -235,9 +242,17 @@ fn any_row(profile: ManifestProfile) -> impl Strategy<Value = Row> {
         text(),
         "[ a%27c0|#é\u{a0}\"/]{1,8}",
     );
-    let of_object = (text(), text(), proptest::collection::vec("[ a%20|é]{1,3}", 0..3), text(), text(), text());
+    let of_object = (
+        text(),
+        proptest::option::of(any::<u32>()),
+        proptest::collection::vec("[ a%20|é]{1,3}", 0..3),
+        text(),
+        text(),
+        text(),
+    );
     (of_file, of_object).prop_map(move |((path, algorithm, size, modified, name), more)| {
         let (mime_type, primary_id, local_ids, creator, title, date) = more;
+        let primary_id = primary_id.map(|number: u32| format!("ark:/12345/x{number}"));
         let mut row = Row {
             url: Some(format!("http://a.edu/{path}").parse().unwrap()),
             digest: algorithm.map(digest),
