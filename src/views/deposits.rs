@@ -140,13 +140,13 @@ pub(crate) struct DepositList {
 
 impl DepositView {
     /// An upload under way.
-    pub(crate) fn uploading(upload: &Uploading, request: &DepositRequest, depositor: &str) -> Self {
+    pub(crate) fn uploading(upload: &Uploading, request: &DepositRequest) -> Self {
         Self {
             id: upload.id.clone(),
             state: "uploading".to_owned(),
             profile: request.profile.clone(),
             filename: request.filename.clone(),
-            depositor: depositor.to_owned(),
+            depositor: upload.depositor.clone(),
             note: request.note.clone().unwrap_or_default(),
             notification: request.notification.clone().unwrap_or_default(),
             offset: Some(upload.offset),

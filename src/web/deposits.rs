@@ -112,7 +112,7 @@ impl State {
             return Ok(view);
         }
         let uploading = intake.uploading(uuid, &actor).await?.ok_or_else(|| no_deposit(id))?;
-        Ok(DepositView::uploading(&uploading.0, &uploading.1, &actor.name))
+        Ok(DepositView::uploading(&uploading.0, &uploading.1))
     }
 
     /// Takes a form with a file. Its parts come in any order, so the file is kept before it is known what it is.

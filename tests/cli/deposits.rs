@@ -196,6 +196,9 @@ async fn depositors(home: &Path, data: &Path, local: &Client) {
     assert_eq!(status, 202, "{begun}");
     let id = begun["id"].as_str().unwrap();
     let path = format!("/api/v1/deposits/{id}");
+    // Whoever looks at it, it is the depositor's.
+    let (_, seen) = operator.get(&path).await;
+    assert_eq!((&seen["state"], &seen["depositor"]), (&"uploading".into(), &"lab".into()), "{seen}");
     assert_eq!((other.get(&path).await.0, other.upload(id, 0, "evil").await.0), (404, 404));
     assert_eq!(lab.upload(id, 0, "good").await.0, 201);
     let done = lab.reported(id).await;
