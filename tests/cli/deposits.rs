@@ -190,7 +190,20 @@ async fn depositors(home: &Path, data: &Path, local: &Client) {
         assert_eq!(lab.request(Method::GET, path).send().await.unwrap().status(), 403, "{path}");
     }
     let page = lab.request(Method::GET, "/submit").send().await.unwrap().text().await.unwrap();
-    assert!(page.contains("<option>default</option>") && !page.contains("href=\"./jobs\""), "{page}");
+    assert!(page.contains("<option>default</option>"), "{page}");
+    // No link leads where a depositor may not go, and the queue's own address is none of theirs.
+    for href in page.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+        let status =
+            lab.request(Method::GET, &format!("/{}", href.trim_start_matches("./"))).send().await.unwrap().status();
+        assert!(href.starts_with('#') || status == 200, "{href}: {status}");
+    }
+    assert!(!page.contains(&zookeeper) && !page.contains("action=\"./search\""), "{page}");
+    // What is refused before it is read has the form of the program's answers, too.
+    let nobody = Client { token: Some("qk_none".to_owned()), ..lab.clone() };
+    let refused =
+        nobody.request(Method::POST, "/poster/submit").header("accept", "application/xml").send().await.unwrap();
+    let (status, text) = answer(refused).await;
+    assert!(status == 401 && text.as_str().unwrap().contains("<bat:batchStatus>FAILED<"), "{status} {text}");
     let deposit = json!({"profile": "default", "filename": "e.txt", "size": 4});
     let (status, begun) = lab.begin(None, &deposit).await;
     assert_eq!(status, 202, "{begun}");

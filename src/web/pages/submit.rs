@@ -209,12 +209,13 @@ async fn page(
 
 /// The frame, without the parts that a depositor may not read.
 pub(super) fn frame(view: &View, root: &str, who: &Identity) -> Frame {
-    let mut frame = Frame::new(view, root.to_owned(), Section::Submit);
-    if !who.may_read() {
-        frame.nav.retain(|link| link.is_current);
-        (frame.jobs, frame.batches, frame.session) = Default::default();
-    }
-    frame
+    let frame = Frame::new(view, root.to_owned(), Section::Submit);
+    if who.may_read() { frame } else { frame.for_depositor() }
+}
+
+/// The state of a deposit as its depositor takes it: a batch is `reporting` already while its jobs are worked on.
+fn state_of(state: &str, processing: u64) -> &str {
+    if state == BatchState::Reporting.label() && processing > 0 { "in work" } else { state }
 }
 
 /// How many jobs have which outcome.
