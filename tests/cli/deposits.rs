@@ -36,8 +36,11 @@ async fn a_deposit_comes_in_parts_by_a_form_or_by_url_and_each_depositor_sees_th
         let (status, problem) = client.begin(None, &wrong).await;
         assert!(status == 400 && says(&problem, expected), "{status} {problem}");
     }
-    let dry = client.request(Method::POST, "/api/v1/deposits?dry_run=true").header("content-type", "application/json");
-    assert_eq!(answer(dry.body(deposit.to_string()).send().await.unwrap()).await.0, 200);
+    let dry =
+        || client.request(Method::POST, "/api/v1/deposits?dry_run=true").header("content-type", "application/json");
+    let (status, problem) = answer(dry().body("[]").send().await.unwrap()).await;
+    assert!(status == 400 && says(&problem, "expected an object, found an array"), "{status} {problem}");
+    assert_eq!(answer(dry().body(deposit.to_string()).send().await.unwrap()).await.0, 200);
     assert_eq!(batches(&working), [""; 0]);
 
     // In parts, one of which is broken off, and begun twice under one key.

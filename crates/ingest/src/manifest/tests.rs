@@ -104,7 +104,7 @@ fn all_problems_are_named_at_once_with_line_and_column() {
     let expected = [
         (3, "md2 |", "algorithm \"md2\" is not supported; use one of adler32, crc32, md5"),
         (4, "http://u:secret", "the URL http://a.edu/2 has a user name or password"),
-        (4, "d41d", "a md5 digest has 32"),
+        (4, "d41d", "md5 digests have 32"),
         (4, "-1", "\"-1\" is not a size"),
         (5, "ftp:", "the URL ftp://a.edu/3 has a scheme"),
         (6, "| md5", "the row has no URL"),
