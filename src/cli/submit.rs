@@ -191,7 +191,8 @@ impl SubmitArgs {
     /// # Errors
     /// When it is refused, cannot be made, or a job of it failed.
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        if let Some(server) = self.server.connect()? {
+        let makes_deposit = self.failed_of.is_none() && self.withdraw.is_none();
+        if let Some(server) = self.server.connect(makes_deposit)? {
             return match (&self.failed_of, &self.withdraw) {
                 (Some(id), _) => self.send_failed(&server, id).await,
                 (None, Some(id)) => self.send_withdrawal(&server, id).await,

@@ -270,15 +270,20 @@ fn failed(batch: &BatchSituation, now: Timestamp) -> Cause {
         format!(": {}", quoted(&batch.message))
     };
     let when = batch.entered.map(|at| format!(" {} ago", ago(at, now))).unwrap_or_default();
+    let has_jobs = batch.references.iter().any(|jobs| *jobs > Some(0));
     let remedy = match batch.references[Outcome::Failed as usize] {
+        _ if !has_jobs => {
+            "Have what the message names corrected and the submission made again, as a new deposit; then delete the batch."
+        }
         Some(0) => "No job of it is failed any more: send the report again.",
         _ => {
             "Resume the failed jobs once their problem is resolved, unless their rows were submitted again, then send the \
              report again; or delete the batch."
         }
     };
+    let jobs = if has_jobs { format!("Its jobs: {}", outcomes(batch)) } else { "It has no jobs.".to_owned() };
     Cause::new(CauseKind::Failed, format!("It failed{when}{message}"))
-        .evidence(format!("Its jobs: {}", outcomes(batch)))
+        .evidence(jobs)
         .remedy(remedy)
         .since(batch.entered)
         .items([Path::BatchNode(batch.id, BatchNode::Status)], 1)

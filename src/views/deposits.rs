@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use queuekeeper_catalogue::deposits::Deposit;
-use queuekeeper_ingest::again::{Resubmission, made_nothing, uuids_of_failed};
+use queuekeeper_ingest::again::{Resubmission, made_nothing, uuids_of_failed, without_jobs};
 use queuekeeper_ingest::deposit::id_of;
 use queuekeeper_ingest::withdrawal::{WITHDRAWN, taken_back};
 use serde::Serialize;
@@ -18,7 +18,6 @@ use super::error::ViewError;
 use super::page::PageQuery;
 use super::warnings::WarnedJobs;
 use crate::actions::deposit::{DepositRequest, Uploading, is_refused};
-use crate::mirror::Batch;
 use crate::mirror::find::{JobCursor, JobQuery};
 use crate::mirror::lists::BatchDetail;
 use queuekeeper_queue::id::BatchId;
@@ -56,8 +55,13 @@ pub(crate) struct DepositView {
     /// Its batch, of several the first one; null while it is being uploaded, and once it is gone from the queue.
     #[schema(example = "bid0000000042")]
     pub(crate) batch: Option<String>,
-    /// How its batch ended; null while it is at work.
+    /// How its batch ended: with how many jobs of which outcome, or why no job was created. Null while it is at work.
+    #[schema(example = "no job was created: invalid manifest: line 4, column 9: the column has a control character")]
     pub(crate) outcome: Option<String>,
+    /// Why its batch is given back and tried again later, while no jobs or not all of them are created. Null where that is not
+    /// so.
+    #[schema(example = "cannot fetch https://example.edu/all.checkm: the origin answers 503")]
+    pub(crate) waiting: Option<String>,
     /// How many of its jobs are not done.
     pub(crate) processing: u64,
     /// How many have failed.
@@ -123,7 +127,7 @@ pub(crate) struct DepositedJob {
     /// Its ARK; empty while it has none.
     #[schema(example = "ark:/99999/fk4abc1234")]
     pub(crate) ark: String,
-    /// What the daemons said of a failed job; empty for any other.
+    /// What the daemons said of a failed job, and why one is tried again later; empty for any other.
     pub(crate) message: String,
 }
 
@@ -136,13 +140,13 @@ pub(crate) struct DepositList {
 
 impl DepositView {
     /// An upload under way.
-    pub(crate) fn uploading(upload: &Uploading, request: &DepositRequest, depositor: &str) -> Self {
+    pub(crate) fn uploading(upload: &Uploading, request: &DepositRequest) -> Self {
         Self {
             id: upload.id.clone(),
             state: "uploading".to_owned(),
             profile: request.profile.clone(),
             filename: request.filename.clone(),
-            depositor: depositor.to_owned(),
+            depositor: upload.depositor.clone(),
             note: request.note.clone().unwrap_or_default(),
             notification: request.notification.clone().unwrap_or_default(),
             offset: Some(upload.offset),
@@ -224,6 +228,14 @@ impl Source<'_> {
             view.withdrawn_because = Some(note.why.to_owned()).filter(|why| !why.is_empty());
             view.outcome.get_or_insert_with(|| WITHDRAWN.to_owned());
         }
+        if found.batch.state == Some(BatchState::Failed) && !found.batch.has_jobs() {
+            // One that another program has refused has no outcome in the catalogue.
+            view.outcome.get_or_insert_with(|| without_jobs(&found.batch.message));
+        }
+        view.waiting = self.store.batch_wait(id).map(|wait| match wait.full {
+            Some(_) => "the queue has no room for more jobs now".to_owned(),
+            None => wait.why,
+        });
         view.withdrawing_since = self.store.withdrawal(id).map(|note| note.since);
         view.may_withdraw = view.withdrawing_since.is_none() && may_withdraw(&found);
         view
@@ -253,7 +265,10 @@ impl Source<'_> {
                 state: crate::mirror::state_label(job.state),
                 filename: job.filename.clone(),
                 ark: job.ark.clone(),
-                message: if job.state == Some(JobState::Failed) { job.message.to_string() } else { String::new() },
+                message: match job.state {
+                    Some(JobState::Failed) => job.message.to_string(),
+                    _ => self.store.job_retry(job.id).map(|retry| retry.why).unwrap_or_default(),
+                },
             })
             .collect();
     }
@@ -271,8 +286,7 @@ impl Source<'_> {
                 return is_over.then_some(Resubmission::Open(Some(uuid)));
             };
             let made = self.store.batch(next).map(|made| made.batch);
-            let has_jobs = |made: &Batch| made.references.iter().any(|jobs| *jobs > Some(0));
-            if !made.is_some_and(|made| made_nothing(made.state, &made.message, has_jobs(&made))) {
+            if !made.is_some_and(|made| made_nothing(made.state, &made.message, made.has_jobs())) {
                 return Some(Resubmission::Made(uuid, next));
             }
         }

@@ -12,7 +12,7 @@ use crate::insight::{CauseKind, Diagnosis, Forecast};
 use crate::metrics::storage::Space;
 use crate::mirror::failures::FailureGroup;
 use crate::mirror::lists::BatchDetail;
-use crate::mirror::{Flow, History, LockKind, Pause, Rates, Summary, state_label};
+use crate::mirror::{Batch, Flow, History, LockKind, Pause, Rates, Summary, state_label};
 use crate::views::show::{Ago, visible};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::path::{AccessQueue, Queue};
@@ -57,6 +57,8 @@ pub struct Recent {
     pub held_stores: Vec<(std::sync::Arc<str>, Pause)>,
     /// The mail that no process has delivered yet, where it has waited for some minutes.
     pub waiting_mail: Option<MailNote>,
+    /// How many Failed batches have no jobs, and the one that has been so for longest.
+    pub failed_without_jobs: (u64, Option<Batch>),
     /// The largest groups of failed jobs.
     pub failures: Vec<FailureGroup>,
     /// How many groups there are.

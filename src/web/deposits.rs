@@ -63,6 +63,14 @@ impl SentForm {
     pub(super) fn some(&self, name: &str) -> Option<String> {
         Some(self.text(name)).filter(|text| !text.is_empty()).map(str::to_owned)
     }
+
+    /// Removes what has come of the file.
+    pub(super) async fn discard(&mut self) {
+        if let Some((_, upload)) = self.file.take() {
+            // What is left is removed after a day in any case.
+            let _ = tokio::task::spawn_blocking(move || upload.remove()).await;
+        }
+    }
 }
 
 impl State {
@@ -104,7 +112,7 @@ impl State {
             return Ok(view);
         }
         let uploading = intake.uploading(uuid, &actor).await?.ok_or_else(|| no_deposit(id))?;
-        Ok(DepositView::uploading(&uploading.0, &uploading.1, &actor.name))
+        Ok(DepositView::uploading(&uploading.0, &uploading.1))
     }
 
     /// Takes a form with a file. Its parts come in any order, so the file is kept before it is known what it is.
@@ -144,10 +152,7 @@ impl State {
         match read.await {
             Ok(()) => Ok(sent),
             Err(problem) => {
-                if let Some((_, upload)) = sent.file.take() {
-                    // What is left is removed after a day in any case.
-                    let _ = tokio::task::spawn_blocking(move || upload.remove()).await;
-                }
+                sent.discard().await;
                 // A browser that is still sending shows no answer, and the page shows what was typed.
                 let _ = tokio::time::timeout(REST, rest(&mut form, &mut sent)).await;
                 Err(Box::new(NotTaken { problem, sent }))

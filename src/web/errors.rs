@@ -8,14 +8,14 @@ use axum::response::{IntoResponse, Response};
 
 use super::http::accept::wants_page;
 use super::http::problem::{HasMessage, Problem};
-use super::pages;
-use super::routes::API_ROOT;
+use super::routes::{API_ROOT, POSTER_ROOT};
 use super::state::State;
+use super::{pages, poster};
 
-/// Gives every error a body that says what to do: a problem document below the API, a page for browsers, one line for
-/// all other clients.
+/// Gives every error a body that says what to do: a problem document below the API, the state of a batch for programs that
+/// deposit to Merritt, a page for browsers, one line for all other clients.
 pub(super) async fn describe(FromState(state): FromState<State>, request: Request, next: Next) -> Response {
-    let wants_page = wants_page(request.headers());
+    let (wants_page, accepts_xml) = (wants_page(request.headers()), poster::accepts_xml(request.headers()));
     let path = request.uri().path().to_owned();
     let query = request.uri().query().filter(|_| request.method() == Method::GET).unwrap_or_default().to_owned();
     let mut response = next.run(request).await;
@@ -27,6 +27,8 @@ pub(super) async fn describe(FromState(state): FromState<State>, request: Reques
     let below = state.http().strip_prefix(&path);
     let mut described = if below.is_some_and(|below| below.starts_with(API_ROOT)) {
         problem.document()
+    } else if below.is_some_and(|below| below.starts_with(POSTER_ROOT)) {
+        poster::failed(&problem, accepts_xml, "")
     } else if wants_page {
         let prefix = state.http().config.route_prefix.as_str();
         pages::error::error(&problem, below.unwrap_or(&path), below.is_none().then_some(prefix), &query)

@@ -1,6 +1,7 @@
 //! Deposits by programs that deposit to Merritt: the same forms, the same answers. Those that know it may send an
 //! `Idempotency-Key`, as in the API.
 
+use axum::extract::multipart::MultipartRejection;
 use axum::extract::{Multipart, State as FromState};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -21,6 +22,9 @@ use crate::config::RepositoryParts;
 /// The namespace of the answers.
 const NAMESPACE: &str = "http://uc3.cdlib.org/ontology/mrt/ingest/batch";
 
+/// A form, or why the body is none.
+type MaybeForm = Result<Multipart, MultipartRejection>;
+
 /// Every route, by what it does; none where no deposits are taken.
 pub(super) fn routes(has: RepositoryParts) -> impl Iterator<Item = (&'static str, MethodRouter<State>)> {
     let all = [("/poster/submit", post(submit)), ("/poster/add", post(submit)), ("/poster/update", post(update))];
@@ -28,31 +32,25 @@ pub(super) fn routes(has: RepositoryParts) -> impl Iterator<Item = (&'static str
 }
 
 /// `POST /poster/submit` and `POST /poster/add`: a deposit, as it says itself whether it is an update.
-async fn submit(state: FromState<State>, who: Identity, headers: HeaderMap, form: Multipart) -> Response {
+async fn submit(state: FromState<State>, who: Identity, headers: HeaderMap, form: MaybeForm) -> Response {
     answer(&state, &who, &headers, form, false).await
 }
 
 /// `POST /poster/update`: a deposit that keeps the object's other files.
-async fn update(state: FromState<State>, who: Identity, headers: HeaderMap, form: Multipart) -> Response {
+async fn update(state: FromState<State>, who: Identity, headers: HeaderMap, form: MaybeForm) -> Response {
     answer(&state, &who, &headers, form, true).await
 }
 
-async fn answer(state: &State, who: &Identity, headers: &HeaderMap, form: Multipart, is_update: bool) -> Response {
-    let accepts_xml = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
-    let mut form_of_answer = if accepts_xml.is_some_and(|accept| accept.contains("xml")) { "xml" } else { "json" };
-    let taken = take(state, who, headers, form, is_update, &mut form_of_answer).await;
-    let (status, state) = match &taken {
-        Ok(id) => (StatusCode::OK, BatchState { id, status: "QUEUED", message: "", agent: &who.name }),
-        Err(problem) => {
-            (problem.status(), BatchState { id: "", status: "FAILED", message: &problem.detail, agent: &who.name })
+async fn answer(state: &State, who: &Identity, headers: &HeaderMap, form: MaybeForm, is_update: bool) -> Response {
+    let mut wants_xml = accepts_xml(headers);
+    let taken = take(state, who, headers, form, is_update, &mut wants_xml).await;
+    let mut response = match &taken {
+        Ok(id) => {
+            let state = BatchState { id, status: "QUEUED", message: "", agent: &who.name };
+            state.response(StatusCode::OK, wants_xml)
         }
+        Err(problem) => failed(problem, wants_xml, &who.name),
     };
-    let (media, body) = if form_of_answer == "xml" {
-        ("application/xml; charset=utf-8", state.xml())
-    } else {
-        ("application/json", state.json())
-    };
-    let mut response = (status, [(header::CONTENT_TYPE, media)], body).into_response();
     response.extensions_mut().insert(HasMessage);
     if let Err(problem) = taken {
         problem.headers.into_iter().for_each(|(name, value)| {
@@ -62,44 +60,67 @@ async fn answer(state: &State, who: &Identity, headers: &HeaderMap, form: Multip
     response
 }
 
+/// Whether a client accepts XML: a form can say otherwise, once it is read.
+pub(super) fn accepts_xml(headers: &HeaderMap) -> bool {
+    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    accept.is_some_and(|accept| accept.contains("xml"))
+}
+
+/// The answer to a request that is refused, of a user whose name may not be known.
+pub(super) fn failed(problem: &Problem, wants_xml: bool, agent: &str) -> Response {
+    let state = BatchState { id: "", status: "FAILED", message: &problem.detail, agent };
+    state.response(problem.status(), wants_xml)
+}
+
 async fn take(
     state: &State,
     who: &Identity,
     headers: &HeaderMap,
-    form: Multipart,
+    form: MaybeForm,
     is_update: bool,
-    form_of_answer: &mut &str,
+    wants_xml: &mut bool,
 ) -> Result<String, Problem> {
     let (intake, actor, allowance) = state.depositor(who, Source::Api)?;
+    let form = form.map_err(|_| Problem::bad("The body is not a form: send it as multipart/form-data."))?;
     let (of, key) = ((intake, &actor, &allowance), key(headers)?);
-    let sent = state.take_form(form, key, of).await?;
+    let taken = state.take_form(form, key, of).await;
+    let sent = taken.as_ref().unwrap_or_else(|refused| &refused.sent);
     match sent.text("responseForm") {
-        "xml" => *form_of_answer = "xml",
-        "json" => *form_of_answer = "json",
+        "xml" => *wants_xml = true,
+        "json" => *wants_xml = false,
         _ => {}
     }
-    let request = request_of(&sent, is_update);
+    let mut sent = taken?;
+    let request = match request_of(&sent, is_update) {
+        Ok(request) => request,
+        Err(problem) => {
+            sent.discard().await;
+            return Err(problem);
+        }
+    };
     Ok(state.deposit_form(sent, request, key, of).await?.id)
 }
 
-fn request_of(sent: &SentForm, is_update: bool) -> DepositRequest {
-    let digest = (sent.some("digestType"), sent.some("digestValue"));
+fn request_of(sent: &SentForm, is_update: bool) -> Result<DepositRequest, Problem> {
+    let digest = match (sent.some("digestType"), sent.some("digestValue")) {
+        (None, None) => None,
+        (Some(algorithm), Some(value)) => Some(format!("{}:{value}", algorithm.to_ascii_lowercase().replace('-', ""))),
+        (Some(_), None) => return Err(Problem::bad("digestType has no digestValue; send both, or neither.")),
+        (None, Some(_)) => return Err(Problem::bad("digestValue has no digestType; send both, or neither.")),
+    };
     let named = sent.file.as_ref().map(|(name, _)| name.rsplit(['/', '\\']).next().unwrap_or_default().to_owned());
     // A depositor's client may also send the manifest's URL in the place of the file.
     let url = sent.some("url").or_else(|| sent.some("file")).filter(|_| sent.file.is_none());
     // The submitter is a note of the depositor, and no identity.
     let note = [sent.some("note"), sent.some("submitter").map(|name| format!("submitted by {name}"))];
     let note: Vec<_> = note.into_iter().flatten().collect();
-    DepositRequest {
+    Ok(DepositRequest {
         profile: sent.text("profile").to_owned(),
         filename: sent.some("filename").or(named).unwrap_or_default(),
         kind: sent.some("type"),
         url,
         size: None,
-        digest: digest
-            .0
-            .zip(digest.1)
-            .map(|(algorithm, value)| format!("{}:{value}", algorithm.to_ascii_lowercase().replace('-', ""))),
+        digest,
         title: sent.some("title"),
         creator: sent.some("creator"),
         date: sent.some("date"),
@@ -113,7 +134,7 @@ fn request_of(sent: &SentForm, is_update: bool) -> DepositRequest {
             .collect(),
         notification: sent.some("notification"),
         update: is_update || sent.text("update").eq_ignore_ascii_case("true"),
-    }
+    })
 }
 
 /// What is answered.
@@ -125,6 +146,12 @@ struct BatchState<'a> {
 }
 
 impl BatchState<'_> {
+    fn response(&self, status: StatusCode, wants_xml: bool) -> Response {
+        let (media, body) =
+            if wants_xml { ("application/xml; charset=utf-8", self.xml()) } else { ("application/json", self.json()) };
+        (status, [(header::CONTENT_TYPE, media)], body).into_response()
+    }
+
     /// The values by their names, in the order of the answer.
     fn values(&self) -> [(&'static str, String); 6] {
         let now = Timestamp::now().to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string();

@@ -10,6 +10,8 @@ async fn each_action_does_what_its_name_says_or_is_refused_with_its_code() {
     let world = World::new("acting").await;
     world.ephemeral("/jobs/jid0000000003/lock").await;
     world.batch(1, "Failed").await;
+    world.job(20, 1, "Failed", "no such file").await;
+    world.batch(5, "Failed").await;
     world.batch(2, "Completed").await;
     world.batch(3, "Held").await;
     world.batch(4, "Held").await;
@@ -35,6 +37,7 @@ async fn each_action_does_what_its_name_says_or_is_refused_with_its_code() {
         ("lock /jobs/jid0000000003/lock break", 4, &["no longer locked"]),
         ("lock /jobs break", 2, &["not the path of a lock", "queuekeeper locks"]),
         ("batch bid0000000001 report-again", 0, &["failed to update"]),
+        ("batch bid0000000005 report-again", 3, &["it has no jobs that could be reported"]),
         ("batch uuid-2 purge", 0, &["purge bid0000000002"]),
         ("batch uuid-2 purge", 4, &["no batch uuid-2"]),
         ("batch bid0000000003 delete", 0, &["delete bid0000000003"]),

@@ -56,6 +56,28 @@ async fn is_refused(request: RequestBuilder, status: u16, why: &str) {
     assert!(found == status && text(&problem["detail"]).contains(why), "{found} {problem}");
 }
 
+/// A batch that failed before it had jobs says why, and offers nothing that needs jobs.
+async fn is_told_why_no_job_was_created(request: &impl Fn(Method, &str) -> RequestBuilder, id: &str, other: &str) {
+    let found = answer(request(Method::GET, &format!("/api/v1/batches/{id}"))).await.1;
+    let batch = text(&found["batch"]["id"]).to_owned();
+    assert_ne!(batch, other);
+    let again = request(Method::POST, &format!("/api/v1/deposits/{id}/failed"));
+    is_refused(again, 409, " has no jobs (invalid manifest").await;
+    let report = json!({"action": "report_again", "on": batch, "reason": "again"}).to_string();
+    let report = request(Method::POST, "/api/v1/actions").header("content-type", "application/json").body(report);
+    is_refused(report, 409, "it has no jobs").await;
+    let page = async |path: &str| text(&answer(request(Method::GET, path)).await.1).to_owned();
+    let shown = page(&format!("/batches/{batch}")).await;
+    assert!(shown.contains("It has no jobs.") && shown.contains("as a new deposit"), "{shown}");
+    assert!(
+        !shown.contains("action=report_again")
+            && page(&format!("/batches/{other}")).await.contains("action=report_again")
+    );
+    let overview = page("/").await;
+    assert!(overview.contains("1 batch failed before a job was created") && overview.contains(&batch), "{overview}");
+    assert!(overview.contains("the manifest does not end with"), "{overview}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_failed_rows_of_a_batch_become_one_new_batch_however_often_they_are_submitted_again() {
     let directory = tempfile::tempdir().unwrap();
@@ -114,6 +136,7 @@ async fn the_failed_rows_of_a_batch_become_one_new_batch_however_often_they_are_
     let cut = cut_off(directory.path());
     submit(&data, &[&cut, "--profile", "internal", "--uuid", &void]).await.is(1, &["failed"]);
     eventually(LONGEST, "the button is there again", has_button).await;
+    is_told_why_no_job_was_created(&request, &format!("bid-{void}"), text(&first["batch"])).await;
 
     // What they failed by is repaired, and nothing but these rows is fetched.
     origin.serve("/b", "content");

@@ -9,6 +9,8 @@ use queuekeeper_testkit::wait::eventually;
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 
+use super::program::run;
+
 /// How long anything may take.
 pub(super) const LONGEST: Duration = Duration::from_mins(1);
 
@@ -136,6 +138,47 @@ impl Client {
             assert_eq!((status, &other["bat:batchStatus"]), (422, &"FAILED".into()), "{other}");
             assert!(says_message(&other, &format!("its {what} differs")), "{other}");
         }
+    }
+
+    /// Checks that half a digest, two files, and what is no form are refused, in the form that was requested.
+    pub(super) async fn refuses_what_is_half_or_none(&self, fields: &[(&str, &str)]) {
+        let half = [("digestValue", "d41d8cd98f00b204e9800998ecf8427e")];
+        let sent = self.form("/poster/submit", Some(("g.txt", "x")), &[fields, &half].concat()).await;
+        let (status, state) = answer(sent).await;
+        assert!(status == 400 && says_message(&state["bat:batchState"], "digestValue has no digestType"), "{state}");
+        let part = |name: &str| {
+            format!("--edge\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\r\nx\r\n")
+        };
+        let form = "--edge\r\nContent-Disposition: form-data; name=\"responseForm\"\r\n\r\nxml\r\n--edge--\r\n";
+        let two = format!("{}{}{form}", part("a"), part("b"));
+        for (kind, body, why) in [
+            ("multipart/form-data; boundary=edge", two, "One file can be deposited at a time."),
+            ("text/plain", "x".to_owned(), "send it as multipart/form-data"),
+        ] {
+            let is_form = kind.starts_with("multipart");
+            let request = self.request(Method::POST, "/poster/submit").header("content-type", kind);
+            let request = if is_form { request } else { request.header("accept", "text/xml") };
+            let (status, text) = answer(request.body(body).send().await.unwrap()).await;
+            let text = text.as_str().unwrap_or_default();
+            assert!(status == 400 && text.starts_with("<?xml") && text.contains(why), "{status} {text}");
+        }
+    }
+
+    /// Checks that the depositor of a manifest that is refused is told why: by the API, on the page, and by the command.
+    pub(super) async fn is_told_why_no_job_was_created(&self, home: &Path) {
+        let profile = "http://uc3.cdlib.org/registry/ingest/manifest/mrt-single-file-batch-manifest";
+        let wrong = format!("#%checkm_0.7\n#%profile | {profile}\nno url\n#%eof\n");
+        let why = "no job was created: invalid manifest: line 3, column 1: ";
+        let sent = self.form("/submit", Some(("wrong.checkm", &wrong)), &[("profile", "default")]).await;
+        let id = sent.url().path().rsplit('/').next().unwrap().to_owned();
+        let found = self.reported(&id).await;
+        assert!(found["state"] == "failed" && found["outcome"].as_str().unwrap().starts_with(why), "{found}");
+        let page = self.request(Method::GET, &format!("/submit/{id}")).send().await.unwrap().text().await.unwrap();
+        assert!(page.contains(&format!("failed: {why}")), "{page}");
+        let path = home.join("wrong.checkm").display().to_string();
+        std::fs::write(&path, wrong).unwrap();
+        let submit = ["submit", &path, "--profile", "default", "--server", &self.address, "--wait"];
+        run(home, &submit).await.is(1, &[&format!(" failed: {why}")]);
     }
 
     /// The deposit once its batch is reported.

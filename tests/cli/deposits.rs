@@ -36,8 +36,11 @@ async fn a_deposit_comes_in_parts_by_a_form_or_by_url_and_each_depositor_sees_th
         let (status, problem) = client.begin(None, &wrong).await;
         assert!(status == 400 && says(&problem, expected), "{status} {problem}");
     }
-    let dry = client.request(Method::POST, "/api/v1/deposits?dry_run=true").header("content-type", "application/json");
-    assert_eq!(answer(dry.body(deposit.to_string()).send().await.unwrap()).await.0, 200);
+    let dry =
+        || client.request(Method::POST, "/api/v1/deposits?dry_run=true").header("content-type", "application/json");
+    let (status, problem) = answer(dry().body("[]").send().await.unwrap()).await;
+    assert!(status == 400 && says(&problem, "expected an object, found an array"), "{status} {problem}");
+    assert_eq!(answer(dry().body(deposit.to_string()).send().await.unwrap()).await.0, 200);
     assert_eq!(batches(&working), [""; 0]);
 
     // In parts, one of which is broken off, and begun twice under one key.
@@ -123,10 +126,12 @@ async fn a_deposit_comes_in_parts_by_a_form_or_by_url_and_each_depositor_sees_th
     let id = queued["bat:batchState"]["bat:batchID"].as_str().unwrap().to_owned();
     assert_eq!(client.reported(&id).await["state"], "completed");
     client.posts_with_a_key(&poster).await;
+    client.refuses_what_is_half_or_none(&poster).await;
     let (status, failed) = answer(client.form("/poster/submit", None, &poster).await).await;
     assert_eq!((status, &failed["bat:batchState"]["bat:batchStatus"]), (400, &"FAILED".into()), "{failed}");
     eventually(LONGEST, "nothing is left", async || batches(&working).is_empty()).await;
 
+    client.is_told_why_no_job_was_created(directory.path()).await;
     depositors(directory.path(), &data, &client).await;
 }
 
@@ -193,12 +198,28 @@ async fn depositors(home: &Path, data: &Path, local: &Client) {
         assert_eq!(lab.request(Method::GET, path).send().await.unwrap().status(), 403, "{path}");
     }
     let page = lab.request(Method::GET, "/submit").send().await.unwrap().text().await.unwrap();
-    assert!(page.contains("<option>default</option>") && !page.contains("href=\"./jobs\""), "{page}");
+    assert!(page.contains("<option>default</option>"), "{page}");
+    // No link leads where a depositor may not go, and the queue's own address is none of theirs.
+    for href in page.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+        let status =
+            lab.request(Method::GET, &format!("/{}", href.trim_start_matches("./"))).send().await.unwrap().status();
+        assert!(href.starts_with('#') || status == 200, "{href}: {status}");
+    }
+    assert!(!page.contains(&zookeeper) && !page.contains("action=\"./search\""), "{page}");
+    // What is refused before it is read has the form of the program's answers, too.
+    let nobody = Client { token: Some("qk_none".to_owned()), ..lab.clone() };
+    let refused =
+        nobody.request(Method::POST, "/poster/submit").header("accept", "application/xml").send().await.unwrap();
+    let (status, text) = answer(refused).await;
+    assert!(status == 401 && text.as_str().unwrap().contains("<bat:batchStatus>FAILED<"), "{status} {text}");
     let deposit = json!({"profile": "default", "filename": "e.txt", "size": 4});
     let (status, begun) = lab.begin(None, &deposit).await;
     assert_eq!(status, 202, "{begun}");
     let id = begun["id"].as_str().unwrap();
     let path = format!("/api/v1/deposits/{id}");
+    // Whoever looks at it, it is the depositor's.
+    let (_, seen) = operator.get(&path).await;
+    assert_eq!((&seen["state"], &seen["depositor"]), (&"uploading".into(), &"lab".into()), "{seen}");
     assert_eq!((other.get(&path).await.0, other.upload(id, 0, "evil").await.0), (404, 404));
     assert_eq!(lab.upload(id, 0, "good").await.0, 201);
     let done = lab.reported(id).await;
@@ -333,6 +354,24 @@ async fn a_check_names_the_lines_that_are_wrong_and_the_urls_that_cannot_be_reac
     check("none", &[]).await.is(3, &["there is no valid profile \"none\""]);
     check("internal", &["--digest", "md5:00000000000000000000000000000000"]).await.is(3, &["expected the md5 digest"]);
 
+    // One of a profile that is not known is no file, unless that is said; nor are its warnings kept back.
+    let half = format!("{} | md5 | | 7 | | a", origin.url("/a"));
+    std::fs::write(&file, manifest(&[half])).unwrap();
+    check("internal", &[]).await.is(0, &["a reason to refuse it\nwarning: line 3: "]);
+    let unknown = manifest(std::slice::from_ref(&sound)).replace("http://uc3", "https://uc3");
+    std::fs::write(&file, &unknown).unwrap();
+    let why = "its profile \"https://uc3.cdlib.org/registry/ingest/manifest/mrt-ingest-manifest\" is none of deposits; known \
+               are http://uc3.cdlib.org/registry/ingest/manifest/mrt-ingest-manifest, ";
+    check("internal", &[]).await.is(3, &[why]);
+    check("internal", &["--type", "file"]).await.is(0, &["type: file"]);
+    let by_server = ["submit", &path, "--server", &repository.address, "--profile", "internal"];
+    run(directory.path(), &by_server).await.is(3, &[why]);
+    let client = Client { address: repository.address.clone(), token: None };
+    let sent = client.form("/submit", Some(("m.checkm", &unknown)), &[("profile", "internal")]).await;
+    assert_eq!(sent.status(), 400);
+    assert!(sent.text().await.unwrap().contains("say that its type is file"));
+    assert_eq!(batches(&data.join("working")), [""; 0]);
+
     let bad = manifest(&[sound, wrong, gone]);
     std::fs::write(&file, &bad).unwrap();
     let found = check("internal", &[]).await;
@@ -359,7 +398,6 @@ async fn a_check_names_the_lines_that_are_wrong_and_the_urls_that_cannot_be_reac
 
     // A dry run reads the manifest at a URL in the same way.
     origin.serve("/m", bad);
-    let client = Client { address: repository.address.clone(), token: None };
     let deposit = json!({"profile": "internal", "url": origin.url("/m"), "type": "object-manifest"});
     let dry = async |body: &Value| {
         let request = client.request(Method::POST, "/api/v1/deposits?dry_run=true");

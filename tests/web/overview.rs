@@ -116,6 +116,7 @@ fn recent() -> Recent {
             (batch(427, [5, 0, 9, 0], &[]), rates(60), Forecast::Paused),
         ],
         batches_in_work: 9,
+        failed_without_jobs: (0, None),
         held_stores: Vec::new(),
         waiting_mail: None,
         stopped: vec![Stopped { state: JobState::Provisioning, since: Some(ago(3_300)), diagnosis }],

@@ -70,6 +70,15 @@ pub enum Resubmission {
     Open(Option<Uuid>),
 }
 
+/// What the outcome of a deposit begins with whose batch failed before it had jobs.
+const WITHOUT_JOBS: &str = "no job was created: ";
+
+/// The outcome of a deposit whose batch failed before it had jobs, and why.
+#[must_use]
+pub fn without_jobs(why: &str) -> String {
+    format!("{WITHOUT_JOBS}{why}")
+}
+
 /// Whether a batch of this state and message has ended, and has made nothing of any row: without jobs, or since it was
 /// withdrawn.
 #[must_use]
@@ -101,7 +110,7 @@ pub async fn resubmission(
             None => None,
         };
         match deposit.and_then(|deposit| deposit.outcome) {
-            Some((outcome, _)) if outcome == WITHDRAWN => {}
+            Some((outcome, _)) if outcome == WITHDRAWN || outcome.starts_with(WITHOUT_JOBS) => {}
             Some((outcome, _)) if !outcome.starts_with(REFUSED) && taken_back(&outcome).is_none() => {
                 return Ok(Resubmission::Gone(uuid, outcome));
             }
@@ -163,9 +172,17 @@ pub async fn failed_rows(
         return Err(refused(format!("{batch} has no rows: it is one object; resume its job, or deposit it again")));
     };
     let report = queue.batch_report(batch).await?;
-    if report.failed.is_empty() || !report.processing.is_empty() {
-        let why = format!("{batch} has {} failed jobs, and {} at work", report.failed.len(), report.processing.len());
-        return Err(refused(format!("{why}; the failed rows are submitted again when no job is at work")));
+    match (report.failed.len(), report.processing.len()) {
+        _ if report.is_empty() => {
+            let why = loaded.message();
+            return Err(refused(format!("{batch} has no jobs ({why}); correct that, and deposit all of it again")));
+        }
+        (0, 0) => return Err(refused(format!("no job of {batch} is failed any more"))),
+        (_, 0) => {}
+        (failed, left) => {
+            let why = format!("{batch} has {failed} failed jobs, and {left} at work");
+            return Err(refused(format!("{why}; the failed rows are submitted again when no job is at work")));
+        }
     }
     let failed = report.failed.len();
     let jobs = stream::iter(report.failed.into_iter().map(|job| queue.load_job(job))).buffered(AT_A_TIME);

@@ -17,10 +17,12 @@ use queuekeeper_queue::{Batch, Due, Error, ItemChange, LockedBatch, Queue};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
+use crate::again::without_jobs;
 use crate::daemon::Daemon;
 use crate::engine::session::Session;
 use crate::mail::queue::Correspondence;
 use crate::metrics::Ended;
+use crate::spec::uuid_of;
 use crate::step::{self, StepError, now};
 use crate::withdrawal;
 use submission::BatchSpec;
@@ -248,9 +250,8 @@ async fn after_failure(session: &Session, batch: &LockedBatch, error: StepError,
         }
         Err(error) => return lost(batch, &error),
     }
-    let mail = Correspondence::new(&session.services, &session.fence, &batch.batch);
-    if let Err(error) = mail.refused(&why).await {
-        let why = format!("{why}; it cannot be mailed yet: {}", error.sentence());
+    if let Err(error) = report_refusal(session, batch, &why).await {
+        let why = format!("{why}; that cannot be reported yet: {}", error.sentence());
         let pause = settings.pause(attempts);
         return wait(session, batch, delayed, (since, attempts + 1), Why::Said(&why), pause).await;
     }
@@ -262,6 +263,15 @@ async fn after_failure(session: &Session, batch: &LockedBatch, error: StepError,
         Ok(_) => Ended::Failed,
         Err(error) => lost(batch, &error),
     }
+}
+
+/// Reports to the depositor why no job is created: by mail, and in the catalogue.
+async fn report_refusal(session: &Session, batch: &LockedBatch, why: &str) -> Result<(), StepError> {
+    let services = &session.services;
+    Correspondence::new(services, &session.fence, &batch.batch).refused(why).await?;
+    let uuid = uuid_of(&batch.batch.submitted().value.uuid, "bid-");
+    session.fence.pass().await;
+    Ok(services.catalogue.deposit_ended(uuid, &without_jobs(why)).await?)
 }
 
 /// Whether a batch has jobs: it did not fail before the first one.

@@ -15,9 +15,10 @@ use uuid::Uuid;
 
 use crate::directory::{WorkingStorage, secret};
 use crate::kind::DepositType;
+use crate::manifest::{self, ManifestProfile};
 use crate::name::{self, NameError};
 use crate::spec::{object_of, volume_of};
-use crate::url::ContentUrl;
+use crate::url::{ContentUrl, conceal};
 
 mod check;
 mod same;
@@ -106,6 +107,15 @@ pub enum DepositError {
         /// What is wrong with it.
         error: NameError,
     },
+    /// A manifest without a type, whose profile is none that a deposit can have.
+    #[error(
+        "it begins as a manifest does, and {profile}; known are {known}; to have it stored as it is, say that its type is file",
+        known = manifest::uris(DepositType::ALL.into_iter().filter_map(DepositType::manifest))
+    )]
+    Manifest {
+        /// What is wrong with its profile.
+        profile: String,
+    },
     /// What came is not what was announced.
     #[error("expected the {algorithm} digest {expected}, found {found}", algorithm = expected.algorithm())]
     Digest {
@@ -189,6 +199,7 @@ impl NewDeposit {
             Ok((upload, whole))
         })
         .await?;
+        let whole = whole.and_then(|whole| self.check_start(&whole.start).map(|()| whole));
         let made = match (whole, known) {
             (Err(error), _) => Err(error),
             // The same deposit was made before, and its daemons may be reading what came then.
@@ -260,6 +271,24 @@ impl NewDeposit {
             return Err(wrong(NameError::NotPlain));
         }
         Ok(())
+    }
+
+    /// Checks that what is deposited without a type is no manifest that would be taken for a file.
+    ///
+    /// # Errors
+    /// For a content that begins as a manifest does, and names no profile that a deposit can have.
+    pub fn check_start(&self, start: &[u8]) -> Result<(), DepositError> {
+        if self.kind.is_some() || self.kind_of(start).manifest().is_some() {
+            return Ok(());
+        }
+        match ManifestProfile::named_in(start) {
+            None => Ok(()),
+            Some("") => Err(DepositError::Manifest { profile: "has no line '#%profile | URI'".to_owned() }),
+            Some(uri) => {
+                let uri = conceal(&name::shown(uri));
+                Err(DepositError::Manifest { profile: format!("its profile {uri:?} is none of deposits") })
+            }
+        }
     }
 
     /// The type, guessed from its first bytes where it is not given.

@@ -23,6 +23,9 @@ use crate::step::{StepError, now};
 /// or another process reports it.
 const LOCKED: Duration = Duration::from_secs(1);
 
+/// The outcome of a batch without jobs: no job was created, or they were purged.
+const NO_JOBS: &str = "it has no jobs; its submission has to be made again";
+
 /// Reports batches, until it is dropped. Those whose jobs ended here are looked at once they have, all others from time
 /// to time.
 pub(crate) async fn report(session: Arc<Session>, daemon: Daemon) {
@@ -89,7 +92,11 @@ async fn write(session: &Session, batch: &LockedBatch) -> Result<(), StepError> 
     let submitted = batch.batch.submitted();
     let uuid = uuid_of(&submitted.value.uuid, "bid-");
     session.fence.pass().await;
-    let outcome = format!("{} completed, {} failed", report.completed.len(), report.failed.len());
+    let outcome = if report.is_empty() {
+        NO_JOBS.to_owned()
+    } else {
+        format!("{} completed, {} failed", report.completed.len(), report.failed.len())
+    };
     session.services.catalogue.deposit_ended(uuid, &outcome).await?;
     if report.verdict() == BatchState::Completed {
         remove_directory(session, batch).await?;

@@ -194,6 +194,12 @@ impl Batch {
         self.references[outcome as usize]
     }
 
+    /// Whether any folder refers to a job of it.
+    #[must_use]
+    pub fn has_jobs(&self) -> bool {
+        self.references.iter().any(|jobs| *jobs > Some(0))
+    }
+
     /// Whether all its jobs are done: it has had some, and none is left in `batch-processing`.
     #[must_use]
     pub fn is_done(&self) -> bool {

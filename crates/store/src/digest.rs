@@ -90,7 +90,7 @@ pub enum DigestError {
     )]
     Algorithm(String),
     /// It has not the form or length that the algorithm's digests have.
-    #[error("a {algorithm} digest has {} hexadecimal digits", 2 * bytes)]
+    #[error("{algorithm} digests have {} hexadecimal digits", 2 * bytes)]
     Form {
         /// The algorithm.
         algorithm: Algorithm,

@@ -99,7 +99,7 @@ impl Intake {
         let held = disk("look for the upload", move || Upload::held_by(&working, uuid)).await?;
         self.check_room(request.size.unwrap_or(0).saturating_sub(held)).await?;
         let note = Note { depositor: actor.name.clone(), key: key.map(str::to_owned), request };
-        let size = note.request.size;
+        let (depositor, size) = (note.depositor.clone(), note.request.size);
         let mut upload = self.open(uuid).await?;
         let offset = upload.offset();
         // It holds texts and numbers.
@@ -116,7 +116,7 @@ impl Intake {
         if let Some(what) = other.await? {
             return Err(DepositError::Other { id: id_of(uuid), what }.into());
         }
-        Ok(Taken::Uploading(Uploading { id: id_of(uuid), offset, size }))
+        Ok(Taken::Uploading(Uploading { id: id_of(uuid), depositor, offset, size }))
     }
 
     /// Makes a deposit of content that was taken first.
@@ -380,7 +380,9 @@ async fn measured(upload: Upload, new: &NewDeposit) -> Result<(Upload, Added), R
 impl From<DepositError> for Refusal {
     fn from(error: DepositError) -> Self {
         match error {
-            DepositError::Name { .. } | DepositError::Digest { .. } => Self::Invalid(error.to_string()),
+            DepositError::Name { .. } | DepositError::Manifest { .. } | DepositError::Digest { .. } => {
+                Self::Invalid(error.to_string())
+            }
             DepositError::Other { .. } => Self::OtherRequest(error.to_string()),
             DepositError::Disk { .. } => Self::Failed(format!("working storage: {error}; the deposit was not made")),
             DepositError::Queue(error) => error.into(),

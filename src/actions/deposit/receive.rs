@@ -54,7 +54,8 @@ impl Intake {
         let upload = self.receive(upload, body, size, allowance).await?;
         let offset = upload.offset();
         if size.is_some_and(|size| offset < size) {
-            return Ok(Taken::Uploading(Uploading { id: id_of(uuid), offset, size }));
+            let depositor = note.depositor;
+            return Ok(Taken::Uploading(Uploading { id: id_of(uuid), depositor, offset, size }));
         }
         let (checked, _) = self.check(&note.request, actor, allowance)?;
         let sender = Sender { actor, depositor: note.depositor, allowance, key: note.key, reason: None };
@@ -95,7 +96,9 @@ impl Intake {
         let Some((offset, note)) = found else { return Ok(None) };
         let note = note.and_then(|note| serde_json::from_slice::<Note>(&note).ok());
         let note = note.filter(|note| is_theirs(&note.depositor, actor));
-        Ok(note.map(|note| (Uploading { id: id_of(uuid), offset, size: note.request.size }, note.request)))
+        Ok(note.map(|Note { depositor, request, .. }| {
+            (Uploading { id: id_of(uuid), depositor, offset, size: request.size }, request)
+        }))
     }
 
     /// Gives up an upload that is not complete. Gives whether there was one of this depositor.

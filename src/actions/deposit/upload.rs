@@ -20,6 +20,8 @@ pub(super) struct Note {
 pub struct Uploading {
     /// The id of the deposit.
     pub id: String,
+    /// Who began it.
+    pub depositor: String,
     /// How many bytes have come.
     pub offset: u64,
     /// How many there will be, if that is known.

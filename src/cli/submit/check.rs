@@ -80,12 +80,16 @@ impl SubmitArgs {
         let value = json!({
             "type": found.kind.map(|kind| kind.to_string()), "rows": found.rows, "batches": found.batches,
             "urls_requested": found.requested,
-            "urls_not_requested": found.unrequested, "problems": problems, "has_more": found.has_more,
+            "urls_not_requested": found.unrequested, "warnings": found.warnings, "problems": problems,
+            "has_more": found.has_more,
         });
         let mut lines: Vec<_> = found.problems.iter().map(ToString::to_string).collect();
         if lines.is_empty() {
-            lines.push("nothing is wrong".to_owned());
+            let nothing =
+                if found.warnings.is_empty() { "nothing is wrong" } else { "nothing is a reason to refuse it" };
+            lines.push(nothing.to_owned());
         }
+        lines.extend(found.warnings.iter().map(|warning| format!("warning: {warning}")));
         if let Some(kind) = found.kind {
             let rows = found.rows.map(|rows| format!(", rows: {rows}")).unwrap_or_default();
             let batches = found.batches.filter(|batches| *batches > 1);

@@ -64,6 +64,8 @@ pub(super) struct Server {
     url: String,
     token: Option<Secret>,
     key: String,
+    /// Whether the deposit has a key that was made for this run: without it, the same command makes another one.
+    has_own_key: bool,
 }
 
 /// Why a request was not answered as it should be.
@@ -77,8 +79,8 @@ enum Trouble {
 }
 
 impl ServerArgs {
-    /// The server, where one is named.
-    pub(super) fn connect(&self) -> anyhow::Result<Option<Server>> {
+    /// The server, where one is named; whether a deposit is made there.
+    pub(super) fn connect(&self, makes_deposit: bool) -> anyhow::Result<Option<Server>> {
         let Some(text) = &self.server else { return Ok(None) };
         let url: Url = text.parse().map_err(|error| UsageError::flag("--server", error))?;
         let is_bare = url.username().is_empty() && url.password().is_none() && url.query().is_none();
@@ -97,7 +99,8 @@ impl ServerArgs {
         let client = client.connect_timeout(TIMEOUT).tcp_keepalive(TIMEOUT).build().context("cannot set up TLS")?;
         let key = self.key.clone().unwrap_or_else(|| Uuid::new_v4().to_string());
         let url = url.as_str().trim_end_matches('/').to_owned();
-        Ok(Some(Server { client, url, token: token.transpose()?, key }))
+        let has_own_key = makes_deposit && self.key.is_none();
+        Ok(Some(Server { client, url, token: token.transpose()?, key, has_own_key }))
     }
 }
 
@@ -120,19 +123,25 @@ impl SubmitArgs {
             }
             let request = request(&deposit, &payload, content.as_ref());
             let mut view = server.begin(&request, true).await?;
-            if let Some(batches) = found.and_then(|found| found.batches) {
+            let (batches, warnings) = found.map(|found| (found.batches, found.warnings)).unwrap_or_default();
+            if let Some(batches) = batches {
                 view["batches"] = batches.into();
             }
+            view["warnings"] = warnings.clone().into();
             let left = view["urls_not_requested"].as_u64().unwrap_or(0);
             let left = if left > 0 { format!("; {left} URLs were not requested") } else { String::new() };
             let batches = view["batches"].as_u64().filter(|batches| *batches > 1);
             let batches = batches.map(|batches| format!(", as {batches} batches")).unwrap_or_default();
-            return self.output.show(&view, |screen| screen.say(&format!("the server would take it{batches}{left}")));
+            return self.output.show(&view, |screen| {
+                screen.say(&format!("the server would take it{batches}{left}"));
+                warnings.iter().for_each(|warning| screen.say(&format!("warning: {warning}")));
+            });
         }
         let start = match &content {
             Some(content) => read(content, Some(START)).await?.0,
             None => Vec::new(),
         };
+        deposit.check_start(&start).map_err(|error| CommandError::new(REFUSED, error.to_string()))?;
         if let (Some(content), None) = (&content, &deposit.digest) {
             // What arrives is compared with it.
             let _spinner = Spinner::start("computing the digest");
@@ -273,11 +282,12 @@ impl Server {
 
     /// That the server was asked for long enough.
     fn given_up(&self, why: &str) -> CommandError {
-        let key = &self.key;
-        CommandError::new(
-            UNKNOWN,
-            format!("{why}; run the same command again to go on, a new deposit with --key '{key}'"),
-        )
+        let how = if self.has_own_key {
+            format!("with --key '{}'; without it, another deposit is made", self.key)
+        } else {
+            "again".to_owned()
+        };
+        CommandError::new(UNKNOWN, format!("{why}; to go on, run the same command {how}"))
     }
 
     /// The answer of a request, or what is wrong.
@@ -330,5 +340,27 @@ impl Server {
         }
         let why = if error.is_timeout() { format!("not within {} s", TIMEOUT.as_secs()) } else { cause.to_string() };
         format!("{} does not answer: {why}", self.url)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_gives_up_says_how_the_same_deposit_goes_on() {
+        let said = |key: Option<&str>, makes_deposit| {
+            let (server, key) = (Some("http://localhost:1".to_owned()), key.map(ToOwned::to_owned));
+            let server = ServerArgs { server, token_file: None, key }.connect(makes_deposit).unwrap().unwrap();
+            (server.given_up("no answer").to_string(), server.key)
+        };
+        let (made, key) = said(None, true);
+        let with_key = format!(
+            "no answer; to go on, run the same command with --key '{key}'; without it, another deposit is made"
+        );
+        assert_eq!(made, with_key);
+        for (key, makes_deposit) in [(Some("mine"), true), (None, false)] {
+            assert_eq!(said(key, makes_deposit).0, "no answer; to go on, run the same command again");
+        }
     }
 }

@@ -273,6 +273,16 @@ fn a_batch_whose_jobs_stand_is_not_moving_and_has_no_time_to_end_in() {
     let ahead = BatchSituation { states, ..moving };
     assert_eq!(of(&ahead)[1], "jobs_to_do: 3 of its 63 jobs have not finished. | 60 completed, 0 failed.");
     assert!(of(&ahead)[2].starts_with("jobs_stopped: Its jobs have still to pass Storing: No daemon has taken a job"));
-    let ends = why::promised(&ahead, Some(volume()), false, now());
+    let refused = BatchSituation { message: "invalid manifest".into(), ..batch(BatchState::Failed, [Some(0); 4]) };
+    assert_eq!(
+        of(&refused),
+        [
+            "stopped: It failed and needs an operator.",
+            "failed: It failed 1.0 h ago: “invalid manifest” | It has no jobs.",
+        ]
+    );
+    let remedy = diagnose_batch(&refused, None, now()).causes[0].remedy;
+    assert!(remedy.is_some_and(|remedy| remedy.contains("as a new deposit")), "{remedy:?}");
+    let ends = ask::promised(&ahead, Some(volume()), false, now());
     assert_eq!(ends, Forecast::Stopped(JobState::Storing));
 }

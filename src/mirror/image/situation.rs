@@ -25,6 +25,7 @@ use crate::mirror::text::TextId;
 use queuekeeper_queue::fault::{Blocks, Fault};
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::{BatchNode, EntryName, JobNode, LockFolder, Path, Queue, StateFolder};
+use queuekeeper_queue::record::{BatchWait, Retry};
 use queuekeeper_queue::state::{JobState, State};
 
 /// Whether a fault of the job that is first in a state ends the poll of each daemon that tries it.
@@ -53,6 +54,16 @@ const NAMED: usize = 5;
 pub(in crate::mirror) type WorkedOn = ByState<JobState, Option<Arc<StateSituation>>>;
 
 impl Image {
+    /// Why a job waits for another attempt.
+    pub(in crate::mirror) fn job_retry(&self, job: JobId) -> Option<Retry> {
+        self.retry(self.jobs.get(job)?).cloned()
+    }
+
+    /// Why a batch waits for another attempt to create its jobs.
+    pub(in crate::mirror) fn batch_wait(&self, batch: BatchId) -> Option<BatchWait> {
+        self.own.wait(batch).cloned()
+    }
+
     /// What is known of a job; `None` where there is none.
     pub(in crate::mirror) fn job_situation(
         &self,

@@ -121,6 +121,14 @@ pub struct Batch {
     pub references: [Option<u32>; 4],
 }
 
+impl Batch {
+    /// Whether any folder refers to a job of it.
+    #[must_use]
+    pub fn has_jobs(&self) -> bool {
+        self.references.iter().any(|jobs| *jobs > Some(0))
+    }
+}
+
 /// An access request as the mirror holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -257,6 +265,15 @@ impl Image {
         let ids = self.batches.in_work.iter().take(limit);
         let entries = ids.filter_map(|(_, id)| Some((*id, self.batches.get(*id)?)));
         (entries.map(|(id, entry)| self.batch_view(id, entry, offset)).collect(), self.batches.in_work.len())
+    }
+
+    /// The Failed batches without jobs: how many there are, and the one that has been so for longest.
+    pub(in crate::mirror) fn failed_without_jobs(&self, offset: Offset) -> (u64, Option<Batch>) {
+        let failed = self.batches.entered.get(Some(BatchState::Failed)).iter();
+        let entries = failed.filter_map(|(_, id)| Some((*id, self.batches.get(*id)?)));
+        let mut without = entries.filter(|(_, entry)| entry.references == [0; 4]);
+        let oldest = without.next().map(|(id, entry)| self.batch_view(id, entry, offset));
+        (u64::from(oldest.is_some()) + without.count() as u64, oldest)
     }
 
     pub(super) fn batch_view(&self, id: BatchId, entry: &batches::Entry, offset: Offset) -> Batch {

@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 
 use super::Store;
-use crate::mirror::image::{FaultQuery, Image};
+use crate::mirror::image::{Batch, FaultQuery, Image};
 use crate::mirror::past::{BatchEvent, PastEvent};
 use crate::mirror::situation::{BatchSituation, JobSituation, StateSituation};
 use queuekeeper_queue::id::{BatchId, JobId};
-use queuekeeper_queue::record::JobProgress;
+use queuekeeper_queue::record::{BatchWait, JobProgress, Retry};
 use queuekeeper_queue::state::JobState;
 
 impl Store {
@@ -66,6 +66,24 @@ impl Store {
     #[must_use]
     pub fn lock_created(&self, id: JobId) -> Option<Timestamp> {
         self.read(|image, offset| image.lock_created(id, offset)).flatten()
+    }
+
+    /// The Failed batches without jobs: how many there are, and the one that has been so for longest.
+    #[must_use]
+    pub fn failed_without_jobs(&self) -> (u64, Option<Batch>) {
+        self.read(|image, offset| image.failed_without_jobs(offset)).unwrap_or_default()
+    }
+
+    /// Why a job waits for another attempt, where a daemon of ours gave it back.
+    #[must_use]
+    pub fn job_retry(&self, id: JobId) -> Option<Retry> {
+        self.read(|image, _| image.job_retry(id)).flatten()
+    }
+
+    /// Why a daemon of ours gave a batch back before all its jobs existed.
+    #[must_use]
+    pub fn batch_wait(&self, id: BatchId) -> Option<BatchWait> {
+        self.read(|image, _| image.batch_wait(id)).flatten()
     }
 
     /// How far the download of a job is; `None` where none is under way, or the daemon is none of ours.

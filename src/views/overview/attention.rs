@@ -42,7 +42,7 @@ impl From<fault::Severity> for Severity {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Attention {
     /// What it is: a fault's name as in the metrics, or `unsynced`, `storage_unmeasured`, `paused`, `stopped`,
-    /// `failed`, `waiting_for_space`, `held`, `held_jobs`, `held_by_operator`, `store_held`, `mail_waiting`, `failed_by_operator`, `unknown_states`,
+    /// `failed`, `failed_without_jobs`, `waiting_for_space`, `held`, `held_jobs`, `held_by_operator`, `store_held`, `mail_waiting`, `failed_by_operator`, `unknown_states`,
     /// `unreadable`, `automation_paused`, `breaker_open`, `automation_gave_up`, `automation_failing`,
     /// `automation_at_work`, `automation_holds`, `automation_orphan`, `automation_foreign`, `automation_blocked`,
     /// `automation_unwritten`, `clock_offset`.
@@ -78,6 +78,7 @@ pub(super) fn all(status: &Status, summary: &Summary, recent: &Recent, now: Time
     // Before the failed jobs: a fault may stop a whole state or all reports, a failed job stops no other.
     items.extend(faults(summary, !recent.stopped.is_empty()));
     items.extend(failures::groups(summary, recent));
+    items.extend(failures::without_jobs(&recent.failed_without_jobs));
     items.extend(recent.automation.as_ref().map(|rules| automation::items(rules, now)).unwrap_or_default());
     items.extend(automation::foreign(&recent.foreign));
     items.extend(held::all(summary, &held::by_operators(summary, recent, now)));

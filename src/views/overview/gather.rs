@@ -48,6 +48,7 @@ impl Source<'_> {
             batches: batches.collect(),
             batches_in_work,
             stopped: self.stopped(&flow, seen),
+            failed_without_jobs: store.failed_without_jobs(),
             failure_groups,
             failures: failures.map(|failures| failures.items).unwrap_or_default(),
             pauses: Queue::ALL.iter().filter_map(|queue| Some((*queue, store.pause(*queue)?))).collect(),

@@ -152,7 +152,7 @@ async fn answer(
             view.outcome.get_or_insert_with(|| WITHDRAWN.to_owned());
             (StatusCode::OK, view)
         }
-        Taken::Uploading(upload) => (StatusCode::ACCEPTED, DepositView::uploading(&upload, request, &identity.name)),
+        Taken::Uploading(upload) => (StatusCode::ACCEPTED, DepositView::uploading(&upload, request)),
         Taken::Made(receipt) => {
             let mut view = state.find_deposit(&receipt.id, identity, Source::Api).await?;
             // The mirror may not have seen it yet.

@@ -1,5 +1,6 @@
 //! Query parameters and bodies, taken whole or refused by name.
 
+use axum::body::Bytes;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{FromRequest, FromRequestParts, Query, Request};
 use axum::http::request::Parts;
@@ -81,6 +82,15 @@ where
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let unreadable = "The body cannot be read, or exceeds the size limit.";
+        let bytes = Bytes::from_request(Request::from_parts(parts.clone(), body), state).await;
+        let bytes = bytes.map_err(|rejection| Problem::new(rejection.status(), unreadable))?;
+        // As a list of values, without their names, it would be taken for an object, and an empty one for an empty object.
+        if bytes.trim_ascii_start().starts_with(b"[") {
+            return Err(Problem::bad("The body is not valid: expected an object, found an array."));
+        }
+        let request = Request::from_parts(parts, bytes.into());
         let rejection = match Json::from_request(request, state).await {
             Ok(Json(body)) => return Ok(Self(body)),
             Err(rejection) => rejection,
@@ -92,9 +102,7 @@ where
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "The body must be JSON; send it with Content-Type: application/json.",
             ),
-            JsonRejection::BytesRejection(_) => {
-                Problem::new(rejection.status(), "The body cannot be read, or exceeds the size limit.")
-            }
+            JsonRejection::BytesRejection(_) => Problem::new(rejection.status(), unreadable),
             _ => Problem::bad(format!("The body is not valid: {}.", visible(why))),
         })
     }

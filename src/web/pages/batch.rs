@@ -16,8 +16,9 @@ use super::frame::{Frame, Section};
 use super::listing::{Node, SHORT, with};
 use super::log::{self, Event, by};
 use super::progress::Progress;
-use crate::actions::Role;
+use crate::actions::{ActionKind, Role};
 use crate::insight::Forecast;
+use crate::mirror::lists::BatchDetail;
 use crate::views::NONE;
 use crate::views::batches::{BatchChange, BatchItem, BatchStanding};
 use crate::views::deposits::{may_withdraw, uuid_of};
@@ -260,17 +261,21 @@ impl BatchPage {
             lock,
             nodes: nodes.into(),
             json: format!("{root}api/v1/batches/{}", batch.id),
-            buttons: buttons.batch(
-                &batch.id,
-                batch.state,
-                batch.locked,
-                found.is_some_and(|found| may_withdraw(&found)),
-            ),
+            buttons: buttons.batch(&batch.id, batch.state, batch.locked, &not_allowed(found.as_ref())),
             id: batch.id.clone(),
             head,
             frame,
         }
     }
+}
+
+/// The actions that the jobs of a batch do not allow.
+fn not_allowed(found: Option<&BatchDetail>) -> Vec<ActionKind> {
+    let actions = [
+        (ActionKind::Withdraw, found.is_some_and(may_withdraw)),
+        (ActionKind::ReportAgain, found.is_some_and(|found| found.batch.has_jobs())),
+    ];
+    actions.into_iter().filter(|(_, is_allowed)| !is_allowed).map(|(action, _)| action).collect()
 }
 
 /// Which part of a deposit of several batches a batch is, and the deposit; `None` for the first part, and one that is all.

@@ -62,13 +62,12 @@ impl<'a> Buttons<'a> {
         buttons
     }
 
-    /// The actions on a batch in its state; whether it can be withdrawn, its jobs say.
-    pub(super) fn batch(self, id: &str, state: &str, is_locked: bool, may_withdraw: bool) -> Vec<Button> {
+    /// The actions on a batch in its state, without those that its jobs do not allow.
+    pub(super) fn batch(self, id: &str, state: &str, is_locked: bool, without: &[ActionKind]) -> Vec<Button> {
         let Ok(id) = id.parse::<BatchId>() else { return Vec::new() };
         let state = BatchState::ALL.iter().copied().find(|known| known.label() == state);
-        let fits = |spec: &&ActionSpec| {
-            state.is_some_and(|state| spec.fits_batch(state)) && (may_withdraw || spec.kind != ActionKind::Withdraw)
-        };
+        let fits =
+            |spec: &&ActionSpec| state.is_some_and(|state| spec.fits_batch(state)) && !without.contains(&spec.kind);
         let mut buttons = self.fitting(&Target::Batch(id), fits);
         if is_locked {
             buttons.extend(self.lock(&Path::BatchNode(id, BatchNode::Lock), None));
@@ -143,21 +142,23 @@ mod tests {
     #[test]
     fn buttons_follow_the_role_and_the_state() {
         let buttons = |role| Buttons::new("../", role);
-        for (state, may_withdraw, operator, admin) in [
-            ("held", false, &["Release"][..], &["Release", "Delete"][..]),
-            ("held", true, &["Release", "Withdraw"], &["Release", "Withdraw", "Delete"]),
-            ("failed", true, &["Report again"], &["Report again", "Delete"]),
-            ("completed", true, &[], &["Purge"]),
-            ("processing", false, &[], &[]),
-            ("reporting", true, &["Withdraw"], &["Withdraw"]),
-            ("other", true, &[], &[]),
+        let (no_withdrawal, no_report) = (&[ActionKind::Withdraw][..], &[ActionKind::ReportAgain][..]);
+        for (state, without, operator, admin) in [
+            ("held", no_withdrawal, &["Release"][..], &["Release", "Delete"][..]),
+            ("held", &[], &["Release", "Withdraw"], &["Release", "Withdraw", "Delete"]),
+            ("failed", &[], &["Report again"], &["Report again", "Delete"]),
+            ("failed", no_report, &[], &["Delete"]),
+            ("completed", &[], &[], &["Purge"]),
+            ("processing", no_withdrawal, &[], &[]),
+            ("reporting", &[], &["Withdraw"], &["Withdraw"]),
+            ("other", &[], &[], &[]),
         ] {
-            let of = |role| buttons(role).batch("bid0000000042", state, false, may_withdraw);
+            let of = |role| buttons(role).batch("bid0000000042", state, false, without);
             assert_eq!(texts(&of(Role::Viewer)), [""; 0], "{state}");
             assert_eq!(texts(&of(Role::Operator)), operator, "{state}");
             assert_eq!(texts(&of(Role::Admin)), admin, "{state}");
         }
-        let locked = buttons(Role::Admin).batch("bid0000000042", "processing", true, false);
+        let locked = buttons(Role::Admin).batch("bid0000000042", "processing", true, no_withdrawal);
         assert_eq!(locked[0].href, "../action?action=break_lock&on=lock%3A%2Fbatches%2Fbid0000000042%2Flock");
         assert_eq!(texts(&buttons(Role::Admin).request("small", "qid0000000001", "failed")), ["Resume", "Delete"]);
         assert_eq!(texts(&buttons(Role::Operator).request("large", "qid0000000001", "failed")), ["Resume"]);

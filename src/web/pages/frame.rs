@@ -63,6 +63,8 @@ pub(super) struct Frame {
     pub(super) jobs: String,
     pub(super) batches: String,
     pub(super) version: &'static str,
+    /// Whether the reader may use the pages of deposits, and no others.
+    pub(super) is_of_depositor: bool,
 }
 
 /// A part of the page in the navigation.
@@ -121,8 +123,21 @@ impl Frame {
             jobs: if summary.is_some() { counted(jobs, "job", "jobs") } else { String::new() },
             batches: counted(batches, "batch", "batches"),
             version: build::VERSION,
+            is_of_depositor: false,
             root,
         }
+    }
+}
+
+impl Frame {
+    /// The same for a depositor: without what leads to other pages, and without what the queue is kept on.
+    pub(super) fn for_depositor(mut self) -> Self {
+        self.nav.retain(|link| link.is_current);
+        if let Some(banner) = &mut self.banner {
+            "What is shown may be older than what has happened since.".clone_into(&mut banner.text);
+        }
+        (self.servers, self.jobs, self.batches, self.session) = Default::default();
+        Self { is_of_depositor: true, ..self }
     }
 }
 

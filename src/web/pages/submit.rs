@@ -6,6 +6,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use queuekeeper_ingest::kind::DepositType;
+use queuekeeper_queue::state::{BatchState, State as _};
 
 use super::batch::Warned;
 use super::frame::{Frame, Section};
@@ -64,6 +65,7 @@ struct Line {
 struct DepositPage {
     frame: Frame,
     deposit: DepositView,
+    state: String,
     received: Option<Moment>,
     size: String,
     come: String,
@@ -185,7 +187,7 @@ async fn page(
     let line = |deposit: &DepositView| Line {
         href: format!("{}submit/{}", frame.root, deposit.id),
         name: if deposit.filename.is_empty() { deposit.id.clone() } else { deposit.filename.clone() },
-        state: deposit.state.clone(),
+        state: state_of(&deposit.state, deposit.processing).to_owned(),
         profile: deposit.profile.clone(),
         received: deposit.received.map(|at| Moment::new(at, now)),
     };
@@ -209,12 +211,13 @@ async fn page(
 
 /// The frame, without the parts that a depositor may not read.
 pub(super) fn frame(view: &View, root: &str, who: &Identity) -> Frame {
-    let mut frame = Frame::new(view, root.to_owned(), Section::Submit);
-    if !who.may_read() {
-        frame.nav.retain(|link| link.is_current);
-        (frame.jobs, frame.batches, frame.session) = Default::default();
-    }
-    frame
+    let frame = Frame::new(view, root.to_owned(), Section::Submit);
+    if who.may_read() { frame } else { frame.for_depositor() }
+}
+
+/// The state of a deposit as its depositor takes it: a batch is `reporting` already while its jobs are worked on.
+fn state_of(state: &str, processing: u64) -> &str {
+    if state == BatchState::Reporting.label() && processing > 0 { "in work" } else { state }
 }
 
 /// How many jobs have which outcome.
@@ -258,7 +261,7 @@ pub(super) async fn show(
         id: part.id.clone(),
         // The page need not lead to itself.
         href: if part.id == deposit.id { String::new() } else { format!("{root}submit/{}", part.id) },
-        state: part.state.clone(),
+        state: state_of(&part.state, part.processing).to_owned(),
         outcome: part.outcome.clone().unwrap_or_default(),
         counts: counts(part.completed, part.failed, part.processing),
         warned: if part.warned > 0 { counted(part.warned, "job", "jobs") } else { String::new() },
@@ -266,6 +269,7 @@ pub(super) async fn show(
     let batch_href = deposit.batch.as_ref().filter(|_| may_read).map(|batch| format!("{root}batches/{batch}"));
     let is_at_rest = deposit.outcome.is_some() || matches!(&*deposit.state, "removed" | "uploading");
     let page = DepositPage {
+        state: state_of(&deposit.state, deposit.processing).to_owned(),
         received: deposit.received.map(|at| Moment::new(at, now)),
         size: deposit.size_bytes.map(size).unwrap_or_default(),
         come: deposit.offset.map(size).unwrap_or_default(),

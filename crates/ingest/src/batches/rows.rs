@@ -17,7 +17,7 @@ use crate::blocking::blocking;
 use crate::deposit::VOLUME;
 use crate::directory::secret::{keep_url, whole_url};
 use crate::fetch::Expected;
-use crate::manifest::{Limits, Reader, Row};
+use crate::manifest::{Limits, PROBLEMS_BYTES, Reader, Row};
 use crate::parts::{self, Part};
 use crate::place::{self, Place};
 use crate::profile::Profile;
@@ -30,9 +30,6 @@ const READY: usize = 1_000;
 
 /// The largest manifest of a batch, in bytes.
 const MOST_MANIFEST_BYTES: u64 = 256 << 20;
-
-/// How much of what is wrong with a manifest is said, in bytes: a status holds 1 KiB.
-const PROBLEMS_BYTES: usize = 950;
 
 /// What exists of a submission's jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

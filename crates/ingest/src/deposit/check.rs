@@ -59,6 +59,8 @@ pub struct Findings {
     pub requested: u64,
     /// How many URLs of valid rows were not, because of the bounds in number and time or the problems before them.
     pub unrequested: u64,
+    /// What is odd about a valid manifest, and no reason to refuse it.
+    pub warnings: Vec<String>,
     /// What is wrong, by line; at most [`MOST_PROBLEMS`].
     pub problems: Vec<Finding>,
     /// Whether there may be more than these.
@@ -76,7 +78,8 @@ impl Findings {
     /// Nothing is wrong with a deposit that would be taken for this, as far as it was checked.
     #[must_use]
     pub fn new(kind: Option<DepositType>) -> Self {
-        Self { kind, rows: None, batches: None, requested: 0, unrequested: 0, problems: Vec::new(), has_more: false }
+        let (warnings, problems) = (Vec::new(), Vec::new());
+        Self { kind, rows: None, batches: None, requested: 0, unrequested: 0, warnings, problems, has_more: false }
     }
 
     fn wrong(mut self, why: &dyn fmt::Display) -> Self {
@@ -127,6 +130,9 @@ impl NewDeposit {
         })
         .await?;
         let kind = self.kind_of(&start);
+        if let Err(error) = self.check_start(&start) {
+            return Ok(Findings::new(None).wrong(&error));
+        }
         if let Err(error) = self.check() {
             return Ok(Findings::new(Some(kind)).wrong(&error));
         }
@@ -261,6 +267,7 @@ async fn check_manifest(
     match finished {
         Ok(summary) => {
             findings.rows = Some(summary.rows);
+            findings.warnings = summary.sentences();
             findings.batches = Some(if kind.is_batch() { batches_of(summary.rows, MOST_JOBS) } else { 1 });
         }
         Err(ManifestError::Read(error)) => return Err(DepositError::Disk { what: "read the manifest", error }),

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use jiff::Timestamp;
 use queuekeeper_catalogue::outbox::NewMessage;
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_queue::{Batch, BatchReport, Queue};
@@ -117,6 +118,7 @@ impl<'a> Correspondence<'a> {
         let outcomes = report::collect(queue, jobs, last.as_ref()).await?;
         let outcomes = self.with_copies(outcomes).await;
         let sentence = match (number, verdict) {
+            _ if jobs.is_empty() => "The submission has no jobs, and has to be made again.".to_owned(),
             (1, BatchState::Completed) => "All jobs of the submission have ended, and none has failed.".to_owned(),
             (1, _) => "All jobs of the submission have ended, and some have failed.".to_owned(),
             (number, BatchState::Completed) => {
@@ -124,11 +126,19 @@ impl<'a> Correspondence<'a> {
             }
             (number, _) => format!("This is report {number} of the submission: some jobs are failed."),
         };
-        let counts = [jobs.failed.len(), jobs.completed.len(), jobs.deleted.len()].map(|count| count.to_string());
-        let [failed, completed, deleted] = &counts;
+        let counts =
+            [&jobs.processing, &jobs.failed, &jobs.completed, &jobs.deleted].map(|jobs| jobs.len().to_string());
+        let ([pending, failed, completed, deleted], ended) = (&counts, moment(Timestamp::now()));
         let body = Body::default().paragraph(&sentence);
         let part = self.part(self.batches(queue, jobs).await?);
-        let facts = [("Part", &part), ("Failed", failed), ("Completed", completed), ("Deleted", deleted)];
+        let facts = [
+            ("Reported", &ended),
+            ("Part", &part),
+            ("Pending", pending),
+            ("Failed", failed),
+            ("Completed", completed),
+            ("Deleted", deleted),
+        ];
         let body = self.facts(body, &facts.map(|(name, text)| (name, text.as_str())));
         let (body, attachments) = outcomes.say(body, last.as_ref());
         let word = if verdict == BatchState::Completed { "OK" } else { "FAIL" };
@@ -216,13 +226,15 @@ impl<'a> Correspondence<'a> {
 
     fn facts(&self, body: Body, more: &[(&str, &str)]) -> Body {
         let submitted = self.batch.submitted().value;
+        // Other programs have forms of their own.
+        let date = submitted.submission_date.parse().map_or_else(|_| submitted.submission_date.to_string(), moment);
         let texts = [
             ("Submission", &self.id),
             ("Collection", &submitted.collection.into_owned()),
             ("Title", &submitted.title.into_owned()),
             ("File", &submitted.filename.into_owned()),
             ("Submitter", &submitted.submitter.into_owned()),
-            ("Submitted", &submitted.submission_date.into_owned()),
+            ("Submitted", &date),
         ]
         .map(|(name, text)| (name, line(text, MOST_TEXT)));
         let batch = self.batch.id.to_string();
@@ -266,6 +278,11 @@ impl<'a> Correspondence<'a> {
         self.services.posted.mail.notify_one();
         Ok(())
     }
+}
+
+/// An instant as a mail has it, to the second.
+fn moment(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
 #[cfg(test)]

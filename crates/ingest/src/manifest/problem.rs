@@ -6,11 +6,15 @@ use std::io;
 use queuekeeper_store::digest::DigestError;
 
 use super::profile::ManifestProfile;
+use crate::ark::ArkError;
 use crate::name::NameError;
 use crate::url::UrlError;
 
 /// How many problems are collected before reading ends.
 pub const MOST_PROBLEMS: usize = 100;
+
+/// How much of what is wrong with a manifest is said in a message, in bytes: a status holds 1 KiB.
+pub(crate) const PROBLEMS_BYTES: usize = 950;
 
 /// A problem and where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +49,7 @@ pub enum ProblemKind {
     #[error("there is no line '#%profile | URI' before the first row")]
     NoProfile,
     /// The profile is not one of those that are known.
-    #[error("the profile {0:?} is unknown; known are those that end with {known}", known = known_profiles())]
+    #[error("the profile {0:?} is unknown; known are {known}", known = uris(ManifestProfile::ALL))]
     UnknownProfile(String),
     /// The profile is not the one of this use.
     #[error("the profile is {found}, but {expected} was expected", found = found.as_str(), expected = expected.as_str())]
@@ -58,6 +62,9 @@ pub enum ProblemKind {
     /// The last line is missing.
     #[error("the manifest does not end with '#%eof': it was cut off; send all of it")]
     CutOff,
+    /// Rows stand behind the last line.
+    #[error("the manifest goes on behind '#%eof', which is its last line")]
+    BehindEof,
     /// It says nothing.
     #[error("the manifest has no rows")]
     NoRows,
@@ -91,13 +98,17 @@ pub enum ProblemKind {
     /// A name for which a file would have to be a folder.
     #[error("the file name and that of line {0} need one name for a file and a folder")]
     Conflict(u64),
+    /// An identifier of the object that no object can have.
+    #[error("{0}")]
+    Ark(#[from] ArkError),
     /// A character that no description may have.
     #[error("the column has a control character")]
     Control,
 }
 
-fn known_profiles() -> String {
-    ManifestProfile::ALL.map(ManifestProfile::as_str).join(", ")
+/// The URIs of some profiles, as a message lists them.
+pub(crate) fn uris(profiles: impl IntoIterator<Item = ManifestProfile>) -> String {
+    profiles.into_iter().map(ManifestProfile::uri).collect::<Vec<_>>().join(", ")
 }
 
 impl fmt::Display for Problem {

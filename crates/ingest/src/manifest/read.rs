@@ -81,6 +81,8 @@ struct State {
     stated_bytes: u64,
     unstated_sizes: u64,
     has_eof: bool,
+    /// The line of the first row behind a `#%eof`.
+    behind_eof: Option<u64>,
     has_ended: bool,
     names: Names,
     /// The lines of objects in a batch, by a hash of what distinguishes them.
@@ -107,6 +109,7 @@ impl<R: BufRead> Reader<R> {
             stated_bytes: 0,
             unstated_sizes: 0,
             has_eof: false,
+            behind_eof: None,
             has_ended: false,
             names: Names::new(),
             objects: HashMap::default(),
@@ -223,7 +226,9 @@ impl State {
             self.header(text);
             return None;
         }
-        self.has_eof = false;
+        if std::mem::take(&mut self.has_eof) {
+            self.behind_eof.get_or_insert(self.line);
+        }
         self.row(text)
     }
 
@@ -302,7 +307,10 @@ impl State {
 
     fn end(&mut self) {
         self.has_ended = true;
-        if !self.has_eof {
+        if let Some(line) = self.behind_eof.filter(|_| !self.has_eof) {
+            self.line = line;
+            self.problem(1, ProblemKind::BehindEof);
+        } else if !self.has_eof {
             self.problem(1, ProblemKind::CutOff);
         } else if self.rows == 0 {
             self.problem(1, ProblemKind::NoRows);

@@ -6,6 +6,7 @@ use super::column::Column;
 use super::names::Warning;
 use super::problem::ProblemKind;
 use super::profile::ManifestProfile;
+use crate::ark::Ark;
 use crate::name;
 use crate::url::{ContentUrl, UrlError, conceal};
 
@@ -131,9 +132,14 @@ impl Row {
                 }
                 return Ok(());
             }
+            Column::PrimaryId => {
+                let text = cell.description()?;
+                text.parse::<Ark>()?;
+                self.primary_id = Some(text);
+                return Ok(());
+            }
             Column::Modified => &mut self.modified,
             Column::MimeType => &mut self.mime_type,
-            Column::PrimaryId => &mut self.primary_id,
             Column::Creator => &mut self.creator,
             Column::Title => &mut self.title,
             Column::Date => &mut self.date,

@@ -75,6 +75,8 @@ fn a_manifest_as_depositors_send_it_is_read() {
     assert_eq!(read(bare).unwrap().unstated_sizes, 1);
     let old = format!("#%profile | http://uc3.cdlib.org/registry/mrt/mrt-ingest-manifest \n{bare}");
     assert_eq!(read(&old).unwrap().profile, ManifestProfile::Ingest);
+    let moved = ManifestProfile::of_uri(&format!("{PROFILES}mrt-object-manifest"));
+    assert_eq!(moved, Some(ManifestProfile::Object), "it is found in the folder of deposits, too");
     let other = read(&manifest("mrt-batch-manifest", "http://a.edu/1")).unwrap_err().to_string();
     assert!(other.contains("mrt-batch-manifest, but mrt-ingest-manifest was expected"), "{other}");
 }
@@ -102,7 +104,7 @@ fn all_problems_are_named_at_once_with_line_and_column() {
     let expected = [
         (3, "md2 |", "algorithm \"md2\" is not supported; use one of adler32, crc32, md5"),
         (4, "http://u:secret", "the URL http://a.edu/2 has a user name or password"),
-        (4, "d41d", "a md5 digest has 32"),
+        (4, "d41d", "md5 digests have 32"),
         (4, "-1", "\"-1\" is not a size"),
         (5, "ftp:", "the URL ftp://a.edu/3 has a scheme"),
         (6, "| md5", "the row has no URL"),
@@ -136,7 +138,14 @@ fn what_is_cut_off_or_no_manifest_is_refused() {
         (&manifest("mrt-ingest-manifest", "")[..], "the manifest has no rows"),
         (&manifest("mrt-new-manifest", "http://a.edu/1"), "line 2, column 13: the profile \"http:"),
         (manifest("mrt-ingest-manifest", "http://a.edu/1").trim_end_matches("#%eof\n"), "does not end with"),
-        (&format!("{}http://a.edu/2", manifest("mrt-ingest-manifest", "http://a.edu/1")), "does not end with"),
+        (
+            &format!("{}http://a.edu/2\nhttp://a.edu/3", manifest("mrt-ingest-manifest", "http://a.edu/1")),
+            "line 5, column 1: the manifest goes on behind '#%eof'",
+        ),
+        (
+            &manifest("mrt-batch-manifest", "http://a.edu/1 | | | | | | doi:10/3"),
+            "line 3, column 28: \"doi:10/3\" is not an ARK",
+        ),
         (
             &manifest("mrt-ingest-manifest", &format!("http://a.edu/{}", "a".repeat(65_536))),
             "line 3, column 1: the line is longer",
@@ -233,9 +242,17 @@ fn any_row(profile: ManifestProfile) -> impl Strategy<Value = Row> {
         text(),
         "[ a%27c0|#é\u{a0}\"/]{1,8}",
     );
-    let of_object = (text(), text(), proptest::collection::vec("[ a%20|é]{1,3}", 0..3), text(), text(), text());
+    let of_object = (
+        text(),
+        proptest::option::of(any::<u32>()),
+        proptest::collection::vec("[ a%20|é]{1,3}", 0..3),
+        text(),
+        text(),
+        text(),
+    );
     (of_file, of_object).prop_map(move |((path, algorithm, size, modified, name), more)| {
         let (mime_type, primary_id, local_ids, creator, title, date) = more;
+        let primary_id = primary_id.map(|number: u32| format!("ark:/12345/x{number}"));
         let mut row = Row {
             url: Some(format!("http://a.edu/{path}").parse().unwrap()),
             digest: algorithm.map(digest),

@@ -24,7 +24,7 @@ use crate::blocking::blocking;
 use crate::directory::secret::whole_url;
 use crate::fetch::{ALGORITHMS, Fetcher};
 use crate::files::{self, FilesWriter, JobFile};
-use crate::manifest::{self, Limits, ManifestProfile, Reader, Row};
+use crate::manifest::{self, Limits, ManifestProfile, PROBLEMS_BYTES, Reader, Row};
 use crate::place::{self, Place};
 use crate::spec::Package;
 use crate::step::{JobAtWork, StepError};
@@ -207,7 +207,7 @@ async fn manifest_files(work: &JobAtWork<'_>, room: &GrantedSpace<'_>) -> Result
         io::Seek::rewind(&mut &check).map(|()| summary)
     });
     let summary = summary.await?.map_err(|error| StepError::working("read the manifest", &error))?;
-    let summary = summary.map_err(StepError::permanent)?;
+    let summary = summary.map_err(|error| StepError::Permanent(error.in_full(PROBLEMS_BYTES)))?;
     keep_warnings(work, &summary.sentences())?;
 
     let (fetcher, written) = (work.fetcher()?, work.services.grants.written(work.job.id()));

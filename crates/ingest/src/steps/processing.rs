@@ -6,11 +6,13 @@ use std::path::PathBuf;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use queuekeeper_catalogue::identifiers::{Request, Reserved};
 use queuekeeper_catalogue::inventory::Object;
+use queuekeeper_catalogue::{Error as CatalogueError, ErrorKind};
 use queuekeeper_queue::path::JobNode;
 use queuekeeper_queue::state::JobState;
 use queuekeeper_queue::{JobChange, JobValue};
 use queuekeeper_store::{Algorithm, Digest};
 use serde_json::{Map, Value};
+use tracing::warn;
 use url::Url;
 
 use super::downloading::PRODUCER;
@@ -88,7 +90,8 @@ async fn identify(work: &JobAtWork<'_>, producer: &ProducerMetadata) -> Result<A
             (None, Minter::Ezid { shoulder, url, options }) if options.mints => {
                 // One that it has, by itself or by a local id, is not made again.
                 let owner = profile.owner.as_str();
-                match work.services.catalogue.reserved(spec.uuid, owner, &spec.local_ids).await? {
+                let reserved = work.services.catalogue.reserved(spec.uuid, owner, &spec.local_ids).await;
+                match reserved.map_err(|error| of_local_ids(work, error))? {
                     Some(ark) => ark.parse().map_err(StepError::permanent)?,
                     None => Ezid { url, options }.mint(work, shoulder).await?,
                 }
@@ -104,12 +107,17 @@ async fn identify(work: &JobAtWork<'_>, producer: &ProducerMetadata) -> Result<A
             place: (profile.store.to_string(), profile.space.to_string()),
         };
         work.fence.pass().await;
-        match work.services.catalogue.reserve(&request).await? {
+        match work.services.catalogue.reserve(&request).await.map_err(|error| of_local_ids(work, error))? {
             Reserved::Ark { ark, is_registered } => {
                 let found: Ark = ark.parse().map_err(StepError::permanent)?;
                 if let Some(named) = named.as_ref().filter(|named| **named != found) {
+                    let other = match work.services.catalogue.object(found.as_str()).await? {
+                        Some(object) if is_of(work, &object) => found.to_string(),
+                        _ => "another object".to_owned(),
+                    };
                     let ids = spec.local_ids.join("; ");
-                    let why = format_args!("the local ids {ids:?} belong to {found}, and the deposit names {named}");
+                    let why = format_args!("the local ids {ids:?} belong to {other}, and the deposit names {named}");
+                    warn!(job = %work.job.id(), %found, %named, "the local ids of a deposit belong to another object");
                     return Err(StepError::permanent(why));
                 }
                 if let (false, Minter::Ezid { url, options, .. }) = (is_registered, &profile.minter) {
@@ -125,11 +133,10 @@ async fn identify(work: &JobAtWork<'_>, producer: &ProducerMetadata) -> Result<A
                 return match owner.filter(|owner| *owner != profile.owner.as_str()) {
                     None => Ok(candidate),
                     Some(other) => {
-                        let owner = &profile.owner;
                         let why = format_args!(
-                            "{candidate} is reserved by a job of {other}, not of {owner}; where that has failed, resume this job a \
-                             day later"
+                            "{candidate} is reserved by a job of another owner; where that has failed, resume this job a day later"
                         );
+                        warn!(job = %work.job.id(), ark = %candidate, owner = %other, "an ARK is reserved by another owner");
                         Err(StepError::permanent(why))
                     }
                 };
@@ -140,15 +147,35 @@ async fn identify(work: &JobAtWork<'_>, producer: &ProducerMetadata) -> Result<A
     Err(StepError::temporary(format_args!("{DERIVATIONS} identifiers in a row belong to other jobs")))
 }
 
+/// Local ids of different objects. Which these are, the depositor may not know: they may be of any collection of the
+/// owner.
+fn of_local_ids(work: &JobAtWork<'_>, error: CatalogueError) -> StepError {
+    let ErrorKind::Refused(why) = &error.kind else { return error.into() };
+    warn!(job = %work.job.id(), %why, "the local ids of a deposit belong to different objects");
+    StepError::permanent(format_args!("the local ids {:?} belong to different objects", work.spec.local_ids.join("; ")))
+}
+
+/// Whether an object is of the owner and the collection of the deposit.
+fn is_of(work: &JobAtWork<'_>, object: &Object) -> bool {
+    object.owner == work.profile.owner.as_str() && object.collection == work.profile.name.as_str()
+}
+
 /// An object is changed by deposits of its owner and collection only: the catalogue would refuse what has been stored by
-/// then. The answer is the object, where it exists.
+/// then. The answer is the object, where it exists. Whose it is otherwise, the depositor may not know, nor its ARK where
+/// the local ids led to it.
 pub(super) async fn check_owner(work: &JobAtWork<'_>, ark: &str) -> Result<Option<Object>, StepError> {
-    let (owner, collection) = (work.profile.owner.as_str(), work.profile.name.as_str());
+    let collection = work.profile.name.as_str();
     match work.services.catalogue.object(ark).await? {
-        Some(object) if object.owner != owner || object.collection != collection => {
-            let (other, of) = (object.owner, object.collection);
-            let why = format_args!("{ark} belongs to {other} and collection {of}, not to {owner} and {collection}");
-            Err(StepError::permanent(why))
+        Some(object) if !is_of(work, &object) => {
+            let Object { owner, collection: of, .. } = &object;
+            warn!(job = %work.job.id(), %ark, %owner, collection = %of, "a deposit is for an object that is not of its collection");
+            Err(StepError::Permanent(match &work.spec.primary_id {
+                Some(_) => format!("{ark} is not an object of collection {collection}"),
+                None => {
+                    let ids = work.spec.local_ids.join("; ");
+                    format!("the local ids {ids:?} belong to an object that is not of collection {collection}")
+                }
+            }))
         }
         object => Ok(object),
     }

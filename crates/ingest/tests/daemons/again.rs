@@ -83,7 +83,7 @@ async fn an_object_that_lies_elsewhere_or_belongs_to_another_owner_gets_no_versi
     let daemons = world.start();
     let absent = "ark:/99999/fk4absent";
     for (more, why) in [
-        (json!({"objectID": theirs}), format!("{theirs} is reserved by a job of ark:/99999/another, not of")),
+        (json!({"objectID": theirs}), format!("{theirs} is reserved by a job of another owner")),
         (json!({"objectID": absent, "update": true}), format!("{absent} is not in store main")),
     ] {
         let (batch, _) = world.deposit(with(world.file("/a"), &more)).await;

@@ -44,7 +44,8 @@ async fn each_kind_of_package_becomes_an_object_and_later_deposits_its_next_vers
     let twins = ["p", "q"].map(|name| format!("{} | | | | | {name}.txt | | twin", url(&format!("/{name}"))));
     let manifest_of_twins = manifest(ManifestProfile::SingleFileBatch, twins);
     world.origin.serve("/twins.checkm", manifest_of_twins.clone());
-    let daemons = world.start();
+    world.add_profile("sibling", "");
+    let daemons = world.start_anew(quick(), std::time::Duration::from_secs(10)).await;
 
     let container = |name: &str, update: bool| {
         json!({"type": "container", "filename": name, "payload_url": url(&format!("/{name}")), "localID": "obj-1",
@@ -72,9 +73,16 @@ async fn each_kind_of_package_becomes_an_object_and_later_deposits_its_next_vers
 
     // But another collection cannot add to it.
     let mut foreign = named;
-    foreign["profile"] = "other".into();
+    for collection in ["other", "sibling"] {
+        foreign["profile"] = collection.into();
+        let message = failed(&world, foreign.clone()).await;
+        assert_eq!(message, format!("{ark} is not an object of collection {collection}"));
+    }
+    // Nor does a local id lead to an ARK of another collection.
+    foreign = json!({"type": "file", "filename": "p.txt", "payload_url": url("/p"), "localID": "obj-1"});
+    foreign["profile"] = "sibling".into();
     let message = failed(&world, foreign).await;
-    assert!(message.contains(&ark) && message.contains("belongs to ark:/99999/owner"), "{message}");
+    assert_eq!(message, "the local ids \"obj-1\" belong to an object that is not of collection sibling");
     world.check_object(&ark, 4).await;
 
     let tarred = json!({"type": "container", "filename": "one.tar.gz", "payload_url": url("/one.tar.gz")});
@@ -110,7 +118,7 @@ async fn each_kind_of_package_becomes_an_object_and_later_deposits_its_next_vers
     world.check_object(&first, 2).await;
     daemons.stop().await;
     // Of the jobs that failed the files are kept, of the batch that failed its manifest, of all others none.
-    assert_eq!(world.left().len(), 3, "{:?}", world.left());
+    assert_eq!(world.left().len(), 5, "{:?}", world.left());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -293,27 +293,38 @@ async fn without_a_mail_server_each_report_is_a_file_and_what_a_profile_does_not
     let (batch, refused) = world.deposit_file(&wrong).await;
     assert_eq!(world.ended(batch).await.0, BatchState::Failed);
     expected.insert(refused.clone());
+    // Reported again by a program that does not look for jobs, it is still none that went well.
+    let again = ItemChange::to(BatchState::UpdateReporting).by_operator();
+    world.queue.change_batch(batch, &again, Timestamp::now()).await.unwrap();
+    assert_eq!(world.ended(batch).await.0, BatchState::Failed);
+    let plan = world.queue.plan_report_again(batch, "again", Timestamp::now()).await;
+    assert!(plan.unwrap_err().to_string().contains("it has no jobs"));
     let files = || {
         let entries = std::fs::read_dir(&reports).into_iter().flatten().map(|entry| entry.unwrap().path());
         entries.filter(|path| path.extension().is_some_and(|ending| ending == "eml")).collect::<Vec<_>>()
     };
-    eventually(LIMIT, "all files are there", async || files().len() >= expected.len()).await;
+    eventually(LIMIT, "all files are there", async || files().len() > expected.len()).await;
     let [first, second] = daemons;
     first.stop().await;
     second.stop().await;
     assert_eq!(world.sql("SELECT COUNT(*) FROM outbox WHERE delivered IS NULL"), [json!([0])]);
-    let mut found = BTreeSet::new();
+    let (mut found, mut of_refused) = (BTreeSet::new(), Vec::new());
     for path in files() {
         let mail = parse(&path);
         assert_eq!((&mail["defects"], header(&mail, "to").as_slice()), (&json!([]), &["undisclosed-recipients:;"][..]));
         let subject = header(&mail, "subject")[0];
         let uuid = expected.iter().find(|uuid| subject.contains(uuid.as_str())).unwrap();
         if *uuid == refused {
-            assert!(part(&mail, "text/plain").contains("No job was created"), "{mail}");
-        } else {
-            assert_eq!(rows(&mail).len(), 1);
+            assert!(subject.starts_with("Ingest: FAIL"), "{subject}");
+            of_refused.push(part(&mail, "text/plain").to_owned());
+            found.insert(uuid.clone());
+            continue;
         }
+        assert_eq!(rows(&mail).len(), 1);
         assert!(found.insert(uuid.clone()), "{uuid} is reported twice");
     }
     assert_eq!(found, expected);
+    for why in ["No job was created", "The submission has no jobs"] {
+        assert_eq!(of_refused.iter().filter(|text| text.contains(why)).count(), 1, "{of_refused:?}");
+    }
 }

@@ -63,8 +63,8 @@ impl Queue {
     /// Plans to have a Failed batch reported again, once its jobs are done: it becomes `UpdateReporting`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a batch without `states/batch-processing`, by which the daemons see that it is due;
-    /// [`Error::Transition`] for a batch that is not Failed; else as [`Queue::plan_batch_change`].
+    /// [`Error::Invalid`] for a batch without jobs, of which there is nothing to report, and for one without
+    /// `states/batch-processing`, by which the daemons see that it is due; [`Error::Transition`] for a batch that is not Failed; else as [`Queue::plan_batch_change`].
     pub async fn plan_report_again(
         &self,
         target: impl Into<BatchTarget>,
@@ -73,6 +73,10 @@ impl Queue {
     ) -> Result<BatchPlan, Error> {
         let change = ItemChange::to(BatchState::UpdateReporting).with_message(message).by_operator();
         let (batch, mut plan) = self.plan_action(&target.into(), &change, now).await?;
+        if !batch.has_jobs() {
+            let reason = "it has no jobs that could be reported; its submission has to be made again".to_owned();
+            return Err(Error::Invalid { path: Path::Batch(batch.id), reason });
+        }
         if batch.references(Outcome::Processing).is_none() {
             let reason =
                 "it has no states/batch-processing, without which no daemon acquires it for a report".to_owned();

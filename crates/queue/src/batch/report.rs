@@ -50,10 +50,11 @@ impl BatchReport {
         self.len() == 0
     }
 
-    /// The state that a batch takes with this report: Failed where a job failed, else Completed.
+    /// The state that a batch takes with this report: Failed where a job failed, or where there is no job at all, else
+    /// Completed.
     #[must_use]
     pub fn verdict(&self) -> BatchState {
-        if self.failed.is_empty() { BatchState::Completed } else { BatchState::Failed }
+        if self.is_empty() || !self.failed.is_empty() { BatchState::Failed } else { BatchState::Completed }
     }
 }
 

@@ -39,7 +39,7 @@ async fn each_damage_is_found_and_named() {
         ("0=ocfl_object_1.1", Some(b"ocfl_object_1.0\n"), "0=ocfl_object_1.1", "it does not hold"),
         ("inventory.json", Some(b"{}"), "inventory.json", "the inventory has no \"id\""),
         ("inventory.json", None, "inventory.json", "it is missing"),
-        ("inventory.json.sha512", Some(b"x inventory.json\n"), "inventory.json.sha512", "a sha512 digest has"),
+        ("inventory.json.sha512", Some(b"x inventory.json\n"), "inventory.json.sha512", "sha512 digests have"),
         ("v1/inventory.json", Some(b"{"), "v1/inventory.json", "EOF while parsing"),
         ("v1/inventory.json.sha512", Some(b""), "v1/inventory.json.sha512", "it does not have the form"),
     ];

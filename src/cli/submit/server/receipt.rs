@@ -72,7 +72,10 @@ impl SubmitArgs {
         }
         let failed = jobs().find(|job| job["state"] == "failed");
         let why = match (failed, ended.failed) {
-            (None, 0) => format!("{batch} failed"),
+            (None, 0) => match view["outcome"].as_str() {
+                Some(outcome) => format!("{batch} failed: {outcome}"),
+                None => format!("{batch} failed"),
+            },
             (None, more) => format!("{more} jobs failed"),
             (Some(job), 1) => format!("{} failed: {}", said(&job["job"]), said(&job["message"])),
             (Some(job), more) => {

@@ -1,8 +1,8 @@
 //! What fails, and whether it is one cause or many.
 
 use super::{Attention, Severity, item};
-use crate::mirror::Summary;
 use crate::mirror::failures::FailureGroup;
+use crate::mirror::{Batch, Summary};
 use crate::views::overview::Recent;
 use crate::views::show::{Count, counted, visible};
 use queuekeeper_queue::state::{JobState, State};
@@ -40,6 +40,32 @@ pub(super) fn groups(summary: &Summary, recent: &Recent) -> Vec<Attention> {
     }
     items.extend(by_operator(failed.by_operator));
     items
+}
+
+/// Batches that failed before they had jobs: no failed job stands for them.
+pub(super) fn without_jobs((count, oldest): &(u64, Option<Batch>)) -> Option<Attention> {
+    let oldest = oldest.as_ref()?;
+    let why = match &*oldest.message {
+        "" => "It has no message.".to_owned(),
+        message => format!("“{}”.", cut(&visible(message))),
+    };
+    let (text, page, link) = match count {
+        1 => (why, format!("batches/{}", oldest.id), "Show the batch"),
+        _ => (format!("The first of them, {}: {why}", oldest.id), "batches?state=failed".to_owned(), "Show batches"),
+    };
+    Some(Attention {
+        since: oldest.entered,
+        is_oldest: *count > 1,
+        remedy: "Their depositors correct what the message names, and deposit again; then delete the batch.".to_owned(),
+        page: Some(page),
+        link,
+        ..item(
+            "failed_without_jobs",
+            Severity::Warn,
+            format!("{} failed before a job was created", counted(*count, "batch", "batches")),
+            text,
+        )
+    })
 }
 
 /// Jobs that an operator has set Failed. They are not failures, but must not be forgotten.

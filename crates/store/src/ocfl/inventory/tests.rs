@@ -97,7 +97,7 @@ async fn what_is_no_inventory_is_refused_with_the_place_and_the_reason() {
         ("\"contentDirectory\": \"content\"", "\"contentDirectory\": \"..\"", "contentDirectory is \"..\""),
         ("\"created\": \"2019-01-01T02:03:04Z\", ", "", "a version has no \"created\""),
         ("\"name\": \"A\"", "\"address\": \"A\"", "key \"address\" comes twice"),
-        (&hex('A'), "zz", "a sha512 digest has 128 hexadecimal digits at line"),
+        (&hex('A'), "zz", "sha512 digests have 128 hexadecimal digits at line"),
         (&hex('A'), &hex('c'), "the digest of \"one\" in version 1 is not in the manifest"),
         ("[\"one\"]", "[\"../one\"]", "it has a part '.' or '..' at line"),
         ("[\"one\"]", "[\"one\", \"one\"]", "path \"one\" comes twice in version 1"),
