@@ -12,9 +12,9 @@ use queuekeeper_store::{Audited, Store as _};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::world::{item, main, on_both, replica};
+use super::world::{item, main, on_all, replica};
 
-on_both! {
+on_all! {
     async fn what_is_written_changed_and_deleted_is_so_in_the_copy_and_each_event_is_followed_once(world: World) {
         let policy = read_policy(br#"{"defaultPolicies": [{"srcStoreId": "1", "destStoreId": "2"}]}"#).unwrap();
         let policies = Policies::default();
