@@ -35,7 +35,7 @@ on_all! {
         ] {
             let file = policy_file(&account.name);
             let error = in_force(catalogue, &source, &account).await.unwrap_err();
-            assert!(error.contains(ACCOUNTS_FILE), "{error}");
+            assert!(error.to_string().contains(ACCOUNTS_FILE), "{error}");
             write(&world, &source, ACCOUNTS_FILE, &format!("[{:?}]", account.name)).await;
             write(&world, &source, &file, NONE).await;
             // To look at it brings nothing into force.
