@@ -48,7 +48,7 @@ pub(crate) fn measure(options: &Options) {
                 takes(&kind, name, rows, rounds).await;
             }
             let few = Costs::of(&kind, FEW.min(many), "few").await;
-            Costs::of(&kind, many, "many").await.report(&kind, &few, many);
+            Costs::of(&kind, many, "many").await.report(&kind, &few);
         });
     }
 }
@@ -194,6 +194,7 @@ async fn takes(kind: &Kind, name: &str, rows: u64, rounds: u32) {
 
 /// The median times of what a page, a scrape and a worker ask, by one connection.
 struct Costs {
+    rows: u64,
     take: Duration,
     scrape: Duration,
     page: Duration,
@@ -209,11 +210,15 @@ impl Costs {
         // Where a page begins: spread over all dead letters, which were made last.
         let (first, step) = (rows - dead, (dead / TIMES as u64).max(1));
         let mut after = (0..TIMES as u64).map(|at| first + at * step);
+        let take = median(async || {
+            take_and_finish(&catalogue).await;
+        })
+        .await;
+        // As a mill does once a second.
+        while catalogue.fold().await.unwrap() > 0 {}
         let costs = Self {
-            take: median(async || {
-                take_and_finish(&catalogue).await;
-            })
-            .await,
+            rows,
+            take,
             scrape: median(async || {
                 drop(catalogue.task_figures().await.unwrap());
                 for queue in Queue::ALL {
@@ -230,13 +235,14 @@ impl Costs {
         costs
     }
 
-    fn report(&self, kind: &Kind, few: &Self, many: u64) {
+    fn report(&self, kind: &Kind, few: &Self) {
+        let rows = [few.rows, self.rows];
         for (what, few, many_took) in [
             ("ten tasks taken and finished", few.take, self.take),
             ("the figures of a scrape", few.scrape, self.scrape),
             ("a page of dead letters", few.page, self.page),
         ] {
-            let detail = format!("{few:?} of {FEW} rows, {many_took:?} of {many}");
+            let detail = format!("{few:?} of {} rows, {many_took:?} of {}", rows[0], rows[1]);
             let what = format!("time of {what}, of many rows against few");
             report(kind.name(), &what, many_took.as_secs_f64() / few.as_secs_f64(), "1", &detail);
         }
