@@ -4,6 +4,7 @@
 //! of them is looked at.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use queuekeeper_catalogue::audit::Event;
@@ -20,6 +21,9 @@ pub const MILL: &str = "queuekeeper:mill";
 
 /// The name under which the audit log is followed.
 pub const FOLLOWER: &str = "mill";
+
+/// How long an event waits where the policy of its account is not known: because it was not read yet, or because it cannot be.
+const UNKNOWN_POLICY: (Duration, Duration) = (Duration::from_secs(10), Duration::from_mins(5));
 
 /// Asks for the copies of what was changed.
 pub struct Auditor {
@@ -39,7 +43,11 @@ impl Auditor {
             let has_store = account.stores.values().any(|known| known == store);
             account.of_store(&event.subject.space).filter(|_| has_store).map(|space| (account, space))
         })?;
-        let is_source = || self.copies(account, &space, store).iter().any(|(source, _)| source == store);
+        // Where the policy is not known, it may be one.
+        let is_source = || {
+            let copies = self.copies(account, &space, store);
+            copies.is_none_or(|copies| copies.iter().any(|(source, _)| source == store))
+        };
         if space.is_reserved() || (event.user == MILL && !is_source()) {
             return None;
         }
@@ -54,11 +62,12 @@ impl Auditor {
     }
 
     /// The copies that a change in a store concerns, each with its source: those that are made from it, and that which it is.
-    fn copies(&self, account: &Account, space: &SpaceName, store: &StoreName) -> Vec<(StoreName, StoreName)> {
-        let Some(policy) = self.policies.get(&account.name) else { return Vec::new() };
+    /// `None` where the policy is not known.
+    fn copies(&self, account: &Account, space: &SpaceName, store: &StoreName) -> Option<Vec<(StoreName, StoreName)>> {
+        let policy = self.policies.get(&account.name)?;
         let name = |id| account.stores.get(id).cloned();
         let pairs = policy.pairs(space).iter().filter_map(|pair| Some((name(&pair.source)?, name(&pair.destination)?)));
-        pairs.filter(|(source, destination)| source == store || destination == store).collect()
+        Some(pairs.filter(|(source, destination)| source == store || destination == store).collect())
     }
 }
 
@@ -74,7 +83,11 @@ impl Processor for Auditor {
             let why = format!("account {:?} is not in the configuration, or the event names no store", subject.account);
             return Outcome::Failed(why).into();
         };
-        let mut copies = self.copies(account, &subject.space, store);
+        let Some(mut copies) = self.copies(account, &subject.space, store) else {
+            let (unread, unreadable) = UNKNOWN_POLICY;
+            let wait = if self.policies.is_settled(&account.name) { unreadable } else { unread };
+            return Outcome::PutOff(wait).into();
+        };
         copies.retain(|(_, destination)| {
             subject.key.as_ref().is_none_or(|key| account.leaves_out(destination, key).is_none())
         });

@@ -23,7 +23,7 @@ pub use edit::{Editable, NewPolicy, PairChange, Plan, SaveError, open, plan, sav
 pub use file::{
     ACCOUNTS_FILE, FileError, is_account_name, policy_file, read_accounts, read_policy, write_accounts, write_policy,
 };
-pub use force::{InForce, Policies, apply, in_force, read};
+pub use force::{InForce, Policies, PolicyError, apply, in_force, read};
 pub use source::PolicySource;
 
 /// The number of a store within an account, as Mill has it: any text.

@@ -133,6 +133,10 @@ impl Producer {
         let figures = self.catalogue.counters().await.map_err(|error| error.to_string())?;
         let mut morsels = Vec::new();
         for account in self.accounts.values() {
+            // A loop that passes an account by comes back to it much later.
+            if !self.policies.is_settled(&account.name) {
+                return Err(format!("the policy of {} is not known yet", account.name));
+            }
             let Some(policy) = self.policies.get(&account.name) else { continue };
             let known = self.spaces(account, &figures).await?;
             for space in &known {

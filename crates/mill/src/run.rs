@@ -19,7 +19,7 @@ use crate::asides::{self, Asides, Removed};
 use crate::audit::{Auditor, FOLLOWER};
 use crate::duplicate::Duplicator;
 use crate::metrics::MillMetrics;
-use crate::policy::{Policies, PolicySource, in_force};
+use crate::policy::{Policies, PolicyError, PolicySource, in_force};
 use crate::presence;
 use crate::producer::{PRODUCER, Producer, Step};
 use crate::stats::{self, Noop, StorageStats, noop};
@@ -32,8 +32,8 @@ const QUEUES: [Queue; 3] = [Queue::Audit, Queue::DuplicationHigh, Queue::Duplica
 /// How long to wait where nothing rings, at first and at most: for tasks, and for events.
 const EMPTY: (Duration, Duration) = (Duration::from_mins(1), Duration::from_mins(8));
 
-/// How often policies are read again.
-const READ_POLICIES: Duration = Duration::from_mins(1);
+/// How often policies are read again, and how often while one is not known because the catalogue was away.
+const READ_POLICIES: (Duration, Duration) = (Duration::from_mins(1), Duration::from_secs(5));
 
 /// How often deltas of counters are folded, while there are some.
 const FOLD: Duration = Duration::from_secs(1);
@@ -110,7 +110,11 @@ impl Mill {
         let wake = Arc::new(Notify::new());
         let every = async |wait: Duration| stop.run_until_cancelled(sleep(wait)).await.is_some();
         let read = async {
-            while every(READ_POLICIES).await {
+            loop {
+                let is_settled = self.accounts.keys().all(|account| policies.is_settled(account));
+                if !every(if is_settled { READ_POLICIES.0 } else { READ_POLICIES.1 }).await {
+                    break;
+                }
                 self.read_policies(&policies).await;
                 self.release_paused().await;
             }
@@ -292,7 +296,13 @@ impl Mill {
                     }
                     policies.set(&account.name, read.policy);
                 }
-                Err(error) => tracing::error!(account = account.name, error, "it has no policy, and is copied nowhere"),
+                Err(PolicyError::File(error)) => {
+                    policies.set_unreadable(&account.name);
+                    tracing::error!(account = account.name, error, "it has no policy: what is to be copied waits");
+                }
+                Err(PolicyError::Catalogue(error)) => {
+                    tracing::warn!(account = account.name, error, "its policy is not read; this is tried again");
+                }
             }
         }
     }

@@ -94,7 +94,7 @@ pub enum SaveError {
 pub async fn open(catalogue: &Catalogue, source: &PolicySource, account: &Account) -> Result<Editable, String> {
     let files = Files::read(source, account).await?;
     let last = catalogue.policies(&account.name, None, 1).await.map_err(|error| error.to_string())?.pop();
-    let now = compare(catalogue, source, account).await.map(|read| read.now);
+    let now = compare(catalogue, source, account).await.map(|read| read.now).map_err(|error| error.to_string());
     Ok(Editable {
         version: files.version(last.map(|last| last.id)),
         is_listed: files.is_listed(account),

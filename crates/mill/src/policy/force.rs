@@ -15,19 +15,41 @@ use crate::audit::MILL;
 
 /// The policies of accounts, by the account's name. Clones are of the same ones.
 #[derive(Clone, Debug, Default)]
-pub struct Policies(Arc<RwLock<BTreeMap<String, Arc<Policy>>>>);
+pub struct Policies(Arc<RwLock<BTreeMap<String, Option<Arc<Policy>>>>>);
 
 impl Policies {
-    /// The policy of an account; `None` where it is copied nowhere.
+    /// The policy of an account; `None` where it is not known: what the account wants copied has to wait then.
     #[must_use]
     pub fn get(&self, account: &str) -> Option<Arc<Policy>> {
-        self.0.read().get(account).cloned()
+        self.0.read().get(account).cloned().flatten()
+    }
+
+    /// Whether it is known which policy an account has, or that it has none which can be read.
+    #[must_use]
+    pub fn is_settled(&self, account: &str) -> bool {
+        self.0.read().contains_key(account)
     }
 
     /// Replaces the policy of an account.
     pub fn set(&self, account: &str, policy: Policy) {
-        self.0.write().insert(account.to_owned(), Arc::new(policy));
+        self.0.write().insert(account.to_owned(), Some(Arc::new(policy)));
     }
+
+    /// The file of an account cannot be read, and there was none before; a policy that is known stays.
+    pub fn set_unreadable(&self, account: &str) {
+        self.0.write().entry(account.to_owned()).or_default();
+    }
+}
+
+/// Why it is not known which policy an account has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyError {
+    /// Its file cannot be read, and there is no policy from before: one sentence that names the file.
+    #[error("{0}")]
+    File(String),
+    /// The catalogue is away, or another process changes the policy: one sentence. Asked again, it may be known.
+    #[error("{0}")]
+    Catalogue(String),
 }
 
 /// The policy of an account that is in force, and what its file says that is not.
@@ -53,7 +75,7 @@ pub(super) struct Read {
 /// # Errors
 /// As for [`in_force`].
 pub async fn read(catalogue: &Catalogue, source: &PolicySource, account: &Account) -> Result<InForce, String> {
-    compare(catalogue, source, account).await.map(|read| read.now)
+    compare(catalogue, source, account).await.map(|read| read.now).map_err(|error| error.to_string())
 }
 
 /// Reads the policy of an account and brings it into force, as far as that needs no admin. Where the file is gone or cannot be
@@ -61,7 +83,7 @@ pub async fn read(catalogue: &Catalogue, source: &PolicySource, account: &Accoun
 ///
 /// # Errors
 /// With a sentence that names the file, where there is no policy from before; and when the catalogue is away.
-pub async fn in_force(catalogue: &Catalogue, source: &PolicySource, account: &Account) -> Result<InForce, String> {
+pub async fn in_force(catalogue: &Catalogue, source: &PolicySource, account: &Account) -> Result<InForce, PolicyError> {
     let Read { last, known, now } = compare(catalogue, source, account).await?;
     if known.as_ref() != Some(&now.policy) {
         let reason = match known {
@@ -70,15 +92,20 @@ pub async fn in_force(catalogue: &Catalogue, source: &PolicySource, account: &Ac
         };
         let content = write_policy(&now.policy);
         let recorded = catalogue.record_policy(&account.name, last, MILL, reason, &content).await;
-        if !recorded.map_err(|error| error.to_string())? {
-            return Err(format!("the policy of {} was changed at the same time; it is read again", account.name));
+        if !recorded.map_err(|error| PolicyError::Catalogue(error.to_string()))? {
+            let why = format!("the policy of {} was changed at the same time; it is read again", account.name);
+            return Err(PolicyError::Catalogue(why));
         }
     }
     Ok(now)
 }
 
-pub(super) async fn compare(catalogue: &Catalogue, source: &PolicySource, account: &Account) -> Result<Read, String> {
-    let (last, known) = known(catalogue, account).await?;
+pub(super) async fn compare(
+    catalogue: &Catalogue,
+    source: &PolicySource,
+    account: &Account,
+) -> Result<Read, PolicyError> {
+    let (last, known) = known(catalogue, account).await.map_err(PolicyError::Catalogue)?;
     let now = match (found(source, account).await, &known) {
         (Ok(found), None) => InForce { policy: found, waiting: Vec::new(), error: None },
         (Ok(found), Some(known)) => {
@@ -86,7 +113,7 @@ pub(super) async fn compare(catalogue: &Catalogue, source: &PolicySource, accoun
             InForce { policy: in_force, waiting, error: None }
         }
         (Err(error), Some(known)) => InForce { policy: known.clone(), waiting: Vec::new(), error: Some(error) },
-        (Err(error), None) => return Err(error),
+        (Err(error), None) => return Err(PolicyError::File(error)),
     };
     Ok(Read { last, known, now })
 }

@@ -11,11 +11,11 @@ use queuekeeper_mill::duplicate::ASIDE;
 use queuekeeper_store::Item;
 use uuid::Uuid;
 
-use super::world::{item, main, on_both, replica};
+use super::world::{item, main, on_all, replica};
 
 const LEASE: Duration = Duration::from_mins(1);
 
-on_both! {
+on_all! {
     async fn what_is_aside_is_removed_when_its_time_is_over_and_nothing_else_in_that_space(world: World) {
         let mut world = world;
         world.duplicator.limit = BrakeLimit { items: 10, percent: 0 };

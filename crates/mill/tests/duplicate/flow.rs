@@ -3,22 +3,27 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use queuekeeper_catalogue::tasks::Queue;
+use queuekeeper_catalogue::tasks::{Outcome, Queue, TaskKind, Tasks};
 use queuekeeper_mill::audit::{Auditor, FOLLOWER};
 use queuekeeper_mill::metrics::MillMetrics;
-use queuekeeper_mill::policy::{Policies, read_policy};
-use queuekeeper_mill::worker::{Times, Workers};
+use queuekeeper_mill::policy::{Policies, Policy, read_policy};
+use queuekeeper_mill::producer::{PRODUCER, Producer, Step};
+use queuekeeper_mill::worker::{Lease, Processor as _, Times, Workers};
 use queuekeeper_store::{Audited, Store as _};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::world::{item, main, on_both, replica};
+use super::loops;
+use super::world::{item, main, on_all, replica};
 
-on_both! {
+fn policy() -> Policy {
+    read_policy(br#"{"defaultPolicies": [{"srcStoreId": "1", "destStoreId": "2"}]}"#).unwrap()
+}
+
+on_all! {
     async fn what_is_written_changed_and_deleted_is_so_in_the_copy_and_each_event_is_followed_once(world: World) {
-        let policy = read_policy(br#"{"defaultPolicies": [{"srcStoreId": "1", "destStoreId": "2"}]}"#).unwrap();
         let policies = Policies::default();
-        policies.set("account1", policy);
+        policies.set("account1", policy());
         let auditor = || Auditor {
             accounts: world.duplicator.accounts.clone(),
             policies: policies.clone(),
@@ -78,5 +83,37 @@ on_both! {
         person.delete(&item("a"), None).await.unwrap();
         assert_eq!(follow().await.unwrap().tasks, 1);
         assert_eq!(catalogue.check().await.unwrap(), []);
+    }
+
+    async fn while_its_policy_is_not_known_an_event_waits_and_no_loop_begins(world: World) {
+        let policies = Policies::default();
+        let auditor = Auditor { accounts: world.duplicator.accounts.clone(), policies: policies.clone() };
+        let follow = || world.catalogue.follow_audit(FOLLOWER, 1000, |event| auditor.task(event).into_iter().collect());
+        assert_eq!(follow().await.unwrap().events, 0);
+        // What the mill wrote, too: other copies may be made of it.
+        world.put(&main(), true, &item("a"), "one", "text/plain").await;
+        assert_eq!(follow().await.unwrap().tasks, 1);
+        let tasks = Tasks { queue: Queue::Audit, account: "account1", kinds: &[TaskKind::Audit], limit: 10 };
+        let task = world.catalogue.take_tasks(&tasks, "worker-1", Duration::from_mins(5)).await.unwrap().remove(0);
+        let waits = async || {
+            let processed = auditor.process(&task, &Lease::unlimited()).await;
+            matches!(processed.outcome, Outcome::PutOff(_)) && processed.follow_ups.is_empty()
+        };
+        let producer = Producer { policies: policies.clone(), ..loops::producer(&world) };
+        assert!(waits().await);
+        let error = producer.step().await.unwrap_err();
+        assert!(error.contains("account1"), "{error}");
+        assert_eq!(world.catalogue.loop_state(PRODUCER).await.unwrap().unwrap().started, None);
+
+        // A file that cannot be read stops its account only: a loop passes it by.
+        policies.set_unreadable("account1");
+        assert!(waits().await);
+        assert_eq!(producer.step().await, Ok(Step::Idle));
+        assert!(world.catalogue.loop_state(PRODUCER).await.unwrap().unwrap().started.is_some());
+
+        policies.set("account1", policy());
+        policies.set_unreadable("account1");
+        let processed = auditor.process(&task, &Lease::unlimited()).await;
+        assert_eq!((processed.outcome, processed.follow_ups.len()), (Outcome::Done, 1));
     }
 }

@@ -15,7 +15,7 @@ use queuekeeper_mill::worker::{Lease, Processor as _};
 use queuekeeper_store::StoreName;
 
 use super::loops::{producer, run};
-use super::world::{World, item, main, on_both, replica};
+use super::world::{World, item, main, on_all, replica};
 
 const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
@@ -36,7 +36,7 @@ fn text_of(found: Option<(String, String)>) -> Option<String> {
     found.map(|(text, _)| text)
 }
 
-on_both! {
+on_all! {
     async fn a_task_is_put_off_to_the_hours_of_the_store_that_it_reads_or_writes(world: World) {
         let mut world = world;
         world.put(&main(), true, &item("a"), "one", "text/plain").await;

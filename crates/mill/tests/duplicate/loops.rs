@@ -9,7 +9,7 @@ use queuekeeper_mill::producer::{PRODUCER, Producer, Step};
 use queuekeeper_mill::worker::{Lease, Processor as _};
 use uuid::Uuid;
 
-use super::world::{World, item, main, on_both, replica};
+use super::world::{World, item, main, on_all, replica};
 
 const LEASE: Duration = Duration::from_mins(5);
 
@@ -61,7 +61,7 @@ pub(super) async fn run(world: &World, producer: &Producer) -> Vec<String> {
     process(world).await.into_iter().map(|(key, _)| key).collect()
 }
 
-on_both! {
+on_all! {
     async fn a_loop_asks_for_what_differs_and_the_next_one_for_nothing(world: World) {
         let mut world = world;
         world.duplicator.limit = BrakeLimit::default();
@@ -110,14 +110,12 @@ on_both! {
         assert_eq!(left[0].marker.as_ref().map(ToString::to_string).as_deref(), Some("08"));
         assert_eq!(process(&world).await.len(), 10);
         // A listing that ends with an error leaves the morsel where it was.
-        let top = world.bare[&main()].directory().unwrap().to_owned();
-        let away = top.with_extension("away");
-        std::fs::rename(&top, &away).unwrap();
+        world.take_away();
         assert_eq!(producer.step().await.unwrap(), Step::Stuck(1));
         let stuck = world.catalogue.morsels(PRODUCER).await.unwrap();
         assert_eq!(stuck[0].marker, left[0].marker);
         assert!(stuck[0].error.as_ref().is_some_and(|error| error.contains("main")), "{stuck:?}");
-        std::fs::rename(&away, &top).unwrap();
+        world.bring_back();
         assert_eq!(producer.step().await.unwrap(), Step::Advanced);
         assert_eq!(process(&world).await.len(), 6);
         assert_eq!(world.catalogue.morsels(PRODUCER).await.unwrap(), []);

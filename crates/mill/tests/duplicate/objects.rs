@@ -11,7 +11,7 @@ use queuekeeper_store::Store;
 use queuekeeper_store::ocfl::{Begun, NewFile, NewVersion, Root, Start, User};
 use uuid::Uuid;
 
-use super::world::{World, main, on_both, replica, space};
+use super::world::{World, main, on_all, replica, space};
 
 const ARK: &str = "ark:/99999/fk4object";
 
@@ -85,7 +85,7 @@ impl World {
     }
 }
 
-on_both! {
+on_all! {
     async fn a_reader_of_the_copy_sees_whole_objects_in_whatever_order_tasks_come(world: World) {
         world.add_version("one").await;
         // Which of the objects have their copies is known only where a policy wants any.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use queuekeeper_catalogue::tasks::{Decided, Decision, Outcome, TaskKind, TaskState};
 use queuekeeper_mill::worker::Processed;
 
-use super::world::{item, main, on_both, replica, space};
+use super::world::{item, main, on_all, replica};
 
 fn done() -> Processed {
     Outcome::Done.into()
@@ -22,7 +22,7 @@ fn failure(processed: &Processed) -> &str {
     }
 }
 
-on_both! {
+on_all! {
     async fn a_copy_appears_follows_its_source_and_is_looked_at_without_being_written_again(world: World) {
         let a = item("a");
         world.put(&main(), true, &a, "one", "text/plain").await;
@@ -113,10 +113,7 @@ on_both! {
         }
         // Bytes that rot in place: the store does not see it before they are read.
         world.bare[&replica()].delete(&item("rotten"), None).await.unwrap();
-        let file = world.bare[&main()].directory().unwrap().join(space().as_str()).join("rotten");
-        let modified = std::fs::metadata(&file).unwrap().modified().unwrap();
-        std::fs::write(&file, "0ne").unwrap();
-        std::fs::File::options().write(true).open(&file).unwrap().set_modified(modified).unwrap();
+        world.rot("rotten");
         let processed = world.duplicate(Some("rotten")).await;
         assert!(!failure(&processed).is_empty());
         assert_eq!(processed.follow_ups.len(), 1, "{processed:?}");

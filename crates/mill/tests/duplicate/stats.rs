@@ -7,11 +7,11 @@ use queuekeeper_mill::stats::{Noop, PRODUCER, StorageStats, noop};
 use queuekeeper_mill::worker::{Lease, Processor};
 use uuid::Uuid;
 
-use super::world::{item, main, on_both, replica};
+use super::world::{item, main, on_all, replica};
 
 const LEASE: Duration = Duration::from_mins(1);
 
-on_both! {
+on_all! {
     async fn spaces_are_counted_once_a_day_and_their_figures_are_read_again(world: World) {
         let catalogue = &world.catalogue;
         let stats = StorageStats {

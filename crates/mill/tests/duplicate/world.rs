@@ -1,6 +1,7 @@
 //! Two stores, a catalogue, and one who makes copies.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -24,10 +25,13 @@ use queuekeeper_store::s3::{AccessKey, Credentials, S3Config};
 use queuekeeper_store::store::{Item, Put, UserProperties};
 use queuekeeper_store::{Audited, DirectoryStore, Key, S3Store, SpaceName, Store, StoreFamilies, StoreName};
 use queuekeeper_testkit::postgres::Postgres;
-use queuekeeper_testkit::s3::{S3Server, Settings};
+use queuekeeper_testkit::s3::{Effect, Fault, S3Server, Settings};
 use tempfile::TempDir;
 
 const LEASE: Duration = Duration::from_mins(5);
+
+/// The bucket of the store that is no directory.
+const BUCKET: &str = "preservation";
 
 pub(super) struct World {
     pub(super) catalogue: Catalogue,
@@ -37,7 +41,7 @@ pub(super) struct World {
     pub(super) stores: BTreeMap<StoreName, Arc<dyn Store>>,
     pub(super) duplicator: Duplicator,
     directory: TempDir,
-    _server: Option<S3Server>,
+    server: Option<S3Server>,
 }
 
 /// One server of databases for all tests; it ends with the process.
@@ -45,8 +49,8 @@ static DATABASES: LazyLock<Postgres> = LazyLock::new(Postgres::start);
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// Runs each test with two directories and SQLite, and with a bucket and PostgreSQL.
-macro_rules! on_both {
+/// Runs each test with two directories and SQLite, and twice with a bucket and PostgreSQL: as what is copied to, and from.
+macro_rules! on_all {
     ($(async fn $name:ident($world:ident: World) $body:block)*) => {
         $(
             async fn $name($world: $crate::duplicate::world::World) $body
@@ -59,13 +63,18 @@ macro_rules! on_both {
 
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn in_a_bucket() {
-                    Box::pin(super::$name($crate::duplicate::world::World::bucket().await)).await;
+                    Box::pin(super::$name($crate::duplicate::world::World::to_bucket().await)).await;
+                }
+
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn from_a_bucket() {
+                    Box::pin(super::$name($crate::duplicate::world::World::from_bucket().await)).await;
                 }
             }
         )*
     };
 }
-pub(super) use on_both;
+pub(super) use on_all;
 
 pub(super) fn main() -> StoreName {
     "main".parse().unwrap()
@@ -94,18 +103,32 @@ impl World {
     }
 
     /// The same with a directory that is copied to a bucket, and PostgreSQL.
-    pub(super) async fn bucket() -> Self {
-        let directory = tempfile::tempdir().unwrap();
+    pub(super) async fn to_bucket() -> Self {
+        let (directory, (server, store)) = (tempfile::tempdir().unwrap(), Self::bucket(replica()).await);
+        let stores = [Self::directory(&directory, main()).await, store];
+        Self::new(&Self::postgres(), stores, directory, Some(server)).await
+    }
+
+    /// The same with a bucket that is copied to a directory.
+    pub(super) async fn from_bucket() -> Self {
+        let (directory, (server, store)) = (tempfile::tempdir().unwrap(), Self::bucket(main()).await);
+        let stores = [store, Self::directory(&directory, replica()).await];
+        Self::new(&Self::postgres(), stores, directory, Some(server)).await
+    }
+
+    fn postgres() -> String {
+        DATABASES.create(&format!("mill_{}", NUMBER.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    async fn bucket(name: StoreName) -> (S3Server, Arc<dyn Store>) {
         let server = S3Server::start(Settings::default()).await.unwrap();
-        server.create_bucket("preservation");
-        let mut config = S3Config::new(replica(), "s3://preservation/copies".parse().unwrap());
+        server.create_bucket(BUCKET);
+        let mut config = S3Config::new(name, format!("s3://{BUCKET}/content").parse().unwrap());
         config.endpoint = Some(server.endpoint());
         config.credentials = Credentials::Key(AccessKey::new(server.access_key(), server.secret_key()));
         let metrics = StoreFamilies::default().store(&config.name);
-        let store: Arc<dyn Store> = Arc::new(S3Store::new(config, metrics).await.unwrap());
-        let stores = [Self::directory(&directory, main()).await, store];
-        let url = DATABASES.create(&format!("mill_{}", NUMBER.fetch_add(1, Ordering::Relaxed)));
-        Self::new(&url, stores, directory, Some(server)).await
+        let store = Arc::new(S3Store::new(config, metrics).await.unwrap());
+        (server, store)
     }
 
     async fn directory(within: &TempDir, name: StoreName) -> Arc<dyn Store> {
@@ -138,7 +161,7 @@ impl World {
             delete_after: Duration::ZERO,
             clock: Timestamp::now,
         };
-        Self { catalogue, bare, stores, duplicator, directory, _server: server }
+        Self { catalogue, bare, stores, duplicator, directory, server }
     }
 
     /// One more directory, as the store "3" of the account.
@@ -171,6 +194,41 @@ impl World {
         let put = Put { user, compute, ..Put::default() };
         let stores = if is_recorded { &self.stores } else { &self.bare };
         stores[store].put(item, chunks, put).await.unwrap();
+    }
+
+    /// Where the source is a directory; of a bucket there is none.
+    fn source(&self) -> Option<&Path> {
+        self.bare[&main()].directory()
+    }
+
+    fn server(&self) -> &S3Server {
+        self.server.as_ref().expect("a store that is no directory is a bucket")
+    }
+
+    /// Lets the content of an item rot in place at the source: its size, its time and what is kept of it stay.
+    pub(super) fn rot(&self, key: &str) {
+        let Some(top) = self.source() else { return self.server().rot(BUCKET, &format!("content/{}/{key}", space())) };
+        let file = top.join(space().as_str()).join(key);
+        let modified = std::fs::metadata(&file).unwrap().modified().unwrap();
+        let mut content = std::fs::read(&file).unwrap();
+        content[0] ^= 1;
+        std::fs::write(&file, content).unwrap();
+        std::fs::File::options().write(true).open(&file).unwrap().set_modified(modified).unwrap();
+    }
+
+    /// Takes the source away until [`Self::bring_back`].
+    pub(super) fn take_away(&self) {
+        match self.source() {
+            Some(top) => std::fs::rename(top, top.with_extension("away")).unwrap(),
+            None => drop(self.server().inject(Fault::new(Effect::Refuse(403, "AccessDenied")))),
+        }
+    }
+
+    pub(super) fn bring_back(&self) {
+        match self.source() {
+            Some(top) => std::fs::rename(top.with_extension("away"), top).unwrap(),
+            None => self.server().clear_faults(),
+        }
     }
 
     /// What is still to be done to items.

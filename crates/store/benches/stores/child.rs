@@ -52,7 +52,8 @@ pub(super) fn time(arguments: &[&str], server: Option<&Served>) -> Ran {
 /// The S3 server, in a process that ends with this.
 pub(super) struct Served {
     child: Child,
-    endpoint: String,
+    /// Where it is reached.
+    pub(super) endpoint: String,
 }
 
 impl Served {

@@ -1,0 +1,230 @@
+//! What runs in a process of its own: the mill, what fills its source, and listings.
+
+use std::io::Read as _;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use queuekeeper_catalogue::Catalogue;
+use queuekeeper_mill::merge::merge;
+use queuekeeper_mill::producer::{PRODUCER, Step};
+use queuekeeper_store::noted::Noted;
+use queuekeeper_store::store::{Condition, Put};
+use queuekeeper_store::{Algorithm, Item, Key, Store};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::rivals;
+use super::world::{self, World};
+
+/// The first argument of such a process.
+pub(crate) const MARK: &str = "--mill";
+
+/// How many items are written at once to fill a source, and how many are recorded by one transaction.
+const AT_ONCE: usize = 64;
+const RECORDED: usize = 1000;
+
+/// How often it is seen whether all is done.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How many clock ticks the system counts in a second: so many everywhere.
+const TICKS: f64 = 100.0;
+
+/// What a process took.
+pub(crate) struct Ran {
+    /// From its start to its end.
+    pub(crate) seconds: f64,
+    /// The peak of its memory.
+    pub(crate) peak_mb: u64,
+    /// The time of processors that it used.
+    pub(crate) cpu_seconds: f64,
+}
+
+fn command(mode: &str, world: &World, more: &[&str]) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([MARK, mode]).args(world.arguments()).args(more);
+    command
+}
+
+/// Runs a mode to its end: `fill FILES SIZE`, `run NAME WORKERS`, `loop`, `both COUNT` or `merge COUNT`.
+pub(crate) fn time(mode: &str, world: &World, more: &[&str]) -> Ran {
+    rivals::settle(&world.top);
+    let began = Instant::now();
+    let output = command(mode, world, more).stderr(Stdio::inherit()).output().unwrap();
+    let seconds = began.elapsed().as_secs_f64();
+    assert!(output.status.success(), "{mode} {more:?}");
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    Ran { seconds, peak_mb: said["peak_mb"].as_u64().unwrap(), cpu_seconds: said["cpu_seconds"].as_f64().unwrap() }
+}
+
+/// A mill that works until this is dropped.
+pub(crate) struct Working(Child);
+
+impl Working {
+    pub(crate) fn start(world: &World, name: &str, workers: usize) -> Self {
+        let mut command = command("work", world, &[name, &workers.to_string()]);
+        Self(command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap())
+    }
+
+    /// The time of processors that it has used, in seconds, and the memory that it has, in MB.
+    pub(crate) fn used(&self) -> (f64, u64) {
+        let id = self.0.id().to_string();
+        (cpu_seconds(&id), memory_mb(&id, "VmRSS:"))
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        self.0.wait().unwrap();
+    }
+}
+
+/// What such a process does.
+pub(crate) fn run(arguments: &[String]) {
+    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let (mode, rest) = arguments.split_first().unwrap();
+    let (place, rest) = rest.split_at(4);
+    let world = World::of_arguments(place);
+    runtime.block_on(async {
+        match (*mode, rest) {
+            ("fill", [files, size]) => fill(&world, files.parse().unwrap(), size.parse().unwrap()).await,
+            ("run", [name, workers]) => run_to_end(&world, name, workers.parse().unwrap()).await,
+            ("work", [name, workers]) => work(&world, name, workers.parse().unwrap()).await,
+            ("loop", []) => go_through(&world).await,
+            ("both", [count]) => list_both(&world, count.parse().unwrap()).await,
+            ("merge", [count]) => list_merged(&world, count.parse().unwrap()).await,
+            _ => panic!("{arguments:?}"),
+        }
+    });
+    println!("{}", json!({"peak_mb": memory_mb("self", "VmHWM:"), "cpu_seconds": cpu_seconds("self")}));
+}
+
+/// Writes items into the source, and records them.
+async fn fill(world: &World, files: usize, size: usize) {
+    let catalogue = Catalogue::open(&world.database).await.unwrap();
+    let noted = Arc::new(Noted::new(world.store(0).await));
+    noted.create_space(&world::space()).await.unwrap();
+    let name = noted.store().name().clone();
+    for first in (0..files).step_by(RECORDED) {
+        let puts = (first..files.min(first + RECORDED)).map(|number| {
+            let noted = Arc::clone(&noted);
+            async move {
+                let key = format!("{:03}/{number:07}", number / 1000);
+                let item = Item::new(world::space(), Key::new(key.into_bytes()).unwrap());
+                let put = Put {
+                    size: Some(size as u64),
+                    compute: vec![Algorithm::Sha256],
+                    condition: Condition::IfAbsent,
+                    ..Put::default()
+                };
+                noted.put(&item, stream::iter(content(number, size)).boxed(), put).await.unwrap();
+            }
+        });
+        stream::iter(puts).buffer_unordered(AT_ONCE).collect::<Vec<()>>().await;
+        let notes = noted.take();
+        assert!(catalogue.record_changes(&name, "bench", &notes.made).await.unwrap().is_empty());
+    }
+    while catalogue.fold().await.unwrap() > 0 {}
+    catalogue.close().await;
+}
+
+/// Content that does not compress and does not repeat.
+fn content(number: usize, size: usize) -> impl Iterator<Item = std::io::Result<Bytes>> {
+    const PART: usize = 1 << 20;
+    let mut state = (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (0..size).step_by(PART).map(move |from| {
+        let mut part = vec![0; PART.min(size - from)];
+        for word in part.chunks_mut(8) {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            word.copy_from_slice(&state.to_le_bytes()[..word.len()]);
+        }
+        Ok(Bytes::from(part))
+    })
+}
+
+/// Has the mill work until a loop is done and nothing waits.
+async fn run_to_end(world: &World, name: &str, workers: usize) {
+    let mill = world.mill(name, workers).await;
+    let catalogue = mill.catalogue.clone();
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(mill.run(stop.clone()));
+    while !is_done(&catalogue).await {
+        tokio::time::sleep(LOOK).await;
+    }
+    stop.cancel();
+    running.await.unwrap();
+    catalogue.close().await;
+}
+
+/// Whether a loop has ended, and no task waits.
+pub(crate) async fn is_done(catalogue: &Catalogue) -> bool {
+    let has_ended = catalogue.loop_state(PRODUCER).await.unwrap().is_some_and(|state| state.ended.is_some());
+    let figures = catalogue.task_figures().await.unwrap();
+    assert!(figures.iter().all(|of| of.dead == 0 && of.held == 0), "{figures:?}");
+    has_ended && figures.iter().all(|of| of.waiting == 0)
+}
+
+/// Has the mill work until the standard input ends.
+async fn work(world: &World, name: &str, workers: usize) {
+    let mill = world.mill(name, workers).await;
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(mill.run(stop.clone()));
+    let wait = || std::io::stdin().read_to_end(&mut Vec::new());
+    tokio::task::spawn_blocking(wait).await.unwrap().unwrap();
+    stop.cancel();
+    running.await.unwrap();
+}
+
+/// Goes through everything once, as `queuekeeper mill produce duplication --once` does: nothing has changed.
+async fn go_through(world: &World) {
+    let mill = world.mill("loop", 0).await;
+    // A loop without any part, so that the next one is due.
+    let holder = Uuid::now_v7();
+    let lead = mill.catalogue.lead(PRODUCER, holder, Duration::from_mins(1)).await.unwrap().unwrap();
+    assert!(mill.catalogue.begin_loop(&lead, &[], Duration::ZERO).await.unwrap());
+    mill.catalogue.resign(PRODUCER, holder).await.unwrap();
+    assert_eq!(mill.produce_once().await.unwrap(), Step::Idle);
+    let figures = mill.catalogue.task_figures().await.unwrap();
+    let asked: u64 = figures.iter().map(|of| of.waiting).sum();
+    // The space itself is looked at in each loop.
+    assert_eq!(asked, 1, "nothing has changed");
+    mill.catalogue.close().await;
+}
+
+/// Lists one store after the other.
+async fn list_both(world: &World, count: usize) {
+    for at in 0..world::STORES.len() {
+        let listed = world.store(at).await.list(&world::space(), b"", None);
+        let found = listed.try_fold(0, async |count, _| Ok(count + 1)).await.unwrap();
+        assert_eq!(found, count);
+    }
+}
+
+/// Merges the listings of both stores.
+async fn list_merged(world: &World, count: usize) {
+    let list = async |at: usize| world.store(at).await.list(&world::space(), b"", None);
+    let merged = merge(list(0).await, list(1).await);
+    let found = merged.try_fold(0, async |count, _| Ok(count + 1)).await.unwrap();
+    assert_eq!(found, count);
+}
+
+fn memory_mb(process: &str, line: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|text| text.strip_prefix(line)).unwrap();
+    line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() / 1024
+}
+
+fn cpu_seconds(process: &str) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    // The name of the program, in parentheses, may have spaces.
+    let columns: Vec<_> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    let ticks = |at: usize| columns[at].parse::<u32>().unwrap();
+    f64::from(ticks(11) + ticks(12)) / TICKS
+}
