@@ -286,7 +286,7 @@ impl Mill {
                         problems.push(format!("The policy file of {name} takes copies away; that waits for an admin."));
                     }
                 }
-                Err(error) => problems.push(format!("{name} has no policy, and is copied nowhere: {error}.")),
+                Err(error) => problems.push(format!("Account {name} has no policy, and is copied nowhere: {error}.")),
             }
         }
         problems
