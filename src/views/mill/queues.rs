@@ -288,7 +288,7 @@ impl Mill {
                         ));
                     }
                 }
-                Err(error) => problems.push(format!("{name} has no policy, and is copied nowhere: {error}.")),
+                Err(error) => problems.push(format!("Account {name} has no policy, and is copied nowhere: {error}.")),
             }
         }
         problems
