@@ -12,7 +12,8 @@ use crate::counters::{Counter, Figures, read_figures};
 use crate::database::Session;
 use crate::database::dialect::Dialect;
 use crate::database::value::values;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
+use crate::schema::NEWEST;
 
 /// Something that does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,11 +137,16 @@ impl Catalogue {
     /// It reads every row, and changes nothing. Nothing found means that all fits.
     ///
     /// # Errors
-    /// When the database cannot be read.
+    /// When the database cannot be read; [`ErrorKind::Older`] when its schema is not that of this program.
     pub async fn check(&self) -> Result<Vec<Finding>, Error> {
+        if self.schema() < NEWEST {
+            return Err(self.database.error(ErrorKind::Older { found: self.schema(), known: NEWEST }));
+        }
         let mut session = self.database.snapshot().await?.without_limit();
         let outcome = check_in(&mut session).await;
-        session.end(outcome).await
+        let findings = session.end(outcome).await?;
+        self.database.is_unchanged()?;
+        Ok(findings)
     }
 }
 
