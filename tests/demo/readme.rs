@@ -16,7 +16,7 @@ const RUN: [&str; 4] =
     ["curl 'http://127.0.0.1:12181/", "ask() {", "export QUEUEKEEPER_ZOOKEEPER=", "queuekeeper dump "];
 
 /// The blocks that are not run, and why.
-const LEFT_OUT: [(&str, &str); 14] = [
+const LEFT_OUT: [(&str, &str); 15] = [
     (".ci/install zookeeper && cargo run", "it installs packages and builds; what it starts is what is run here"),
     (".ci/install zookeeper prometheus", "the same with Prometheus, whose demo has tests of its own"),
     (".ci/install && cargo test", "it is what runs this"),
@@ -29,6 +29,7 @@ const LEFT_OUT: [(&str, &str); 14] = [
     ("queuekeeper dashboards files", "it writes below /etc; tests/cli/dashboards.rs runs the command itself"),
     ("queuekeeper rules check", "it needs rules and a message of Alertmanager; tests/cli/rules.rs runs both commands"),
     ("queuekeeper check-config config.yml --probe", "it needs stores; tests/cli/stores.rs runs each of its commands"),
+    ("mkdir damaged", "it needs a backup; tests/cli/catalogue.rs restores one, tests/cli/repairs.rs rebuilds"),
     ("mkdir policies", "it needs stores, and runs until it is ended; tests/cli/mill.rs runs each of its commands"),
     ("queuekeeper token ci", "it needs users and a tokens file; tests/web/who.rs and tests/cli run the commands"),
 ];
