@@ -9,6 +9,7 @@ mod cli {
     mod again;
     mod api;
     mod bulk;
+    mod catalogue;
     mod client;
     mod copies;
     mod dashboards;

@@ -5,14 +5,15 @@ mod rebuild;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use queuekeeper_catalogue::Catalogue;
+use queuekeeper_catalogue::{Catalogue, ErrorKind};
 use serde_json::json;
 
 use super::UsageError;
 use super::exit::{CommandError, FAILED, NOT_FOUND, REFUSED};
 use super::output::{OutputArgs, Screen, Spinner, without_csv};
-use crate::config::ConfigFile;
+use crate::config::{CatalogueUrl, ConfigFile};
 use crate::mirror::words::counted;
+use crate::server::standalone::DataDirectory;
 
 /// Check, back up, migrate or rebuild the catalogue
 #[derive(Clone, Debug, Args)]
@@ -33,13 +34,18 @@ enum CatalogueCommand {
 #[derive(Clone, Debug, Args)]
 struct PlaceArgs {
     /// The file with the catalogue
-    #[arg(long = "config.file", value_name = "FILE")]
-    file: PathBuf,
+    #[arg(long = "config.file", value_name = "FILE", required_unless_present = "data")]
+    file: Option<PathBuf>,
+
+    /// The directory of a repository of queuekeeper standalone, instead
+    #[arg(long = "data", value_name = "DIR", conflicts_with = "file")]
+    data: Option<PathBuf>,
 }
 
 /// Compare counters with rows, and the audit log with its hashes
 ///
-/// It reads all rows, which takes a while. Exits with 1 if anything is wrong.
+/// It reads all rows, which takes a while, and changes nothing: a catalogue with an earlier schema is not migrated, but
+/// refused. Exits with 1 if anything is wrong.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 struct CheckArgs {
@@ -52,7 +58,7 @@ struct CheckArgs {
 
 /// Write a consistent copy of a catalogue in SQLite, while it is in use
 ///
-/// For PostgreSQL, use the backup tools of its server.
+/// The copy has the schema that the catalogue has, which is not migrated. For PostgreSQL, use the backup tools of its server.
 #[derive(Clone, Debug, Args)]
 struct BackupArgs {
     /// The file to write, which appears when it is complete
@@ -69,7 +75,8 @@ struct BackupArgs {
 
 /// Bring the schema of the catalogue up to date, or create it
 ///
-/// Every command that opens a catalogue does so; this one does nothing else, and shows what was done.
+/// Every command that opens a catalogue does so, but for `check`, `backup` and `check-config --probe`; this one does nothing
+/// else, and shows what was done. Earlier versions of this program refuse a schema that is newer than theirs.
 #[derive(Clone, Debug, Args)]
 struct MigrateArgs {
     #[command(flatten)]
@@ -93,20 +100,21 @@ impl CatalogueArgs {
 }
 
 impl PlaceArgs {
-    fn url(&self) -> Result<crate::config::CatalogueUrl, UsageError> {
-        let file = ConfigFile::read(&self.file).map_err(|error| UsageError::flag("--config.file", error))?;
-        let none = || UsageError::flag("--config.file", format!("{} has no catalogue", self.file.display()));
+    fn url(&self) -> Result<CatalogueUrl, UsageError> {
+        let Some(path) = &self.file else {
+            let data = DataDirectory::new(self.data.clone().unwrap_or_default());
+            let stores = data.stores().map_err(|error| UsageError::flag("--data", error))?;
+            let none = || UsageError::flag("--data", "a repository has a catalogue");
+            return stores.catalogue().cloned().ok_or_else(none);
+        };
+        let file = ConfigFile::read(path).map_err(|error| UsageError::flag("--config.file", error))?;
+        let none = || UsageError::flag("--config.file", format!("{} has no catalogue", path.display()));
         file.stores().catalogue().cloned().ok_or_else(none)
     }
 
-    /// A catalogue that exists: a mistyped path makes no new one.
+    /// A catalogue that exists, as it is: a mistyped path makes no new one, and those who use it may know its schema only.
     async fn open(&self) -> anyhow::Result<Catalogue> {
-        let url = self.url()?;
-        if let Some(path) = url.missing() {
-            let why = format!("catalogue {}: there is none; `catalogue migrate` creates it", path.display());
-            return Err(CommandError::new(NOT_FOUND, why).into());
-        }
-        Ok(Catalogue::open(url.expose()).await.map_err(failed)?)
+        Ok(Catalogue::open_as_is(self.url()?.expose()).await.map_err(failed)?)
     }
 }
 
@@ -166,5 +174,6 @@ impl MigrateArgs {
 
 #[expect(clippy::needless_pass_by_value, reason = "as map_err calls it")]
 fn failed(error: queuekeeper_catalogue::Error) -> CommandError {
-    CommandError::new(FAILED, error.to_string())
+    let code = if matches!(error.kind, ErrorKind::Missing) { NOT_FOUND } else { FAILED };
+    CommandError::new(code, error.to_string())
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
+use queuekeeper_catalogue::as_is::Probed;
 use queuekeeper_ingest::profile::Profiles;
 use queuekeeper_store::store::Capabilities;
 use queuekeeper_store::{StoreFamilies, StoreName};
@@ -58,7 +59,8 @@ pub struct CheckConfigArgs {
     #[arg(long = "web.config.file", value_name = "FILE")]
     web: Option<PathBuf>,
 
-    /// Connect to each store and the catalogue, write and delete a probe in each store, and show what it can do
+    /// Connect to each store and the catalogue, write and delete a probe in each store, and show what it can do. In the
+    /// catalogue, nothing is changed: what is written is rolled back, and a file is read for damage
     #[arg(long)]
     probe: bool,
 }
@@ -169,7 +171,7 @@ async fn probe(path: &Path) -> anyhow::Result<u64> {
         }
     }
     if let Some(url) = file.stores().catalogue() {
-        match opened(url).await {
+        match probed(url).await {
             Ok(said) => output::write(&format!("{said}\n"))?,
             Err(error) => {
                 failed += 1;
@@ -180,15 +182,17 @@ async fn probe(path: &Path) -> anyhow::Result<u64> {
     Ok(failed)
 }
 
-/// Connects to a catalogue, and makes none.
-async fn opened(url: &CatalogueUrl) -> Result<String, queuekeeper_catalogue::Error> {
-    if let Some(path) = url.missing() {
-        return Ok(format!("catalogue {}: there is none yet; the first change creates it", path.display()));
-    }
-    let catalogue = Catalogue::open(url.expose()).await?;
-    let said = format!("catalogue {}: it can be used", catalogue.place());
-    catalogue.close().await;
-    Ok(said)
+/// Connects to a catalogue, and neither makes nor migrates one.
+async fn probed(url: &CatalogueUrl) -> Result<String, queuekeeper_catalogue::Error> {
+    let Probed { place, schema, newest } = Catalogue::probe(url.expose()).await?;
+    Ok(match schema {
+        0 => format!("catalogue {place}: there is none yet; `catalogue migrate`, or the first change, creates it"),
+        _ if schema == newest => format!("catalogue {place}: it can be used"),
+        _ => format!(
+            "catalogue {place}: it can be used; schema {schema}; `catalogue migrate`, or the first command or daemon that \
+             opens it, brings it to {newest}, and earlier programs then refuse it"
+        ),
+    })
 }
 
 fn in_words(can: &Capabilities) -> String {

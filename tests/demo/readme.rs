@@ -29,6 +29,7 @@ const LEFT_OUT: [(&str, &str); 15] = [
     ("queuekeeper dashboards files", "it writes below /etc; tests/cli/dashboards.rs runs the command itself"),
     ("queuekeeper rules check", "it needs rules and a message of Alertmanager; tests/cli/rules.rs runs both commands"),
     ("queuekeeper check-config config.yml --probe", "it needs stores; tests/cli/stores.rs runs each of its commands"),
+    ("mkdir damaged", "it needs a backup; tests/cli/catalogue.rs restores one, tests/cli/repairs.rs rebuilds"),
     ("mkdir policies", "it needs stores, and runs until it is ended; tests/cli/mill.rs runs each of its commands"),
     ("queuekeeper mill pause", "it needs a catalogue and a mill; tests/cli/mill.rs runs both commands"),
     ("queuekeeper token ci", "it needs users and a tokens file; tests/web/who.rs and tests/cli run the commands"),

@@ -99,7 +99,7 @@ impl Catalogue {
                 self.bell.ring();
             },
             (None, Some(file)) => {
-                let mut log = file.as_os_str().to_owned();
+                let mut log = file.get_filename().as_os_str().to_owned();
                 log.push("-wal");
                 self.watch(log.into()).await;
             }

@@ -17,6 +17,7 @@ pub struct Catalogue {
     pub(crate) database: Database,
     pub(crate) bell: Arc<Bell>,
     id: Uuid,
+    schema: i64,
 }
 
 /// What [`Catalogue::open`] and [`Catalogue::migrate`] did to the schema.
@@ -46,7 +47,17 @@ impl Catalogue {
     pub async fn migrate(url: &str) -> Result<(Self, Migrated), Error> {
         let database = Database::connect(url).await?;
         let (id, from) = schema::migrate(&database).await?;
-        Ok((Self { database, bell: Bell::new(), id }, Migrated { from, to: schema::NEWEST }))
+        Ok((Self::new(database, id, schema::NEWEST), Migrated { from, to: schema::NEWEST }))
+    }
+
+    pub(crate) fn new(database: Database, id: Uuid, schema: i64) -> Self {
+        Self { database, bell: Bell::new(), id, schema }
+    }
+
+    /// The version of its schema: the newest that this program knows, unless [`Self::open_as_is`] has opened it.
+    #[must_use]
+    pub fn schema(&self) -> i64 {
+        self.schema
     }
 
     /// What distinguishes this catalogue from every other; made once, with the database.

@@ -1,18 +1,17 @@
 //! Whether what the catalogue says fits together.
 
 mod chain;
+mod copies;
 
 use std::fmt;
-
-use queuekeeper_store::Key;
-use queuekeeper_store::error::shortened;
 
 use crate::catalogue::Catalogue;
 use crate::counters::{Counter, Figures, read_figures};
 use crate::database::Session;
 use crate::database::dialect::Dialect;
 use crate::database::value::values;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
+use crate::schema::NEWEST;
 
 /// Something that does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,21 +75,6 @@ const RULES: &[Rule] = &[
         what: "a local id belongs to no object and no reserved ARK:",
         remedy: REBUILD,
     },
-    Rule {
-        sql: "SELECT copies.store FROM copies LEFT JOIN audit_head
-                ON audit_head.item = copies.item AND audit_head.store = copies.store
-            WHERE audit_head.seq IS NULL OR audit_head.seq <> copies.seq OR audit_head.is_deleted <> copies.is_deleted
-            LIMIT $1",
-        what: "the content index and the last event of a copy differ, in the store",
-        remedy: "check the integrity of that store: its content decides which of the two is right",
-    },
-    Rule {
-        sql: "SELECT store FROM audit_head WHERE NOT EXISTS (
-                SELECT 1 FROM audit_log WHERE audit_log.seq = audit_head.seq AND audit_log.store = audit_head.store)
-            LIMIT $1",
-        what: "the last event of a copy is not in the audit log, of the store",
-        remedy: RESTORE,
-    },
 ];
 
 /// How each counter is counted: its scope and its figure; `None` for one of what leaves no rows.
@@ -139,11 +123,16 @@ impl Catalogue {
     /// It reads every row, and changes nothing. Nothing found means that all fits.
     ///
     /// # Errors
-    /// When the database cannot be read.
+    /// When the database cannot be read; [`ErrorKind::Older`] when its schema is not that of this program.
     pub async fn check(&self) -> Result<Vec<Finding>, Error> {
+        if self.schema() < NEWEST {
+            return Err(self.database.error(ErrorKind::Older { found: self.schema(), known: NEWEST }));
+        }
         let mut session = self.database.snapshot().await?.without_limit();
         let outcome = check_in(&mut session).await;
-        session.end(outcome).await
+        let findings = session.end(outcome).await?;
+        self.database.is_unchanged()?;
+        Ok(findings)
     }
 }
 
@@ -159,6 +148,7 @@ async fn check_in(session: &mut Session) -> Result<Vec<Finding>, Error> {
             findings.push(Finding { what: format!("{} {name}", rule.what), remedy: rule.remedy });
         }
     }
+    copies::check(session, &mut findings).await?;
     left(session, &mut findings).await?;
     chain::check(session, &mut findings).await?;
     Ok(findings)
@@ -167,11 +157,9 @@ async fn check_in(session: &mut Session) -> Result<Vec<Finding>, Error> {
 /// Changes that processes left when they were killed, and that nothing has settled since.
 async fn left(session: &mut Session, findings: &mut Vec<Finding>) -> Result<(), Error> {
     for row in session.rows(LEFT, values![MOST_FINDINGS]).await? {
-        let read = || Ok([row.get::<String>(0)?, row.get(1)?, row.get(2)?, row.get(3)?]);
-        let [change, user, store, space] = session.decode(read())?;
-        let key = session.decode(row.get::<Vec<u8>>(4))?;
-        let key = Key::new(key).map(|key| format!("/{}", shortened(&key.to_string()))).unwrap_or_default();
-        let what = format!("a change of a killed process is not settled: {change} of {store}/{space}{key} by {user}");
+        let read = || Ok((row.get::<String>(0)?, row.get::<String>(1)?, copies::item(&row, 2)?));
+        let (change, user, item) = session.decode(read())?;
+        let what = format!("a change of a killed process is not settled: {change} of {item} by {user}");
         findings.push(Finding { what, remedy: SETTLE });
     }
     Ok(())

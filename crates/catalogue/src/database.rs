@@ -13,10 +13,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sqlx::pool::PoolOptions;
-use sqlx::{Pool, Postgres, Sqlite};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{Pool, Postgres};
 
 pub(crate) use self::session::Session;
 pub(crate) use self::sqlite::APPLICATION_ID;
+use self::sqlite::SqlitePools;
 use crate::error::{Error, ErrorKind};
 
 /// Connections to one database.
@@ -28,12 +30,7 @@ pub(crate) struct Database {
 
 #[derive(Clone)]
 enum Pools {
-    /// SQLite has one writer at a time: one connection, so that writers of this process wait in a fair queue.
-    Sqlite {
-        path: Arc<Path>,
-        writer: Pool<Sqlite>,
-        readers: Pool<Sqlite>,
-    },
+    Sqlite(SqlitePools),
     Postgres(Pool<Postgres>),
 }
 
@@ -47,15 +44,42 @@ fn without_maintenance<D: sqlx::Database>(pool: PoolOptions<D>) -> PoolOptions<D
 }
 
 impl Database {
-    /// Connects once, so that whatever is wrong is said now. The schema may be of any version, or missing.
+    /// Connects once, so that whatever is wrong is said now. The schema may be of any version, or missing. A file that
+    /// does not exist is made.
     pub(crate) async fn connect(url: &str) -> Result<Self, Error> {
-        if let Some(path) = url.strip_prefix("sqlite:") {
-            // `sqlite://PATH` is what other programs write.
-            let path = Path::new(path.strip_prefix("//").unwrap_or(path));
-            let place: Arc<str> = path.display().to_string().into();
-            let (writer, readers) = sqlite::connect(path, &place).await?;
-            return Ok(Self { pools: Pools::Sqlite { path: path.into(), writer, readers }, place });
+        match path_of(url) {
+            Some(path) => {
+                let place = path.display().to_string().into();
+                Ok(Self { pools: Pools::Sqlite(sqlite::connect(path, &place).await?), place })
+            }
+            None => Self::connect_to_server(url).await,
         }
+    }
+
+    /// The same, and nothing is changed: no file is made, and one stays in the mode that it has, or is only read where it
+    /// cannot be written.
+    pub(crate) async fn connect_as_is(url: &str) -> Result<Self, Error> {
+        match path_of(url) {
+            Some(path) => {
+                let place = path.display().to_string().into();
+                Ok(Self { pools: Pools::Sqlite(sqlite::connect_as_is(path, &place).await?), place })
+            }
+            None => Self::connect_to_server(url).await,
+        }
+    }
+
+    /// Whether a file can be made where one is missing.
+    pub(crate) fn try_to_make(url: &str) -> Result<(), Error> {
+        let Some(path) = path_of(url) else { return Ok(()) };
+        sqlite::try_to_make(path, &path.display().to_string().into())
+    }
+
+    /// Whether the URL of a server is one.
+    pub(crate) fn check_server_url(url: &str) -> Result<(), String> {
+        postgres::options(url).map(drop)
+    }
+
+    async fn connect_to_server(url: &str) -> Result<Self, Error> {
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
             let (pool, place) = postgres::connect(url).await?;
             return Ok(Self { pools: Pools::Postgres(pool), place });
@@ -75,18 +99,26 @@ impl Database {
         Error::new(&self.place, kind)
     }
 
-    /// The file, of SQLite.
-    pub(crate) fn file(&self) -> Option<&Path> {
+    /// How the file is opened, of SQLite.
+    pub(crate) fn file(&self) -> Option<&SqliteConnectOptions> {
         match &self.pools {
-            Pools::Sqlite { path, .. } => Some(path),
+            Pools::Sqlite(pools) => Some(&pools.options),
             Pools::Postgres(_) => None,
+        }
+    }
+
+    /// Makes sure that what was read without locks was not written meanwhile.
+    pub(crate) fn is_unchanged(&self) -> Result<(), Error> {
+        match &self.pools {
+            Pools::Sqlite(pools) => pools.is_unchanged(&self.place),
+            Pools::Postgres(_) => Ok(()),
         }
     }
 
     /// The connections, of PostgreSQL.
     pub(crate) fn postgres(&self) -> Option<&Pool<Postgres>> {
         match &self.pools {
-            Pools::Sqlite { .. } => None,
+            Pools::Sqlite(_) => None,
             Pools::Postgres(pool) => Some(pool),
         }
     }
@@ -94,7 +126,7 @@ impl Database {
     /// For statements that read, each of which sees the database at one instant.
     pub(crate) async fn read(&self) -> Result<Session, Error> {
         match &self.pools {
-            Pools::Sqlite { readers, .. } => self.session(readers.acquire().await),
+            Pools::Sqlite(pools) => self.session(pools.readers.acquire().await),
             Pools::Postgres(pool) => self.session(pool.acquire().await),
         }
     }
@@ -104,7 +136,7 @@ impl Database {
         match &self.pools {
             // One that begins by reading fails at once where another process writes meanwhile, however long it would
             // wait for a lock.
-            Pools::Sqlite { writer, .. } => self.session(writer.acquire().await)?.begin("BEGIN IMMEDIATE").await,
+            Pools::Sqlite(pools) => self.session(pools.writer.acquire().await)?.begin("BEGIN IMMEDIATE").await,
             Pools::Postgres(pool) => {
                 self.session(pool.acquire().await)?.begin("BEGIN ISOLATION LEVEL READ COMMITTED").await
             }
@@ -114,7 +146,7 @@ impl Database {
     /// Begins a transaction that reads, and sees the database at one instant.
     pub(crate) async fn snapshot(&self) -> Result<Session, Error> {
         let begin = match self.pools {
-            Pools::Sqlite { .. } => "BEGIN",
+            Pools::Sqlite(_) => "BEGIN",
             Pools::Postgres(_) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
         };
         self.read().await?.begin(begin).await
@@ -130,12 +162,19 @@ impl Database {
     /// Ends all connections.
     pub(crate) async fn close(&self) {
         match &self.pools {
-            Pools::Sqlite { writer, readers, .. } => {
-                readers.close().await;
+            Pools::Sqlite(pools) => {
+                pools.readers.close().await;
                 // The last connection that is closed moves the log into the database.
-                writer.close().await;
+                pools.writer.close().await;
             }
             Pools::Postgres(pool) => pool.close().await,
         }
     }
+}
+
+/// The path of a file of SQLite.
+fn path_of(url: &str) -> Option<&Path> {
+    let path = url.strip_prefix("sqlite:")?;
+    // `sqlite://PATH` is what other programs write.
+    Some(Path::new(path.strip_prefix("//").unwrap_or(path)))
 }

@@ -1,5 +1,6 @@
 //! What fails, as one line that names the database and says what to do.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use sqlx::error::DatabaseError;
@@ -28,6 +29,9 @@ pub enum ErrorKind {
         "the file is on a network file system ({0}), which SQLite cannot use safely; use a local disk or PostgreSQL"
     )]
     NetworkFileSystem(&'static str),
+    /// There is no file, or an empty one, or a database without tables, and none is to be made.
+    #[error("there is none; `catalogue migrate` creates it")]
+    Missing,
     /// The file or its directory cannot be opened.
     #[error("cannot be opened: {0}; check that its directory exists and belongs to the user of this program")]
     Open(String),
@@ -38,7 +42,10 @@ pub enum ErrorKind {
     #[error("read-only; make the file and its directory (or the database) writable for the user of this program")]
     ReadOnly,
     /// The file is damaged, or no SQLite database.
-    #[error("damaged, or not a database: {0}; restore it from a backup")]
+    #[error(
+        "damaged, or not a database: {0}; restore it from a backup, or, where there is none, move it away (a file with its \
+         -wal and -shm) and run `catalogue rebuild`"
+    )]
     Corrupt(String),
     /// The database belongs to something else.
     #[error("the database of another program ({0}); name an empty database or a file that does not exist")]
@@ -51,14 +58,39 @@ pub enum ErrorKind {
         /// The newest version that this program knows.
         known: i64,
     },
+    /// The schema is of an earlier program, and is not to be changed.
+    #[error(
+        "has schema {found}, and this program checks schema {known}: check it by the queuekeeper that wrote it, or bring \
+         it up to date by `catalogue migrate`"
+    )]
+    Older {
+        /// The version of the schema.
+        found: i64,
+        /// The newest version that this program knows.
+        known: i64,
+    },
+    /// The server has no such database.
+    #[error("{text}; name another in its URL, or create it on the server: {create}")]
+    NoDatabase {
+        /// The server's words.
+        text: String,
+        /// The statement that creates it.
+        create: String,
+    },
     /// There is no connection to the server, or no answer.
     #[error("cannot be reached: {0}; check that the server runs and that host and port are right")]
     Away(String),
+    /// No encrypted connection comes about.
+    #[error(
+        "no connection by TLS: {0}; check sslmode and sslrootcert in its URL, and the certificate and the setting ssl of \
+         the server"
+    )]
+    Tls(String),
     /// The disk is full.
     #[error("the disk is full; make space, nothing was changed")]
     Full,
     /// The server refuses user or password.
-    #[error("access denied: {0}; check the user name and the password")]
+    #[error("access denied: {0}; check the user in its URL, and the password in the file that password_file names")]
     Denied(String),
     /// The user of the URL lacks a privilege.
     #[error("{text}; the user in its URL needs the privilege: {grant}")]
@@ -67,6 +99,14 @@ pub enum ErrorKind {
         text: String,
         /// What to grant.
         grant: &'static str,
+    },
+    /// A backup cannot be written.
+    #[error("the backup {path} cannot be written: {why}")]
+    Backup {
+        /// The file of the backup.
+        path: String,
+        /// Why, and what to do.
+        why: String,
     },
     /// A transaction was ended in favour of another one.
     #[error("ended in favour of another transaction ({0}); try again")]
@@ -88,17 +128,27 @@ impl Error {
     }
 
     pub(crate) fn from_sqlx(place: &Arc<str>, error: &sqlx::Error) -> Self {
-        match error {
+        let kind = match error {
             // The only writing connection of a file: others wait behind one that waits for another process.
-            sqlx::Error::PoolTimedOut if !place.starts_with("postgres:") => Self::new(place, ErrorKind::Locked),
-            error => Self::new(place, ErrorKind::from_sqlx(error)),
-        }
+            sqlx::Error::PoolTimedOut if !place.starts_with("postgres:") => ErrorKind::Locked,
+            // On some file systems the shared memory of the log is where a full disk is met first.
+            error if io_code(error).is_some() && is_full(Path::new(&**place)) => ErrorKind::Full,
+            error => match ErrorKind::from_sqlx(error) {
+                ErrorKind::NoDatabase { text, .. } => ErrorKind::NoDatabase { text, create: create_database(place) },
+                kind => kind,
+            },
+        };
+        Self::new(place, kind)
     }
 
     /// Whether the same call may succeed later, with the same arguments.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
-        matches!(self.kind, ErrorKind::Away(_) | ErrorKind::Locked | ErrorKind::Full | ErrorKind::Conflict(_))
+        matches!(
+            self.kind,
+            // A connection that breaks while it is set up is one of TLS.
+            ErrorKind::Away(_) | ErrorKind::Tls(_) | ErrorKind::Locked | ErrorKind::Full | ErrorKind::Conflict(_)
+        )
     }
 }
 
@@ -113,7 +163,7 @@ impl ErrorKind {
             E::Configuration(error) => Self::Url(one_line(&error.to_string())),
             E::InvalidArgument(text) => Self::Refused(text.clone()),
             E::Io(error) => Self::Away(one_line(&error.to_string())),
-            E::Tls(error) => Self::Away(one_line(&format!("TLS: {error}"))),
+            E::Tls(error) => Self::Tls(one_line(&error.to_string())),
             E::PoolTimedOut => Self::Away("no connection within the time limit".to_owned()),
             E::PoolClosed | E::WorkerCrashed => Self::Away("the connections are closed".to_owned()),
             E::Protocol(text) => Self::Away(one_line(text)),
@@ -131,7 +181,6 @@ impl ErrorKind {
         match code & 0xff {
             5 | 6 => Self::Locked,
             8 => Self::ReadOnly,
-            // A short write to a full disk is reported as an error of input or output by some file systems.
             13 => Self::Full,
             11 | 26 => Self::Corrupt(text),
             14 => Self::Open(text),
@@ -147,7 +196,7 @@ impl ErrorKind {
         match &*code {
             "28000" | "28P01" => Self::Denied(text),
             "42501" => Self::Privilege { grant: missing_grant(&text), text },
-            "3D000" => Self::Open(text),
+            "3D000" => Self::NoDatabase { text, create: String::new() },
             "53100" => Self::Full,
             "25006" => Self::ReadOnly,
             "55P03" => Self::Locked,
@@ -159,6 +208,37 @@ impl ErrorKind {
             _ if code.starts_with("08") => Self::Away(text),
             _ => Self::Database(text),
         }
+    }
+}
+
+/// The extended result code of SQLite, where it reports an error of input or output.
+pub(crate) fn io_code(error: &sqlx::Error) -> Option<i32> {
+    let error = error.as_database_error()?;
+    error.try_downcast_ref::<sqlx::sqlite::SqliteError>()?;
+    error.code()?.parse().ok().filter(|code| code & 0xff == 10)
+}
+
+/// Whether the disk of a file has no space for the next pages of a log and its index.
+pub(crate) fn is_full(path: &Path) -> bool {
+    const LEAST_BYTES: u64 = 64 * 1024;
+    rustix::fs::statvfs(path).is_ok_and(|found| found.f_bavail.saturating_mul(found.f_frsize) < LEAST_BYTES)
+}
+
+/// What makes the database `postgres://USER@HOST:PORT/DATABASE`.
+fn create_database(place: &str) -> String {
+    let rest = place.split_once("://").map_or(place, |(_, rest)| rest);
+    let (user, rest) = rest.split_once('@').unwrap_or(("", rest));
+    let database = rest.rsplit_once('/').map_or(rest, |(_, database)| database);
+    format!("CREATE DATABASE {} OWNER {}", identifier(database), identifier(user))
+}
+
+/// A name as SQL has it.
+fn identifier(name: &str) -> String {
+    let is_plain = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '_';
+    if name.chars().all(is_plain) && name.starts_with(|char: char| !char.is_ascii_digit()) {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
     }
 }
 

@@ -14,7 +14,8 @@
 //!   kept of that; [`pauses`]: what people paused; [`space_stats`]: what spaces have;
 //! - [`bell`]: what says that there may be something to do;
 //! - [`deposits`], [`outbox`]: what came from depositors, and what is sent to them;
-//! - [`check`]: whether all that fits together; `backup`: a copy of a file that is in use.
+//! - [`check`]: whether all that fits together; `backup`: a copy of a file that is in use; [`as_is`]: what there is, with
+//!   nothing changed.
 //!
 //! # Invariants
 //! - SQL is here and nowhere else, and each function is one transaction.
@@ -23,6 +24,7 @@
 //! - A figure that grows with the rows is kept by deltas, and never counted over rows.
 //! - No message has a password in it.
 
+pub mod as_is;
 pub mod asides;
 pub mod audit;
 mod backup;

@@ -63,22 +63,39 @@ pub(crate) async fn migrate(database: &Database) -> Result<(Uuid, i64), Error> {
     session.end(outcome).await
 }
 
-async fn bring_up_to_date(session: &mut Session) -> Result<(Uuid, i64), Error> {
-    let found = match session.dialect() {
-        // The transaction has the only lock there is.
-        Dialect::Sqlite => version_of_file(session).await?,
-        Dialect::Postgres => {
-            session.rows("SELECT pg_advisory_xact_lock($1)", values![LOCK]).await?;
-            version_of_server(session).await?
-        }
-    };
-    if found > NEWEST {
-        return Err(session.error(ErrorKind::Newer { found, known: NEWEST }));
+/// The catalogue's identifier and the version of its schema, as it is; `None` where the database is empty.
+pub(crate) async fn look(database: &Database) -> Result<Option<(Uuid, i64)>, Error> {
+    let mut session = database.snapshot().await?;
+    let outcome = look_in(&mut session).await;
+    session.end(outcome).await
+}
+
+async fn look_in(session: &mut Session) -> Result<Option<(Uuid, i64)>, Error> {
+    let Some(found) = version(session).await? else { return Ok(None) };
+    Ok(Some((identifier(session).await?, found)))
+}
+
+/// Makes the first table in an empty database, in a transaction that is to be taken back: whether that is allowed.
+pub(crate) async fn try_to_begin(session: &mut Session) -> Result<(), Error> {
+    lock(session).await?;
+    // Meanwhile another process may have made it.
+    if version(session).await?.is_none() {
+        session.script(session.dialect().schema(VERSIONS)).await?;
     }
+    Ok(())
+}
+
+async fn bring_up_to_date(session: &mut Session) -> Result<(Uuid, i64), Error> {
+    lock(session).await?;
+    let found = version(session).await?;
     let dialect = session.dialect();
-    if found == 0 {
+    if found.is_none() {
+        if dialect == Dialect::Sqlite {
+            session.script(format!("PRAGMA application_id = {APPLICATION_ID}")).await?;
+        }
         session.script(dialect.schema(VERSIONS)).await?;
     }
+    let found = found.unwrap_or(0);
     for (script, version) in SCRIPTS.iter().zip(1i64..).filter(|&(_, version)| version > found) {
         session.script(dialect.schema(script)).await?;
         session.run("INSERT INTO queuekeeper_schema (version, applied) VALUES ($1, {now})", values![version]).await?;
@@ -90,38 +107,58 @@ async fn bring_up_to_date(session: &mut Session) -> Result<(Uuid, i64), Error> {
         let chain = "INSERT INTO audit_chain (only_row, seq, time, hash) VALUES (1, 0, 0, $1)";
         session.run(chain, values![first_hash]).await?;
     }
-    let row = session.row("SELECT id FROM catalogue", values![]).await?;
-    let row = row.ok_or_else(|| session.error(ErrorKind::Corrupt("its identifier is missing".to_owned())))?;
-    Ok((session.decode(row.get(0))?, found))
+    Ok((identifier(session).await?, found))
 }
 
-/// Here the check is made again, under the lock.
-async fn version_of_file(session: &mut Session) -> Result<i64, Error> {
+/// Keeps other processes from migrating until the transaction ends. That of SQLite has the only lock there is.
+async fn lock(session: &mut Session) -> Result<(), Error> {
+    if session.dialect() == Dialect::Postgres {
+        session.rows("SELECT pg_advisory_xact_lock($1)", values![LOCK]).await?;
+    }
+    Ok(())
+}
+
+async fn identifier(session: &mut Session) -> Result<Uuid, Error> {
+    let row = session.row("SELECT id FROM catalogue", values![]).await?;
+    let row = row.ok_or_else(|| session.error(ErrorKind::Corrupt("its identifier is missing".to_owned())))?;
+    session.decode(row.get(0))
+}
+
+/// The version of the schema; `None` where there are no tables. What is of another program, or newer, is refused.
+async fn version(session: &mut Session) -> Result<Option<i64>, Error> {
+    let found = match session.dialect() {
+        Dialect::Sqlite => version_of_file(session).await?,
+        Dialect::Postgres => version_of_server(session).await?,
+    };
+    match found {
+        Some(found) if found > NEWEST => Err(session.error(ErrorKind::Newer { found, known: NEWEST })),
+        found => Ok(found),
+    }
+}
+
+/// Here the check is made again, in the transaction.
+async fn version_of_file(session: &mut Session) -> Result<Option<i64>, Error> {
     let sql = "SELECT (SELECT application_id FROM pragma_application_id), (SELECT COUNT(*) FROM sqlite_schema)";
     let row = session.row(sql, values![]).await?;
     let row = row.ok_or_else(|| session.error(ErrorKind::Corrupt("no schema".to_owned())))?;
     let (id, tables) = (session.decode(row.get(0))?, session.decode(row.get::<i64>(1))?);
     whose(id, tables).map_err(|kind| session.error(kind))?;
-    if tables == 0 {
-        session.script(format!("PRAGMA application_id = {APPLICATION_ID}")).await?;
-        return Ok(0);
-    }
-    newest_applied(session).await
+    if tables == 0 { Ok(None) } else { newest_applied(session).await.map(Some) }
 }
 
-async fn version_of_server(session: &mut Session) -> Result<i64, Error> {
+async fn version_of_server(session: &mut Session) -> Result<Option<i64>, Error> {
     let sql = "SELECT COUNT(*), COUNT(*) FILTER (WHERE tablename = 'queuekeeper_schema'), MIN(tablename)
         FROM pg_catalog.pg_tables WHERE schemaname = CURRENT_SCHEMA()";
     let row = session.row(sql, values![]).await?;
     let row = row.ok_or_else(|| session.error(ErrorKind::Corrupt("no schema".to_owned())))?;
     match (session.decode(row.get::<i64>(0))?, session.decode(row.get::<i64>(1))?) {
-        (0, _) => Ok(0),
+        (0, _) => Ok(None),
         (_, 0) => {
             let name: Option<String> = session.decode(row.get(2))?;
             let name = crate::error::one_line(&name.unwrap_or_default());
             Err(session.error(ErrorKind::Foreign(format!("it has a table {name:?}, and none of a catalogue"))))
         }
-        _ => newest_applied(session).await,
+        _ => newest_applied(session).await.map(Some),
     }
 }
 

@@ -3,6 +3,7 @@
 #[path = "catalogue"]
 #[expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 mod catalogue {
+    mod as_is;
     mod audit;
     mod away;
     mod backup;

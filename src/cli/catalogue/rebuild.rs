@@ -20,7 +20,7 @@ const MOST_LISTED: usize = 1000;
 
 /// Make the inventory again from the objects in the stores of the profiles: for a catalogue that was lost or damaged
 ///
-/// A catalogue that does not exist is created. Rows that are missing are added and rows that say something else are
+/// A catalogue that does not exist is created; a damaged file is moved away first, with its -wal and -shm. Rows that are missing are added and rows that say something else are
 /// corrected; rows of objects and versions that no store has are listed, and never removed. An object that cannot be
 /// recorded is skipped, and the reason printed; so is one that its store does not give out, but after 20 of these in a row it
 /// ends. Interrupted, the same command resumes. At the end it checks the catalogue, as `catalogue check` does.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use queuekeeper_catalogue::Catalogue;
 use queuekeeper_ingest::access::AccessSettings;
 use queuekeeper_store::s3::{AccessKey, Addressing, Credentials, S3Config};
 use queuekeeper_store::{
@@ -95,10 +96,10 @@ impl CatalogueUrl {
         &self.0
     }
 
-    /// The file of a catalogue in SQLite, if it does not exist.
+    /// The file of a catalogue in SQLite, if it does not exist. (One that may not be looked at is no missing one.)
     #[must_use]
     pub fn missing(&self) -> Option<&Path> {
-        self.0.strip_prefix("sqlite:").map(Path::new).filter(|path| !path.exists())
+        self.0.strip_prefix("sqlite:").map(Path::new).filter(|path| matches!(path.try_exists(), Ok(false)))
     }
 }
 
@@ -304,6 +305,9 @@ fn catalogue_url(path: &Path, keys: &CatalogueKeys, files: &mut Files) -> Result
         if file.is_empty() {
             return Err(at("the url of a file is sqlite:PATH"));
         }
+        if file.contains('?') || file == ":memory:" {
+            return Err(at("the url of a file is sqlite:PATH, without parameters"));
+        }
         // As every path in this file, it is relative to it.
         let file = path.parent().unwrap_or(Path::new("")).join(file);
         return Ok(CatalogueUrl(format!("sqlite:{}", file.display())));
@@ -313,11 +317,12 @@ fn catalogue_url(path: &Path, keys: &CatalogueKeys, files: &mut Files) -> Result
     if !matches!(parsed.scheme(), "postgres" | "postgresql") {
         return Err(at(usual));
     }
-    if parsed.password().is_some() {
+    if parsed.password().is_some() || parsed.query_pairs().any(|(name, _)| name == "password") {
         return Err(at(
             "a password is not for this file; write it into one of its own, and name that in password_file",
         ));
     }
+    Catalogue::check_server_url(parsed.as_str()).map_err(|why| at(&why))?;
     if let Some(file) = &keys.password_file {
         let password = read(path, file, files)?;
         parsed.set_password(Some(password.trim_end_matches(['\n', '\r']))).map_err(|()| at(usual))?;
@@ -406,7 +411,13 @@ catalogue: {url: \"postgres://keeper@db.example.edu/catalogue\", password_file: 
             ("stores: {\"a/b\": {url: \"s3://bucket\"}}", "invalid name \"a/b\""),
             ("catalogue: {url: \"mysql://a/b\"}", "url is sqlite:PATH or postgres://USER@HOST/DATABASE"),
             ("catalogue: {url: \"postgres://a:b@c/d\"}", "name that in password_file"),
+            ("catalogue: {url: \"postgres://a@c/d?password=p@ss\"}", "name that in password_file"),
+            ("catalogue: {url: \"postgres://a@c/d?pass%77ord=p@ss\"}", "name that in password_file"),
+            ("catalogue: {url: \"postgres://a@c/d?options=x\"}", "unknown parameter; known are sslmode, sslrootcert"),
+            ("catalogue: {url: \"postgres://a@c/d?sslmode=always\"}", "catalogue: the URL is invalid"),
             ("catalogue: {url: \"sqlite:\"}", "the url of a file is sqlite:PATH"),
+            ("catalogue: {url: \"sqlite:q.db?mode=rwc\"}", "the url of a file is sqlite:PATH, without parameters"),
+            ("catalogue: {url: \"sqlite::memory:\"}", "the url of a file is sqlite:PATH, without parameters"),
             ("catalogue: {url: \"sqlite:a\", password_file: password}", "a file of SQLite has no password"),
         ] {
             let error = read(text).map(drop).unwrap_err();

@@ -25,22 +25,29 @@ const STALE: Duration = Duration::from_secs(5);
 const SILENT_TRANSACTION: &str = "SET idle_in_transaction_session_timeout = '40s'";
 
 /// What may stand behind the `?` of the URL; the driver would log others with their values.
-const PARAMETERS: [&str; 9] =
-    ["sslmode", "sslrootcert", "sslcert", "sslkey", "host", "port", "user", "password", "application_name"];
+const PARAMETERS: [&str; 8] =
+    ["sslmode", "sslrootcert", "sslcert", "sslkey", "host", "port", "user", "application_name"];
 
-/// Connects once, and returns the pool and what errors call the database.
-pub(super) async fn connect(url: &str) -> Result<(Pool<Postgres>, Arc<str>), Error> {
-    let invalid = |text: &str| Error::new(&"postgres".into(), ErrorKind::Url(text.to_owned()));
+/// What the URL says.
+///
+/// # Errors
+/// With a sentence, when it is invalid.
+pub(super) fn options(url: &str) -> Result<PgConnectOptions, String> {
     let query = url.split_once('?').map_or("", |(_, query)| query);
     for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
         let name = parameter.split_once('=').map_or(parameter, |(name, _)| name);
         if !PARAMETERS.contains(&name) {
-            return Err(invalid(&format!("the URL has an unknown parameter; known are {}", PARAMETERS.join(", "))));
+            return Err(format!("the URL has an unknown parameter; known are {}", PARAMETERS.join(", ")));
         }
     }
     // The driver's message may quote the URL.
-    let options = PgConnectOptions::from_str(url).map_err(|_quoting| invalid("the URL is invalid"))?;
-    let options = options.disable_statement_logging();
+    let options = PgConnectOptions::from_str(url).map_err(|_quoting| "the URL is invalid".to_owned())?;
+    Ok(options.disable_statement_logging())
+}
+
+/// Connects once, and returns the pool and what errors call the database.
+pub(super) async fn connect(url: &str) -> Result<(Pool<Postgres>, Arc<str>), Error> {
+    let options = options(url).map_err(|text| Error::new(&"postgres".into(), ErrorKind::Url(text)))?;
     let options = match options.get_application_name() {
         Some(_named) => options,
         None => options.application_name("queuekeeper"),

@@ -1,11 +1,17 @@
 //! Connections to a SQLite file.
 
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use rustix::fs::Access;
+use sqlx::pool::PoolOptions;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Pool, Sqlite};
+use tempfile::NamedTempFile;
 
 use super::without_maintenance;
 use crate::error::{Error, ErrorKind};
@@ -37,33 +43,158 @@ const NETWORK_FILE_SYSTEMS: [(u64, &str); 10] = [
     (0x6573_5546, "FUSE"),
 ];
 
+/// The connections to a file.
+#[derive(Clone)]
+pub(super) struct SqlitePools {
+    /// How the file is opened.
+    pub(super) options: Arc<SqliteConnectOptions>,
+    /// There is one writer at a time: one connection, so that writers of this process wait in a fair queue.
+    pub(super) writer: Pool<Sqlite>,
+    pub(super) readers: Pool<Sqlite>,
+    /// What the file was when it was opened without locks.
+    unlocked: Option<FileState>,
+}
+
+/// By what it shows that a file was written to: its time, its size, and whether it has a log.
+type FileState = (Option<SystemTime>, u64, bool);
+
 /// Opens the file, makes sure that it is ours or empty, and returns the writer's and the readers' connections.
-pub(super) async fn connect(path: &Path, place: &Arc<str>) -> Result<(Pool<Sqlite>, Pool<Sqlite>), Error> {
+pub(super) async fn connect(path: &Path, place: &Arc<str>) -> Result<SqlitePools, Error> {
     refuse_network(path, place)?;
-    let options = SqliteConnectOptions::new()
+    make(path, place)?;
+    let options = options(path).create_if_missing(true);
+    // Before anything is changed: another program's file stays as it is.
+    look(&options, place).await?;
+    let writing = options.clone().journal_mode(SqliteJournalMode::Wal);
+    let writer = pool(1).connect_lazy_with(writing);
+    switch_to_wal(&writer, place).await?;
+    let readers = pool(READERS).connect_lazy_with(options.clone().pragma("query_only", "ON"));
+    Ok(SqlitePools { options: options.into(), writer, readers, unlocked: None })
+}
+
+/// Opens a file that exists and is ours or empty, and changes nothing of it.
+pub(super) async fn connect_as_is(path: &Path, place: &Arc<str>) -> Result<SqlitePools, Error> {
+    refuse_network(path, place)?;
+    if !exists(path, place)? {
+        return Err(Error::new(place, ErrorKind::Missing));
+    }
+    let (mut options, mut unlocked) = (options(path), None);
+    if let Err(error) = look(&options, place).await {
+        let state = state(path);
+        // A file with a log is read by way of an index beside it, which cannot be made in a directory that is read-only. One
+        // whose log is gone has all of its content, and no process that writes.
+        if !matches!(error.kind, ErrorKind::Open(_) | ErrorKind::ReadOnly) || state.2 {
+            return Err(error);
+        }
+        options = options.read_only(true).immutable(true);
+        look(&options, place).await.map_err(|_same| error)?;
+        unlocked = Some(state);
+    }
+    let writer = pool(1).connect_lazy_with(options.clone());
+    let readers = pool(READERS).connect_lazy_with(options.clone().pragma("query_only", "ON"));
+    Ok(SqlitePools { options: options.into(), writer, readers, unlocked })
+}
+
+impl SqlitePools {
+    pub(super) fn is_unchanged(&self, place: &Arc<str>) -> Result<(), Error> {
+        match self.unlocked {
+            Some(before) if state(self.options.get_filename()) != before => Err(Error::new(place, ErrorKind::Locked)),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn state(path: &Path) -> FileState {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let has_log = std::fs::metadata(log).is_ok_and(|log| log.len() > 0);
+    let file = std::fs::metadata(path).ok();
+    let modified = file.as_ref().and_then(|file| file.modified().ok());
+    (modified, file.map_or(0, |file| file.len()), has_log)
+}
+
+fn options(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
         .filename(path)
-        .create_if_missing(true)
         .busy_timeout(BUSY_LIMIT)
         .foreign_keys(true)
         .synchronous(SqliteSynchronous::Full)
-        .disable_statement_logging();
-    let failed = |error: sqlx::Error| Error::from_sqlx(place, &error);
+        .disable_statement_logging()
+}
+
+fn pool(most: u32) -> PoolOptions<Sqlite> {
+    // A connection that is opened anew is as good as one that is kept.
+    let pool = PoolOptions::new().max_connections(most).acquire_timeout(QUEUE_LIMIT).test_before_acquire(false);
+    without_maintenance(pool)
+}
+
+/// Connects once, and makes sure that the file is ours or empty.
+async fn look(options: &SqliteConnectOptions, place: &Arc<str>) -> Result<(), Error> {
+    let failed = |error: sqlx::Error| with_reason(Error::from_sqlx(place, &error), options.get_filename());
     let mut first = options.connect().await.map_err(failed)?;
-    // Before anything is changed: another program's file stays as it is.
     let outcome = schema::refuse_foreign_file(&mut first, place).await;
     sqlx::Connection::close(first).await.map_err(failed)?;
-    outcome?;
+    outcome
+}
 
-    let pool = |most, limit| {
-        // A connection that is opened anew is as good as one that is kept.
-        let pool = SqlitePoolOptions::new().max_connections(most).acquire_timeout(limit).test_before_acquire(false);
-        without_maintenance(pool)
+/// SQLite does not say why it cannot open a file. (To open it here would be wrong: closing it ends the locks that this
+/// process has on it.)
+fn with_reason(error: Error, path: &Path) -> Error {
+    match (&error.kind, rustix::fs::access(path, Access::READ_OK)) {
+        (ErrorKind::Open(_), Err(reason)) => {
+            Error { kind: ErrorKind::Open(io::Error::from(reason).to_string()), ..error }
+        }
+        _ => error,
+    }
+}
+
+/// Whether there is a file; not to know is an error.
+fn exists(path: &Path, place: &Arc<str>) -> Result<bool, Error> {
+    path.try_exists().map_err(|error| Error::new(place, ErrorKind::Open(error.to_string())))
+}
+
+fn directory(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Makes an empty file, which only this user can read, where there is none. SQLite gives its log the same mode.
+fn make(path: &Path, place: &Arc<str>) -> Result<(), Error> {
+    if exists(path, place)? {
+        return Ok(());
+    }
+    // It is closed before it has its name: closing it later would end locks of this process.
+    let made = temporary(path).and_then(|file| Ok(file.into_temp_path().persist_noclobber(path)?));
+    match made {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(cannot_make(&error, path, place)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a file can be made where one is missing.
+pub(super) fn try_to_make(path: &Path, place: &Arc<str>) -> Result<(), Error> {
+    refuse_network(path, place)?;
+    temporary(path).map(drop).map_err(|error| cannot_make(&error, path, place))
+}
+
+fn temporary(path: &Path) -> io::Result<NamedTempFile> {
+    tempfile::Builder::new()
+        .prefix(".catalogue-")
+        .permissions(Permissions::from_mode(0o600))
+        .tempfile_in(directory(path))
+}
+
+fn cannot_make(error: &io::Error, path: &Path, place: &Arc<str>) -> Error {
+    let kind = match error.kind() {
+        io::ErrorKind::StorageFull => ErrorKind::Full,
+        io::ErrorKind::ReadOnlyFilesystem => ErrorKind::ReadOnly,
+        _ => ErrorKind::Open(format!("{}: {}", directory(path).display(), reason(error))),
     };
-    let writing = options.clone().journal_mode(SqliteJournalMode::Wal);
-    let writer = pool(1, QUEUE_LIMIT).connect_lazy_with(writing);
-    switch_to_wal(&writer, place).await?;
-    let readers = pool(READERS, QUEUE_LIMIT).connect_lazy_with(options.pragma("query_only", "ON"));
-    Ok((writer, readers))
+    Error::new(place, kind)
+}
+
+/// The system's words, without the path of the temporary file.
+fn reason(error: &io::Error) -> String {
+    io::Error::from(error.kind()).to_string()
 }
 
 /// The switch needs the file alone, and does not wait for it: while another process switches too, it is tried again.
@@ -81,11 +212,7 @@ async fn switch_to_wal(writer: &Pool<Sqlite>, place: &Arc<str>) -> Result<(), Er
 }
 
 fn refuse_network(path: &Path, place: &Arc<str>) -> Result<(), Error> {
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let at = if path.exists() { path } else { directory };
+    let at = if exists(path, place)? { path } else { directory(path) };
     let found = rustix::fs::statfs(at);
     let found = found.map_err(|error| Error::new(place, ErrorKind::Open(format!("{}: {error}", at.display()))))?;
     // The field is signed on some machines.

@@ -120,4 +120,8 @@ async fn a_read_only_database_says_so() {
     assert_eq!(standby.id(), world.catalogue.id());
     let error = standby.fold().await.unwrap_err();
     assert!(matches!(error.kind, ErrorKind::ReadOnly), "{error}");
+    let error = Catalogue::probe(&world.url).await.unwrap_err();
+    assert!(matches!(error.kind, ErrorKind::ReadOnly), "{error}");
+    // When one wants them most.
+    assert_eq!(Catalogue::open_as_is(&world.url).await.unwrap().check().await.unwrap(), []);
 }

@@ -1,5 +1,7 @@
 //! Opening a catalogue: the first time, again, at once, and where something else is in its place.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use queuekeeper_catalogue::catalogue::Migrated;
 use queuekeeper_catalogue::{Catalogue, ErrorKind};
 
@@ -35,6 +37,7 @@ async fn open_at_once(url: String) {
     let mut new = 0;
     for task in opened.collect::<Vec<_>>() {
         let (catalogue, Migrated { from, .. }) = task.await.unwrap();
+        assert_eq!(catalogue.check().await.unwrap(), []);
         new += u32::from(from == 0);
         ids.push(catalogue.id());
     }
@@ -49,6 +52,11 @@ async fn open_at_once(url: String) {
 async fn many_that_open_a_new_file_at_once_make_one_catalogue() {
     let directory = tempfile::tempdir().unwrap();
     open_at_once(format!("sqlite:{}", directory.path().join("new.db").display())).await;
+    // It has mail addresses. What is left of the log would have its mode.
+    for file in std::fs::read_dir(directory.path()).unwrap().map(Result::unwrap) {
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{file:?}");
+        assert!(file.file_name().to_str().unwrap().starts_with("new.db"), "{file:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -95,7 +103,14 @@ async fn a_wrong_password_or_address_is_one_line_without_the_password() {
     for (url, what) in [
         (format!("postgres://keeper:not-the-secret@127.0.0.1:{port}/postgres"), "access denied"),
         (format!("postgres://keeper:not-the-secret@127.0.0.1:{free}/postgres"), "cannot be reached"),
-        (SERVER.url_at(port, "no_such_database"), "no_such_database"),
+        (
+            SERVER.url_at(port, "no_such_database"),
+            "\"no_such_database\" does not exist; name another in its URL, or create it on the server: CREATE DATABASE \
+             no_such_database OWNER keeper",
+        ),
+        (SERVER.url_at(port, "Odd-\"one"), "CREATE DATABASE \"Odd-\"\"one\" OWNER keeper"),
+        (format!("{}?sslmode=require", SERVER.url_at(port, "postgres")), "no connection by TLS: "),
+        (format!("postgres://keeper@127.0.0.1:{port}/postgres?password=not-the-secret"), "unknown parameter"),
         (format!("postgres://keeper:not-the-secret@127.0.0.1:{port}/postgres?sslmod=require"), "sslmode"),
         ("postgres://keeper:not-the-secret@127.0.0.1:port/postgres".to_owned(), "the URL is invalid"),
         ("not-the-secret".to_owned(), "expected sqlite:PATH"),
