@@ -10,6 +10,7 @@ use crate::state::{BatchState, JobState, Outcome, State};
 mod job;
 mod limits;
 mod request;
+mod stuck;
 mod table;
 
 /// When the items of these tests were created, in milliseconds.
