@@ -326,6 +326,15 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_has_room_below_its_limit() {
+        let room = |num_children, most| has_room(&Path::Jobs, Some(&Stat { num_children, ..stat() }), most);
+        assert_eq!([room(9, 10), room(0, 1), has_room(&Path::Jobs, None, 1)], [Ok(()), Ok(()), Ok(())]);
+        for children in [10, 11] {
+            assert_eq!(room(children, 10), Err(Error::Full { folder: Path::Jobs, children }));
+        }
+    }
+
+    #[test]
     fn a_new_job_is_made_with_all_that_the_daemons_load_and_what_leads_to_it() {
         let made = |job: &NewJob| {
             let mut transaction = Transaction::new();

@@ -303,3 +303,39 @@ impl Claim for JobClaim {
 fn is_bare(job: &Job) -> bool {
     JobNode::ALL.iter().all(|node| job.data(*node).is_none())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{found, job};
+
+    #[test]
+    fn a_job_waits_for_its_time_while_its_status_is_that_of_the_attempt() {
+        let job = job(&[(JobNode::Status, "{}")]);
+        let second = |second| Timestamp::from_second(second).unwrap();
+        let note = |version| Retry {
+            version,
+            since: second(1),
+            attempts: 1,
+            not_before: second(5),
+            waits_since: None,
+            why: "disk full".to_owned(),
+        };
+        for (version, now, waits) in [(3, 4, true), (3, 5, false), (3, 6, false), (2, 4, false), (4, 4, false)] {
+            let of_job = JobRetry::of(&job, found(note(version).encode())).unwrap();
+            assert_eq!(of_job.version, 3, "that of the note");
+            assert_eq!(of_job.wait(second(now)), waits.then(|| note(version)), "version {version} at {now} s");
+        }
+        assert!(JobRetry::of(&job, Found::Nothing).is_none());
+        let odd = JobRetry::of(&job, found("odd")).unwrap();
+        assert_eq!((odd.version, odd.wait(second(4))), (3, None));
+    }
+
+    #[test]
+    fn a_job_is_bare_without_any_of_its_znodes() {
+        assert!(is_bare(&job::<&str>(&[])));
+        for node in JobNode::ALL {
+            assert!(!is_bare(&job(&[(*node, "")])), "{}", node.name());
+        }
+    }
+}

@@ -41,6 +41,8 @@ fn a_batch_is_what_its_znodes_say() {
     let bare = batch(&[], &[(Outcome::Processing, 1)]);
     assert!(!bare.is_done() && !bare.is_acquired() && !batch(&[], &[]).is_done());
     assert!(BatchNode::ALL.iter().all(|node| !bare.has(*node)));
+    let withdrawn = batch(&[(BatchNode::Status, r#"{"status":"Deleted","message":"by alice"}"#)], &[]);
+    assert_eq!([withdrawn.message(), bare.message()], ["by alice", ""]);
     assert_eq!((bare.state(), bare.version(), bare.entered(), bare.lock()), (None, None, None, None));
     assert!(bare.status_found().is_none() && all.status_found().is_some());
     assert_eq!((bare.folders(), all.folders()), (0, 0));

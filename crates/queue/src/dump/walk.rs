@@ -312,3 +312,43 @@ fn size(answer: &MultiReadResult) -> u64 {
         _ => 0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_answer_of_the_last_two_windows_bounds_what_is_read_in_order() {
+        let mut largest = Largest::default();
+        let mut within = |answers: usize, bytes: u64, budget: f64| {
+            (0..answers).for_each(|_| largest.saw(bytes));
+            largest.reads_within(budget)
+        };
+        let four = LARGEST_DATA as f64 * 4.5;
+        assert_eq!(within(0, 0, four), 4, "nothing is known yet");
+        assert_eq!(within(WINDOW - 1, 100, four), 4, "not all of a window was seen");
+        assert_eq!(within(1, 100, 1_050.0), 10);
+        assert_eq!(within(1, 500, 1_050.0), 2, "one large answer counts at once");
+        assert_eq!(within(WINDOW - 1, 100, 1_050.0), 2, "and during the whole next window");
+        assert_eq!(within(WINDOW, 100, 1_050.0), 10);
+        assert_eq!(within(0, 0, 50.0), 1, "one is read however large it may be");
+        assert_eq!(within(2 * WINDOW, 0, 7.0), 7);
+    }
+
+    #[test]
+    fn an_entry_counts_in_the_window_by_what_it_reads_or_holds() {
+        let query = Query::first(DumpPath::root().child("jobs", None));
+        for (entry, reads) in [
+            (Entry::Waiting(query), 1),
+            (Entry::Reading(1, 12), 12),
+            (Entry::Lines(Vec::new()), 1),
+            (Entry::Lines(vec![b'x'; 600]), 3),
+            (Entry::Children(DumpPath::root(), vec!["a".to_owned()].into_iter()), 0),
+        ] {
+            assert_eq!(entry.reads(), reads);
+        }
+        let data = MultiReadResult::Data { data: b"12345".to_vec(), stat: crate::testing::stat() };
+        let names = MultiReadResult::Children { children: vec!["a".to_owned()] };
+        assert_eq!([data, names].map(|answer| size(&answer)), [5, 0]);
+    }
+}

@@ -10,6 +10,7 @@ use crate::state::{BatchState, JobState, Outcome, State};
 mod job;
 mod limits;
 mod request;
+mod stuck;
 mod table;
 
 /// When the items of these tests were created, in milliseconds.
@@ -166,7 +167,7 @@ fn fixes_of_batch(batch: &BatchFacts<'_>) -> Vec<(Fault, Option<&'static str>)> 
 }
 
 #[test]
-fn a_batch_without_end_shows_the_fix_of_its_own_case() {
+fn a_fault_of_a_batch_shows_the_fix_of_its_own_case() {
     let check = "Check whether the batch daemon is running and what ends its poll.";
     let due = BatchFacts { references: processing(Some(0)), ..batch() };
     assert_eq!(fixes_of_batch(&due), [(Fault::BatchWithoutEnd, Some(check))]);
@@ -178,6 +179,17 @@ fn a_batch_without_end_shows_the_fix_of_its_own_case() {
     let fixes = fixes_of_batch(&creating);
     assert!(fixes[0].1.unwrap().contains("break the lock"), "{fixes:?}");
     assert_eq!(fixes[1], (Fault::LeakedLock, None));
+    let present = nodes(&[BatchNode::Status, BatchNode::Submission]);
+    let untaken = BatchFacts { state: Some(BatchState::Pending), present, references: [None; 4], ..batch() };
+    let open = BatchFacts { references: processing(Some(1)), state: Some(BatchState::Completed), ..batch() };
+    let below = BatchFacts { below_reference: Some("/batches/x"), ..batch() };
+    for (facts, fix) in [
+        (untaken, check),
+        (open, "Finish or delete its unfinished jobs."),
+        (below, "Delete the children of the reference by hand."),
+    ] {
+        assert_eq!(fixes_of_batch(&facts), [(Fault::ContradictingBatch, Some(fix))]);
+    }
 }
 
 #[test]

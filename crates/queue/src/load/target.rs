@@ -216,6 +216,23 @@ mod tests {
     }
 
     #[test]
+    fn each_batch_whose_jobs_are_being_created_is_noted_once_and_some_of_them_at_a_time() {
+        let note = |next| ExpansionNote { next, ..ExpansionNote::default() };
+        let batches = u32::try_from(NOTES_AT_ONCE).unwrap() * 2 + 1;
+        let expansions = (1..=batches).map(|batch| (BatchId::new(batch), note(batch.into()))).collect();
+        let target = LoadTarget { is_resumed: false, kept: BTreeMap::new(), expansions };
+        let transactions = target.expansions();
+        let sizes: Vec<_> = transactions.iter().map(|transaction| transaction.operations().len()).collect();
+        assert_eq!(sizes, [NOTES_AT_ONCE, NOTES_AT_ONCE, 1]);
+        let words: String = transactions.iter().map(ToString::to_string).collect();
+        let all = (1..=batches).map(|batch| {
+            let note = String::from_utf8(note(batch.into()).encode()).unwrap();
+            format!("create {} = {note}\n", Path::expansion(BatchId::new(batch)))
+        });
+        assert_eq!(words, all.collect::<String>());
+    }
+
+    #[test]
     fn a_name_is_shortened_to_what_a_line_has_room_for() {
         assert_eq!([shortened("/a"), shortened(&"\u{e9}".repeat(65))], ["/a".to_owned(), "\u{e9}".repeat(64)]);
     }

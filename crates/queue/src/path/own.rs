@@ -294,6 +294,10 @@ mod tests {
             Path::withdrawal(batch),
             Path::space("a-uuid").unwrap(),
         ];
+        let volume = Path::volume("a-uuid").unwrap();
+        assert_eq!(volume.to_string(), "/queuekeeper/volumes/a-uuid");
+        assert!(volume.own_node().is_none() && volume.parent().is_some_and(|folder| folder.is_folder()));
+        assert_eq!(Path::volume(""), None);
         let texts = made.each_ref().map(ToString::to_string);
         let expected = ["retry/jid0000000042", "expansions/bid0000000007", "withdrawals/bid0000000007", "space/a-uuid"];
         assert_eq!(texts, expected.map(|name| format!("/queuekeeper/{name}")));
@@ -333,6 +337,7 @@ mod tests {
             ["/queuekeeper/stores/main", STORES, OWN]
         );
         assert!(above.iter().all(|path| path.is_folder() && path.own_node().is_none()) && !hold.is_folder());
+        assert_eq!(Path::own("/queuekeeper/stores/main/other").and_then(|other| other.own_node()), None);
         for name in ["", "a/b", "..", "a\0"] {
             assert_eq!(Path::store_hold(name), None, "{name:?}");
         }

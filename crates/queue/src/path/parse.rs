@@ -196,6 +196,11 @@ mod tests {
         for (text, unexpected) in rows {
             assert_eq!(Path::parse(text), Path::Unexpected(unexpected.into()));
         }
+        let longest = "x".repeat(StateFolder::LONGEST);
+        assert_eq!(
+            Path::parse(&format!("/jobs/states/{longest}")),
+            Path::StateFolder(StateFolder::Other(longest.into()))
+        );
         let too_long = format!("/jobs/states/{}", "x".repeat(StateFolder::LONGEST + 1));
         assert_eq!(Path::parse(&format!("{too_long}/05-jid0000000042")), Path::Unexpected(too_long.into()));
         for whole in ["", "jobs", "/jobs//jid0000000042", "//"] {

@@ -263,12 +263,14 @@ mod tests {
 
     const JOB: &str = "/jobs/jid0000000001";
 
-    /// What the removal of these znodes does; a number behind a path is that of the session that owns it.
+    /// What the removal of these znodes does; a number behind a path is that of the session that owns it. Each znode has
+    /// the length of its path as its version, so that no two are alike.
     fn removed(nodes: &[(&str, i64)], even_if_locked: bool) -> Result<String, Error> {
         let limits = Limits::default();
         let options = RepairOptions { limits: &limits, now: jiff::Timestamp::UNIX_EPOCH, even_if_locked };
         let node = |(path, ephemeral_owner): &(&str, i64)| {
-            let stat = Stat { ephemeral_owner: *ephemeral_owner, ..stat() };
+            let version = i32::try_from(path.len()).unwrap();
+            let stat = Stat { ephemeral_owner: *ephemeral_owner, version, ..stat() };
             RemovedNode { path: Path::parse(path), data: Vec::new(), stat }
         };
         let nodes: Vec<_> = nodes.iter().map(node).collect();
@@ -280,8 +282,8 @@ mod tests {
     fn an_item_is_removed_with_its_children_first_under_a_lock_that_goes_with_it() {
         let (bid, lock) = (format!("{JOB}/bid"), format!("{JOB}/lock"));
         let entry = "/jobs/states/pending/05-jid0000000001";
-        let rest = format!("delete {entry} at version 3\ndelete {bid} at version 3\n");
-        let end = format!("delete {lock}\ndelete {JOB} at version 3\n");
+        let rest = format!("delete {entry} at version 37\ndelete {bid} at version 23\n");
+        let end = format!("delete {lock}\ndelete {JOB} at version 19\n");
         let nodes = [(JOB, 0), (bid.as_str(), 0), (entry, 0)];
         assert_eq!(removed(&nodes, false), Ok(format!("create {lock} (ephemeral)\n{rest}{end}")));
         // One that is left behind does not prevent it, one that a session holds does.

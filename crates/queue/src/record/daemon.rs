@@ -174,6 +174,40 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_batch_was_given_back_where_it_is_named_and_may_have_been_where_there_is_no_room_to_name_it() {
+        let note = |waits: usize| {
+            let wait = |number: u32| BatchWait {
+                batch: BatchId::new(number),
+                since: Timestamp::UNIX_EPOCH,
+                attempts: 1,
+                full: None,
+                why: String::new(),
+            };
+            DaemonNote {
+                host: String::new(),
+                pid: 1,
+                version: String::new(),
+                since: Timestamp::UNIX_EPOCH,
+                volume: String::new(),
+                workers: BTreeMap::new(),
+                mail: None,
+                waits: (0..).map(wait).take(waits).collect(),
+            }
+        };
+        let (first, unnamed) = (BatchId::new(0), BatchId::new(1_000));
+        for (waits, expected) in [
+            (0, [false, false]),
+            (1, [true, false]),
+            (MOST_WAITS - 1, [true, false]),
+            (MOST_WAITS, [true, true]),
+            (MOST_WAITS + 1, [true, true]),
+        ] {
+            let note = note(waits);
+            assert_eq!([first, unnamed].map(|batch| note.may_have_given_back(batch)), expected, "{waits}");
+        }
+    }
+
+    #[test]
     fn what_is_written_is_read_and_nothing_else() {
         let note = DaemonNote {
             host: "worker1".to_owned(),

@@ -45,3 +45,28 @@ impl GrantsNote {
         self.grants.values().fold(0, |sum, grant| sum.saturating_add(grant.bytes))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grants_are_read_as_they_are_written_and_their_sum_is_cut_at_the_largest_number() {
+        let note = |grants: &[(&str, u64, Option<u64>)]| {
+            let grant = |(job, bytes, extension): &(&str, u64, Option<u64>)| {
+                ((*job).to_owned(), GrantNote { bytes: *bytes, since: 7, extension: *extension })
+            };
+            GrantsNote { grants: grants.iter().map(grant).collect() }
+        };
+        let two = note(&[("jid0000000001", 30, None), ("odd", 12, Some(5))]);
+        let text = r#"{"grants":{"jid0000000001":{"bytes":30,"since":7},"odd":{"bytes":12,"since":7,"extension":5}}}"#;
+        assert_eq!(String::from_utf8(two.encode()).unwrap(), text);
+        assert_eq!(GrantsNote::decode(text.as_bytes()).unwrap(), two);
+        // What a job waits for is not granted yet.
+        assert_eq!([note(&[]), two].map(|note| note.total()), [0, 42]);
+        assert_eq!(note(&[("a", u64::MAX, None), ("b", 1, None)]).total(), u64::MAX);
+        for wrong in [&b""[..], b"[]", b"{}", br#"{"grants":{"a":{"bytes":-1,"since":7}}}"#] {
+            assert!(GrantsNote::decode(wrong).is_err());
+        }
+    }
+}

@@ -20,3 +20,29 @@ pub fn fails_again(message: &str) -> bool {
     let is_of_entry = message.starts_with(ENTRY) && !OF_TRANSFER.iter().any(|why| message.contains(why));
     message.ends_with(NOTHING_TO_STORE) || message.starts_with(EMBARGO) || is_of_entry
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_message_about_the_deposit_itself_shows_that_a_job_fails_again() {
+        for message in [
+            format!("the archive a.zip {NOTHING_TO_STORE}"),
+            format!("{EMBARGO} has no date"),
+            format!("{ENTRY} ../a: it leads out of the object"),
+        ] {
+            assert!(fails_again(&message), "{message}");
+        }
+        let of_transfer = OF_TRANSFER.map(|why| format!("{ENTRY} a{why}: connection reset"));
+        let others = [
+            "the connection was reset".to_owned(),
+            format!("it {NOTHING_TO_STORE} yet"),
+            format!("cannot store {EMBARGO}"),
+            format!("tried again: {ENTRY} a: it leads out of the object"),
+        ];
+        for message in of_transfer.iter().chain(&others) {
+            assert!(!fails_again(message), "{message}");
+        }
+    }
+}

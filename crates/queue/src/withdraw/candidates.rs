@@ -141,6 +141,30 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::path::BatchNode;
+    use crate::testing::batch;
+
+    #[test]
+    fn a_batch_can_be_withdrawn_until_it_is_reported() {
+        let of = |status: &str| hindrance_of_batch(&batch(&[(BatchNode::Status, status)], &[]));
+        for state in BatchState::ALL {
+            let is_open = ["Pending", "Processing", "Reporting", "Held"].contains(&state.name());
+            let why = (!is_open).then(|| format!("it is {state}; it can no longer be withdrawn"));
+            assert_eq!(of(&format!(r#"{{"status":"{state}"}}"#)), why);
+        }
+        for odd in [r#"{"status":"odd"}"#, ""] {
+            assert_eq!(of(odd).as_deref(), Some("its status cannot be read"));
+        }
+    }
+
+    #[test]
+    fn the_jobs_to_be_deleted_are_those_pending_and_those_held() {
+        let [one, two, three] = [1, 2, 3].map(JobId::new);
+        let hindered = BTreeSet::from([JobId::new(4)]);
+        let candidates = Candidates { pending: vec![one, three], held: vec![two], hindered, hindrance: None };
+        let (pending, held) = (Some(JobState::Pending), Some(JobState::Held));
+        assert_eq!(candidates.open().collect::<Vec<_>>(), [(one, pending), (three, pending), (two, held)]);
+    }
 
     #[test]
     fn a_job_can_be_withdrawn_until_it_leaves_pending() {

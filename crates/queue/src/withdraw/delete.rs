@@ -149,3 +149,28 @@ fn is_deleted(report: &BatchReport, id: JobId) -> bool {
     let is_in = |outcome: &Outcome| report.of(*outcome).binary_search(&id).is_ok();
     Outcome::ALL.iter().filter(|outcome| is_in(outcome)).eq([&Outcome::Deleted])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_is_deleted_where_nothing_refers_to_it_but_as_deleted() {
+        let [one, two] = [1, 2].map(JobId::new);
+        let report = |failed: &[JobId], deleted: &[JobId]| BatchReport {
+            failed: failed.to_vec(),
+            deleted: deleted.to_vec(),
+            ..BatchReport::default()
+        };
+        for (failed, deleted, expected) in [
+            (&[][..], &[][..], [false, false]),
+            (&[], &[one], [true, false]),
+            (&[], &[one, two], [true, true]),
+            (&[one], &[one, two], [false, true]),
+            (&[one, two], &[], [false, false]),
+        ] {
+            let report = report(failed, deleted);
+            assert_eq!([one, two].map(|job| is_deleted(&report, job)), expected, "{report:?}");
+        }
+    }
+}

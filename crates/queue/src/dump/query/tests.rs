@@ -117,6 +117,15 @@ fn any_other_znode_is_a_line_and_its_children_one_after_the_other() {
     let lock = MultiReadResult::Data { data: Vec::new(), stat: Stat { ephemeral_owner: 1, ..stat() } };
     assert_eq!(taken("/odd", Reading::Node, vec![lock]).1.ephemeral, 1);
     assert_eq!(taken("/odd", Reading::Node, vec![NO_NODE]).1.vanished, 1);
+    for (path, items) in [
+        ("/jobs/jid0000000042", [1, 0, 0]),
+        ("/batches/bid0000000007", [0, 1, 0]),
+        ("/access/small/qid0000000003", [0, 0, 1]),
+        ("/jobs/jid0000000042/bid", [0, 0, 0]),
+    ] {
+        let Trailer { jobs, batches, requests, .. } = taken(path, Reading::Node, vec![found("", 0)]).1;
+        assert_eq!([jobs, batches, requests], items, "{path}");
+    }
 
     let (results, counts) = taken("/odd", Reading::Names(false), vec![names(&["b", "zookeeper", "a"])]);
     assert_eq!((results, counts), (vec!["/odd: a b zookeeper".to_owned()], Trailer::default()));

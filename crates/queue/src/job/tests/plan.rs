@@ -229,3 +229,24 @@ fn a_job_is_looked_for_in_every_state_under_its_old_name_and_its_new() {
     assert_eq!(context.batch_status, Some((Some(BatchState::Reporting), 3)));
     assert_eq!((context.references, context.entries), (vec![Outcome::Failed], vec![(JobState::Pending, new)]));
 }
+
+#[test]
+fn what_is_around_a_job_is_regular_until_any_of_it_differs() {
+    let entry = |priority| EntryName { priority, job: ID };
+    let location = JobLocation { batch: BatchId::new(7), old: entry(5), new: entry(5) };
+    let regular = || JobContext::regular(JobState::Storing, &location);
+    // What state the batch is in does not count.
+    let reported = JobContext { batch_status: Some((Some(BatchState::Failed), 4)), ..regular() };
+    assert!([regular(), reported].iter().all(|context| context.is_regular(JobState::Storing, &location)));
+    for odd in [
+        JobContext { has_batch: false, ..regular() },
+        JobContext { is_batch_acquired: false, ..regular() },
+        JobContext { references: Vec::new(), ..regular() },
+        JobContext { references: vec![Outcome::Processing, Outcome::Failed], ..regular() },
+        JobContext { entries: Vec::new(), ..regular() },
+        JobContext { entries: vec![(JobState::Storing, entry(6))], ..regular() },
+        JobContext { entries: vec![(JobState::Recording, entry(5))], ..regular() },
+    ] {
+        assert!(!odd.is_regular(JobState::Storing, &location), "{odd:?}");
+    }
+}
