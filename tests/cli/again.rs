@@ -78,6 +78,14 @@ async fn is_told_why_no_job_was_created(request: &impl Fn(Method, &str) -> Reque
     assert!(overview.contains("the manifest does not end with"), "{overview}");
 }
 
+/// Whether each of the four rows is one object.
+fn has_each_once(objects: &Value) {
+    let titles: Vec<_> = objects["items"].as_array().unwrap().iter().map(|item| text(&item["title"])).collect();
+    for title in ["Title a", "Title b", "Title c", "Title d"] {
+        assert_eq!(titles.iter().filter(|found| **found == title).count(), 1, "{titles:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_failed_rows_of_a_batch_become_one_new_batch_however_often_they_are_submitted_again() {
     let directory = tempfile::tempdir().unwrap();
@@ -165,11 +173,7 @@ async fn the_failed_rows_of_a_batch_become_one_new_batch_however_often_they_are_
     let resume = request(Method::POST, "/api/v1/actions").header("content-type", "application/json");
     is_refused(resume.body(resume_of(failed)), 409, &format!("submitted again as {}", text(&second["batch"]))).await;
     let objects = answer(request(Method::GET, "/api/v1/objects?collection=internal")).await.1;
-    let titles: Vec<_> =
-        objects["items"].as_array().unwrap().iter().map(|item| item["title"].as_str().unwrap()).collect();
-    for title in ["Title a", "Title b", "Title c", "Title d"] {
-        assert_eq!(titles.iter().filter(|found| **found == title).count(), 1, "{titles:?}");
-    }
+    has_each_once(&objects);
     // Each leads to the other, and the button is gone.
     let (old_page, new_batch) = (page(format!("/batches/{batch}")).await, second["batch"].as_str().unwrap());
     assert!(old_page.contains(&format!("href=\"../batches/{new_batch}\"")) && !old_page.contains(&form), "{old_page}");

@@ -23,25 +23,7 @@ async fn a_deposit_comes_in_parts_by_a_form_or_by_url_and_each_depositor_sees_th
     let working = data.join("working");
     let deposit = json!({"profile": "default", "filename": "a.txt", "size": 11, "title": "A title"});
 
-    // What is wrong is said before anything is uploaded, and a dry run leaves nothing.
-    for (change, expected) in [
-        (json!({"profile": "none"}), "there is no \"none\" for you; there is default"),
-        (json!({"filename": "../a"}), "file name"),
-        (json!({"url": "http://127.0.0.1:1/a"}), "url: "),
-        (json!({"digest": "md5:1"}), "digest: "),
-        (json!({"notification": "ada@x.example; nobody"}), "notification: \"nobody\" is not a mail address"),
-    ] {
-        let mut wrong = deposit.clone();
-        wrong.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
-        let (status, problem) = client.begin(None, &wrong).await;
-        assert!(status == 400 && says(&problem, expected), "{status} {problem}");
-    }
-    let dry =
-        || client.request(Method::POST, "/api/v1/deposits?dry_run=true").header("content-type", "application/json");
-    let (status, problem) = answer(dry().body("[]").send().await.unwrap()).await;
-    assert!(status == 400 && says(&problem, "expected an object, found an array"), "{status} {problem}");
-    assert_eq!(answer(dry().body(deposit.to_string()).send().await.unwrap()).await.0, 200);
-    assert_eq!(batches(&working), [""; 0]);
+    refuses_what_is_wrong(&client, &working, &deposit).await;
 
     // In parts, one of which is broken off, and begun twice under one key.
     let (status, begun) = client.begin(Some("one"), &deposit).await;
@@ -135,6 +117,28 @@ async fn a_deposit_comes_in_parts_by_a_form_or_by_url_and_each_depositor_sees_th
     depositors(directory.path(), &data, &client).await;
 }
 
+/// What is wrong is said before anything is uploaded, and a dry run leaves nothing.
+async fn refuses_what_is_wrong(client: &Client, working: &Path, deposit: &Value) {
+    for (change, expected) in [
+        (json!({"profile": "none"}), "there is no \"none\" for you; there is default"),
+        (json!({"filename": "../a"}), "file name"),
+        (json!({"url": "http://127.0.0.1:1/a"}), "url: "),
+        (json!({"digest": "md5:1"}), "digest: "),
+        (json!({"notification": "ada@x.example; nobody"}), "notification: \"nobody\" is not a mail address"),
+    ] {
+        let mut wrong = deposit.clone();
+        wrong.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        let (status, problem) = client.begin(None, &wrong).await;
+        assert!(status == 400 && says(&problem, expected), "{status} {problem}");
+    }
+    let dry =
+        || client.request(Method::POST, "/api/v1/deposits?dry_run=true").header("content-type", "application/json");
+    let (status, problem) = answer(dry().body("[]").send().await.unwrap()).await;
+    assert!(status == 400 && says(&problem, "expected an object, found an array"), "{status} {problem}");
+    assert_eq!(answer(dry().body(deposit.to_string()).send().await.unwrap()).await.0, 200);
+    assert_eq!(batches(working), [""; 0]);
+}
+
 /// Finds an object by the beginning of its title, in whatever case.
 async fn finds_by_title(client: &Client, ark: &str) {
     let text = async |path: &str| client.request(Method::GET, path).send().await.unwrap().text().await.unwrap();
@@ -150,6 +154,30 @@ async fn beside_queue(data: &Path) -> (Proxy, String) {
     let proxy = Proxy::start(connect.rsplit(':').next().unwrap().parse().unwrap()).await;
     let connect = proxy.connect_string();
     (proxy, connect)
+}
+
+/// A depositor may use what belongs to deposits, and nothing else.
+async fn goes_nowhere_else(lab: &Client, zookeeper: &str) {
+    for path in
+        ["/", "/jobs", "/batches", "/audit", "/tree", "/metrics", "/events?page=jobs", "/api/v1/jobs", "/search?text=a"]
+    {
+        assert_eq!(lab.request(Method::GET, path).send().await.unwrap().status(), 403, "{path}");
+    }
+    let page = lab.request(Method::GET, "/submit").send().await.unwrap().text().await.unwrap();
+    assert!(page.contains("<option>default</option>"), "{page}");
+    // No link leads where a depositor may not go, and the queue's own address is none of theirs.
+    for href in page.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+        let status =
+            lab.request(Method::GET, &format!("/{}", href.trim_start_matches("./"))).send().await.unwrap().status();
+        assert!(href.starts_with('#') || status == 200, "{href}: {status}");
+    }
+    assert!(!page.contains(zookeeper) && !page.contains("action=\"./search\""), "{page}");
+    // What is refused before it is read has the form of the program's answers, too.
+    let nobody = Client { token: Some("qk_none".to_owned()), ..lab.clone() };
+    let refused =
+        nobody.request(Method::POST, "/poster/submit").header("accept", "application/xml").send().await.unwrap();
+    let (status, text) = answer(refused).await;
+    assert!(status == 401 && text.as_str().unwrap().contains("<bat:batchStatus>FAILED<"), "{status} {text}");
 }
 
 /// A server beside the daemons, for a depositor who may do little, and for an operator.
@@ -191,27 +219,7 @@ async fn depositors(home: &Path, data: &Path, local: &Client) {
     let status = async || Some(reqwest::get(format!("http://{web}/-/ready")).await.ok()?.status().as_u16());
     eventually(LONGEST, "it is ready", async || status().await == Some(200)).await;
 
-    // A depositor may use what belongs to deposits, and nothing else.
-    for path in
-        ["/", "/jobs", "/batches", "/audit", "/tree", "/metrics", "/events?page=jobs", "/api/v1/jobs", "/search?text=a"]
-    {
-        assert_eq!(lab.request(Method::GET, path).send().await.unwrap().status(), 403, "{path}");
-    }
-    let page = lab.request(Method::GET, "/submit").send().await.unwrap().text().await.unwrap();
-    assert!(page.contains("<option>default</option>"), "{page}");
-    // No link leads where a depositor may not go, and the queue's own address is none of theirs.
-    for href in page.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
-        let status =
-            lab.request(Method::GET, &format!("/{}", href.trim_start_matches("./"))).send().await.unwrap().status();
-        assert!(href.starts_with('#') || status == 200, "{href}: {status}");
-    }
-    assert!(!page.contains(&zookeeper) && !page.contains("action=\"./search\""), "{page}");
-    // What is refused before it is read has the form of the program's answers, too.
-    let nobody = Client { token: Some("qk_none".to_owned()), ..lab.clone() };
-    let refused =
-        nobody.request(Method::POST, "/poster/submit").header("accept", "application/xml").send().await.unwrap();
-    let (status, text) = answer(refused).await;
-    assert!(status == 401 && text.as_str().unwrap().contains("<bat:batchStatus>FAILED<"), "{status} {text}");
+    goes_nowhere_else(&lab, &zookeeper).await;
     let deposit = json!({"profile": "default", "filename": "e.txt", "size": 4});
     let (status, begun) = lab.begin(None, &deposit).await;
     assert_eq!(status, 202, "{begun}");

@@ -43,10 +43,9 @@ fn with_ending(file: &Path, ending: &str) -> PathBuf {
 /// use.
 pub(super) fn check_target(file: &Path, replace: bool) -> Result<(), CommandError> {
     let why = match file.symlink_metadata() {
-        Err(_) => return Ok(()),
         Ok(facts) if !facts.is_file() => format!("{} is not a regular file; name another one", file.display()),
         Ok(_) if !replace => format!("{} exists; --replace writes over it", file.display()),
-        Ok(_) => return Ok(()),
+        Ok(_) | Err(_) => return Ok(()),
     };
     Err(CommandError::new(REFUSED, why))
 }

@@ -134,7 +134,9 @@ impl SubmitArgs {
             let batches = batches.map(|batches| format!(", as {batches} batches")).unwrap_or_default();
             return self.output.show(&view, |screen| {
                 screen.say(&format!("the server would take it{batches}{left}"));
-                warnings.iter().for_each(|warning| screen.say(&format!("warning: {warning}")));
+                for warning in warnings {
+                    screen.say(&format!("warning: {warning}"));
+                }
             });
         }
         let start = match &content {

@@ -283,6 +283,6 @@ fn a_batch_whose_jobs_stand_is_not_moving_and_has_no_time_to_end_in() {
     );
     let remedy = diagnose_batch(&refused, None, now()).causes[0].remedy;
     assert!(remedy.is_some_and(|remedy| remedy.contains("as a new deposit")), "{remedy:?}");
-    let ends = ask::promised(&ahead, Some(volume()), false, now());
+    let ends = why::promised(&ahead, Some(volume()), false, now());
     assert_eq!(ends, Forecast::Stopped(JobState::Storing));
 }

@@ -71,7 +71,7 @@ impl Store {
     /// The Failed batches without jobs: how many there are, and the one that has been so for longest.
     #[must_use]
     pub fn failed_without_jobs(&self) -> (u64, Option<Batch>) {
-        self.read(|image, offset| image.failed_without_jobs(offset)).unwrap_or_default()
+        self.read(Image::failed_without_jobs).unwrap_or_default()
     }
 
     /// Why a job waits for another attempt, where a daemon of ours gave it back.

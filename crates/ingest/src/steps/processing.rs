@@ -169,12 +169,11 @@ pub(super) async fn check_owner(work: &JobAtWork<'_>, ark: &str) -> Result<Optio
         Some(object) if !is_of(work, &object) => {
             let Object { owner, collection: of, .. } = &object;
             warn!(job = %work.job.id(), %ark, %owner, collection = %of, "a deposit is for an object that is not of its collection");
-            Err(StepError::Permanent(match &work.spec.primary_id {
-                Some(_) => format!("{ark} is not an object of collection {collection}"),
-                None => {
-                    let ids = work.spec.local_ids.join("; ");
-                    format!("the local ids {ids:?} belong to an object that is not of collection {collection}")
-                }
+            Err(StepError::Permanent(if work.spec.primary_id.is_some() {
+                format!("{ark} is not an object of collection {collection}")
+            } else {
+                let ids = work.spec.local_ids.join("; ");
+                format!("the local ids {ids:?} belong to an object that is not of collection {collection}")
             }))
         }
         object => Ok(object),

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::loops::{process, producer};
-use super::world::{World, item, main, on_both, replica};
+use super::world::{World, item, main, on_all, replica};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -36,7 +36,7 @@ async fn why(world: &World, key: &str) -> (Option<String>, Option<String>) {
     (waiting.why(Timestamp::now()), waiting.paused())
 }
 
-on_both! {
+on_all! {
     async fn workers_that_run_begin_nothing_that_is_paused_and_go_on_once_it_is_resumed(world: World) {
         let catalogue = &world.catalogue;
         let wake = Arc::new(Notify::new());

@@ -291,6 +291,7 @@ impl Core {
 }
 
 /// What was changed is there, and may be as before again after a loss of power.
+#[expect(clippy::needless_pass_by_value, reason = "as `map_err` gives it")]
 fn unknown(error: io::Error) -> ErrorKind {
     ErrorKind::Unknown(error.to_string())
 }
