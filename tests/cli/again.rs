@@ -177,7 +177,7 @@ async fn the_failed_rows_of_a_batch_become_one_new_batch_however_often_they_are_
     // Each leads to the other, and the button is gone.
     let (old_page, new_batch) = (page(format!("/batches/{batch}")).await, second["batch"].as_str().unwrap());
     assert!(old_page.contains(&format!("href=\"../batches/{new_batch}\"")) && !old_page.contains(&form), "{old_page}");
-    assert!(old_page.contains("only jobs whose objects are stored can be resumed any more"), "{old_page}");
+    assert!(old_page.contains("only jobs whose objects are stored can still be resumed"), "{old_page}");
     let deposit_page = page(format!("/submit/{id}")).await;
     assert!(deposit_page.contains(&format!("href=\"../submit/{new}\"")) && !deposit_page.contains(&form));
     let new_page = page(format!("/batches/{new_batch}")).await;

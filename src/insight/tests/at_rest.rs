@@ -69,7 +69,7 @@ fn a_failed_job_tells_where_and_how_many_with_it() {
             "failed: It failed in Downloading 12 min ago: “404 for https://deposit.example.edu/<x>” | 37 other jobs failed \
              with the same message (numbers and names ignored). It has been resumed 3 times.",
             "retries_exhausted: It has been resumed 3 times and failed again. | It fails each time it is resumed, and \
-             needs an operator.",
+             needs an operator. Resuming does not help until the cause is fixed.",
             "batch_at_rest: Its batch bid0000000007 failed 1.0 h ago.",
         ]
     );

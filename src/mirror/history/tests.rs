@@ -81,15 +81,15 @@ fn a_hold_of_many_jobs_is_no_throughput_of_their_state() {
     let failed = job(ObservedState::In(JobState::Pending), ObservedState::In(JobState::Failed));
     let gone = job(ObservedState::In(JobState::Pending), ObservedState::Nowhere);
     let taken = job(ObservedState::In(JobState::Pending), ObservedState::In(JobState::Provisioning));
-    record.note([taken], at(59));
-    record.note(vec![held; 500].into_iter().chain([failed, gone]), at(60));
-    record.sample(sample(0), at(60));
+    record.note([taken], at(60));
+    record.note(vec![held; 500].into_iter().chain([failed, gone]), at(61));
+    record.sample(sample(0), at(61));
     let flow = flow(&record);
     let of = |state| flow.states.get(Some(state));
     assert_eq!([of(JobState::Pending), of(JobState::Estimating)].map(|flow| flow.left_5m.count), [1, 1]);
-    assert_eq!(of(JobState::Pending).seen_left, Some(at(60)), "it has left, whereto does not matter");
-    assert_eq!(of(JobState::Pending).seen_passed, Some(at(59)), "nor does a hold say that a daemon has taken one");
-    let points = record.points(at(60), Duration::from_mins(5), 30).points;
+    assert_eq!(of(JobState::Pending).seen_left, Some(at(61)), "it has left, whereto does not matter");
+    assert_eq!(of(JobState::Pending).seen_passed, Some(at(60)), "nor does a hold say that a daemon has taken one");
+    let points = record.points(at(61), Duration::from_mins(5), 30).points;
     let left: f64 = points.iter().flatten().map(|point| *point.left_per_second.get(Some(JobState::Pending))).sum();
     assert!(left > 0.0 && left < 0.2, "{left}");
 }
