@@ -46,17 +46,14 @@ fn show(list: &DaemonList, screen: &mut Screen) {
         Column::number("JOBS"),
         Column::number("LOCKED"),
         Column::number("LAST TAKEN"),
-        Column::number("NO DAEMON SEEN FOR"),
     ]);
     for state in &list.states {
-        let [last, unseen] = [state.last_taken, state.no_daemon_seen_since].map(|since| ago(since, now));
         states.row([
             state.state.to_owned(),
             count(state.workers),
             count(state.jobs),
             count(state.locked),
-            last,
-            unseen,
+            ago(state.last_taken, now),
         ]);
     }
     screen.table(&states);

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use queuekeeper_ingest::access::AccessSettings;
-use queuekeeper_ingest::engine::{CATALOGUE, replace_catalogue};
+use queuekeeper_ingest::directory::WorkingStorage;
+use queuekeeper_ingest::engine::{self, CATALOGUE, replace_catalogue};
 use queuekeeper_ingest::settings::Settings;
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::metrics::MillMetrics;
@@ -53,6 +54,9 @@ const POLICY: &str = "\
   ]
 }
 ";
+
+/// Where a directory of a store has what is no content.
+const OWN: &str = ".queuekeeper";
 
 /// How long the rest may take to end, besides the daemons, once ZooKeeper has.
 const END_LIMIT: Duration = Duration::from_secs(5);
@@ -168,6 +172,11 @@ impl DataDirectory {
         };
         if noted.trim() == found.to_string() {
             let client = zookeeper.connect().await?;
+            let lost = engine::catalogue(&client).await.with_context(|| format!("cannot read {CATALOGUE}"))?;
+            if let Some(lost) = lost.and_then(|text| text.trim().parse().ok()) {
+                let working = WorkingStorage::open(&self.working()).and_then(|working| working.pass_on(lost, found));
+                working.with_context(|| format!("cannot give {} to the catalogue", self.working().display()))?;
+            }
             replace_catalogue(&client, found).await.with_context(|| format!("cannot write {CATALOGUE}"))?;
         }
         // Where another one lies there meanwhile, such as a backup, the queue has that one, or is right to refuse it.
@@ -195,12 +204,30 @@ impl DataDirectory {
         }
     }
 
+    /// Checks that objects are where a catalogue says that there are some: the volume of a directory that is empty may be
+    /// away, and what is stored in its mount point is hidden as soon as it is back.
+    fn check_objects(&self) -> anyhow::Result<()> {
+        let (own, objects) = (self.objects().join(OWN), self.objects());
+        if self.0.join("catalogue.db").exists() && !own.is_dir() {
+            return Err(anyhow!(
+                "{} does not have what this program keeps in it, and there is a catalogue; mount its volume. Where these are \
+                 the right objects all the same, make the directory {}",
+                objects.display(),
+                own.display()
+            ));
+        }
+        Ok(())
+    }
+
     /// Makes what is missing, and locks it for this process.
     pub(crate) fn open(&self) -> anyhow::Result<File> {
+        self.check_objects()?;
         let make = |path: &Path| fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()));
         [self.working(), self.profiles(), self.objects(), self.copies(), self.policies(), self.deliveries()]
             .iter()
             .try_for_each(|path| make(path))?;
+        // Before there is a catalogue.
+        make(&self.objects().join(OWN))?;
         let path = self.0.join("lock");
         let lock = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)
@@ -249,7 +276,10 @@ pub async fn standalone(
             end.cancel();
             let outcome = tokio::time::timeout(grace.saturating_add(END_LIMIT), running).await;
             match ended {
-                Ok(how) if is_early => Err(anyhow!("the repository's ZooKeeper has ended: {how}")),
+                Ok(how) if is_early => {
+                    let (status, log) = (how.lines().next().unwrap_or_default(), data.0.join("zookeeper"));
+                    Err(anyhow!("the repository's ZooKeeper has ended ({status}); its log is in {}", log.display()))
+                }
                 Ok(_) => outcome.unwrap_or(Ok(())),
                 Err(error) => Err(error.into()),
             }

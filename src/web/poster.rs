@@ -103,9 +103,9 @@ async fn take(
 
 fn request_of(sent: &SentForm, is_update: bool) -> Result<DepositRequest, Problem> {
     let digest = match (sent.some("digestType"), sent.some("digestValue")) {
-        (None, None) => None,
+        // A form may have a type chosen for a value that is not given.
+        (_, None) => None,
         (Some(algorithm), Some(value)) => Some(format!("{}:{value}", algorithm.to_ascii_lowercase().replace('-', ""))),
-        (Some(_), None) => return Err(Problem::bad("digestType has no digestValue; send both, or neither.")),
         (None, Some(_)) => return Err(Problem::bad("digestValue has no digestType; send both, or neither.")),
     };
     let named = sent.file.as_ref().map(|(name, _)| name.rsplit(['/', '\\']).next().unwrap_or_default().to_owned());

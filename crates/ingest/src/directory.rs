@@ -99,6 +99,18 @@ impl WorkingStorage {
         sync_folder_of(&path)
     }
 
+    /// Gives the volume to another tree, if it belongs to the one whose catalogue is lost.
+    ///
+    /// # Errors
+    /// When it cannot be read or written.
+    pub fn pass_on(&self, lost: Uuid, catalogue: Uuid) -> io::Result<()> {
+        if self.tree()? == Some(lost) {
+            fs::remove_file(self.root.join(TREE_FILE))?;
+            self.give_to(catalogue)?;
+        }
+        Ok(())
+    }
+
     /// The size and the free bytes (`f_bfree`) of its file system, or of the part that it may use.
     ///
     /// # Errors

@@ -59,6 +59,7 @@ impl Part {
         let identity = identity.finish().strongest().map(Digest::hex).unwrap_or_default();
         let text = format!("cannot write {}", path.display());
         let cannot = || text.clone();
+        check_target(&path, true)?;
         let opened = lock(&path).with_context(cannot)?;
         let file = opened.ok_or_else(|| {
             let why = format!("another process is writing {}; wait for its end, or name another file", path.display());

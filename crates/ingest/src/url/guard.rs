@@ -99,7 +99,7 @@ pub enum Refusal {
     )]
     Host(String),
     /// The address is not that of a public host.
-    #[error("host {host} has the {class} address {address}; add it to internal_hosts of the profile if it is yours")]
+    #[error("host {host} has the {class} address {address}{}", advice(*class))]
     Address {
         /// The host.
         host: String,
@@ -119,6 +119,11 @@ pub enum Refusal {
 pub struct Guard {
     hosts: Option<Vec<HostPattern>>,
     internal: Vec<HostPattern>,
+}
+
+/// How an address is allowed, where that may be right: what gives machines their credentials is no origin of content.
+fn advice(class: AddressClass) -> &'static str {
+    if class == AddressClass::Metadata { "" } else { "; add it to internal_hosts of the profile if it is yours" }
 }
 
 impl Guard {

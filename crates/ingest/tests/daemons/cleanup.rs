@@ -162,6 +162,7 @@ async fn what_has_ended_is_removed_after_its_time_and_what_has_not_is_left() {
     assert!(!objects.is_empty());
 }
 
+/// All files below a directory, but for the one that says when a store was looked through.
 fn walk(path: &std::path::Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![path.to_owned()];
@@ -171,6 +172,7 @@ fn walk(path: &std::path::Path) -> Vec<PathBuf> {
             if path.is_dir() { folders.push(path) } else { found.push(path) }
         }
     }
+    found.retain(|path| !path.ends_with("swept"));
     found.sort_unstable();
     found
 }

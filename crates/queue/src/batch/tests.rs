@@ -184,8 +184,9 @@ fn a_report_lists_each_job_once_and_is_failed_by_one_that_failed() {
     assert_eq!((lists, report.len(), report.is_empty()), ([1, 1, 2, 0], 4, false));
     assert_eq!(report.of(Outcome::Completed), [three, four]);
     assert!(BatchReport::default().is_empty());
-    let verdicts = [&report, &BatchReport::default()].map(BatchReport::verdict);
-    assert_eq!(verdicts, [BatchState::Failed, BatchState::Completed]);
+    let done = BatchReport { completed: vec![one], ..BatchReport::default() };
+    let verdicts = [&report, &done, &BatchReport::default()].map(BatchReport::verdict);
+    assert_eq!(verdicts, [BatchState::Failed, BatchState::Completed, BatchState::Failed]);
 
     let lists = r#""failed_jobs":["jid0000000002"],"successful_jobs":["jid0000000003","jid0000000004"]"#;
     let time = r#""last_modified":"1970-01-01 00:00:00 +0000""#;

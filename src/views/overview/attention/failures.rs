@@ -56,7 +56,11 @@ pub(super) fn without_jobs((count, oldest): &(u64, Option<Batch>)) -> Option<Att
     Some(Attention {
         since: oldest.entered,
         is_oldest: *count > 1,
-        remedy: "Their depositors correct what the message names, and deposit again; then delete the batch.".to_owned(),
+        remedy: match count {
+            1 => "Its depositor corrects what the message names, and deposits again; then delete the batch.",
+            _ => "Their depositors correct what the messages name, and deposit again; then delete the batches.",
+        }
+        .to_owned(),
         page: Some(page),
         link,
         ..item(
