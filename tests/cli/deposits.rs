@@ -174,8 +174,13 @@ async fn goes_nowhere_else(lab: &Client, zookeeper: &str) {
     assert!(!page.contains(zookeeper) && !page.contains("action=\"./search\""), "{page}");
     // What is refused before it is read has the form of the program's answers, too.
     let nobody = Client { token: Some("qk_none".to_owned()), ..lab.clone() };
-    let refused =
-        nobody.request(Method::POST, "/poster/submit").header("accept", "application/xml").send().await.unwrap();
+    let refused = nobody
+        .request(Method::POST, "/poster/submit")
+        .header("accept", "application/xml")
+        .header("content-type", "multipart/form-data; boundary=edge")
+        .send()
+        .await
+        .unwrap();
     let (status, text) = answer(refused).await;
     assert!(status == 401 && text.as_str().unwrap().contains("<bat:batchStatus>FAILED<"), "{status} {text}");
 }

@@ -91,7 +91,7 @@ async fn a_repository_ends_with_its_zookeeper_and_says_so() {
     kill_process(repository.zookeeper(), Signal::KILL).unwrap();
     let (code, err) = repository.ended();
     assert_eq!(code, Some(1), "{err}");
-    assert!(err.contains("error: the repository's ZooKeeper has ended: signal: 9"), "{err}");
+    assert!(err.contains("error: the repository's ZooKeeper has ended (signal: 9"), "{err}");
 }
 
 /// The files below a directory.
