@@ -94,6 +94,26 @@ async fn a_repository_ends_with_its_zookeeper_and_says_so() {
     assert!(err.contains("error: the repository's ZooKeeper has ended (signal: 9"), "{err}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repository_does_not_start_while_its_objects_are_away() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    Repository::start(&data).stop(Signal::TERM);
+    let [objects, away] = ["objects", "away"].map(|name| data.join(name));
+    std::fs::rename(&objects, &away).unwrap();
+    let start = ["standalone", "--data", data.to_str().unwrap(), "--web.listen-address", "127.0.0.1:0"];
+    for is_mount_point in [false, true] {
+        if is_mount_point {
+            std::fs::create_dir(&objects).unwrap();
+        }
+        run(directory.path(), &start).await.is(1, &["there is a catalogue; mount its volume"]);
+        assert_eq!(objects.exists(), is_mount_point);
+    }
+    std::fs::remove_dir(&objects).unwrap();
+    std::fs::rename(&away, &objects).unwrap();
+    Repository::start(&data).stop(Signal::TERM);
+}
+
 /// The files below a directory.
 pub(crate) fn files(directory: &Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
