@@ -22,6 +22,9 @@ use crate::metrics::MillMetrics;
 /// How many tasks are taken at once, and how many are ended at once.
 const TENS: usize = 10;
 
+/// How long to wait for more workers that become free, where there is more to do: tasks that take less are taken together.
+const TOGETHER: Duration = Duration::from_millis(10);
+
 /// How long to wait at least for a task that is about to be visible.
 const AT_LEAST: Duration = Duration::from_millis(50);
 
@@ -72,6 +75,26 @@ pub struct Workers {
     pub metrics: MillMetrics,
 }
 
+/// What a look at the queues has found.
+enum Found {
+    /// Tasks, which are ours now.
+    Tasks(Vec<TakenTask>),
+    /// None that may be begun: after what time the next one becomes visible, where that is known.
+    Next(Option<Duration>),
+}
+
+/// Waits for a free worker; where there is more to do, a moment longer for as many as tasks are taken at once. The answer is
+/// whether there will be any.
+async fn await_free(free: &Semaphore, number: usize, has_more: bool) -> bool {
+    let Ok(permit) = free.acquire().await else { return false };
+    drop(permit);
+    if has_more {
+        let wanted = u32::try_from(number.min(TENS)).unwrap_or(1);
+        let _as_many_as_are_free = timeout(TOGETHER, free.acquire_many(wanted)).await;
+    }
+    true
+}
+
 impl Workers {
     /// Takes and processes tasks until the token is cancelled. Then what ends in the time of grace is ended, and the rest is given
     /// back.
@@ -87,25 +110,34 @@ impl Workers {
         let give_back = CancellationToken::new();
         let mut order = Order::new(workers.queues.clone(), workers.accounts.clone());
         let mut wait = workers.times.shortest_wait;
+        let mut has_more = false;
         while !stop.is_cancelled() {
             while running.try_join_next().is_some() {}
             // Nobody else acquires any: what is free now stays so.
-            let Some(Ok(permit)) = stop.run_until_cancelled(free.acquire()).await else { break };
-            drop(permit);
-            let asked = Instant::now();
-            let Some(taken) = stop.run_until_cancelled(workers.take(&mut order, free.available_permits())).await else {
+            let Some(is_open) = stop.run_until_cancelled(await_free(&free, workers.number, has_more)).await else {
                 break;
             };
-            if taken.is_empty() {
-                let Some(next) = stop.run_until_cancelled(workers.next(&order)).await else { break };
-                tokio::select! {
-                    () = stop.cancelled() => break,
-                    () = workers.wake.notified() => wait = workers.times.shortest_wait,
-                    () = sleep(next.unwrap_or(wait)), if next.is_some_and(|next| next < wait) => {}
-                    () = sleep(wait) => wait = (wait * 2).min(workers.times.longest_wait),
-                }
-                continue;
+            if !is_open {
+                break;
             }
+            let asked = Instant::now();
+            let limit = free.available_permits().min(TENS);
+            let Some(found) = stop.run_until_cancelled(workers.take(&mut order, limit)).await else { break };
+            let taken = match found {
+                Found::Tasks(taken) => taken,
+                Found::Next(next) => {
+                    has_more = false;
+                    let next = next.map(|next| next.max(AT_LEAST));
+                    tokio::select! {
+                        () = stop.cancelled() => break,
+                        () = workers.wake.notified() => wait = workers.times.shortest_wait,
+                        () = sleep(next.unwrap_or(wait)), if next.is_some_and(|next| next < wait) => {}
+                        () = sleep(wait) => wait = (wait * 2).min(workers.times.longest_wait),
+                    }
+                    continue;
+                }
+            };
+            has_more = taken.len() == limit;
             wait = workers.times.shortest_wait;
             for task in taken {
                 let Ok(permit) = Arc::clone(&free).acquire_owned().await else { continue };
@@ -129,39 +161,33 @@ impl Workers {
         }
     }
 
-    /// The next tasks, at most as many as workers are free; none where all queues are empty, or the catalogue is away.
-    async fn take(&self, order: &mut Order, free: usize) -> Vec<TakenTask> {
+    /// The next tasks, at most so many. Queues are looked at before anything is taken from them: most of them are empty.
+    async fn take(&self, order: &mut Order, limit: usize) -> Found {
         let kinds: Vec<_> = self.processors.iter().map(|processor| processor.kind()).collect();
-        let limit = u32::try_from(free.min(TENS)).unwrap_or(0);
+        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+        let mut first: Option<Duration> = None;
         for (queue, account) in order.next() {
             let tasks = Tasks { queue, account: &account, kinds: &kinds, limit };
-            match self.catalogue.take_tasks(&tasks, &self.name, self.times.lease).await {
-                Ok(taken) if taken.is_empty() => {}
-                Ok(taken) => return taken,
+            match self.take_from(&tasks).await {
+                Ok(Found::Tasks(taken)) => return Found::Tasks(taken),
+                Ok(Found::Next(next)) => first = first.into_iter().chain(next).min(),
                 Err(error) => {
                     tracing::warn!(%error, "no tasks are taken; this is tried again");
-                    return Vec::new();
+                    return Found::Next(None);
                 }
             }
         }
-        Vec::new()
+        Found::Next(first)
     }
 
-    /// After what time a task becomes visible; `None` where none does, or the catalogue is away.
-    async fn next(&self, order: &Order) -> Option<Duration> {
-        let kinds: Vec<_> = self.processors.iter().map(|processor| processor.kind()).collect();
-        let mut first = None;
-        for (queue, account) in order.all() {
-            let tasks = Tasks { queue, account: &account, kinds: &kinds, limit: 1 };
-            match self.catalogue.next_task(&tasks).await {
-                Ok(next) => first = first.into_iter().chain(next).min(),
-                Err(error) => {
-                    tracing::warn!(%error, "it is not known when the next task is due");
-                    return None;
-                }
-            }
+    async fn take_from(&self, tasks: &Tasks<'_>) -> Result<Found, queuekeeper_catalogue::Error> {
+        let next = self.catalogue.next_task(tasks).await?;
+        if next.is_none_or(|next| !next.is_zero()) {
+            return Ok(Found::Next(next));
         }
-        first.map(|next: Duration| next.max(AT_LEAST))
+        let taken = self.catalogue.take_tasks(tasks, &self.name, self.times.lease).await?;
+        // Others have them, or a pause stops them.
+        Ok(if taken.is_empty() { Found::Next(None) } else { Found::Tasks(taken) })
     }
 
     async fn process(&self, task: &TakenTask, taken: Instant, give_back: &CancellationToken) -> Processed {

@@ -18,11 +18,6 @@ impl Order {
         Self { queues, accounts, takes: 0 }
     }
 
-    /// All queues of all accounts.
-    pub(super) fn all(&self) -> impl Iterator<Item = (Queue, String)> {
-        self.queues.iter().flat_map(|queue| self.accounts.iter().map(|account| (*queue, account.clone())))
-    }
-
     /// Where the next take looks, one after the other, until it finds tasks. The queues in their order, but for one take in ten,
     /// which begins at each of the later ones in turn; the accounts in turn, each take at the one behind that of the last.
     pub(super) fn next(&mut self) -> Vec<(Queue, String)> {
