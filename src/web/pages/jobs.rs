@@ -4,6 +4,7 @@ use askama::Template;
 use jiff::Timestamp;
 
 use super::frame::{Frame, Section};
+use super::inputs::Control;
 use super::jobs::form::Form;
 use super::jobs::row::Row;
 use super::listing::{Head, Pages, if_walked};
