@@ -51,6 +51,7 @@ fn argument(takes: &'static Takes) -> Arg {
         Argument::Number { value, help } => argument
             .value_name(value)
             .help(help)
+            .help_heading(None::<&str>)
             .value_parser(|text: &str| text.parse::<i64>().map(|number| number.to_string())),
         Argument::Flag { long } => argument.long(long).help(takes.help).help_heading(ACTING).action(ArgAction::SetTrue),
     }
