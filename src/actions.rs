@@ -23,6 +23,7 @@ pub mod deposit;
 mod execute;
 mod execution;
 mod forecast;
+mod given;
 mod kind;
 mod lists;
 mod metrics;
@@ -51,16 +52,20 @@ pub use forecast::Skip;
 pub use kind::{ActionKind, UnknownAction};
 pub use lists::{BulkAction, Frozen, ListOf, ListOrigin, MAX_ITEMS};
 pub use metrics::Metrics;
-pub use parameters::ActionParameters;
+pub(crate) use parameters::action_parameters;
+pub use parameters::{
+    ActionParameters, Argument, Input, InputWords, Parameter, ParameterSpec, ParameterValue, Takes, WrittenParameters,
+    WrongValue,
+};
 pub use precondition::Precondition;
 pub use prepare::Prepared;
 pub use reason::{NoReason, Reason};
 pub use refusal::Refusal;
 pub use runner::Runner;
-pub use spec::{ActionSpec, Applies, Parameter};
+pub use spec::{ActionSpec, Applies};
 pub use table::{
-    BatchAction, BatchesAction, CollectionAction, FaultAction, JobAction, LockAction, QueueAction, RequestAction,
-    StoreAction,
+    ActionOn, BatchAction, BatchesAction, CollectionAction, FaultAction, JobAction, LockAction, QueueAction,
+    RequestAction, StoreAction,
 };
 pub use target::{Target, TargetKind, UnknownTarget};
 pub use with_writes::WithWritesError;

@@ -32,6 +32,7 @@ mod faults;
 mod ingest;
 mod job;
 mod jobs;
+mod listen;
 pub mod load;
 mod lock;
 mod locks;

@@ -81,7 +81,7 @@
 
   // Enter in a field is the button beside it.
   bar.addEventListener('keydown', (event) => {
-    if (event.key !== 'Enter' || event.target.name !== 'priority') return;
+    if (event.key !== 'Enter' || event.target.type !== 'number') return;
     event.preventDefault();
     bar.requestSubmit(event.target.closest('li').querySelector('button'));
   });

@@ -191,10 +191,18 @@ impl Action {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::actions::spec::Parameter;
+    use crate::actions::parameters::{Input, Parameter};
     use crate::actions::target::TargetKind;
-    use queuekeeper_queue::id::Priority;
-    use queuekeeper_queue::state::JobState;
+
+    fn set(parameters: &mut ActionParameters, parameter: Parameter) {
+        let text = match &parameter.spec().input {
+            Input::Choice { values, .. } => values().last().unwrap().0,
+            Input::Number { .. } => "7",
+            Input::Checkbox => "true",
+        };
+        parameters.set(parameter, text).unwrap();
+        assert!(parameters.has(parameter) && parameters.text(parameter) == text, "{parameter:?}");
+    }
 
     #[test]
     fn every_row_of_the_table_is_an_action_and_no_other_combination_is_accepted() {
@@ -220,13 +228,8 @@ mod tests {
                     continue;
                 };
                 let mut full = ActionParameters::default();
-                for parameter in spec.takes {
-                    match parameter {
-                        Parameter::To => full.to = Some(JobState::Storing),
-                        Parameter::Priority => full.priority = Priority::new(7),
-                        Parameter::Force(_) => full.force = true,
-                        Parameter::WithJobs => full.with_jobs = true,
-                    }
+                for takes in spec.takes {
+                    set(&mut full, takes.parameter);
                 }
                 let requested = Requested::new(kind, target.clone(), full).unwrap();
                 assert_eq!(
@@ -234,12 +237,8 @@ mod tests {
                     (kind, target.clone(), full)
                 );
                 assert_eq!(requested.spec().kind, kind);
-                let all = ActionParameters {
-                    to: Some(JobState::Storing),
-                    priority: Priority::new(7),
-                    force: true,
-                    with_jobs: true,
-                };
+                let mut all = ActionParameters::default();
+                Parameter::ALL.into_iter().for_each(|parameter| set(&mut all, parameter));
                 assert!(Requested::new(kind, target.clone(), all).is_err(), "{kind} {target}");
             }
         }

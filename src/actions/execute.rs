@@ -18,7 +18,6 @@ use super::refusal::Refusal;
 use super::shared::Shared;
 use super::target::Target;
 use crate::mirror::words::counted;
-use queuekeeper_queue::id::Priority;
 use queuekeeper_queue::state::{JobState, State as _};
 use queuekeeper_queue::{Error, Queue};
 
@@ -285,14 +284,10 @@ impl ActionContext<'_> {
     /// The first record of an action on one target.
     pub(super) fn requested_one(&self, action: &Action, prepared: &Prepared) -> Record {
         let mut record = self.requested(action.kind()).on(vec![action.target().to_string()]);
-        let ActionParameters { to: resumed_in, priority: new_priority, force: is_forced, with_jobs: is_with_jobs } =
-            action.requested.parameters();
-        if let Record::Requested { before, after, operations, to, priority, force, with_jobs, .. } = &mut record {
+        if let Record::Requested { before, after, operations, parameters, .. } = &mut record {
             (*before, *after) = prepared.values();
             *operations = prepared.recorded();
-            *to = resumed_in.map(|to| to.label().to_owned());
-            *priority = new_priority.map(Priority::number);
-            (*force, *with_jobs) = (is_forced, is_with_jobs);
+            *parameters = action.requested.parameters().written();
         }
         record
     }
@@ -306,11 +301,10 @@ impl ActionContext<'_> {
         before: Vec<String>,
     ) -> Record {
         let mut record = self.requested(bulk.kind);
-        if let Record::Requested { targets, count, before_each, to, priority, .. } = &mut record {
+        if let Record::Requested { targets, count, before_each, parameters, .. } = &mut record {
             (*targets, *count) = (some.iter().map(|(target, _)| target.to_string()).collect(), of as u64);
             *before_each = before;
-            *to = bulk.parameters.to.map(|to| to.label().to_owned());
-            *priority = bulk.parameters.priority.map(Priority::number);
+            *parameters = bulk.parameters.written();
         }
         record
     }

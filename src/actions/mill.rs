@@ -21,7 +21,7 @@ use queuekeeper_mill::policy::PolicySource;
 use tokio_util::task::TaskTracker;
 
 pub use kind::MillActionKind;
-pub use pauses::pause_scope;
+pub use pauses::{PauseChange, pause_scope};
 pub use queuekeeper_catalogue::tasks::{Decided, TaskState};
 pub use tasks::{MOST_TASKS, TaskDecision};
 

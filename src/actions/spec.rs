@@ -2,6 +2,7 @@
 
 use super::actor::Role;
 use super::kind::ActionKind;
+use super::parameters::{Parameter, Takes};
 use queuekeeper_queue::state::{AccessState, BatchState, JobState};
 
 /// A row of the table: an action on one kind of target.
@@ -16,35 +17,9 @@ pub struct ActionSpec {
     /// What it does to its target, in a sentence or two, for the confirmation page.
     pub effect: &'static str,
     /// The parameters besides the target.
-    pub takes: &'static [Parameter],
+    pub takes: &'static [Takes],
     /// The states of its target in which it is offered.
     pub applies: Applies,
-}
-
-/// A parameter of an action besides its target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Parameter {
-    /// The state to resume a job in; without it, the state after the last successful one.
-    To,
-    /// The priority to set; required.
-    Priority,
-    /// Executes it where it is refused by default. The label of the checkbox on a page; empty if only the API has it.
-    Force(&'static str),
-    /// Releases the held batches and jobs of a collection with it.
-    WithJobs,
-}
-
-impl Parameter {
-    /// The name in the API and in forms.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::To => "to",
-            Self::Priority => "priority",
-            Self::Force(_) => "force",
-            Self::WithJobs => "with_jobs",
-        }
-    }
 }
 
 /// The states in which an action is offered.
@@ -62,20 +37,15 @@ pub enum Applies {
 }
 
 impl ActionSpec {
-    /// Whether it has a parameter of that name.
-    #[must_use]
-    pub fn takes(&self, name: &str) -> bool {
-        self.takes.iter().any(|parameter| parameter.name() == name)
+    /// The parameters that are offered on pages and on the command line.
+    pub fn offers(&self) -> impl Iterator<Item = &'static Takes> {
+        self.takes.iter().filter(|takes| takes.is_offered)
     }
 
-    /// The label of the checkbox to force it; empty if there is none.
+    /// Whether it has this parameter on pages and on the command line.
     #[must_use]
-    pub fn force(&self) -> &'static str {
-        let force = self.takes.iter().find_map(|parameter| match parameter {
-            Parameter::Force(text) => Some(*text),
-            Parameter::To | Parameter::Priority | Parameter::WithJobs => None,
-        });
-        force.unwrap_or_default()
+    pub fn has(&self, parameter: Parameter) -> bool {
+        self.offers().any(|takes| takes.parameter == parameter)
     }
 
     /// Whether it is offered for a job in this state.

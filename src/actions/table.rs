@@ -1,19 +1,26 @@
 //! The table of actions: one row for each action on each kind of target.
 //!
-//! A row is a variant of its target's enum, with its parameter, and its [`ActionSpec`]. The API, the command line, the
+//! A row is a variant of its target's enum, with its parameters, and its [`ActionSpec`]. The API, the command line, the
 //! buttons and forms of the pages, bulk actions, and the roles that actions require are derived from it. A new action is
 //! a row here, a kind in [`ActionKind`], and its planning in `prepare`.
 
 use super::actor::Role;
 use super::actor::Role::{Admin, Operator};
+use super::given::ValueFor as _;
 use super::kind::ActionKind;
-use super::parameters::{ActionParameters, ReadParameter};
+use super::parameters::{ActionParameters, Parameter, Takes};
 use super::refusal::Refusal;
-use super::spec::{ActionSpec, Applies, Parameter};
+use super::spec::{ActionSpec, Applies};
 use super::target::{Target, TargetKind};
 use queuekeeper_queue::RepairKind;
 use queuekeeper_queue::id::Priority;
 use queuekeeper_queue::state::{AccessState, Authority, BatchState, JobState, State};
+
+/// The actions on one kind of target.
+pub trait ActionOn {
+    /// The kind of target.
+    const TARGET: TargetKind;
+}
 
 /// An action on one kind of target.
 pub(super) trait TargetAction {
@@ -26,21 +33,21 @@ pub(super) trait TargetAction {
 
 macro_rules! target_actions {
     ($(#[$doc:meta])* $type:ident for $target:ident {
-        $( $(#[$kind_doc:meta])* $kind:ident $({ $field:ident: $field_type:ty => $parameter:expr })? [ $($spec:tt)* ] )+
+        $( $(#[$kind_doc:meta])* $kind:ident $({ $($field:ident: $field_type:ty => $takes:expr),+ })? [ $($spec:tt)* ] )+
     }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum $type {
-            $( $(#[$kind_doc])* $kind $({
+            $( $(#[$kind_doc])* $kind $({ $(
                 #[doc = concat!("As [`ActionParameters::", stringify!($field), "`].")]
                 $field: $field_type,
-            })?, )+
+            )+ })?, )+
         }
 
         impl $type {
             /// The rows, in the order in which they are listed.
             const ROWS: &'static [ActionSpec] =
-                &[$(ActionSpec { kind: ActionKind::$kind, takes: &[$($parameter)?], $($spec)* }),+];
+                &[$(ActionSpec { kind: ActionKind::$kind, takes: &[$($($takes),+)?], $($spec)* }),+];
 
             /// The action of this kind with these parameters; `None` if the targets do not support it.
             ///
@@ -48,26 +55,32 @@ macro_rules! target_actions {
             /// [`Refusal::Invalid`] if a parameter is missing, or is none of the action.
             pub(super) fn read(kind: ActionKind, given: ActionParameters) -> Result<Option<Self>, Refusal> {
                 $(if kind == ActionKind::$kind {
-                    given.check(kind, TargetKind::$target, &[$(stringify!($field))?])?;
-                    return Ok(Some(Self::$kind $({ $field: given.$field.read(kind, stringify!($field))? })?));
+                    given.check(kind, TargetKind::$target, &[$($($takes),+)?])?;
+                    return Ok(Some(Self::$kind $({
+                        $($field: given.$field.value_for(kind, const { $takes.parameter })?,)+
+                    })?));
                 })+
                 Ok(None)
             }
+        }
+
+        impl ActionOn for $type {
+            const TARGET: TargetKind = TargetKind::$target;
         }
 
         impl TargetAction for $type {
             fn spec(&self) -> &'static ActionSpec {
                 match self {
                     $(Self::$kind { .. } => {
-                        const { &ActionSpec { kind: ActionKind::$kind, takes: &[$($parameter)?], $($spec)* } }
+                        const { &ActionSpec { kind: ActionKind::$kind, takes: &[$($($takes),+)?], $($spec)* } }
                     })+
                 }
             }
 
             fn parameters(&self) -> ActionParameters {
                 match *self {
-                    $(Self::$kind $({ $field })? => ActionParameters {
-                        $($field: $field.into(),)?
+                    $(Self::$kind $({ $($field),+ })? => ActionParameters {
+                        $($($field: $field.into(),)+)?
                         ..ActionParameters::default()
                     },)+
                 }
@@ -77,13 +90,13 @@ macro_rules! target_actions {
 }
 
 /// Force for the purge of an item that cannot be loaded.
-const PURGE_LOCKED: Parameter = Parameter::Force("");
+const PURGE_LOCKED: Takes = Takes::by_api(Parameter::Force);
 
 target_actions! {
     /// An action on a job.
     JobAction for Job {
         /// Resumes it in this state; `None` for the state after its last successful one.
-        Resume { to: Option<JobState> => Parameter::To } [
+        Resume { to: Option<JobState> => Takes::value(Parameter::To) } [
             role: Operator,
             summary: "Resume a failed job after its last successful state, or in the state that --to names",
             effect: "It continues where it stopped, and its retry count rises by one.",
@@ -111,7 +124,7 @@ target_actions! {
             applies: Applies::ToJob(|state| state.may_become(JobState::Failed), ""),
         ]
         /// Sets its priority.
-        SetPriority { priority: Priority => Parameter::Priority } [
+        SetPriority { priority: Priority => Takes::value(Parameter::Priority) } [
             role: Operator,
             summary: "Set the priority of a job: 0, the most urgent, to 99",
             effect: "0 is the most urgent, 99 the least. Its position in the queue changes at once.",
@@ -138,7 +151,13 @@ target_actions! {
     /// An action on a batch.
     BatchAction for Batch {
         /// Releases it.
-        Release { force: bool => Parameter::Force("Release it although its collection is held") } [
+        Release {
+            force: bool => Takes::flag(
+                Parameter::Force,
+                "Release it although its collection is held",
+                "Release it although its collection is held",
+            )
+        } [
             role: Operator,
             summary: "Release a held batch",
             effect: "It becomes pending again, and a daemon creates its jobs.",
@@ -234,7 +253,13 @@ target_actions! {
             applies: Applies::Always,
         ]
         /// Releases it.
-        Release { with_jobs: bool => Parameter::WithJobs } [
+        Release {
+            with_jobs: bool => Takes::flag(
+                Parameter::WithJobs,
+                "Also release its held batches and jobs",
+                "Also release its held batches and jobs",
+            )
+        } [
             role: Operator,
             summary: "Release the collection",
             effect: "Its pending batches and jobs are taken again. Held ones stay Held, unless they are released with it.",
@@ -268,7 +293,13 @@ target_actions! {
     /// An action on a lock.
     LockAction for Lock {
         /// Breaks it.
-        BreakLock { force: bool => Parameter::Force("Break it although it is not a fault (only if no daemon is working under it)") } [
+        BreakLock {
+            force: bool => Takes::flag(
+                Parameter::Force,
+                "Break it although it is not a fault (only if no daemon is working under it)",
+                "Break it although it is not a fault; its daemon may be working",
+            )
+        } [
             role: Admin,
             summary: "Remove a lock that will not be released",
             effect: "The lock is removed, and any daemon may take the item that it protects.",
@@ -281,7 +312,13 @@ target_actions! {
     /// An action on a fault.
     FaultAction for Fault {
         /// Repairs it.
-        Repair { force: bool => Parameter::Force("Repair it although it is locked (only if no daemon is working on the item)") } [
+        Repair {
+            force: bool => Takes::flag(
+                Parameter::Force,
+                "Repair it although it is locked (only if no daemon is working on the item)",
+                "Repair it although the item is locked",
+            )
+        } [
             role: Operator,
             summary: "Repair the fault",
             effect: "The missing or wrong znodes are written as the rest of the tree implies.",
@@ -351,47 +388,4 @@ impl Target {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_kind_of_action_is_supported_for_a_target_and_listed_once_for_each() {
-        let rows =
-            || TargetKind::ALL.into_iter().flat_map(|target| target.actions().iter().map(move |row| (target, row)));
-        for kind in ActionKind::ALL {
-            assert!(rows().any(|(_, row)| row.kind == kind), "{kind}");
-        }
-        for (target, row) in rows() {
-            let same = rows().filter(|(other, found)| *other == target && found.kind == row.kind).count();
-            assert_eq!(same, 1, "{target:?} {}", row.kind);
-            assert!(row.effect.ends_with('.') && !row.summary.ends_with('.'), "{target:?} {}", row.kind);
-            // A depositor may withdraw a deposit, and so may an operator.
-            let is_for_admins = row.kind.is_destructive() && row.kind != ActionKind::Withdraw;
-            assert_eq!(is_for_admins, row.role == Admin, "{target:?} {}", row.kind);
-        }
-    }
-    #[test]
-    fn the_readme_lists_the_actions_of_each_target() {
-        let readme = include_str!("../../README.md");
-        for target in TargetKind::ALL {
-            let name = match target {
-                TargetKind::Job => "a job",
-                TargetKind::Batch => "a batch",
-                TargetKind::Request => "an access request",
-                TargetKind::Queue => "a queue",
-                TargetKind::Collection => "a collection",
-                TargetKind::Store => "a store",
-                TargetKind::Lock => "a lock, such as that of a job",
-                TargetKind::Fault => "a fault",
-                TargetKind::Batches => "all finished batches",
-            };
-            let row = readme.lines().find_map(|line| line.strip_prefix(&format!("| {name} | "))).unwrap_or_default();
-            // What stands in brackets is said of the action before it.
-            let row: String =
-                row.trim_end_matches(" |").split('(').map(|text| text.rsplit(')').next().unwrap()).collect();
-            let listed: Vec<_> = row.split(',').map(str::trim).collect();
-            let titles: Vec<_> = target.actions().iter().map(|spec| spec.kind.title().to_lowercase()).collect();
-            assert_eq!(listed, titles, "{name}");
-        }
-    }
-}
+mod tests;

@@ -3,7 +3,8 @@
 use super::act::ActArgs;
 use super::client::ClientArgs;
 use super::exit::CommandError;
-use crate::actions::{Action, LockAction, Precondition, Requested};
+use super::verbs::ParameterArgs;
+use crate::actions::{Action, ActionKind, LockAction, Precondition, Requested};
 use queuekeeper_queue::path::Path;
 
 /// Executes an action that needs nothing else read.
@@ -17,7 +18,13 @@ pub(super) async fn act_on_one(client: &ClientArgs, act: &ActArgs, action: Actio
 }
 
 /// Breaks a lock. Whether it is a fault depends on the whole queue, which is not read with force.
-pub(super) async fn break_lock(client: &ClientArgs, act: &ActArgs, lock: Path, force: bool) -> anyhow::Result<()> {
+pub(super) async fn break_lock(
+    client: &ClientArgs,
+    act: &ActArgs,
+    lock: Path,
+    parameters: &ParameterArgs<LockAction>,
+) -> anyhow::Result<()> {
+    let force = parameters.of(ActionKind::BreakLock)?.force;
     act.check(client.output)?;
     client
         .ask(async |link| {

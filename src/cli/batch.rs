@@ -9,9 +9,9 @@ use super::client::{ClientArgs, Link};
 use super::exit::{CommandError, NOT_FOUND};
 use super::job::explain;
 use super::output::{Screen, without_csv};
-use super::verbs;
+use super::verbs::{self, ParameterArgs};
 use super::words::{count, moment};
-use crate::actions::{ActionKind, ActionParameters, Target, TargetKind};
+use crate::actions::{ActionKind, BatchAction, Target, TargetKind};
 use crate::insight::Forecast;
 use crate::views::batches::BatchStanding;
 use crate::views::parameter::BatchName;
@@ -30,9 +30,8 @@ pub(super) struct BatchArgs {
     #[arg(value_name = "ACTION", value_parser = verbs::parser(TargetKind::Batch))]
     action: Option<ActionKind>,
 
-    /// Release it although its collection is held
-    #[arg(long, help_heading = "Acting")]
-    force: bool,
+    #[command(flatten)]
+    parameters: ParameterArgs<BatchAction>,
 
     #[command(flatten)]
     act: ActArgs,
@@ -47,9 +46,7 @@ impl BatchArgs {
     /// # Errors
     /// When the queue cannot be read, there is no such batch, or the action is refused.
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        if self.force {
-            verbs::only("--force", "force", TargetKind::Batch, self.action)?;
-        }
+        self.parameters.check(self.action)?;
         match self.action {
             None => self.show().await,
             Some(kind) => self.act(kind).await,
@@ -61,8 +58,7 @@ impl BatchArgs {
         self.client
             .ask(async |link| {
                 let batch = self.id(link).await?;
-                let parameters = ActionParameters { force: self.force, ..ActionParameters::default() };
-                let action = verbs::action(kind, Target::Batch(batch), parameters)?;
+                let action = verbs::action(kind, Target::Batch(batch), self.parameters.of(kind)?)?;
                 self.act
                     .with_session(link, None, self.client.output, async |session| session.action(action).await)
                     .await

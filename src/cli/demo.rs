@@ -3,10 +3,9 @@
 use anyhow::Context as _;
 use clap::Args;
 
+use super::listen::ListenArgs;
 use super::{LogArgs, UsageError, on_signal};
-use crate::config::ListenAddress;
 use crate::demo::{self, MonitoringError, Options};
-use crate::server;
 use queuekeeper_zookeeper::{ServerError, Servers};
 
 /// The highest useful rate: beyond it ZooKeeper and the daemons are the limit.
@@ -55,15 +54,8 @@ pub struct DemoArgs {
     #[arg(long = "with-prometheus", help_heading = "Demo")]
     with_prometheus: bool,
 
-    /// The address to listen on: host:port, or :port for every interface; may be repeated
-    #[arg(
-        long = "web.listen-address",
-        value_name = "ADDRESS",
-        value_delimiter = ',',
-        default_value = "127.0.0.1:12181",
-        help_heading = "Web"
-    )]
-    listen_address: Vec<ListenAddress>,
+    #[command(flatten)]
+    listen: ListenArgs,
 
     #[command(flatten)]
     log: LogArgs,
@@ -91,14 +83,14 @@ impl DemoArgs {
             return Err(UsageError::flag("--rate", why).into());
         }
         let (shutdown, signals) = on_signal().context("cannot listen to signals")?;
-        let listeners = server::listen(&self.listen_address).await?;
+        let listeners = self.listen.listen().await?;
         let options = Options {
             jobs: usize::try_from(self.jobs).context("more jobs than this machine can count")?,
             rate: self.rate,
             seed: self.seed,
             zookeeper: self.zookeeper,
             with_prometheus: self.with_prometheus,
-            names: self.listen_address.iter().filter_map(ListenAddress::host).map(str::to_owned).collect(),
+            names: self.listen.names(),
         };
         let outcome = demo::run(options, listeners, &shutdown).await;
         shutdown.cancel();

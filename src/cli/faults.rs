@@ -9,9 +9,9 @@ use super::act::ActArgs;
 use super::client::ClientArgs;
 use super::output::{Screen, note};
 use super::paging::Paging;
-use super::verbs;
+use super::verbs::{self, ParameterArgs};
 use super::words::{ASSUMED, ago, count};
-use crate::actions::{ActionKind, ActionParameters, BulkAction, ListOf, MAX_ITEMS, Target};
+use crate::actions::{ActionKind, BulkAction, FaultAction, ListOf, MAX_ITEMS, Target};
 use crate::mirror::Store;
 use crate::mirror::words::{self, counted};
 use crate::views::faults::{FaultFilter, FaultList, Unconfirmed};
@@ -24,6 +24,7 @@ use queuekeeper_queue::fault::Fault;
 /// ZooKeeper agree, unless znodes show otherwise; --repair measures ZooKeeper's clock first, by one write to
 /// /queuekeeper/clock.
 #[derive(Clone, Debug, Args)]
+#[command(mut_arg("force", |force| force.requires("item")))]
 pub(super) struct FaultsArgs {
     #[command(flatten)]
     filter: FaultFilter,
@@ -36,9 +37,8 @@ pub(super) struct FaultsArgs {
     #[arg(long, value_name = "PATH", help_heading = "Acting", requires = "repair")]
     item: Option<String>,
 
-    /// Repair it although the item is locked
-    #[arg(long, help_heading = "Acting", requires = "item")]
-    force: bool,
+    #[command(flatten)]
+    parameters: ParameterArgs<FaultAction>,
 
     #[command(flatten)]
     paging: Paging,
@@ -80,12 +80,12 @@ impl FaultsArgs {
                 }
                 self.act
                     .with_session(link, Some(store), output, async |session| {
-                        if self.act.is_sure() && !self.force {
+                        let parameters = self.parameters.of(ActionKind::Repair)?;
+                        if self.act.is_sure() && !parameters.force {
                             let bulk = BulkAction::new(ActionKind::Repair);
                             let items = targets.into_iter().map(|target| (target, None)).collect();
                             return session.each(bulk, ListOf::Faults, items, |_| ()).await;
                         }
-                        let parameters = ActionParameters { force: self.force, ..ActionParameters::default() };
                         let action = |target| verbs::action(ActionKind::Repair, target, parameters);
                         let actions: Result<Vec<_>, _> = targets.into_iter().map(action).collect();
                         session.one_by_one(actions?.into_iter()).await

@@ -9,9 +9,9 @@ use super::actions::{act_on_one, break_lock};
 use super::client::{ClientArgs, job_id};
 use super::exit::{CommandError, NOT_FOUND};
 use super::output::{Screen, without_csv};
-use super::verbs::{self, JobParameters};
+use super::verbs::{self, ParameterArgs};
 use super::words::{ago, moment, number, size};
-use crate::actions::{ActionKind, Target, TargetKind};
+use crate::actions::{ActionKind, JobAction, LockAction, Target, TargetKind};
 use crate::views::diagnosis::Diagnosis;
 use crate::views::job::JobDetail;
 use queuekeeper_queue::id::JobId;
@@ -20,6 +20,7 @@ use queuekeeper_queue::path::{JobNode, Path};
 /// Show a job, diagnose why it is not moving, or execute an action on it
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
+#[command(mut_arg("force", |force| force.help("Break a lock that is not a fault; its daemon may be working")))]
 pub(super) struct JobArgs {
     /// The job: jid and ten digits, or the number in it
     #[arg(value_name = "JID")]
@@ -30,11 +31,10 @@ pub(super) struct JobArgs {
     action: Option<JobVerb>,
 
     #[command(flatten)]
-    parameters: JobParameters,
+    parameters: ParameterArgs<JobAction>,
 
-    /// Break a lock that is not a fault; its daemon may be working
-    #[arg(long, help_heading = "Acting")]
-    force: bool,
+    #[command(flatten)]
+    of_lock: ParameterArgs<LockAction>,
 
     #[command(flatten)]
     act: ActArgs,
@@ -77,20 +77,18 @@ impl JobArgs {
     /// When it cannot be read, does not exist, or the action is refused.
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let id = job_id(&self.job)?;
-        if self.force && self.action != Some(JobVerb::BreakLock) {
-            verbs::only("--force", "force", TargetKind::Lock, None)?;
-        }
+        let is_of_lock = self.action == Some(JobVerb::BreakLock);
+        self.of_lock.check(is_of_lock.then_some(ActionKind::BreakLock))?;
         match self.action {
             None => self.show(id).await,
             Some(JobVerb::Why) => self.why(id).await,
             Some(JobVerb::BreakLock) => {
                 self.parameters.check(None)?;
                 let lock = Path::JobNode(id, JobNode::Lock);
-                break_lock(&self.client, &self.act, lock, self.force).await
+                break_lock(&self.client, &self.act, lock, &self.of_lock).await
             }
             Some(JobVerb::Act(kind)) => {
-                let bulk = self.parameters.of(kind)?;
-                let action = verbs::action(kind, Target::Job(id), bulk.parameters)?;
+                let action = verbs::action(kind, Target::Job(id), self.parameters.of(kind)?)?;
                 act_on_one(&self.client, &self.act, action).await
             }
         }

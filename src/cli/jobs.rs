@@ -9,9 +9,9 @@ use super::client::{ClientArgs, Link, job_id};
 use super::exit::CommandError;
 use super::output::{Column, OutputArgs, Screen, Table};
 use super::paging::Paging;
-use super::verbs::{self, JobParameters};
+use super::verbs::{self, ParameterArgs};
 use super::words::{ago, number, size, yes};
-use crate::actions::{ActionKind, BulkAction, ListOf, MAX_ITEMS, Target, TargetKind};
+use crate::actions::{ActionKind, BulkAction, JobAction, ListOf, MAX_ITEMS, Target, TargetKind};
 use crate::mirror::Store;
 use crate::views::PageQuery;
 use crate::views::jobs::{JobFilter, JobItem, JobList};
@@ -43,7 +43,7 @@ pub(super) struct JobsArgs {
     except: Vec<JobId>,
 
     #[command(flatten)]
-    parameters: JobParameters,
+    parameters: ParameterArgs<JobAction>,
 
     #[command(flatten)]
     act: ActArgs,
@@ -81,7 +81,7 @@ impl JobsArgs {
 
     /// Executes an action on each job that matches now.
     async fn act(&self, kind: ActionKind) -> anyhow::Result<()> {
-        let bulk = self.parameters.of(kind)?;
+        let bulk = BulkAction { kind, parameters: self.parameters.of(kind)? };
         if !self.filter.is_filtered() && !self.paging.is_all() {
             return Err(UsageError("set a filter, or --all for all jobs".to_owned()).into());
         }

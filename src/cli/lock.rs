@@ -7,7 +7,8 @@ use super::act::ActArgs;
 use super::actions::break_lock;
 use super::client::ClientArgs;
 use super::output::without_csv;
-use crate::actions::Target;
+use super::verbs::ParameterArgs;
+use crate::actions::{LockAction, Target};
 
 /// Break one lock
 #[derive(Clone, Debug, Args)]
@@ -19,11 +20,10 @@ pub(super) struct LockArgs {
 
     /// The action
     #[arg(value_name = "ACTION")]
-    action: LockAction,
+    action: LockVerb,
 
-    /// Break it although it is not a fault; its daemon may be working
-    #[arg(long, help_heading = "Acting")]
-    force: bool,
+    #[command(flatten)]
+    parameters: ParameterArgs<LockAction>,
 
     #[command(flatten)]
     act: ActArgs,
@@ -33,7 +33,7 @@ pub(super) struct LockArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum LockAction {
+enum LockVerb {
     /// Remove a lock that will not be released
     Break,
 }
@@ -44,12 +44,12 @@ impl LockArgs {
     /// # Errors
     /// When it does not exist, is not a fault, or cannot be broken.
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let LockAction::Break = self.action;
+        let LockVerb::Break = self.action;
         let target = format!("lock:{}", self.path).parse();
         let Ok(Target::Lock(path)) = target else {
             let why = "not the path of a lock; `queuekeeper locks` lists them";
             return Err(UsageError(format!("{}: {why}", crate::views::show::brief(&self.path, 128))).into());
         };
-        break_lock(&self.client, &self.act, path, self.force).await
+        break_lock(&self.client, &self.act, path, &self.parameters).await
     }
 }

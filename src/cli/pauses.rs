@@ -12,9 +12,9 @@ use super::actions::act_on_one;
 use super::client::ClientArgs;
 use super::exit::CommandError;
 use super::output::{Column, OutputArgs, Screen, Table};
-use super::verbs;
+use super::verbs::{self, ParameterArgs};
 use super::words::ago;
-use crate::actions::{Action, ActionKind, ActionParameters, Target, TargetKind};
+use crate::actions::{Action, ActionKind, ActionParameters, CollectionAction, Target, TargetKind};
 
 use queuekeeper_queue::path::Queue;
 
@@ -47,9 +47,8 @@ pub(super) struct CollectionArgs {
     #[arg(value_name = "MNEMONIC")]
     name: Option<String>,
 
-    /// Also release its held batches and jobs
-    #[arg(long, help_heading = "Acting")]
-    with_jobs: bool,
+    #[command(flatten)]
+    parameters: ParameterArgs<CollectionAction>,
 
     #[command(flatten)]
     act: ActArgs,
@@ -112,14 +111,11 @@ impl CollectionArgs {
     /// When they cannot be read, or the action is refused.
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let (Some(kind), Some(name)) = (self.action, self.name.as_deref()) else { return self.list().await };
-        if self.with_jobs {
-            verbs::only("--with-jobs", "with_jobs", TargetKind::Collection, Some(kind))?;
-        }
+        let parameters = self.parameters.of(kind)?;
         let Ok(target) = format!("collection:{name}").parse::<Target>() else {
             let name = crate::views::show::brief(name, 64);
             return Err(UsageError(format!("{name} is not a valid mnemonic of a collection")).into());
         };
-        let parameters = ActionParameters { with_jobs: self.with_jobs, ..ActionParameters::default() };
         let action = verbs::action(kind, target, parameters)?;
         match kind {
             ActionKind::Release => self.release(action).await,

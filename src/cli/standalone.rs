@@ -6,8 +6,9 @@ use anyhow::Context as _;
 use clap::Args;
 
 use super::ingest::{DaemonArgs, unless_ended_at_once};
+use super::listen::ListenArgs;
 use super::{LogArgs, UsageError, on_signal, second_signal};
-use crate::config::{ListenAddress, PrometheusDuration};
+use crate::config::PrometheusDuration;
 use crate::server;
 use crate::server::standalone::DataDirectory;
 use queuekeeper_ingest::access::AccessSettings;
@@ -32,15 +33,8 @@ pub(super) struct StandaloneArgs {
     #[arg(long = "access.lifetime", value_name = "DURATION", default_value = "7d", help_heading = "Daemons")]
     access_lifetime: PrometheusDuration,
 
-    /// The address to listen on: host:port, or :port for every interface; may be repeated
-    #[arg(
-        long = "web.listen-address",
-        value_name = "ADDRESS",
-        value_delimiter = ',',
-        default_value = "127.0.0.1:12181",
-        help_heading = "Web"
-    )]
-    listen_address: Vec<ListenAddress>,
+    #[command(flatten)]
+    listen: ListenArgs,
 
     #[command(flatten)]
     log: LogArgs,
@@ -60,8 +54,8 @@ impl StandaloneArgs {
         let mut settings = self.daemons.settings(Some(data.reports()))?;
         let lifetime = self.access_lifetime.get();
         settings.access = data.stores()?.access().map(|access| AccessSettings { lifetime, ..access.clone() });
-        let listeners = server::listen(&self.listen_address).await?;
-        let names = self.listen_address.iter().filter_map(ListenAddress::host).map(str::to_owned).collect();
+        let listeners = self.listen.listen().await?;
+        let names = self.listen.names();
         let running = server::standalone::standalone(&data, settings, names, listeners, &shutdown);
         let outcome = Box::pin(unless_ended_at_once(second, running)).await;
         shutdown.cancel();

@@ -1,12 +1,17 @@
 //! The actions of the command line: their names and flags, from the table of actions.
 
-use clap::Args;
+use std::marker::PhantomData;
+
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use super::UsageError;
-use crate::actions::{Action, ActionKind, ActionParameters, BulkAction, Target, TargetKind};
-use queuekeeper_queue::id::Priority;
-use queuekeeper_queue::state::{JobState, State as _};
+use crate::actions::{
+    Action, ActionKind, ActionOn, ActionParameters, ActionSpec, Argument, Parameter, Takes, Target, TargetKind,
+};
+
+/// The heading of the options of commands that execute actions.
+const ACTING: &str = "Acting";
 
 /// The actions on a kind of target, as values of an argument.
 pub(super) fn values(target: TargetKind) -> impl Iterator<Item = PossibleValue> {
@@ -19,73 +24,105 @@ pub(super) fn parser(target: TargetKind) -> impl TypedValueParser<Value = Action
     PossibleValuesParser::new(values(target)).try_map(move |name| known(&name).ok_or("unknown action"))
 }
 
-/// The parameters of an action on jobs.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Acting")]
-pub(super) struct JobParameters {
-    /// The priority, for `priority`
-    #[arg(value_name = "NUMBER", help_heading = None::<&str>)]
-    number: Option<i64>,
-
-    /// The state in which to resume
-    #[arg(long, value_name = "STATE", value_parser = state)]
-    to: Option<JobState>,
+/// The parameters of the actions on a kind of target, as arguments of a command.
+#[derive(Clone, Debug)]
+pub(super) struct ParameterArgs<T> {
+    given: Vec<(Parameter, String)>,
+    of: PhantomData<T>,
 }
 
-impl JobParameters {
-    /// The action on each of many jobs, or on one.
-    ///
-    /// # Errors
-    /// When a parameter is missing or not supported.
-    pub(super) fn of(&self, kind: ActionKind) -> Result<BulkAction, UsageError> {
-        let priority = match (kind, self.number) {
-            (ActionKind::SetPriority, number) => {
-                Some(number.and_then(Priority::new).ok_or_else(|| UsageError(WHICH_PRIORITY.to_owned()))?)
-            }
-            (_, _) => None,
-        };
-        self.check(Some(kind))?;
-        Ok(BulkAction { kind, parameters: ActionParameters { to: self.to, priority, ..ActionParameters::default() } })
+/// The parameters that the actions on a kind of target have on the command line, each as the first of them takes it.
+fn offered(target: TargetKind) -> impl Iterator<Item = &'static Takes> {
+    let offers = move |parameter| {
+        target.actions().iter().flat_map(ActionSpec::offers).find(|takes| takes.parameter == parameter)
+    };
+    Parameter::ALL.into_iter().filter_map(offers)
+}
+
+fn argument(takes: &'static Takes) -> Arg {
+    let parameter = takes.parameter;
+    let argument = Arg::new(parameter.name());
+    match parameter.spec().argument {
+        Argument::Option { long, value, help } => {
+            argument.long(long).value_name(value).help(help).help_heading(ACTING).value_parser(move |text: &str| {
+                ActionParameters::default().set(parameter, text).map(|()| text.to_owned())
+            })
+        }
+        Argument::Number { value, help } => argument
+            .value_name(value)
+            .help(help)
+            .help_heading(None::<&str>)
+            .value_parser(|text: &str| text.parse::<i64>().map(|number| number.to_string())),
+        Argument::Flag { long } => argument.long(long).help(takes.help).help_heading(ACTING).action(ArgAction::SetTrue),
+    }
+}
+
+impl<T: ActionOn> Args for ParameterArgs<T> {
+    fn augment_args(command: Command) -> Command {
+        command.args(offered(T::TARGET).map(argument))
     }
 
-    /// Refuses parameters that the action does not support; `None` for no action.
-    pub(super) fn check(&self, kind: Option<ActionKind>) -> Result<(), UsageError> {
-        if let Some(number) = self.number {
-            only(&number.to_string(), "priority", TargetKind::Job, kind)?;
-        }
-        if self.to.is_some() {
-            only("--to", "to", TargetKind::Job, kind)?;
-        }
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<T: ActionOn> FromArgMatches for ParameterArgs<T> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = offered(T::TARGET).filter_map(|takes| {
+            let name = takes.parameter.name();
+            let text = match takes.parameter.spec().argument {
+                Argument::Flag { .. } => matches.get_flag(name).then(|| "true".to_owned()),
+                Argument::Option { .. } | Argument::Number { .. } => matches.get_one::<String>(name).cloned(),
+            };
+            Some((takes.parameter, text?))
+        });
+        Ok(Self { given: given.collect(), of: PhantomData })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
         Ok(())
     }
 }
 
-const WHICH_PRIORITY: &str = "priority requires a number from 0, the most urgent, to 99";
-
-/// Refuses a flag that the action does not support.
-pub(super) fn only(
-    flag: &str,
-    parameter: &str,
-    target: TargetKind,
-    kind: Option<ActionKind>,
-) -> Result<(), UsageError> {
-    let offers = |name: &str| {
-        let takes = target.actions().iter().filter(move |spec| spec.takes(parameter));
-        let offered = takes.filter(move |spec| parameter != "force" || !spec.force().is_empty());
-        let name = name.to_owned();
-        offered.map(|spec| spec.kind).any(|kind| kind.command() == name)
-    };
-    if kind.is_some_and(|kind| offers(kind.command())) {
-        return Ok(());
+impl<T: ActionOn> ParameterArgs<T> {
+    /// The parameters of an action.
+    ///
+    /// # Errors
+    /// When a parameter is missing or not supported.
+    pub(super) fn of(&self, kind: ActionKind) -> Result<ActionParameters, UsageError> {
+        let mut parameters = ActionParameters::default();
+        let spec = T::TARGET.actions().iter().find(|spec| spec.kind == kind);
+        for parameter in spec.into_iter().flat_map(ActionSpec::offers).map(|takes| takes.parameter) {
+            let given = self.given.iter().find(|(given, _)| *given == parameter);
+            let set = given.map(|(_, text)| parameters.set(parameter, text));
+            if let (None | Some(Err(_)), Some(range)) = (&set, parameter.spec().input.range()) {
+                return Err(UsageError(format!("{} requires a number from {range}", kind.command())));
+            }
+            set.transpose().map_err(|error| UsageError(error.to_string()))?;
+        }
+        self.check(Some(kind))?;
+        Ok(parameters)
     }
-    let names: Vec<_> = target
-        .actions()
-        .iter()
-        .map(|spec| spec.kind.command())
-        .filter(|name| offers(name))
-        .map(|name| format!("`{name}`"))
-        .collect();
-    Err(UsageError::flag(flag, format!("only {} supports it", names.join(" and "))))
+
+    /// Refuses parameters that the action does not support; `None` for no action.
+    pub(super) fn check(&self, kind: Option<ActionKind>) -> Result<(), UsageError> {
+        for (parameter, text) in &self.given {
+            let taking = T::TARGET.actions().iter().filter(|spec| spec.has(*parameter)).map(|spec| spec.kind);
+            let taking: Vec<_> = taking.collect();
+            if kind.is_some_and(|kind| taking.contains(&kind)) {
+                continue;
+            }
+            let argument = match parameter.spec().argument {
+                Argument::Number { .. } => text.clone(),
+                Argument::Option { long, .. } | Argument::Flag { long } => format!("--{long}"),
+            };
+            let names: Vec<_> = taking.iter().map(|kind| format!("`{}`", kind.command())).collect();
+            return Err(UsageError::flag(&argument, format!("only {} supports it", names.join(" and "))));
+        }
+        Ok(())
+    }
 }
 
 /// An action on one target.
@@ -94,13 +131,4 @@ pub(super) fn only(
 /// When a parameter is not supported or missing.
 pub(super) fn action(kind: ActionKind, target: Target, parameters: ActionParameters) -> Result<Action, UsageError> {
     Action::new(kind, target, parameters).map_err(|refusal| UsageError(refusal.to_string()))
-}
-
-fn state(label: &str) -> Result<JobState, String> {
-    let labels = || JobState::ALL.iter().map(|state| state.label()).collect::<Vec<_>>().join(", ");
-    JobState::ALL
-        .iter()
-        .copied()
-        .find(|state| state.label() == label)
-        .ok_or_else(|| format!("unknown state; expected one of {}", labels()))
 }

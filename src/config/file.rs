@@ -20,6 +20,7 @@ use crate::actions::store_events::EventSource;
 use crate::alerts::Rules;
 
 mod access;
+mod catalogue;
 mod depositors;
 mod mill;
 mod rules;
@@ -29,9 +30,10 @@ mod stores;
 mod tokens;
 mod workers;
 
+pub use catalogue::CatalogueUrl;
 pub use mill::{MillConfig, PolicyPlace};
 pub use secret::{Secret, SecretError};
-pub use stores::{CatalogueUrl, StoreSettings};
+pub use stores::StoreSettings;
 pub use tokens::{Presented, Token, TokenHash, TokenLine, TokenLineError, Tokens, expiry};
 pub use workers::worker_bounds;
 
@@ -66,7 +68,7 @@ struct Keys {
     tokens_file: Option<Spanned<String>>,
     alerts: Option<rules::Keys>,
     stores: Option<BTreeMap<String, Spanned<stores::StoreKeys>>>,
-    catalogue: Option<stores::CatalogueKeys>,
+    catalogue: Option<catalogue::Keys>,
     access: Option<access::Keys>,
     depositors: Option<BTreeMap<String, Spanned<depositors::Keys>>>,
     workers: Option<BTreeMap<String, Spanned<workers::Numbers>>>,

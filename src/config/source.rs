@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use queuekeeper_ingest::yaml::problem;
 use serde::de::DeserializeOwned;
+use serde_saphyr::Spanned;
 
 use crate::views::show::visible;
 use queuekeeper_zookeeper::files;
@@ -72,6 +73,16 @@ impl Files {
         bytes.hash(&mut self.hasher);
         self.read.push(path.to_owned());
         Ok(bytes)
+    }
+
+    /// The text of a file that the configuration names relative to itself.
+    pub(super) fn text(&mut self, path: &Path, file: &Spanned<String>) -> Result<String, FileError> {
+        if file.value.is_empty() {
+            return Err(refuse(path, file.referenced.line(), "the name of a file is empty"));
+        }
+        let named = path.parent().unwrap_or(Path::new("")).join(&file.value);
+        let bytes = self.read(&named)?;
+        String::from_utf8(bytes).map_err(|_| refuse(&named, 0, "it is not UTF-8"))
     }
 
     pub(super) fn sources(self) -> Sources {

@@ -276,8 +276,8 @@ pub async fn standalone(
             end.cancel();
             let outcome = tokio::time::timeout(grace.saturating_add(END_LIMIT), running).await;
             match ended {
-                Ok(how) if is_early => {
-                    let (status, log) = (how.lines().next().unwrap_or_default(), data.0.join("zookeeper"));
+                Ok(status) if is_early => {
+                    let log = data.0.join("zookeeper");
                     Err(anyhow!("the repository's ZooKeeper has ended ({status}); its log is in {}", log.display()))
                 }
                 Ok(_) => outcome.unwrap_or(Ok(())),

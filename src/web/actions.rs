@@ -6,19 +6,18 @@ use jiff::Timestamp;
 
 use super::http::identity::Identity;
 use super::http::problem::{Present, Problem};
+use super::http::query::refuse;
 use super::state::State;
 use crate::actions::audit::ActionId;
 use crate::actions::{
     Action, ActionKind, ActionParameters, Actions, Actor, ListOf, MAX_ITEMS, Precondition, Reason, Refusal, Role,
-    Source, Target,
+    Source, Target, WrongValue,
 };
 use crate::alerts::Alerts;
 use crate::views::actions::ActionView;
 use crate::views::error::quoted;
 use crate::views::jobs::JobFilter;
 use crate::views::query::{self, Pairs};
-use queuekeeper_queue::id::Priority;
-use queuekeeper_queue::state::{JobState, State as _};
 
 impl State {
     /// What operators may request.
@@ -196,20 +195,16 @@ pub(super) fn target(text: &str) -> Result<Target, Problem> {
     text.parse().map_err(|error| Problem::bad(format!("No action can be requested on “{}”: {error}.", quoted(text))))
 }
 
-/// The state of that name; none for none.
-pub(super) fn job_state(name: Option<&str>) -> Result<Option<JobState>, Problem> {
-    let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
-    let state = JobState::ALL.iter().copied().find(|state| state.label() == name);
-    state.map(Some).ok_or_else(|| {
-        let problem = Problem::bad(format!("There is no state “{}”.", quoted(name)));
-        problem.allowing(JobState::ALL.iter().map(|state| state.label()))
-    })
-}
-
-/// A priority; none for none.
-pub(super) fn priority(number: Option<u8>) -> Result<Option<Priority>, Problem> {
-    let wrong = || Problem::bad("A priority is a number from 0, the most urgent, to 99.");
-    number.map(|number| Priority::new(number.into()).ok_or_else(wrong)).transpose()
+impl From<WrongValue> for Problem {
+    fn from(wrong: WrongValue) -> Self {
+        match wrong {
+            WrongValue::Unknown { noun, text, allowed } => {
+                Self::bad(format!("There is no {noun} “{}”.", quoted(&text))).allowing(allowed)
+            }
+            WrongValue::NoNumber { noun, text, .. } => refuse(noun, &text),
+            WrongValue::OutOfRange { .. } => Self::bad(sentence(&wrong.to_string())),
+        }
+    }
 }
 
 /// The number of a plan, as a dry run answers it.
@@ -220,10 +215,4 @@ pub(super) fn plan(text: &str) -> Result<u64, Problem> {
 /// The reason of a request.
 pub(super) fn reason(text: &str) -> Result<Reason, Problem> {
     Reason::new(text).map_err(|error| Problem::from(Refusal::Invalid(error.to_string())))
-}
-
-/// The states that a failed job may be resumed in: their labels and names.
-pub(in crate::web) fn resumable() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let states = JobState::Failed.next().iter().filter(|state| **state != JobState::Deleted);
-    states.map(|state| (state.label(), state.name()))
 }

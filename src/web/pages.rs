@@ -42,6 +42,7 @@ pub(super) mod error;
 mod failures;
 mod faults;
 mod frame;
+mod inputs;
 mod job;
 mod jobs;
 mod listing;

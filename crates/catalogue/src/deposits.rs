@@ -70,14 +70,18 @@ pub(crate) const DEPOSITS: &str = concat!(
       ORDER BY received DESC, batch DESC LIMIT $4"
 );
 
-pub(crate) const SENT: &str = "SELECT COUNT(*), CAST(COALESCE(SUM(object_count), 0) AS BIGINT),
-      CAST(COALESCE(SUM(byte_count), 0) AS BIGINT), MIN(received)
-      FROM deposits WHERE depositor = $1 AND received >= $2 AND part_of IS NULL";
+macro_rules! sent {
+    () => {
+        "SELECT COUNT(*), CAST(COALESCE(SUM(object_count), 0) AS BIGINT),
+          CAST(COALESCE(SUM(byte_count), 0) AS BIGINT), MIN(received)
+          FROM deposits WHERE depositor = $1 AND received >= $2 AND part_of IS NULL"
+    };
+}
+
+pub(crate) const SENT: &str = sent!();
 
 /// The same without one deposit.
-const SENT_BESIDE: &str = "SELECT COUNT(*), CAST(COALESCE(SUM(object_count), 0) AS BIGINT),
-      CAST(COALESCE(SUM(byte_count), 0) AS BIGINT), MIN(received)
-      FROM deposits WHERE depositor = $1 AND received >= $2 AND part_of IS NULL AND batch <> $3";
+const SENT_BESIDE: &str = concat!(sent!(), " AND batch <> $3");
 
 pub(crate) const PARTS: &str =
     concat!("SELECT ", columns!(), " FROM deposits WHERE part_of = $1 ORDER BY part LIMIT $2");

@@ -20,6 +20,7 @@ mod kind;
 mod limits;
 mod lock;
 mod name;
+mod repair;
 mod request;
 mod stuck;
 mod table;
@@ -36,10 +37,10 @@ pub use lock::{
     detect_uuid,
 };
 pub use name::{Misnamed, detect_name};
+pub(super) use repair::PURGE_UNFINISHED;
 pub use request::{RequestFacts, detect_request};
 pub use stuck::{Provisioning, StateFacts, Stop, detect_state};
 pub use table::Fault;
-pub(super) use table::PURGE_UNFINISHED;
 
 impl Fault {
     /// The fault of that name.

@@ -178,14 +178,14 @@ impl PrivateServer {
         self.await_answer().await
     }
 
-    /// Waits until the process ends by itself, and gives how it did, with the end of its log.
+    /// Waits until the process ends by itself, and gives how it did.
     ///
     /// # Errors
     /// When its end cannot be awaited.
-    pub async fn ended(&mut self) -> Result<String, ServerError> {
+    pub async fn ended(&mut self) -> Result<ExitStatus, ServerError> {
         loop {
             if let Some(status) = self.exit_status()? {
-                return Ok(format!("{status}\n{}", self.layout.log_tail()));
+                return Ok(status);
             }
             sleep(LOOK_FOR_END).await;
         }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::actions::actor::{Actor, Source};
+use crate::actions::parameters::WrittenParameters;
 use crate::actions::reason::Reason;
 
 /// How many targets one record of the audit trail has.
@@ -80,18 +81,9 @@ pub enum Record {
         /// Of a bulk action: the state or priority before, of each target of this record.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         before_each: Vec<String>,
-        /// The state in which jobs are to be resumed, if one was named.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        to: Option<String>,
-        /// The priority to set.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        priority: Option<u8>,
-        /// Whether it is executed where it is refused by default.
-        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-        force: bool,
-        /// Whether the held batches and jobs of a collection are released with it.
-        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-        with_jobs: bool,
+        /// The parameters.
+        #[serde(flatten)]
+        parameters: WrittenParameters,
         /// The planned writes, in words; not in a bulk action.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         operations: Vec<String>,
@@ -286,10 +278,7 @@ impl Record {
             before: None,
             after: None,
             before_each: Vec::new(),
-            to: None,
-            priority: None,
-            force: false,
-            with_jobs: false,
+            parameters: WrittenParameters::default(),
             operations: Vec::new(),
             decision: None,
         }

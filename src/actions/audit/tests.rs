@@ -3,6 +3,7 @@ use std::path::Path;
 use jiff::Timestamp;
 
 use super::*;
+use crate::actions::parameters::WrittenParameters;
 use queuekeeper_zookeeper::files;
 
 mod alerts;
@@ -23,10 +24,7 @@ fn requested(at: i64, actor: &str, target: &str) -> Record {
         before: Some("failed".to_owned()),
         after: Some("downloading".to_owned()),
         before_each: Vec::new(),
-        to: None,
-        priority: None,
-        force: false,
-        with_jobs: false,
+        parameters: WrittenParameters::default(),
         operations: Vec::new(),
         decision: None,
     }

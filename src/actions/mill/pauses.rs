@@ -36,13 +36,35 @@ fn target(scope: &PauseScope) -> String {
     format!("mill:{}", account.into_iter().chain(store).collect::<Vec<_>>().join("/"))
 }
 
+/// A change of the pauses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PauseChange {
+    /// The work is paused. What is under way ends.
+    Pause,
+    /// A pause ends: what it stopped goes on, as it was.
+    Resume,
+}
+
 impl MillActions {
-    /// Pauses the work of the mill for an account, a store, or an account in a store. What is under way ends.
+    /// Pauses the work of the mill for an account, a store, or an account in a store, or ends such a pause.
     ///
     /// # Errors
-    /// Why it is refused: for an account or a store that does not exist, for what is paused already, and when the catalogue cannot
-    /// be written.
-    pub async fn pause(&self, scope: &PauseScope, actor: &Actor, reason: &Reason) -> Result<Entry, Refusal> {
+    /// Why it is refused: a pause of an account or a store that does not exist, or of what is paused already; an end where there
+    /// is no pause of exactly that; and either when the catalogue cannot be written.
+    pub async fn change_pause(
+        &self,
+        change: PauseChange,
+        scope: &PauseScope,
+        actor: &Actor,
+        reason: &Reason,
+    ) -> Result<Entry, Refusal> {
+        match change {
+            PauseChange::Pause => self.pause(scope, actor, reason).await,
+            PauseChange::Resume => self.resume(scope, actor, reason).await,
+        }
+    }
+
+    async fn pause(&self, scope: &PauseScope, actor: &Actor, reason: &Reason) -> Result<Entry, Refusal> {
         let kind = MillActionKind::PauseMill;
         let requested = self.of_pause(kind, scope, actor, reason).await?;
         if let Some(why) = self.unknown(scope) {
@@ -59,11 +81,7 @@ impl MillActions {
         .await
     }
 
-    /// Ends a pause: what it stopped goes on, as it was.
-    ///
-    /// # Errors
-    /// Why it is refused: where there is no pause of exactly that, and when the catalogue cannot be written.
-    pub async fn resume(&self, scope: &PauseScope, actor: &Actor, reason: &Reason) -> Result<Entry, Refusal> {
+    async fn resume(&self, scope: &PauseScope, actor: &Actor, reason: &Reason) -> Result<Entry, Refusal> {
         let requested = self.of_pause(MillActionKind::ResumeMill, scope, actor, reason).await?;
         let (mill, scope) = (Arc::clone(&self.mill), scope.clone());
         self.run(requested, async move {

@@ -1,10 +1,9 @@
 //! `queuekeeper mill pause` and `resume`.
 
 use clap::Args;
-use queuekeeper_catalogue::pauses::PauseScope;
 
 use super::session::{MillActArgs, MillSession};
-use crate::actions::mill::pause_scope;
+use crate::actions::mill::{PauseChange, pause_scope};
 use crate::cli::exit::CommandError;
 use crate::cli::output;
 
@@ -50,30 +49,28 @@ struct PausedArgs {
 
 impl PauseArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let pause = async |session: &MillSession, scope: &PauseScope| {
-            let MillSession { actions, actor, reason, .. } = session;
-            actions.pause(scope, actor, reason).await.map_err(CommandError::from)?;
-            output::write(&format!("{scope} is paused\n"))
-        };
-        self.paused.run(pause).await
+        self.paused.run(PauseChange::Pause).await
     }
 }
 
 impl ResumeArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let resume = async |session: &MillSession, scope: &PauseScope| {
-            let MillSession { actions, actor, reason, .. } = session;
-            actions.resume(scope, actor, reason).await.map_err(CommandError::from)?;
-            output::write(&format!("{scope} is not paused any more\n"))
-        };
-        self.paused.run(resume).await
+        self.paused.run(PauseChange::Resume).await
     }
 }
 
 impl PausedArgs {
-    async fn run(&self, work: impl AsyncFnOnce(&MillSession, &PauseScope) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    async fn run(&self, change: PauseChange) -> anyhow::Result<()> {
         crate::cli::log::begin_plain();
         let scope = pause_scope(&self.account, &self.store).map_err(CommandError::from)?;
-        self.act.with_session(async |session| work(session, &scope).await).await
+        self.act
+            .with_session(async |MillSession { actions, actor, reason, .. }| {
+                actions.change_pause(change, &scope, actor, reason).await.map_err(CommandError::from)?;
+                output::write(&match change {
+                    PauseChange::Pause => format!("{scope} is paused\n"),
+                    PauseChange::Resume => format!("{scope} is not paused any more\n"),
+                })
+            })
+            .await
     }
 }

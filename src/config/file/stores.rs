@@ -1,11 +1,10 @@
-//! The stores and the catalogue in the file of `--config.file`.
+//! The stores in the file of `--config.file`.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use queuekeeper_catalogue::Catalogue;
 use queuekeeper_ingest::access::AccessSettings;
 use queuekeeper_store::s3::{AccessKey, Addressing, Credentials, S3Config};
 use queuekeeper_store::{
@@ -16,6 +15,7 @@ use serde_saphyr::Spanned;
 use url::Url;
 
 use super::super::source::{FileError, Files, refuse};
+use super::catalogue::{self, CatalogueUrl};
 
 /// The most requests to a store that may be under way at once.
 const MOST_REQUESTS: usize = 1_000;
@@ -48,14 +48,6 @@ enum AddressingKey {
     VirtualHost,
 }
 
-/// The keys of the catalogue.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct CatalogueKeys {
-    url: Spanned<String>,
-    password_file: Option<Spanned<String>>,
-}
-
 fn yes() -> bool {
     true
 }
@@ -85,35 +77,11 @@ impl Location {
     }
 }
 
-/// The URL of the catalogue, which may hold a password: shown without it.
-#[derive(Clone)]
-pub struct CatalogueUrl(String);
-
-impl CatalogueUrl {
-    /// The URL with the password.
-    #[must_use]
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-
-    /// The file of a catalogue in SQLite, if it does not exist. (One that may not be looked at is no missing one.)
-    #[must_use]
-    pub fn missing(&self) -> Option<&Path> {
-        self.0.strip_prefix("sqlite:").map(Path::new).filter(|path| matches!(path.try_exists(), Ok(false)))
-    }
-}
-
-impl fmt::Debug for CatalogueUrl {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str("CatalogueUrl(..)")
-    }
-}
-
 impl StoreSettings {
     pub(super) fn check(
         path: &Path,
         stores: BTreeMap<String, Spanned<StoreKeys>>,
-        catalogue: Option<CatalogueKeys>,
+        catalogue: Option<catalogue::Keys>,
         files: &mut Files,
     ) -> Result<Self, FileError> {
         let mut checked = BTreeMap::new();
@@ -128,7 +96,7 @@ impl StoreSettings {
             }
             checked.insert(name, location);
         }
-        let catalogue = catalogue.map(|keys| catalogue_url(path, &keys, files)).transpose()?;
+        let catalogue = catalogue.map(|keys| catalogue::check(path, &keys, files)).transpose()?;
         Ok(Self { stores: checked, catalogue, access: None })
     }
 
@@ -155,7 +123,7 @@ impl StoreSettings {
             ("copies".parse()?, Location::Directory(copies)),
             (name, Location::Directory(deliveries)),
         ]);
-        Ok(Self { stores, catalogue: Some(CatalogueUrl(format!("sqlite:{}", catalogue.display()))), access })
+        Ok(Self { stores, catalogue: Some(CatalogueUrl::of_file(catalogue)), access })
     }
 
     /// Delivers access requests, too.
@@ -270,7 +238,7 @@ fn location(path: &Path, name: &StoreName, keys: StoreKeys, files: &mut Files) -
         config.concurrency = concurrency.value;
     }
     if let Some(file) = keys.credentials_file {
-        let text = read(path, &file, files)?;
+        let text = files.text(path, &file)?;
         let line = file.referenced.line();
         let key = AccessKey::parse(&text, keys.profile.as_deref()).map_err(|error| at(line, &error))?;
         config.credentials = Credentials::Key(key);
@@ -278,56 +246,9 @@ fn location(path: &Path, name: &StoreName, keys: StoreKeys, files: &mut Files) -
         return Err(at(line, &"profile is one of credentials_file"));
     }
     if let Some(file) = keys.ca_file {
-        config.ca_pem = Some(read(path, &file, files)?.into_bytes());
+        config.ca_pem = Some(files.text(path, &file)?.into_bytes());
     }
     Ok(Location::S3(Arc::new(config)))
-}
-
-/// A file that is named relative to the configuration.
-fn read(path: &Path, file: &Spanned<String>, files: &mut Files) -> Result<String, FileError> {
-    if file.value.is_empty() {
-        return Err(refuse(path, file.referenced.line(), "the name of a file is empty"));
-    }
-    let named = path.parent().unwrap_or(Path::new("")).join(&file.value);
-    let bytes = files.read(&named)?;
-    String::from_utf8(bytes).map_err(|_| refuse(&named, 0, "it is not UTF-8"))
-}
-
-fn catalogue_url(path: &Path, keys: &CatalogueKeys, files: &mut Files) -> Result<CatalogueUrl, FileError> {
-    let line = keys.url.referenced.line();
-    let at = |why: &str| refuse(path, line, format!("catalogue: {why}"));
-    let url = &keys.url.value;
-    if let Some(file) = url.strip_prefix("sqlite:") {
-        if keys.password_file.is_some() {
-            return Err(at("a file of SQLite has no password"));
-        }
-        let file = file.strip_prefix("//").unwrap_or(file);
-        if file.is_empty() {
-            return Err(at("the url of a file is sqlite:PATH"));
-        }
-        if file.contains('?') || file == ":memory:" {
-            return Err(at("the url of a file is sqlite:PATH, without parameters"));
-        }
-        // As every path in this file, it is relative to it.
-        let file = path.parent().unwrap_or(Path::new("")).join(file);
-        return Ok(CatalogueUrl(format!("sqlite:{}", file.display())));
-    }
-    let usual = "url is sqlite:PATH or postgres://USER@HOST/DATABASE";
-    let mut parsed = Url::parse(url).map_err(|_| at(usual))?;
-    if !matches!(parsed.scheme(), "postgres" | "postgresql") {
-        return Err(at(usual));
-    }
-    if parsed.password().is_some() || parsed.query_pairs().any(|(name, _)| name == "password") {
-        return Err(at(
-            "a password is not for this file; write it into one of its own, and name that in password_file",
-        ));
-    }
-    Catalogue::check_server_url(parsed.as_str()).map_err(|why| at(&why))?;
-    if let Some(file) = &keys.password_file {
-        let password = read(path, file, files)?;
-        parsed.set_password(Some(password.trim_end_matches(['\n', '\r']))).map_err(|()| at(usual))?;
-    }
-    Ok(CatalogueUrl(parsed.into()))
 }
 
 #[cfg(test)]
@@ -409,16 +330,6 @@ catalogue: {url: \"postgres://keeper@db.example.edu/catalogue\", password_file: 
             ("stores: {main: {url: \"s3://bucket\", profile: other}}", "profile is one of credentials_file"),
             ("stores: {main: {url: \"s3://bucket\", secret: x}}", "the key secret is unknown"),
             ("stores: {\"a/b\": {url: \"s3://bucket\"}}", "invalid name \"a/b\""),
-            ("catalogue: {url: \"mysql://a/b\"}", "url is sqlite:PATH or postgres://USER@HOST/DATABASE"),
-            ("catalogue: {url: \"postgres://a:b@c/d\"}", "name that in password_file"),
-            ("catalogue: {url: \"postgres://a@c/d?password=p@ss\"}", "name that in password_file"),
-            ("catalogue: {url: \"postgres://a@c/d?pass%77ord=p@ss\"}", "name that in password_file"),
-            ("catalogue: {url: \"postgres://a@c/d?options=x\"}", "unknown parameter; known are sslmode, sslrootcert"),
-            ("catalogue: {url: \"postgres://a@c/d?sslmode=always\"}", "catalogue: the URL is invalid"),
-            ("catalogue: {url: \"sqlite:\"}", "the url of a file is sqlite:PATH"),
-            ("catalogue: {url: \"sqlite:q.db?mode=rwc\"}", "the url of a file is sqlite:PATH, without parameters"),
-            ("catalogue: {url: \"sqlite::memory:\"}", "the url of a file is sqlite:PATH, without parameters"),
-            ("catalogue: {url: \"sqlite:a\", password_file: password}", "a file of SQLite has no password"),
         ] {
             let error = read(text).map(drop).unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");

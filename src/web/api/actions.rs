@@ -10,11 +10,11 @@ use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 use super::Answer;
 use crate::actions::audit::ActionId;
-use crate::actions::{ActionKind, ActionParameters, BulkAction, ListOf, ListOrigin, Precondition, Role, Source};
-use crate::views::actions::{ActionView, FrozenList};
-use crate::web::actions::{
-    ActionRequest, action_kind, find_action, job_state, no_action, plan, priority, reason, target,
+use crate::actions::{
+    ActionKind, BulkAction, ListOf, ListOrigin, Precondition, Role, Source, WrittenParameters, action_parameters,
 };
+use crate::views::actions::{ActionView, FrozenList};
+use crate::web::actions::{ActionRequest, action_kind, find_action, no_action, plan, reason, target};
 use crate::web::http::identity::Identity;
 use crate::web::http::json::Json;
 use crate::web::http::key::key;
@@ -22,38 +22,91 @@ use crate::web::http::params::{Body, pairs_of};
 use crate::web::http::problem::Problem;
 use crate::web::state::State;
 
-/// An action.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ActionBody {
-    #[schema(schema_with = action_names)]
-    action: String,
-    /// Its target: `jid0000000042`, `bid0000000042`, `small/qid0000000042`, `queue:ingest`, `collection:MNEMONIC`,
-    /// `store:NAME`, `lock:PATH`, `fault:NAME:PATH` or `batches`.
-    #[schema(example = "jid0000000042")]
-    on: String,
-    /// Why, in a few words.
-    #[schema(example = "storage node is back")]
-    pub(super) reason: String,
-    /// The expected state of the target; the action is refused with 409 if it has changed.
-    precondition: Option<PreconditionBody>,
-    /// The state to resume a job in; by default the one after its last successful state.
-    #[schema(example = "downloading")]
-    to: Option<String>,
-    /// The priority to set: 0, the most urgent, to 99.
-    #[schema(minimum = 0, maximum = 99)]
-    priority: Option<u8>,
-    /// Executes it although it would normally be refused: breaks a lock that is not a fault, releases a batch whose
-    /// collection is held, repairs or purges what is locked.
-    #[serde(default)]
-    force: bool,
-    /// Also releases the held batches and jobs of the collection.
-    #[serde(default)]
-    with_jobs: bool,
-    /// Shows what would be written, and writes nothing.
-    #[serde(default)]
-    dry_run: bool,
+macro_rules! bodies {
+    (
+        {
+            $(#[$meta:meta])* struct $name:ident { $($first:tt)* } { $($last:tt)* }
+            $(#[$list_meta:meta])* struct $list_name:ident { $($list_first:tt)* }
+        }
+        $(
+            $(#[$doc:meta])* $parameter:ident $field:ident: $type:ty as $written:ty {
+                body: $schema:tt,
+                list: [$($list_doc:tt $list_schema:tt)?],
+                $($spec:tt)*
+            }
+        )+
+    ) => {
+        $(#[$meta])*
+        pub(super) struct $name {
+            $($first)*
+            $( $(#[$doc])* #[serde(default)] #[schema $schema] $field: $written, )+
+            $($last)*
+        }
+
+        impl $name {
+            fn parameters(&self) -> WrittenParameters {
+                WrittenParameters { $($field: Clone::clone(&self.$field),)+ }
+            }
+        }
+
+        $(#[$list_meta])*
+        pub(super) struct $list_name {
+            $($list_first)*
+            $($( #[doc = $list_doc] #[schema $list_schema] $field: $written, )?)+
+        }
+
+        impl $list_name {
+            fn parameters(&self) -> WrittenParameters {
+                let mut parameters = WrittenParameters::default();
+                $($( parameters.$field = bodies!(@of self $field $list_doc); )?)+
+                parameters
+            }
+        }
+    };
+    (@of $body:ident $field:ident $doc:tt) => {
+        Clone::clone(&$body.$field)
+    };
 }
+
+action_parameters! { bodies! {
+    /// An action.
+    #[derive(Debug, Deserialize, ToSchema)]
+    #[serde(deny_unknown_fields)]
+    struct ActionBody {
+        #[schema(schema_with = action_names)]
+        action: String,
+        /// Its target: `jid0000000042`, `bid0000000042`, `small/qid0000000042`, `queue:ingest`, `collection:MNEMONIC`,
+        /// `store:NAME`, `lock:PATH`, `fault:NAME:PATH` or `batches`.
+        #[schema(example = "jid0000000042")]
+        on: String,
+        /// Why, in a few words.
+        #[schema(example = "storage node is back")]
+        pub(super) reason: String,
+        /// The expected state of the target; the action is refused with 409 if it has changed.
+        precondition: Option<PreconditionBody>,
+    } {
+        /// Shows what would be written, and writes nothing.
+        #[serde(default)]
+        dry_run: bool,
+    }
+
+    /// A list to freeze.
+    #[derive(Debug, Deserialize, ToSchema)]
+    #[serde(deny_unknown_fields)]
+    struct ListBody {
+        #[schema(schema_with = action_names)]
+        action: String,
+        /// The items, each as `on` of an action; not together with `jobs`.
+        #[serde(default)]
+        items: Vec<String>,
+        /// All jobs that this query string of `/api/v1/jobs` finds now; not together with `items`.
+        #[schema(example = "state=failed&collection=merritt_demo_content")]
+        jobs: Option<String>,
+        /// Jobs to leave out of those that `jobs` finds.
+        #[serde(default)]
+        except: Vec<String>,
+    }
+} }
 
 /// The expected state of a target.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -68,28 +121,6 @@ pub(super) struct PreconditionBody {
     czxid: Option<i64>,
     /// Of a fault, or of a clean-up of all finished batches: `plan` in the `precondition` that a dry run returns.
     plan: Option<String>,
-}
-
-/// A list to freeze.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ListBody {
-    #[schema(schema_with = action_names)]
-    action: String,
-    /// The items, each as `on` of an action; not together with `jobs`.
-    #[serde(default)]
-    items: Vec<String>,
-    /// All jobs that this query string of `/api/v1/jobs` finds now; not together with `items`.
-    #[schema(example = "state=failed&collection=merritt_demo_content")]
-    jobs: Option<String>,
-    /// Jobs to leave out of those that `jobs` finds.
-    #[serde(default)]
-    except: Vec<String>,
-    /// The state to resume jobs in.
-    to: Option<String>,
-    /// The priority to set.
-    #[schema(minimum = 0, maximum = 99)]
-    priority: Option<u8>,
 }
 
 /// Why a frozen list is executed.
@@ -190,14 +221,7 @@ pub(super) async fn freeze(
 ) -> Result<Response, Problem> {
     let now = Timestamp::now();
     let actor = state.authorize(&identity, Role::Operator, Source::Api)?;
-    let bulk = BulkAction {
-        kind: action_kind(&body.action)?,
-        parameters: ActionParameters {
-            to: job_state(body.to.as_deref())?,
-            priority: priority(body.priority)?,
-            ..ActionParameters::default()
-        },
-    };
+    let bulk = BulkAction { kind: action_kind(&body.action)?, parameters: body.parameters().read()? };
     let (of, items) = match (&body.jobs, body.items.is_empty()) {
         (Some(jobs), true) if jobs.is_empty() => {
             return Err(Problem::bad("“jobs” is empty, which would be every job. Name a state or another filter."));
@@ -258,12 +282,7 @@ impl ActionBody {
         Ok(ActionRequest {
             kind: action_kind(&self.action)?,
             target: target(&self.on)?,
-            parameters: ActionParameters {
-                to: job_state(self.to.as_deref())?,
-                priority: priority(self.priority)?,
-                force: self.force,
-                with_jobs: self.with_jobs,
-            },
+            parameters: self.parameters().read()?,
             precondition: precondition.transpose()?,
         })
     }

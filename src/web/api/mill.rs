@@ -8,7 +8,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Answer;
-use crate::actions::mill::{Decided, TaskDecision, TaskState, pause_scope};
+use crate::actions::mill::{Decided, PauseChange, TaskDecision, TaskState, pause_scope};
 use crate::actions::{Role, Source};
 use crate::views::actions::ActionView;
 use crate::views::mill::{
@@ -123,9 +123,7 @@ pub(super) async fn pause_mill(
     who: Identity,
     Body(body): Body<PauseBody>,
 ) -> Answer<ActionView> {
-    let actor = state.authorize(&who, Role::Operator, Source::Api)?;
-    let (scope, reason) = (pause_scope(&body.account, &body.store)?, reason(&body.reason)?);
-    Ok(Json(ActionView::remembered(state.mill_actions()?.pause(&scope, &actor, &reason).await?)))
+    change_pause(&state, &who, PauseChange::Pause, &body).await
 }
 
 /// `POST /api/v1/mill/resume`: ends a pause; what it stopped goes on, as it was.
@@ -145,9 +143,14 @@ pub(super) async fn resume_mill(
     who: Identity,
     Body(body): Body<PauseBody>,
 ) -> Answer<ActionView> {
-    let actor = state.authorize(&who, Role::Operator, Source::Api)?;
+    change_pause(&state, &who, PauseChange::Resume, &body).await
+}
+
+async fn change_pause(state: &State, who: &Identity, change: PauseChange, body: &PauseBody) -> Answer<ActionView> {
+    let actor = state.authorize(who, Role::Operator, Source::Api)?;
     let (scope, reason) = (pause_scope(&body.account, &body.store)?, reason(&body.reason)?);
-    Ok(Json(ActionView::remembered(state.mill_actions()?.resume(&scope, &actor, &reason).await?)))
+    let entry = state.mill_actions()?.change_pause(change, &scope, &actor, &reason).await?;
+    Ok(Json(ActionView::remembered(entry)))
 }
 
 /// `GET /api/v1/mill/held`: what the brake holds.

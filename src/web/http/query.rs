@@ -12,13 +12,6 @@ pub(in crate::web) fn given(value: Option<&String>) -> Option<&str> {
     value.map(String::as_str).filter(|value| !value.is_empty())
 }
 
-/// A whole number within bounds, written in digits alone.
-pub(in crate::web) fn number(name: &str, value: &str, least: u32, most: u32) -> Result<u32, Problem> {
-    let is_plain = value.bytes().all(|byte| byte.is_ascii_digit());
-    let number = value.parse().ok().filter(|number| is_plain && (least..=most).contains(number));
-    number.ok_or_else(|| refuse(name, value).allowing([format!("{least} to {most}")]))
-}
-
 /// A value that a parameter does not take.
 pub(in crate::web) fn refuse(name: &str, value: &str) -> Problem {
     ViewError::value(name, value).into()

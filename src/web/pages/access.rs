@@ -5,15 +5,15 @@ use jiff::Timestamp;
 
 use super::buttons::{Button, Buttons};
 use super::frame::{Frame, Section};
-use super::listing::{Choice, Head, LONG, ListRequest, Node, SHORT, Shown, age_in_words, choices_of, with};
+use super::listing::{Choice, Head, LONG, ListRequest, Node, SHORT, Shown, age_in_words, choices_of, if_walked, with};
 use crate::actions::Role;
 use crate::mirror::lists::RequestOrder;
 use crate::mirror::{ItemFigures, Summary, state_label};
+use crate::views::PageQuery;
 use crate::views::access::{AccessFilter, AccessItem};
 use crate::views::parameter::OneOf;
 use crate::views::query::Parameters as _;
 use crate::views::show::{Count, Moment, Size, brief};
-use crate::views::{PageQuery, ViewError};
 use crate::web::http::problem::Problem;
 use crate::web::http::query::{address, pair};
 use crate::web::state::State;
@@ -99,11 +99,7 @@ impl AccessPage {
         let (filter, page) = &list_query;
         let view = state.view(now);
         let frame = Frame::new(&view, "./".to_owned(), Section::Access);
-        let list = match state.source().access(filter, page, now) {
-            Ok(list) => Some(list),
-            Err(ViewError::NoMirror) => None,
-            Err(error) => return Err(error.into()),
-        };
+        let list = if_walked(state.source().access(filter, page, now))?;
         let list = list.map(|list| {
             let counts = [list.total, list.before, list.items.len() as u64];
             List {

@@ -9,19 +9,21 @@ use serde::Deserialize;
 
 use super::about::About;
 use super::frame::{Frame, Section};
-use super::listing::{Choice, choices};
+use super::inputs::{Control, InputOf, ParameterInput};
 use super::render;
 use crate::actions::audit::ActionId;
-use crate::actions::{Action, ActionKind, ActionParameters, Actor, Precondition, Prepared, Reason, Refusal, Source};
+use crate::actions::{
+    Action, ActionKind, ActionParameters, Actor, Parameter, Precondition, Prepared, Reason, Refusal, Source, Takes,
+    action_parameters,
+};
 use crate::views::actions::plan_text;
 use crate::views::show::{Count, Shown, counted, shown, visible};
-use crate::web::actions::{ActionRequest, action_kind, job_state, plan, priority, resumable, target};
+use crate::web::actions::{ActionRequest, action_kind, plan, target};
 use crate::web::http::identity::Identity;
 use crate::web::http::params::{Params, Sent};
 use crate::web::http::problem::{HasMessage, Problem};
 use crate::web::http::query::{Pairs, address, given, refuse};
 use crate::web::state::State;
-use queuekeeper_queue::state::State as _;
 
 mod names;
 
@@ -33,28 +35,48 @@ const LOST_LIMITS: (usize, usize) = (40 << 10, 6 << 10);
 /// The maximum length of the key of an action, in characters.
 const LONGEST_KEY: usize = 100;
 
-/// The parameters of an action on a page: of the link to its confirmation, and of the form there.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ActionForm {
-    action: String,
-    on: Option<String>,
-    /// A collection's mnemonic, in the place of `on`.
-    collection: Option<String>,
-    /// A store's name, likewise.
-    store: Option<String>,
-    to: Option<String>,
-    priority: Option<String>,
-    force: Option<String>,
-    with_jobs: Option<String>,
-    /// The precondition: the state of the target that was shown.
-    state: Option<String>,
-    version: Option<String>,
-    czxid: Option<String>,
-    plan: Option<String>,
-    reason: Option<String>,
-    key: Option<String>,
+macro_rules! form {
+    (
+        { $(#[$meta:meta])* struct $name:ident { $($first:tt)* } { $($last:tt)* } }
+        $( $(#[$doc:meta])* $parameter:ident $field:ident: $type:ty as $written:ty { $($spec:tt)* } )+
+    ) => {
+        $(#[$meta])*
+        pub(super) struct $name {
+            $($first)*
+            $($field: Option<String>,)+
+            $($last)*
+        }
+
+        impl $name {
+            /// The parameter as it was sent; `None` where it was left empty.
+            fn text(&self, parameter: Parameter) -> Option<&str> {
+                match parameter { $(Parameter::$parameter => given(self.$field.as_ref()),)+ }
+            }
+        }
+    };
 }
+
+action_parameters! { form! {
+    /// An action on a page: the fields of the link to its confirmation, and of the form there.
+    #[derive(Clone, Debug, Default, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct ActionForm {
+        action: String,
+        on: Option<String>,
+        /// A collection's mnemonic, in the place of `on`.
+        collection: Option<String>,
+        /// A store's name, likewise.
+        store: Option<String>,
+    } {
+        /// The precondition: the state of the target that was shown.
+        state: Option<String>,
+        version: Option<String>,
+        czxid: Option<String>,
+        plan: Option<String>,
+        reason: Option<String>,
+        key: Option<String>,
+    }
+} }
 
 impl ActionForm {
     /// The requested action; the default of a priority is the present one.
@@ -73,13 +95,11 @@ impl ActionForm {
         let (version, czxid) = (number("version", self.version.as_ref())?, number("czxid", self.czxid.as_ref())?);
         let plan = given(self.plan.as_ref()).map(plan).transpose()?;
         let is_seen = seen.is_some() || version.is_some() || czxid.is_some() || plan.is_some();
-        let priority = priority(number("priority", self.priority.as_ref())?)?;
-        let parameters = ActionParameters {
-            to: job_state(given(self.to.as_ref()))?,
-            priority: priority.or_else(|| names::present_priority(state, kind, &target)),
-            force: given(self.force.as_ref()).is_some(),
-            with_jobs: given(self.with_jobs.as_ref()).is_some(),
-        };
+        let mut parameters = ActionParameters::default();
+        for parameter in Parameter::ALL {
+            parameters.set(parameter, self.text(parameter).unwrap_or_default())?;
+        }
+        parameters.priority = parameters.priority.or_else(|| names::present_priority(state, kind, &target));
         let precondition = is_seen.then_some(Precondition { state: seen, version, czxid, plan, hold: None });
         Ok(ActionRequest { kind, target, parameters, precondition })
     }
@@ -172,15 +192,9 @@ struct ActionPage {
     is_destructive: bool,
     refused: Option<RefusalNotice>,
     plan: Option<Plan>,
-    /// Where a job may be resumed; empty where that is not requested.
-    states: Vec<Choice>,
-    /// Empty where it is not requested.
-    priority: String,
-    /// What force does; empty where nothing is to be forced.
-    force: &'static str,
-    is_forced: bool,
-    /// Whether it releases a collection's jobs with it; `None` where it cannot.
-    with_jobs: Option<bool>,
+    inputs: Vec<ParameterInput>,
+    /// Whether the plan depends on what is entered.
+    has_preview: bool,
     /// The same action by force, where only that helps; empty otherwise.
     by_force: String,
     actor: String,
@@ -235,9 +249,8 @@ impl ActionPage {
             Ok(prepared) => (Some(prepared), None),
             Err(refusal) => (None, Some(refusal)),
         };
-        let force = spec.force();
         let is_conflict = matches!(against, Some(Refusal::Conflict { .. }));
-        let by_force = if is_conflict && !parameters.force && !force.is_empty() {
+        let by_force = if is_conflict && !parameters.force && spec.has(Parameter::Force) {
             let on = target.to_string();
             let again = [("action", kind.label()), ("on", &on), ("force", "true"), ("reason", form.reason())];
             let again: Pairs = again.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
@@ -248,9 +261,9 @@ impl ActionPage {
         let is_given = refused.is_some();
         let refused = refused.or(against).map(|refusal| RefusalNotice::new(refusal, is_given));
         // Which operations there are depends on what is chosen first.
-        let is_open = kind == ActionKind::SetPriority && given(form.priority.as_ref()).is_none();
-        let to = parameters.to.map(|state| state.label().to_owned());
-        let states = resumable();
+        let is_missing = |parameter: Parameter| parameter.spec().input.is_required() && form.text(parameter).is_none();
+        let is_open = spec.offers().any(|takes| is_missing(takes.parameter));
+        let input = |takes: &Takes| ParameterInput::new(takes, InputOf::Page, parameters.text(takes.parameter));
         let question = kind.question(&target_in_words(target));
         let jobs = plan.as_ref().map_or(0, Prepared::jobs) as u64;
         let batches = plan.as_ref().map_or(0, Prepared::batches) as u64;
@@ -270,11 +283,8 @@ impl ActionPage {
             is_destructive: kind.is_destructive() || plan.as_ref().is_some_and(|prepared| !prepared.removed.is_empty()),
             refused,
             plan: plan.map(|prepared| Plan::new(prepared, is_open)),
-            states: if spec.takes("to") { choices(to.as_ref(), states) } else { Vec::new() },
-            priority: parameters.priority.map(|priority| priority.number().to_string()).unwrap_or_default(),
-            force,
-            is_forced: parameters.force,
-            with_jobs: spec.takes("with_jobs").then_some(parameters.with_jobs),
+            inputs: spec.offers().map(input).collect(),
+            has_preview: spec.offers().any(|takes| takes.parameter != Parameter::Force),
             by_force,
             actor: if actor.name.is_empty() { "anonymous".to_owned() } else { visible(&actor.name) },
             role: actor.role.label(),

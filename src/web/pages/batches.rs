@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::buttons::{Button, Buttons};
 use super::frame::{Frame, Section};
-use super::listing::{self, Choice, LONG, ListRequest, SHORT, Shown, choices_of, with};
+use super::listing::{self, Choice, LONG, ListRequest, SHORT, Shown, choices_of, if_walked, with};
 use super::progress::Progress;
 use crate::actions::{ActionKind, Role, Target};
 use crate::mirror::lists::BatchOrder;
@@ -13,7 +13,7 @@ use crate::views::batches::{BatchFilter, BatchItem};
 use crate::views::parameter::OneOf;
 use crate::views::query::Parameters as _;
 use crate::views::show::{Count, Moment, brief};
-use crate::views::{NONE, PageQuery, ViewError};
+use crate::views::{NONE, PageQuery};
 use crate::web::http::problem::Problem;
 use crate::web::http::query::address;
 use crate::web::state::State;
@@ -106,11 +106,7 @@ impl BatchesPage {
         let (source, (filter, page)) = (state.source(), &list_query);
         let view = state.view(now);
         let frame = Frame::new(&view, "./".to_owned(), Section::Batches);
-        let list = match source.batches(filter, page) {
-            Ok(list) => Some(list),
-            Err(ViewError::NoMirror) => None,
-            Err(error) => return Err(error.into()),
-        };
+        let list = if_walked(source.batches(filter, page))?;
         let list = list.map(|list| {
             let counts = [list.total, list.before, list.items.len() as u64];
             List {

@@ -4,9 +4,8 @@ use askama::Template;
 use jiff::Timestamp;
 
 use super::frame::{Frame, Section};
-use super::listing::with;
+use super::listing::{if_walked, with};
 use crate::mirror::words::size;
-use crate::views::ViewError;
 use crate::views::daemons::{DaemonList, GrantItem, OtherDaemon, ProcessItem, ServedState};
 use crate::views::show::{Count, Moment, counted, visible};
 use crate::web::http::problem::Problem;
@@ -117,12 +116,8 @@ struct Job {
 impl DaemonsPage {
     pub(super) fn new(state: &State, now: Timestamp) -> Result<Self, Problem> {
         let frame = Frame::new(&state.view(now), "./".to_owned(), Section::Daemons);
-        let list = match state.source().daemons(now) {
-            Ok(list) => Some(List::new(&list, &frame.root, now)),
-            Err(ViewError::NoMirror) => None,
-            Err(error) => return Err(error.into()),
-        };
-        Ok(Self { frame, list })
+        let list = if_walked(state.source().daemons(now))?;
+        Ok(Self { list: list.map(|list| List::new(&list, &frame.root, now)), frame })
     }
 }
 

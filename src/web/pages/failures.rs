@@ -4,13 +4,13 @@ use askama::Template;
 use jiff::Timestamp;
 
 use super::frame::{Frame, Section};
-use super::listing::{ListRequest, Shown, Sorting, sortings};
+use super::listing::{ListRequest, Shown, Sorting, if_walked, sortings};
 use crate::actions::Role;
 use crate::mirror::lists::FailureOrder;
 use crate::views::failures::{FailureItem, FailureList, FailureSort};
 use crate::views::query::Parameters as _;
 use crate::views::show::{Count, Moment, brief, counted};
-use crate::views::{NONE, PageQuery, ViewError};
+use crate::views::{NONE, PageQuery};
 use crate::web::http::problem::Problem;
 use crate::web::http::query::{address, pair, query_of};
 use crate::web::state::State;
@@ -82,11 +82,7 @@ impl FailuresPage {
     ) -> Result<Self, Problem> {
         let view = state.view(now);
         let frame = Frame::new(&view, "./".to_owned(), Section::Failures);
-        let list = match state.source().failures(list_query.0, &list_query.1) {
-            Ok(list) => Some(list),
-            Err(ViewError::NoMirror) => None,
-            Err(error) => return Err(error.into()),
-        };
+        let list = if_walked(state.source().failures(list_query.0, &list_query.1))?;
         let figures = view.summary.as_ref().map(|summary| {
             let failed = summary.jobs.get(Some(JobState::Failed));
             (failed.count.saturating_sub(failed.by_operator), failed.by_operator)

@@ -5,13 +5,13 @@ use jiff::Timestamp;
 
 use super::buttons::{Button, Buttons};
 use super::frame::{Frame, Section};
-use super::listing::{ListRequest, Node, Shown, Sorting, sortings, with};
+use super::listing::{ListRequest, Node, Shown, Sorting, if_walked, sortings, with};
 use crate::actions::Role;
 use crate::mirror::lists::FaultOrder;
+use crate::views::PageQuery;
 use crate::views::faults::{FaultFilter, FaultItem, FaultList};
 use crate::views::query::Parameters as _;
 use crate::views::show::{Count, Moment, counted};
-use crate::views::{PageQuery, ViewError};
 use crate::web::http::problem::Problem;
 use crate::web::http::query::address;
 use crate::web::state::State;
@@ -114,11 +114,7 @@ impl FaultsPage {
         let (filter, page) = list_query;
         let view = state.view(now);
         let frame = Frame::new(&view, "./".to_owned(), Section::Faults);
-        let list = match state.source().faults(filter, page, now) {
-            Ok(list) => Some(list),
-            Err(ViewError::NoMirror) => None,
-            Err(error) => return Err(error.into()),
-        };
+        let list = if_walked(state.source().faults(filter, page, now))?;
         let only = filter.fault.map_or("", |fault| fault.0.title());
         let list = list.map(|list| List::new(&list, list_query, Buttons::new(&frame.root, role), now));
         Ok(Self { frame, only, list })

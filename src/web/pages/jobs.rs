@@ -4,16 +4,17 @@ use askama::Template;
 use jiff::Timestamp;
 
 use super::frame::{Frame, Section};
+use super::inputs::Control;
 use super::jobs::form::Form;
 use super::jobs::row::Row;
-use super::listing::{Head, Pages};
+use super::listing::{Head, Pages, if_walked};
 use crate::actions::Role;
 use crate::mirror::find::{Direction, JobSort};
+use crate::views::PageQuery;
 use crate::views::jobs::{JobFilter, JobList};
 use crate::views::parameter::OneOf;
 use crate::views::query::{self, Parameters as _};
 use crate::views::show::{Count, counted};
-use crate::views::{PageQuery, ViewError};
 use crate::web::http::problem::Problem;
 use crate::web::http::query::{Pairs, address};
 use crate::web::state::State;
@@ -83,11 +84,7 @@ impl JobsPage {
         let view = state.view(now);
         let frame = Frame::new(&view, "./".to_owned(), Section::Jobs);
         let base = format!("{}jobs", frame.root);
-        let (list, counts) = match state.source().jobs_by_state(filter, page, now) {
-            Ok((list, counts)) => (Some(list), Some(counts)),
-            Err(ViewError::NoMirror) => (None, None),
-            Err(error) => return Err(error.into()),
-        };
+        let (list, counts) = if_walked(state.source().jobs_by_state(filter, page, now))?.unzip();
         let form = Form::new(state, list_query, counts.as_ref(), &base);
         let is_empty = list.as_ref().is_some_and(|list| list.total == 0);
         let order = [filter.order(), page.size().pairs()].concat();

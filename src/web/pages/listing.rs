@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
-use crate::views::PageQuery;
 use crate::views::parameter::{AgeBand, Labelled, OneOf};
 use crate::views::query::Parameters;
 use crate::views::show::{Count, brief, counted};
+use crate::views::{PageQuery, ViewError};
+use crate::web::http::problem::Problem;
 use crate::web::http::query::{Pairs, address, given, pair};
 use queuekeeper_queue::path::{OwnNode, Path};
 use queuekeeper_queue::state::State as _;
@@ -15,6 +16,15 @@ pub(super) const SHORT: usize = 60;
 
 /// The same of a message.
 pub(super) const LONG: usize = 160;
+
+/// An answer; `None` before the first walk.
+pub(super) fn if_walked<T>(answer: Result<T, ViewError>) -> Result<Option<T>, Problem> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(ViewError::NoMirror) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
 
 /// The ways to other pages; empty for none.
 #[derive(Debug, Default)]

@@ -6,17 +6,17 @@ use jiff::Timestamp;
 use super::buttons::{Button, Buttons};
 use super::frame::{Frame, Section};
 use super::jobs::form::collections;
-use super::listing::{Choice, Head, ListRequest, Node, SHORT, Shown, age_in_words, choices_of, with};
+use super::listing::{Choice, Head, ListRequest, Node, SHORT, Shown, age_in_words, choices_of, if_walked, with};
 use super::progress::Ages;
 use crate::actions::{ActionKind, Role, Target};
 use crate::mirror::lists::LockOrder;
 use crate::mirror::{LockKind, Summary};
+use crate::views::PageQuery;
 use crate::views::held::HeldStore;
 use crate::views::locks::{LockFilter, LockItem, LockList, SessionItem};
 use crate::views::parameter::{Holder, OneOf};
 use crate::views::query::Parameters as _;
 use crate::views::show::{Count, Moment, brief, counted, requested};
-use crate::views::{PageQuery, ViewError};
 use crate::web::http::problem::Problem;
 use crate::web::http::query::{address, pair, query_of};
 use crate::web::state::State;
@@ -122,11 +122,7 @@ impl LocksPage {
         let (filter, page) = &list_query;
         let view = state.view(now);
         let frame = Frame::new(&view, "./".to_owned(), Section::Locks);
-        let list = match state.source().locks(filter, page, now) {
-            Ok(list) => Some(list),
-            Err(ViewError::NoMirror) => None,
-            Err(error) => return Err(error.into()),
-        };
+        let list = if_walked(state.source().locks(filter, page, now))?;
         let own = view.freshness.session.clone().unwrap_or_default();
         let list = list.map(|list| List::new(&list, &list_query, &own, Buttons::new(&frame.root, role), now));
         let line = |kind| view.summary.as_ref().map(|summary| Line::new(summary, kind, &frame.root, now));

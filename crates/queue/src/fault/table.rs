@@ -1,9 +1,7 @@
 //! The table of faults: what each is called, what it does and stops, and how it is fixed.
 
-use super::Misnamed;
 use super::kind::RepairKind::{self, Another, BreaksLock, Writes};
 use super::kind::{Blocks, Severity};
-use crate::path::Path;
 
 macro_rules! faults {
     ($( $(#[$doc:meta])* $fault:ident $label:literal {
@@ -24,7 +22,7 @@ macro_rules! faults {
             /// Every kind, in the order in which they are listed.
             pub const ALL: [Self; [$(Self::$fault),+].len()] = [$(Self::$fault),+];
 
-            fn spec(self) -> &'static FaultSpec {
+            pub(super) fn spec(self) -> &'static FaultSpec {
                 match self {
                     $(Self::$fault => {
                         const SPEC: FaultSpec = FaultSpec {
@@ -47,7 +45,7 @@ macro_rules! faults {
 }
 
 /// One row of the table.
-struct FaultSpec {
+pub(super) struct FaultSpec {
     label: &'static str,
     title: &'static str,
     effect: &'static str,
@@ -55,8 +53,8 @@ struct FaultSpec {
     severity: Severity,
     blocks: &'static [Blocks],
     has_own_alert: bool,
-    repair: RepairKind,
-    is_unattended: bool,
+    pub(super) repair: RepairKind,
+    pub(super) is_unattended: bool,
 }
 
 faults! {
@@ -394,34 +392,4 @@ impl Fault {
     pub fn stops_item(self) -> bool {
         self.spec().blocks.iter().any(|what| *what != Blocks::Head)
     }
-
-    /// What kind of action repairs it. For an item that cannot be loaded, a repair writes the values that follow from
-    /// the rest of the tree and refuses the rest; for overdue batches, writing helps those that are Failed
-    /// without `states/batch-processing`.
-    #[must_use]
-    pub fn repair_kind(self) -> RepairKind {
-        self.spec().repair
-    }
-
-    /// Whether a program may repair it without a person who looks at the item: the repair only creates or removes an entry
-    /// or a reference, and all that it writes follows from the job's own znodes.
-    #[must_use]
-    pub fn may_be_repaired_unattended(self) -> bool {
-        self.spec().is_unattended
-    }
-
-    /// The same as [`Fault::repair_kind`] for one item that shows it: the right values follow for some items, and never for others.
-    #[must_use]
-    pub fn repair_kind_of(self, item: &Path) -> RepairKind {
-        match (self, item) {
-            (Self::UnfinishedCreation, Path::Job(_) | Path::Request(..)) => Another(PURGE_UNFINISHED),
-            (Self::MalformedName, _) if Misnamed::of(item) != Some(Misnamed::Entry) => {
-                Another("check what it holds, then create it again with a valid id, or delete it by hand")
-            }
-            _ => self.repair_kind(),
-        }
-    }
 }
-
-/// The fix for an item of which there is no more than a purge could take away.
-pub(crate) const PURGE_UNFINISHED: &str = "purge it by name, once it is clear that no client is still creating it";

@@ -5,21 +5,20 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::actions::{
-    ActionKind, ActionParameters, Actor, BulkAction, Frozen, ListOf, ListOrigin, MAX_ITEMS, Refusal, Target,
+    ActionKind, ActionParameters, ActionSpec, Actor, BulkAction, Frozen, ListOf, ListOrigin, MAX_ITEMS, Parameter,
+    Refusal, Target, TargetKind, WrongValue,
 };
 use crate::views::jobs::JobFilter;
 use crate::views::page::Limit;
 use crate::views::query;
 use crate::views::{PageQuery, ViewError};
-use crate::web::actions::{Versions, action_kind, job_state, priority, sentence, target};
+use crate::web::actions::{Versions, action_kind, sentence, target};
 use crate::web::http::params::pairs_of;
 use crate::web::http::problem::Problem;
-use crate::web::http::query::{Pairs, number, query_of, quoted};
+use crate::web::http::query::{Pairs, query_of, quoted};
 use crate::web::pages::jobs::{Attempt, Field, Which};
 use crate::web::pages::rows;
 use crate::web::state::State;
-use queuekeeper_queue::id::Priority;
-use queuekeeper_queue::state::JobState;
 
 /// An action on many jobs, as it was sent.
 #[derive(Debug)]
@@ -27,8 +26,7 @@ pub(super) struct FreezeForm {
     kind: ActionKind,
     which: Which,
     items: Vec<String>,
-    to: String,
-    priority: String,
+    parameters: Vec<(Parameter, String)>,
     /// The list that it was sent from.
     pub(super) list: (JobFilter, PageQuery),
 }
@@ -51,16 +49,17 @@ impl<T: Into<Problem>> From<T> for FreezeError {
 impl FreezeForm {
     pub(super) fn read(sent: Pairs) -> Result<Self, Problem> {
         let (mut action, mut jobs, mut which) = (String::new(), String::new(), Which::default());
-        let (mut items, mut to, mut priority) = (Vec::new(), String::new(), String::new());
+        let (mut items, mut parameters) = (Vec::new(), Vec::new());
         for (name, value) in sent {
             match &*name {
                 "action" => action = value,
                 "item" => items.push(value),
                 "jobs" => jobs = value,
-                "to" => to = value,
-                "priority" => priority = value,
                 "which" => which = Which::ALL.into_iter().find(|which| which.value() == value).unwrap_or_default(),
-                _ => return Err(Problem::bad(format!("Unknown field “{}”.", quoted(&name)))),
+                _ => match Parameter::named(&name).filter(|parameter| parameter.spec().is_for_lists) {
+                    Some(parameter) => parameters.push((parameter, value)),
+                    None => return Err(Problem::bad(format!("Unknown field “{}”.", quoted(&name)))),
+                },
             }
         }
         let kind = action_kind(&action)?;
@@ -68,7 +67,7 @@ impl FreezeForm {
         if page.limit.get() > rows::MOST {
             page.limit = Limit::default();
         }
-        Ok(Self { kind, which, items, to, priority, list: (filter, page) })
+        Ok(Self { kind, which, items, parameters, list: (filter, page) })
     }
 
     /// Freezes the list that it names.
@@ -88,32 +87,24 @@ impl FreezeForm {
 
     /// The same form to be shown again, with what is wrong with it.
     pub(super) fn attempt(self, wrong: (Field, String)) -> Attempt {
-        let Self { which, items, to, priority, .. } = self;
-        Attempt { items, which, to, priority, wrong }
+        let Self { which, items, parameters, .. } = self;
+        Attempt { items, which, parameters, wrong }
     }
 
-    /// The action with its own parameter. Those of other actions are in the form, too, and are ignored.
+    /// The action with its own parameters. Those of other actions are in the form, too, and are ignored.
     fn bulk(&self) -> Result<BulkAction, FreezeError> {
-        let parameters = ActionParameters {
-            to: if self.kind == ActionKind::Resume { self.state()? } else { None },
-            priority: if self.kind == ActionKind::SetPriority { Some(self.urgency()?) } else { None },
-            ..ActionParameters::default()
-        };
-        Ok(BulkAction { kind: self.kind, parameters })
-    }
-
-    fn state(&self) -> Result<Option<JobState>, FreezeError> {
-        job_state(Some(&self.to)).map_err(|problem| FreezeError::Wrong(Field::To, problem.detail.into_owned()))
-    }
-
-    fn urgency(&self) -> Result<Priority, FreezeError> {
-        let wrong = |what: &str| FreezeError::Wrong(Field::Priority, format!("{what}: 0, the most urgent, to 99."));
-        if self.priority.is_empty() {
-            return Err(wrong("Enter the new priority"));
+        let mut parameters = ActionParameters::default();
+        let taken = TargetKind::Job.actions().iter().filter(|spec| spec.kind == self.kind).flat_map(ActionSpec::offers);
+        for parameter in taken.map(|takes| takes.parameter) {
+            let text =
+                self.parameters.iter().rfind(|(sent, _)| *sent == parameter).map_or("", |(_, text)| text.as_str());
+            let wrong = |why| FreezeError::Wrong(Field::Parameter(parameter), why);
+            if let (true, Some(range)) = (text.is_empty(), parameter.spec().input.range()) {
+                return Err(wrong(format!("Enter the new {}: {range}.", parameter.name())));
+            }
+            parameters.set(parameter, text).map_err(|error| wrong(why(error)))?;
         }
-        let number = number("priority", &self.priority, 0, 99).ok().and_then(|number| u8::try_from(number).ok());
-        let urgency = priority(number).ok().flatten();
-        urgency.ok_or_else(|| wrong(&format!("“{}” is not a priority", quoted(&self.priority))))
+        Ok(BulkAction { kind: self.kind, parameters })
     }
 
     fn selected(&self) -> Result<Vec<Target>, FreezeError> {
@@ -143,5 +134,15 @@ impl FreezeForm {
             return Err(wrong("No job matches now."));
         }
         Ok((ListOf::Jobs, found.into_iter().map(|(id, version)| (Target::Job(id), Some(version))).collect()))
+    }
+}
+
+/// What is wrong with a value, in a sentence.
+fn why(wrong: WrongValue) -> String {
+    match wrong {
+        WrongValue::Unknown { .. } => Problem::from(wrong).detail.into_owned(),
+        WrongValue::NoNumber { noun, text, range } | WrongValue::OutOfRange { noun, text, range } => {
+            format!("“{}” is not a {noun}: {range}.", quoted(&text))
+        }
     }
 }

@@ -1,13 +1,12 @@
 //! The bar below the list of jobs: an action on the selected ones, or on all that match.
 
-use crate::actions::{ActionKind, ActionSpec, Role, TargetKind};
+use crate::actions::{ActionKind, ActionSpec, Parameter, Role, Takes, TargetKind};
 use crate::views::PageQuery;
 use crate::views::jobs::{JobFilter, JobList};
 use crate::views::query::Parameters as _;
 use crate::views::show::Count;
-use crate::web::actions::resumable;
 use crate::web::http::query::query_of;
-use crate::web::pages::listing::{Choice, choices};
+use crate::web::pages::inputs::{InputOf, ParameterInput};
 use queuekeeper_queue::state::{JobState, State as _};
 
 /// What the reader may do to many jobs at once.
@@ -26,18 +25,15 @@ pub(super) struct Bar {
     pub(super) which_wrong: String,
 }
 
-/// A button, and the parameter of its action.
+/// A button, and the parameters of its action.
 #[derive(Debug)]
 pub(super) struct BarAction {
     pub(super) kind: ActionKind,
     /// The labels of the states in which it is offered: with scripts, it is shown where a selected job is in one.
     pub(super) fits: String,
-    /// The states that jobs may be resumed in; empty where that is no parameter of the action.
-    pub(super) states: Vec<Choice>,
-    /// The priority as it was sent; `None` where that is no parameter of the action.
-    pub(super) priority: Option<String>,
-    /// What is wrong with the parameter; empty for nothing.
-    pub(super) wrong: String,
+    pub(super) inputs: Vec<ParameterInput>,
+    /// Whether the form cannot be sent without a value of one of them.
+    pub(super) is_required: bool,
 }
 
 /// A form of the bar that was sent, and what is wrong with it.
@@ -46,10 +42,18 @@ pub(in crate::web::pages) struct Attempt {
     /// The items that were selected.
     pub(in crate::web::pages) items: Vec<String>,
     pub(in crate::web::pages) which: Which,
-    pub(in crate::web::pages) to: String,
-    pub(in crate::web::pages) priority: String,
+    /// The parameters of all actions.
+    pub(in crate::web::pages) parameters: Vec<(Parameter, String)>,
     /// The field that is wrong, and why, in a sentence.
     pub(in crate::web::pages) wrong: (Field, String),
+}
+
+impl Attempt {
+    /// A parameter as it was sent; empty for none.
+    fn text(&self, parameter: Parameter) -> String {
+        let sent = self.parameters.iter().rfind(|(sent, _)| *sent == parameter);
+        sent.map(|(_, text)| text.clone()).unwrap_or_default()
+    }
 }
 
 /// Which jobs of a list an action is on.
@@ -83,10 +87,8 @@ impl Which {
 pub(in crate::web::pages) enum Field {
     /// Which jobs.
     Which,
-    /// The state to resume in.
-    To,
-    /// The priority to set.
-    Priority,
+    /// A parameter.
+    Parameter(Parameter),
 }
 
 /// The labels of the states in which an action is offered.
@@ -109,20 +111,17 @@ impl Bar {
         };
         let specs = TargetKind::Job.actions().iter().filter(|spec| role >= spec.role);
         let actions = specs.map(|spec| {
-            let (takes_to, takes_priority) = (spec.takes("to"), spec.takes("priority"));
-            let to = attempt.map(|attempt| attempt.to.clone());
+            let taken = || spec.offers().filter(|takes| takes.parameter.spec().is_for_lists);
+            let input = |takes: &Takes| {
+                let text = attempt.map(|attempt| attempt.text(takes.parameter)).unwrap_or_default();
+                let input = ParameterInput::new(takes, InputOf::Bar, text);
+                ParameterInput { wrong: wrong(Field::Parameter(takes.parameter)), ..input }
+            };
             BarAction {
                 kind: spec.kind,
                 fits: fitting(spec),
-                states: if takes_to { choices(to.as_ref(), resumable()) } else { Vec::new() },
-                priority: takes_priority.then(|| attempt.map_or_else(String::new, |attempt| attempt.priority.clone())),
-                wrong: if takes_to {
-                    wrong(Field::To)
-                } else if takes_priority {
-                    wrong(Field::Priority)
-                } else {
-                    String::new()
-                },
+                inputs: taken().map(input).collect(),
+                is_required: taken().any(|takes| takes.parameter.spec().input.is_required()),
             }
         });
         let actions: Vec<_> = actions.collect();
@@ -140,6 +139,7 @@ impl Bar {
 
     /// Whether something is wrong with what was sent.
     pub(super) fn is_wrong(&self) -> bool {
-        !self.which_wrong.is_empty() || self.actions.iter().any(|action| !action.wrong.is_empty())
+        !self.which_wrong.is_empty()
+            || self.actions.iter().flat_map(|action| &action.inputs).any(|input| !input.wrong.is_empty())
     }
 }

@@ -5,7 +5,7 @@ use axum::response::Response;
 
 use super::super::action::{see_other, with_status};
 use super::{Fields, overview};
-use crate::actions::mill::pause_scope;
+use crate::actions::mill::{PauseChange, pause_scope};
 use crate::actions::{Role, Source};
 use crate::web::actions::reason;
 use crate::web::http::identity::Identity;
@@ -13,20 +13,13 @@ use crate::web::http::params::Sent;
 use crate::web::http::problem::Problem;
 use crate::web::state::State;
 
-/// What a form asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
-    Pause,
-    Resume,
-}
-
 /// `POST /mill/pause`: pauses the work for an account, a store, or both.
 pub(in crate::web::pages) async fn pause(
     FromState(state): FromState<State>,
     who: Identity,
     Sent(fields): Sent<Vec<(String, String)>>,
 ) -> Result<Response, Problem> {
-    answer(&state, &who, Asked::Pause, &Fields(fields)).await
+    answer(&state, &who, PauseChange::Pause, &Fields(fields)).await
 }
 
 /// `POST /mill/resume`: ends a pause.
@@ -35,11 +28,11 @@ pub(in crate::web::pages) async fn resume(
     who: Identity,
     Sent(fields): Sent<Vec<(String, String)>>,
 ) -> Result<Response, Problem> {
-    answer(&state, &who, Asked::Resume, &Fields(fields)).await
+    answer(&state, &who, PauseChange::Resume, &Fields(fields)).await
 }
 
-async fn answer(state: &State, who: &Identity, asked: Asked, fields: &Fields) -> Result<Response, Problem> {
-    match act(state, who, asked, fields).await {
+async fn answer(state: &State, who: &Identity, change: PauseChange, fields: &Fields) -> Result<Response, Problem> {
+    match act(state, who, change, fields).await {
         Ok(()) => Ok(see_other("../mill".to_owned())),
         Err(problem) => {
             let page = overview::page(state, who, "../", problem.detail.to_string()).await?;
@@ -48,13 +41,9 @@ async fn answer(state: &State, who: &Identity, asked: Asked, fields: &Fields) ->
     }
 }
 
-async fn act(state: &State, who: &Identity, asked: Asked, fields: &Fields) -> Result<(), Problem> {
+async fn act(state: &State, who: &Identity, change: PauseChange, fields: &Fields) -> Result<(), Problem> {
     let actor = state.authorize(who, Role::Operator, Source::Web)?;
     let (scope, reason) = (pause_scope(fields.one("account")?, fields.one("store")?)?, reason(fields.one("reason")?)?);
-    let actions = state.mill_actions()?;
-    match asked {
-        Asked::Pause => actions.pause(&scope, &actor, &reason).await?,
-        Asked::Resume => actions.resume(&scope, &actor, &reason).await?,
-    };
+    state.mill_actions()?.change_pause(change, &scope, &actor, &reason).await?;
     Ok(())
 }
