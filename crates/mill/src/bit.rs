@@ -2,4 +2,5 @@
 //!
 //! - [`verdict`]: what a check can find; [`decide`]: what it has found, by what the store, the content index and the audit log say.
 
+pub mod decide;
 pub mod verdict;
