@@ -20,8 +20,7 @@ pub fn decide(sources: &Sources, look: Look) -> Answer {
 
 fn verdict(sources: &Sources) -> Verdict {
     use Sighting::{Missing, NotLooked, Present};
-    let audit = sources.audit.as_ref().filter(|audit| !audit.digests.is_empty());
-    let recorded = Recorded { index: sources.index.as_ref(), audit };
+    let recorded = Recorded { index: sources.index.as_ref(), audit: sources.audit() };
     match (&sources.content, &sources.store) {
         (Missing, Missing | NotLooked) | (NotLooked, Missing) => recorded.gone(),
         (Missing, Present(_)) | (Present(_), Missing) => conflict(Conflict::MissingAndPresent, recorded.lacking(), []),
@@ -33,7 +32,7 @@ fn verdict(sources: &Sources) -> Verdict {
 }
 
 /// Whether both are of the same content, as far as they tell.
-fn is_same(one: &Fixity, other: &Fixity) -> Option<bool> {
+pub(super) fn is_same(one: &Fixity, other: &Fixity) -> Option<bool> {
     if one.size == other.size { one.digests.agree(&other.digests) } else { Some(false) }
 }
 

@@ -40,6 +40,14 @@ pub struct Sources {
     pub audit: Option<Fixity>,
 }
 
+impl Sources {
+    /// What the audit log says, where it has a digest.
+    #[must_use]
+    pub fn audit(&self) -> Option<&Fixity> {
+        self.audit.as_ref().filter(|audit| !audit.digests.is_empty())
+    }
+}
+
 /// Which look at a copy this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
