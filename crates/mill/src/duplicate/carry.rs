@@ -284,5 +284,5 @@ fn checked(task: &TakenTask, places: &Places<'_>, why: String) -> Stop {
     let subject =
         TaskSubject { kind: TaskKind::Bit, destination: Some(places.source.name().clone()), ..task.subject.clone() };
     let check = NewTask { queue: Queue::BitIntegrity, subject, source: None };
-    Stop::Ended(Processed { outcome: Outcome::Failed(why), follow_ups: vec![check] })
+    Stop::Ended(Processed { outcome: Outcome::Failed(why), follow_ups: vec![check], checked: None })
 }
