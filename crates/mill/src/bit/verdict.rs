@@ -40,12 +40,20 @@ pub struct Sources {
     pub audit: Option<Fixity>,
 }
 
+impl Sources {
+    /// What the audit log says, where it has a digest.
+    #[must_use]
+    pub fn audit(&self) -> Option<&Fixity> {
+        self.audit.as_ref().filter(|audit| !audit.digests.is_empty())
+    }
+}
+
 /// Which look at a copy this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
     /// Whether the content may be read where that is needed for a verdict.
     pub may_read: bool,
-    /// Whether the copy was looked at and found wrong just before, in the same round.
+    /// Whether the look just before saw the content, or that it is missing, and was answered by [`Next::Read`].
     pub is_second: bool,
     /// Whether no further round follows, so that this look gives the verdict.
     pub is_last_round: bool,
@@ -144,6 +152,12 @@ impl Finding {
         }
     }
 
+    /// Whether it is of the record alone, and says nothing of the content.
+    #[must_use]
+    pub fn is_of_record(self) -> bool {
+        matches!(self, Self::IndexWrong | Self::AuditWrong | Self::AuditAbsent)
+    }
+
     /// Whether the audit log is to say that this was observed.
     #[must_use]
     pub fn is_observed(self) -> bool {
@@ -163,7 +177,7 @@ impl fmt::Display for Finding {
 pub enum Conflict {
     /// The store has the item in one way and does not have it in the other.
     MissingAndPresent,
-    /// Content and checksum of the store contradict each other, and there is no record.
+    /// Content and checksum of the store contradict each other, and no record shows which is right.
     ContentAndStore,
     /// The content index and the audit log contradict each other, and nothing shows which of them is right.
     IndexAndAudit,
@@ -175,7 +189,9 @@ impl fmt::Display for Conflict {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str(match self {
             Self::MissingAndPresent => "the store has the item and does not have it",
-            Self::ContentAndStore => "content and checksum of the store contradict each other, and there is no record",
+            Self::ContentAndStore => {
+                "content and checksum of the store contradict each other, and no record shows which is right"
+            }
             Self::IndexAndAudit => {
                 "the content index and the audit log contradict each other, and nothing shows which is right"
             }
