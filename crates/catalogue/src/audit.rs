@@ -20,6 +20,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use queuekeeper_store::StoreName;
 use queuekeeper_store::audit::{AuditSink, Begun, Intent, Settlement, SinkError};
+use queuekeeper_store::store::Item;
 
 pub use self::event::{Event, EventKind};
 pub use self::follow::Followed;
@@ -55,6 +56,17 @@ impl AuditSink for Catalogue {
 
     async fn take_left(&self, store: &StoreName, lease: Duration) -> Result<Option<Intent>, SinkError> {
         intents::take_left(&self.database, store, lease).await.map_err(unavailable)
+    }
+}
+
+impl Catalogue {
+    /// Whether a change of an item through an [`Audited`](queuekeeper_store::Audited) store has begun and is not settled.
+    ///
+    /// # Errors
+    ///
+    /// When the database cannot be read.
+    pub async fn is_changing(&self, store: &StoreName, item: &Item) -> Result<bool, Error> {
+        intents::is_open(&self.database, store, item).await
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use queuekeeper_store::audit::{Begun, Change, Intent, Rival, Subject};
+use queuekeeper_store::store::Item;
 use queuekeeper_store::{Key, SpaceName, StoreName};
 use uuid::Uuid;
 
@@ -140,6 +141,13 @@ pub(super) async fn extend(database: &Database, intent: &Intent, lease: Duration
     let mut session = database.begin().await?;
     let outcome = session.run(sql, values![*id, *holder, millis(lease), upload, *size, digests]).await;
     Ok(session.end(outcome).await? > 0)
+}
+
+pub(super) async fn is_open(database: &Database, store: &StoreName, item: &Item) -> Result<bool, Error> {
+    let sql = "SELECT 1 FROM intents WHERE store = $1 AND space = $2 AND key = $3";
+    let mut session = database.read().await?;
+    let values = vec![store.into(), (&item.space).into(), subject_key(Some(&item.key))];
+    Ok(session.row(sql, values).await?.is_some())
 }
 
 /// The one whose lease ended first.

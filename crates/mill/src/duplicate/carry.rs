@@ -1,6 +1,7 @@
 //! Carrying out what was decided.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -16,6 +17,9 @@ use super::whole;
 use super::{ALGORITHM, Duplicator, Places};
 use crate::asides;
 use crate::worker::{Lease, Processed};
+
+/// How long to wait for the record of an item that is just being changed.
+const CHANGING: Duration = Duration::from_secs(10);
 
 /// How a step ended that did not bring the copy to what its source is.
 enum Stop {
@@ -109,12 +113,12 @@ impl Duplicator {
         }
         match (action, &from.properties, &to.properties) {
             (Action::Copy, Some(properties), _) => {
-                copy(task, places, item, (&from, properties), Condition::IfAbsent, lease).await
+                self.copy(task, places, item, (&from, properties), Condition::IfAbsent, lease).await
             }
             (Action::Overwrite, Some(properties), Some(old)) => {
-                check_source(task, places, &from)?;
+                self.check_source(task, places, item, &from).await?;
                 self.keep(task, places, item, old, "overwrite").await?;
-                copy(task, places, item, (&from, properties), Condition::IfMatch(old.etag.clone()), lease).await
+                self.copy(task, places, item, (&from, properties), Condition::IfMatch(old.etag.clone()), lease).await
             }
             (Action::SetProperties, Some(properties), Some(old)) => {
                 destination.set_properties(item, &properties.user, Some(&old.etag)).await?;
@@ -123,7 +127,7 @@ impl Duplicator {
             (Action::Delete, _, Some(old)) => self.delete(task, places, item, &from, old).await,
             (Action::Lost, ..) => {
                 let why = format!("the store {} has lost {item}: the index says that it is there", source.name());
-                Err(checked(task, places, why))
+                Err(self.blame(task, places, item, &from, why).await)
             }
             (Action::Foreign, ..) => {
                 let (source, destination) = (source.name(), destination.name());
@@ -215,33 +219,60 @@ impl Duplicator {
         }
         Ok(())
     }
-}
 
-/// Writes the copy, and makes its space where that is missing.
-async fn copy(
-    task: &TakenTask,
-    places: &Places<'_>,
-    item: &Item,
-    (from, properties): (&Side, &Properties),
-    condition: Condition,
-    lease: &Lease,
-) -> Result<(), Stop> {
-    check_source(task, places, from)?;
-    let written = match put(places, item, (from, properties), condition.clone(), lease).await {
-        Err(Error { kind: ErrorKind::NoSpace, .. }) => {
-            places.destination.create_space(&item.space).await?;
-            put(places, item, (from, properties), condition, lease).await
+    /// Writes the copy, and makes its space where that is missing.
+    async fn copy(
+        &self,
+        task: &TakenTask,
+        places: &Places<'_>,
+        item: &Item,
+        (from, properties): (&Side, &Properties),
+        condition: Condition,
+        lease: &Lease,
+    ) -> Result<(), Stop> {
+        self.check_source(task, places, item, from).await?;
+        let written = match put(places, item, (from, properties), condition.clone(), lease).await {
+            Err(Error { kind: ErrorKind::NoSpace, .. }) => {
+                places.destination.create_space(&item.space).await?;
+                put(places, item, (from, properties), condition, lease).await
+            }
+            written => written,
+        };
+        match written {
+            // It was done, and its record follows.
+            Ok(()) | Err(Error { kind: ErrorKind::Unrecorded(_), .. }) => Ok(()),
+            Err(error) if matches!(error.kind, ErrorKind::Digest { .. } | ErrorKind::Size { .. }) => {
+                let why =
+                    format!("what {} has of {item} is damaged, and was not copied: {error}", places.source.name());
+                Err(self.blame(task, places, item, from, why).await)
+            }
+            Err(error) => Err(error.into()),
         }
-        written => written,
-    };
-    match written {
-        // It was done, and its record follows.
-        Ok(()) | Err(Error { kind: ErrorKind::Unrecorded(_), .. }) => Ok(()),
-        Err(error) if matches!(error.kind, ErrorKind::Digest { .. } | ErrorKind::Size { .. }) => {
-            let why = format!("what {} has of {item} is damaged, and was not copied: {error}", places.source.name());
-            Err(checked(task, places, why))
+    }
+
+    /// Refuses to copy what is not as it was recorded: content that was changed around this program.
+    async fn check_source(&self, task: &TakenTask, places: &Places<'_>, item: &Item, from: &Side) -> Result<(), Stop> {
+        if from.copy.is_none() || from.is_as_recorded() {
+            return Ok(());
         }
-        Err(error) => Err(error.into()),
+        let store = places.source.name();
+        let why =
+            format!("the content in {store} is not as it was recorded, so that it is not copied; check its integrity");
+        Err(self.blame(task, places, item, from, why).await)
+    }
+
+    /// Fails, and has the source checked, unless the source is just being changed: then its record follows.
+    async fn blame(&self, task: &TakenTask, places: &Places<'_>, item: &Item, from: &Side, why: String) -> Stop {
+        match from.is_at_rest(&self.catalogue, places.source, item).await {
+            Ok(true) => {
+                let destination = Some(places.source.name().clone());
+                let subject = TaskSubject { kind: TaskKind::Bit, destination, ..task.subject.clone() };
+                let check = NewTask { queue: Queue::BitIntegrity, subject, source: None };
+                Stop::Ended(Processed { outcome: Outcome::Failed(why), follow_ups: vec![check], checked: None })
+            }
+            Ok(false) => Outcome::PutOff(CHANGING).into(),
+            Err(error) => error.into(),
+        }
     }
 }
 
@@ -266,23 +297,4 @@ async fn put(
         ..Put::default()
     };
     places.destination.put(item, chunks, put).await.map(|_written| ())
-}
-
-/// Refuses to copy what is not as it was recorded: content that was changed around this program.
-fn check_source(task: &TakenTask, places: &Places<'_>, from: &Side) -> Result<(), Stop> {
-    if from.copy.is_none() || from.is_as_recorded() {
-        return Ok(());
-    }
-    let store = places.source.name();
-    let why =
-        format!("the content in {store} is not as it was recorded, so that it is not copied; check its integrity");
-    Err(checked(task, places, why))
-}
-
-/// Fails, and has the source checked.
-fn checked(task: &TakenTask, places: &Places<'_>, why: String) -> Stop {
-    let subject =
-        TaskSubject { kind: TaskKind::Bit, destination: Some(places.source.name().clone()), ..task.subject.clone() };
-    let check = NewTask { queue: Queue::BitIntegrity, subject, source: None };
-    Stop::Ended(Processed { outcome: Outcome::Failed(why), follow_ups: vec![check], checked: None })
 }

@@ -33,6 +33,23 @@ impl Side {
             && (copy.etag.as_ref() == Some(&properties.etag) || copy.digests.agree(&properties.checksums) == Some(true))
     }
 
+    /// Whether what was seen lasts: no change of the item is under way in its store, and a second look sees the same. Between a
+    /// change and its record, the one who looks finds both apart.
+    pub(super) async fn is_at_rest(
+        &self,
+        catalogue: &Catalogue,
+        store: &Arc<dyn Store>,
+        item: &Item,
+    ) -> Result<bool, String> {
+        if catalogue.is_changing(store.name(), item).await.map_err(|error| error.to_string())? {
+            return Ok(false);
+        }
+        let again = Self::look(catalogue, store, item).await?;
+        let etag = |side: &Self| side.properties.as_ref().map(|properties| properties.etag.clone());
+        let seq = |side: &Self| side.copy.as_ref().map(|copy| copy.seq);
+        Ok(etag(self) == etag(&again) && seq(self) == seq(&again))
+    }
+
     /// What is certain of the content.
     pub(super) fn seen(&self) -> Option<Seen> {
         let properties = self.properties.as_ref()?;

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use queuekeeper_catalogue::tasks::{Decided, Decision, Outcome, TaskKind, TaskState};
 use queuekeeper_mill::worker::Processed;
+use queuekeeper_store::Digests;
+use queuekeeper_store::audit::{AuditSink as _, Change, Intent, Settlement, Subject};
+use uuid::Uuid;
 
 use super::world::{item, main, on_all, replica};
 
@@ -111,6 +114,26 @@ on_all! {
             assert_eq!((check.kind, check.destination.as_ref()), (TaskKind::Bit, Some(&main())));
             assert_eq!(world.text(&replica(), &item(key)).await, Some(text("one", "text/plain")));
         }
+        // While a change is under way, the store may have it before its record says so: nothing is wrong then.
+        let under_way = Intent {
+            id: Uuid::now_v7(),
+            holder: Uuid::now_v7(),
+            user: "depositor".to_owned(),
+            subject: Subject { store: main(), space: item("changed").space, key: Some(item("changed").key) },
+            change: Change::Update,
+            seen: None,
+            size: None,
+            digests: Digests::default(),
+            source: None,
+            upload: None,
+            properties: None,
+        };
+        world.catalogue.begin(&under_way, Duration::from_mins(1)).await.unwrap();
+        let processed = world.duplicate(Some("changed")).await;
+        assert!(matches!(processed.outcome, Outcome::PutOff(_)) && processed.follow_ups.is_empty(), "{processed:?}");
+        world.catalogue.settle(&under_way, &Settlement::NotDone).await.unwrap();
+        assert!(failure(&world.duplicate(Some("changed")).await).contains("not as it was recorded"));
+
         // Bytes that rot in place: the store does not see it before they are read.
         world.bare[&replica()].delete(&item("rotten"), None).await.unwrap();
         world.rot("rotten");
