@@ -7,6 +7,7 @@ mod catalogue {
     mod audit;
     mod away;
     mod backup;
+    mod bit;
     mod brake;
     mod check;
     mod counters;

@@ -11,6 +11,8 @@ use queuekeeper_store::{Key, StoreName};
 
 pub use hours::Hours;
 
+use crate::bit::policy::ProofPolicy;
+
 /// The units of a bandwidth, the largest first.
 const UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
@@ -27,6 +29,8 @@ pub struct StoreLimits {
     pub leave_out: Vec<KeyPattern>,
     /// The store that is read in its place when its content is copied to others.
     pub read_from: Option<StoreName>,
+    /// Which proof of its content a check is to bring.
+    pub proof: ProofPolicy,
 }
 
 impl StoreLimits {
@@ -47,6 +51,7 @@ impl fmt::Display for StoreLimits {
             self.requests.map(|requests| format!("at most {requests} requests a second")),
             (!patterns.is_empty()).then(|| format!("leaves out {}", patterns.join(", "))),
             self.read_from.as_ref().map(|store| format!("is read from {store}")),
+            (self.proof != ProofPolicy::Read).then(|| format!("is checked by {}", self.proof)),
         ];
         to.write_str(&parts.into_iter().flatten().collect::<Vec<_>>().join("; "))
     }

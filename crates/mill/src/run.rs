@@ -1,10 +1,11 @@
 //! The mill at work: the log is followed, loops are gone through, and workers process what comes of both.
 
+mod parts;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::brake::BrakeLimit;
 use queuekeeper_catalogue::tasks::{MillProcess, Queue};
@@ -15,19 +16,26 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::account::Account;
-use crate::asides::{self, Asides, Removed};
+use crate::asides::{self, Removed};
 use crate::audit::{Auditor, FOLLOWER};
-use crate::duplicate::Duplicator;
+use crate::bit;
+use crate::bit::producer::BitSettings;
+use crate::bit::verify::{Said, Scope, Totals};
 use crate::metrics::MillMetrics;
 use crate::policy::{Policies, PolicyError, PolicySource, in_force};
 use crate::presence;
-use crate::producer::{PRODUCER, Producer, Step};
-use crate::stats::{self, Noop, StorageStats, noop};
-use crate::stores::AccountStores;
-use crate::worker::{Times, Workers};
+use crate::producer::{PRODUCER, Step};
+use crate::stats::{self, noop};
 
 /// The queues that are worked on, the first one first.
-const QUEUES: [Queue; 3] = [Queue::Audit, Queue::DuplicationHigh, Queue::DuplicationLow];
+const QUEUES: [Queue; 6] = [
+    Queue::Audit,
+    Queue::DuplicationHigh,
+    Queue::BitError,
+    Queue::DuplicationLow,
+    Queue::BitIntegrity,
+    Queue::BitReport,
+];
 
 /// How long to wait where nothing rings, at first and at most: for tasks, and for events.
 const EMPTY: (Duration, Duration) = (Duration::from_mins(1), Duration::from_mins(8));
@@ -41,8 +49,8 @@ const FOLD: Duration = Duration::from_secs(1);
 /// How long the log is left alone after a look: what comes in the meantime is read together.
 const GATHER: Duration = Duration::from_millis(100);
 
-/// How long the producer waits for room in the queue, and for anything else.
-const WAITS: (Duration, Duration) = (Duration::from_secs(10), Duration::from_mins(1));
+/// How long a producer waits for room in its queue, for anything else, and for the end of checks.
+const WAITS: (Duration, Duration, Duration) = (Duration::from_secs(10), Duration::from_mins(1), Duration::from_secs(1));
 
 /// How often it is seen whether spaces are to be counted, and whether anything aside is to be removed.
 const STATS: Duration = Duration::from_mins(10);
@@ -55,6 +63,14 @@ const LEAD: Duration = Duration::from_mins(5);
 pub struct MillSettings {
     /// How many tasks are processed at once.
     pub workers: usize,
+    /// The queues that they take tasks from, the first one first.
+    pub queues: Vec<Queue>,
+    /// Whether this process goes through all that policies want copied.
+    pub is_duplicating: bool,
+    /// Whether it asks for counts of spaces.
+    pub is_counting: bool,
+    /// How it goes through all content to have it checked; `None` where it does not.
+    pub bit: Option<BitSettings>,
     /// How long after the beginning of a loop the next one begins.
     pub frequency: Duration,
     /// How many tasks the producer lets wait.
@@ -68,11 +84,15 @@ pub struct MillSettings {
 }
 
 impl Default for MillSettings {
-    /// Twenty workers, a loop a month, 10,000 waiting tasks, each sixth loop thorough, deletions after 30 days.
+    /// Twenty workers of all queues, no loop of checks, one of copies a month, 10,000 waiting tasks, each sixth loop thorough, deletions after 30 days.
     fn default() -> Self {
         const DAY: Duration = Duration::from_hours(24);
         Self {
             workers: 20,
+            queues: QUEUES.to_vec(),
+            is_duplicating: true,
+            is_counting: true,
+            bit: None,
             frequency: DAY * 30,
             most_waiting: 10_000,
             thorough_every: 6,
@@ -138,19 +158,35 @@ impl Mill {
         let fold = self.fold(&stop);
         let listen = stop.run_until_cancelled(self.catalogue.listen());
         let produce = async {
+            if !self.settings.is_duplicating {
+                return;
+            }
             let producer = self.producer(&policies, &stores);
             loop {
-                let wait = Self::produce(&producer, &wake).await;
+                let wait = Self::stepped(producer.step().await, &wake);
                 if !every(wait).await {
                     break;
                 }
             }
             self.resign(PRODUCER, producer.holder).await;
         };
+        let check = async {
+            let Some(settings) = &self.settings.bit else { return };
+            let producer = self.bit_producer(settings, &stores);
+            loop {
+                let wait = Self::stepped(producer.step().await, &wake);
+                if !every(wait).await {
+                    break;
+                }
+            }
+            self.resign(bit::producer::PRODUCER, producer.holder).await;
+        };
         let count = async {
             let (holder, stats) = (Uuid::now_v7(), self.stats(&stores));
             loop {
-                if let Err(error) = stats.produce(holder, LEAD).await {
+                if self.settings.is_counting
+                    && let Err(error) = stats.produce(holder, LEAD).await
+                {
                     tracing::warn!(error, "spaces are not counted; this is tried again");
                 }
                 if let Err(error) = self.asides().remove(holder, LEAD).await {
@@ -171,7 +207,7 @@ impl Mill {
             kinds: workers.processors.iter().map(|processor| processor.kind()).collect(),
         };
         let report = presence::report(&self.catalogue, &process, &stop);
-        tokio::join!(workers.run(stop.clone()), read, follow, fold, listen, produce, count, report);
+        tokio::join!(workers.run(stop.clone()), read, follow, fold, listen, produce, check, count, report);
     }
 
     /// Goes on with the loop until it is done, waits, or cannot go on.
@@ -192,6 +228,31 @@ impl Mill {
         };
         self.resign(PRODUCER, producer.holder).await;
         ended
+    }
+
+    /// Goes on with the loop of checks until it is done, waits, or cannot go on.
+    ///
+    /// # Errors
+    /// When the catalogue or a store cannot be read; what was done is saved.
+    pub async fn check_once(&self) -> Result<Step, String> {
+        let settings = self.settings.bit.clone().unwrap_or_default();
+        let producer = self.bit_producer(&settings, &self.account_stores());
+        let ended = loop {
+            match producer.step().await {
+                Ok(Step::Advanced) => {}
+                ended => break ended,
+            }
+        };
+        self.resign(bit::producer::PRODUCER, producer.holder).await;
+        ended
+    }
+
+    /// Checks content at once, and says what is wrong as it is found.
+    ///
+    /// # Errors
+    /// With one sentence, where there is no such content, or a store cannot be listed, or the catalogue written.
+    pub async fn verify(&self, scope: &Scope, say: &mut (dyn FnMut(Said) + Send)) -> Result<Totals, String> {
+        self.checker(&self.account_stores()).verify(scope, say).await
     }
 
     /// Asks for a count of each space, where that is due: of how many, `None` where it is not.
@@ -232,23 +293,6 @@ impl Mill {
         let tasks = tasks.map_err(|error| error.to_string())?;
         self.catalogue.put_tasks(&tasks).await.map_err(|error| error.to_string())?;
         Ok(tasks.len())
-    }
-
-    /// The stores with the limits of the accounts, which hold for all that goes through these and their clones together.
-    fn account_stores(&self) -> AccountStores {
-        let Self { catalogue, accounts, stores, metrics, .. } = self;
-        AccountStores::new(catalogue.clone(), accounts, stores.clone(), metrics.clone())
-    }
-
-    fn stats(&self, stores: &AccountStores) -> StorageStats {
-        let Self { catalogue, accounts, .. } = self;
-        let (catalogue, accounts, stores) = (catalogue.clone(), accounts.clone(), stores.clone());
-        StorageStats { catalogue, accounts, stores, clock: Timestamp::now }
-    }
-
-    fn asides(&self) -> Asides {
-        let Self { catalogue, accounts, stores, .. } = self;
-        Asides { catalogue: catalogue.clone(), accounts: accounts.clone(), stores: stores.clone() }
     }
 
     /// Folds the deltas of counters, as long as there are some.
@@ -337,9 +381,9 @@ impl Mill {
         }
     }
 
-    /// One step of the producer, and how long to wait for the next.
-    async fn produce(producer: &Producer, wake: &Notify) -> Duration {
-        match producer.step().await {
+    /// How long to wait for the next step of a producer.
+    fn stepped(step: Result<Step, String>, wake: &Notify) -> Duration {
+        match step {
             Ok(Step::Advanced) => {
                 wake.notify_one();
                 Duration::ZERO
@@ -348,6 +392,7 @@ impl Mill {
                 wake.notify_one();
                 WAITS.0
             }
+            Ok(Step::Checking) => WAITS.2,
             Ok(Step::Follows | Step::Idle | Step::Paused(_)) => WAITS.1,
             Ok(Step::Stuck(morsels)) => {
                 tracing::warn!(morsels, "spaces cannot be gone through; queuekeeper mill queues says why");
@@ -357,53 +402,6 @@ impl Mill {
                 tracing::warn!(error, "the loop does not go on; this is tried again");
                 WAITS.1
             }
-        }
-    }
-
-    fn auditor(&self, policies: &Policies) -> Auditor {
-        Auditor { accounts: self.accounts.clone(), policies: policies.clone() }
-    }
-
-    fn producer(&self, policies: &Policies, stores: &AccountStores) -> Producer {
-        let MillSettings { frequency, most_waiting, thorough_every, .. } = self.settings;
-        Producer {
-            catalogue: self.catalogue.clone(),
-            accounts: self.accounts.clone(),
-            policies: policies.clone(),
-            stores: stores.clone(),
-            frequency,
-            most_waiting,
-            part: 1000,
-            thorough_every,
-            holder: Uuid::now_v7(),
-            lease: LEAD,
-        }
-    }
-
-    fn workers(&self, policies: &Policies, stores: &AccountStores, wake: &Arc<Notify>) -> Workers {
-        let duplicator = Duplicator {
-            catalogue: self.catalogue.clone(),
-            accounts: self.accounts.clone(),
-            stores: stores.clone(),
-            limit: self.settings.limit,
-            delete_after: self.settings.delete_after,
-            clock: Timestamp::now,
-        };
-        Workers {
-            catalogue: self.catalogue.clone(),
-            processors: vec![
-                Arc::new(self.auditor(policies)),
-                Arc::new(duplicator),
-                Arc::new(self.stats(stores)),
-                Arc::new(Noop),
-            ],
-            queues: QUEUES.to_vec(),
-            accounts: self.accounts.keys().cloned().collect(),
-            number: self.settings.workers,
-            name: self.name.clone(),
-            times: Times { shortest_wait: EMPTY.0, longest_wait: EMPTY.1, ..Times::default() },
-            wake: Arc::clone(wake),
-            metrics: self.metrics.clone(),
         }
     }
 }

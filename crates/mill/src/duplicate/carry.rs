@@ -268,7 +268,7 @@ impl Duplicator {
                 let destination = Some(places.source.name().clone());
                 let subject = TaskSubject { kind: TaskKind::Bit, destination, ..task.subject.clone() };
                 let check = NewTask { queue: Queue::BitIntegrity, subject, source: None };
-                Stop::Ended(Processed { outcome: Outcome::Failed(why), follow_ups: vec![check] })
+                Stop::Ended(Processed { outcome: Outcome::Failed(why), follow_ups: vec![check], checked: None })
             }
             Ok(false) => Outcome::PutOff(CHANGING).into(),
             Err(error) => error.into(),

@@ -18,6 +18,7 @@ pub(super) struct Keys {
     requests: Option<Spanned<u64>>,
     leave_out: Option<Vec<Spanned<String>>>,
     read_from: Option<Spanned<String>>,
+    proof: Option<Spanned<String>>,
 }
 
 /// The keys of hours.
@@ -53,7 +54,7 @@ pub(super) fn check(
     for (name, keys) in keys {
         let store = known(&name).map_err(|why| (keys.referenced.line(), format!("limits: {why}")))?;
         let wrong = |line: u64, key: &str, why: &dyn fmt::Display| (line, format!("limits: {name}: {key}: {why}"));
-        let Keys { hours, bandwidth, requests, leave_out, read_from } = keys.value;
+        let Keys { hours, bandwidth, requests, leave_out, read_from, proof } = keys.value;
         let mut limits = StoreLimits::default();
         if let Some(hours) = hours {
             let HoursKeys { time_zone, windows } = hours.value;
@@ -85,6 +86,10 @@ pub(super) fn check(
             }
             limits.read_from = Some(read);
         }
+        if let Some(proof) = proof {
+            let read = proof.value.parse();
+            limits.proof = read.map_err(|why: String| wrong(proof.referenced.line(), "proof", &why))?;
+        }
         all.insert(store, limits);
     }
     Ok(all)
@@ -111,11 +116,11 @@ mod tests {
             Ok::<_, String>(limits.map(|(store, limits)| format!("{store}: {limits}")).collect::<Vec<_>>())
         };
         let all = "replica: {hours: {time_zone: Europe/Berlin, windows: [\"Sat,Sun 00:00-24:00\"]}, bandwidth: 20MiB, \
-                   requests: 50, leave_out: [\"*.tmp\", \"cache/*\"]}\n        main: {read_from: replica, bandwidth: 1500}";
+                   requests: 50, leave_out: [\"*.tmp\", \"cache/*\"]}\n        main: {read_from: replica, bandwidth: 1500, proof: read 1/12}";
         assert_eq!(
             read(all).unwrap(),
             [
-                "main: at most 1500 B a second; is read from replica",
+                "main: at most 1500 B a second; is read from replica; is checked by read 1/12",
                 "replica: begins tasks Sat,Sun 00:00-24:00 (Europe/Berlin); at most 20 MiB a second; \
                  at most 50 requests a second; leaves out *.tmp, cache/*",
             ]
@@ -131,6 +136,7 @@ mod tests {
             ("main: {bandwidth: 20 MB}", "limits: main: bandwidth: write bytes a second, such as 20MiB"),
             ("main: {bandwidth: 0}", "limits: main: bandwidth: write"),
             ("main: {leave_out: [\"a[\"]}", "limits: main: leave_out: \"a[\" is no pattern"),
+            ("main: {proof: trust}", "limits: main: proof: write read, provider, or such as read 1/12"),
             ("main: {read_from: main}", "limits: main: read_from: it is the store itself"),
             ("main: {read_from: cold}", "limits: main: read_from: cold is no store of the account"),
             ("main: {hours: {windows: [\"Mon 01:00-02:00\"]}}", "time_zone"),

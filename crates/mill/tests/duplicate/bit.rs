@@ -1,0 +1,5 @@
+//! Checks of copies: each row of the table planted for real, by single checks and by loops.
+
+mod loops;
+mod rows;
+mod world;
