@@ -4,12 +4,13 @@
 //! - [`policy`]: which proof is asked for; [`checker`]: what checks need; [`item`]: the check of one item; [`page`]: that of many;
 //! - [`verify`]: a check at once, in the foreground;
 //! - [`lists`]: which spaces are checked; [`producer`]: goes through all of them, and asks for checks;
-//! - [`repair`]: who may start a repair, and from which copy;
+//! - [`repair`]: who may start a repair, and from which copy; [`decisions`]: what is done about a finding; [`repairer`]: the repair;
 //! - [`coverage`]: how much of a space is proven; [`report`]: that as files.
 
 pub mod checker;
 pub mod coverage;
 pub mod decide;
+pub mod decisions;
 mod evidence;
 mod intended;
 pub mod item;
@@ -19,6 +20,7 @@ pub mod page;
 pub mod policy;
 pub mod producer;
 pub mod repair;
+pub mod repairer;
 pub mod report;
 pub mod verdict;
 pub mod verify;

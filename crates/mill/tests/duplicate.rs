@@ -11,6 +11,7 @@ mod duplicate {
     mod loops;
     mod objects;
     mod pauses;
+    mod repairs;
     mod rows;
     mod stats;
     mod world;

@@ -10,9 +10,11 @@ use super::{EMPTY, LEAD, Mill, MillSettings};
 use crate::asides::Asides;
 use crate::audit::Auditor;
 use crate::bit::checker::Checker;
+use crate::bit::decisions::Decider;
 use crate::bit::item::ItemChecks;
 use crate::bit::page::PageChecks;
 use crate::bit::producer::{BitProducer, BitSettings};
+use crate::bit::repairer::Repairer;
 use crate::duplicate::Duplicator;
 use crate::policy::Policies;
 use crate::producer::Producer;
@@ -93,11 +95,15 @@ impl Mill {
             delete_after: self.settings.delete_after,
             clock: Timestamp::now,
         };
+        let repairer =
+            Repairer { checker: self.checker(stores), limit: self.settings.limit, keep: self.settings.delete_after };
         let processors: Vec<Arc<dyn Processor>> = vec![
             Arc::new(self.auditor(policies)),
             Arc::new(duplicator),
             Arc::new(PageChecks(self.checker(stores))),
             Arc::new(ItemChecks(self.checker(stores))),
+            Arc::new(Decider(self.checker(stores))),
+            Arc::new(repairer),
             Arc::new(self.stats(stores)),
             Arc::new(Noop),
         ];
