@@ -5,9 +5,11 @@
 //! - [`verify`]: a check at once, in the foreground;
 //! - [`lists`]: which spaces are checked; [`producer`]: goes through all of them, and asks for checks;
 //! - [`repair`]: who may start a repair, and from which copy; [`decisions`]: what is done about a finding; [`repairer`]: the repair;
+//! - `corrections`: the record is put right; `seen`: a copy that was read for either;
 //! - [`coverage`]: how much of a space is proven; [`report`]: that as files.
 
 pub mod checker;
+mod corrections;
 pub mod coverage;
 pub mod decide;
 pub mod decisions;
@@ -22,5 +24,6 @@ pub mod producer;
 pub mod repair;
 pub mod repairer;
 pub mod report;
+mod seen;
 pub mod verdict;
 pub mod verify;

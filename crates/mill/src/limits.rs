@@ -36,6 +36,8 @@ pub struct StoreLimits {
     pub repair: RepairMode,
     /// Whether it is written once: the mill never starts a repair there.
     pub is_write_once: bool,
+    /// Who takes what it has into the record where that has nothing of it.
+    pub adopt: RepairMode,
 }
 
 impl StoreLimits {
@@ -59,6 +61,7 @@ impl fmt::Display for StoreLimits {
             (self.proof != ProofPolicy::Read).then(|| format!("is checked by {}", self.proof)),
             (self.repair == RepairMode::Automatic).then(|| "is repaired automatically".to_owned()),
             self.is_write_once.then(|| "is written once".to_owned()),
+            (self.adopt == RepairMode::Automatic).then(|| "has what it stores adopted automatically".to_owned()),
         ];
         to.write_str(&parts.into_iter().flatten().collect::<Vec<_>>().join("; "))
     }

@@ -1,4 +1,4 @@
-//! Decisions about what checks have found: what may be repaired automatically is, and everything else waits for a person.
+//! Decisions about what checks have found: what may be put right automatically is, and everything else waits for a person.
 
 use std::time::Duration;
 
@@ -11,14 +11,18 @@ use queuekeeper_store::store::Item;
 
 use super::checker::{Checker, said};
 use super::decide::decide;
-use super::repair::{AskFor, MOST_A_DAY, RepairLimits, RepairStart, start};
+use super::repair::{AskFor, MOST_A_DAY, RepairLimits, RepairMode, RepairStart, start};
 use super::report::Statement;
-use super::verdict::{Fixity, Look, Sighting, Sources, Verdict};
+use super::seen::Stop;
+use super::verdict::{Fixity, Look, Offer, Remedy, Sighting, Sources, Verdict};
 use crate::audit::MILL;
+use crate::limits::StoreLimits;
 use crate::worker::{Lease, Processed, Processor};
 
 /// How long a finding waits for a person until it is looked at again.
 const AGAIN: Duration = Duration::from_hours(24);
+
+const NOTHING_WRONG: &str = "nothing is known to be wrong with this copy";
 
 /// Decides what is done about findings.
 pub struct Decider(pub Checker);
@@ -36,8 +40,11 @@ impl Processor for Decider {
         TaskKind::BitError
     }
 
-    async fn process(&self, task: &TakenTask, _lease: &Lease) -> Processed {
-        self.decide(&task.subject).await.unwrap_or_else(Outcome::Failed).into()
+    async fn process(&self, task: &TakenTask, lease: &Lease) -> Processed {
+        match self.decide(&task.subject, lease).await {
+            Ok(processed) | Err(Stop::Ended(processed)) => processed,
+            Err(Stop::Failed(why)) => Outcome::Failed(why).into(),
+        }
     }
 }
 
@@ -52,8 +59,7 @@ impl Decider {
         user: &str,
         source: Option<StoreName>,
     ) -> Result<RepairStarted, String> {
-        let known = self.known(subject).await?;
-        let Some(known) = known else { return Err("nothing is known to be wrong with this copy".to_owned()) };
+        let known = self.known(subject).await?.ok_or(NOTHING_WRONG)?;
         // What else is set decides only what the mill may start.
         if start(&known.verdict, &RepairLimits::default()) == RepairStart::Never {
             return Err(format!("this is nothing that another copy repairs: {}", known.error.detail));
@@ -61,12 +67,41 @@ impl Decider {
         self.start(subject, &known, user, source, None).await
     }
 
-    async fn decide(&self, subject: &TaskSubject) -> Result<Outcome, String> {
-        let Some(known) = self.known(subject).await? else { return Ok(Outcome::Done) };
-        let limits = self.limits(subject, &known.error.store).await?;
-        let why = match start(&known.verdict, &limits) {
+    /// Carries out a remedy that concerns the record alone, for a person who asks for it: [`Remedy::CorrectIndex`],
+    /// [`Remedy::AppendEvent`], [`Remedy::Adopt`], [`Remedy::AcceptChange`]. The content is read first, and nothing is recorded
+    /// that is not there.
+    ///
+    /// # Errors
+    /// With one sentence, where nothing is known to be wrong, the remedy is none for what is there now, the copy is being changed, or
+    /// store or catalogue cannot be read or written.
+    pub async fn record(&self, subject: &TaskSubject, remedy: Remedy, user: &str, lease: &Lease) -> Result<(), String> {
+        self.known(subject).await?.ok_or(NOTHING_WRONG)?;
+        match self.0.correct(subject, remedy, user, lease).await {
+            Ok(part) => self.0.catalogue.record_checks(&part, Vec::new()).await.map_err(said),
+            Err(Stop::Failed(why)) => Err(why),
+            Err(Stop::Ended(_)) => {
+                Err("this cannot be done now: it is being changed, or its store is closed".to_owned())
+            }
+        }
+    }
+
+    async fn decide(&self, subject: &TaskSubject, lease: &Lease) -> Result<Processed, Stop> {
+        let Some(known) = self.known(subject).await? else { return Ok(Outcome::Done.into()) };
+        let adopts = self.limits_of(subject, &known.error.store).is_some_and(|set| set.adopt == RepairMode::Automatic);
+        let is_of_record = |offer: &&Offer| match offer.remedy {
+            Remedy::CorrectIndex | Remedy::AppendEvent => !offer.only_by_asking,
+            Remedy::Adopt => adopts,
+            Remedy::RepairFromCopy | Remedy::RewriteInPlace | Remedy::WriteToProvider | Remedy::AcceptChange => false,
+        };
+        if let Some(offer) = known.verdict.offers.iter().find(is_of_record) {
+            let part = self.0.correct(subject, offer.remedy, MILL, lease).await?;
+            let is_wrong = part.items.iter().any(|item| item.wrong.is_some());
+            let outcome = if is_wrong { Outcome::PutOff(AGAIN) } else { Outcome::Done };
+            return Ok(Processed { checked: Some(part), ..outcome.into() });
+        }
+        let why = match start(&known.verdict, &self.repair_limits(subject, &known.error.store).await?) {
             RepairStart::Automatic => match self.start(subject, &known, MILL, None, Some(MOST_A_DAY)).await? {
-                RepairStarted::Started | RepairStarted::Open => return Ok(Outcome::Done),
+                RepairStarted::Started | RepairStarted::Open => return Ok(Outcome::Done.into()),
                 RepairStarted::TooMany => AskFor::TooMany.to_string(),
             },
             RepairStart::ByAsking(why) => why.to_string(),
@@ -74,7 +109,7 @@ impl Decider {
         };
         let Known { item, error: BitError { store, detail, .. }, .. } = &known;
         tracing::info!(%store, %item, detail, why, "a finding waits for a person");
-        Ok(Outcome::PutOff(AGAIN))
+        Ok(Outcome::PutOff(AGAIN).into())
     }
 
     /// What is known to be wrong with a copy.
@@ -96,8 +131,12 @@ impl Decider {
         Ok(Some(Known { item, error, verdict }))
     }
 
-    async fn limits(&self, subject: &TaskSubject, store: &StoreName) -> Result<RepairLimits, String> {
-        let set = self.0.accounts.get(&subject.account).and_then(|account| account.limits.get(store));
+    fn limits_of(&self, subject: &TaskSubject, store: &StoreName) -> Option<&StoreLimits> {
+        self.0.accounts.get(&subject.account)?.limits.get(store)
+    }
+
+    async fn repair_limits(&self, subject: &TaskSubject, store: &StoreName) -> Result<RepairLimits, String> {
+        let set = self.limits_of(subject, store);
         Ok(RepairLimits {
             mode: set.map(|limits| limits.repair).unwrap_or_default(),
             is_write_once: set.is_some_and(|limits| limits.is_write_once),

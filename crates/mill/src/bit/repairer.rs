@@ -14,7 +14,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::{StreamExt as _, TryStreamExt as _};
 use queuekeeper_catalogue::asides::NewAside;
-use queuekeeper_catalogue::bit::{CheckedPart, ItemRecords};
 use queuekeeper_catalogue::brake::{BrakeLimit, Braked};
 use queuekeeper_catalogue::repairs::{Repair, RepairEnd};
 use queuekeeper_catalogue::tasks::{NewTask, Outcome, TakenTask, TaskKind, TaskSubject};
@@ -22,17 +21,11 @@ use queuekeeper_store::store::{Chunks, Condition, Item, Properties, Put};
 use queuekeeper_store::{Digests, Error, ErrorKind};
 
 use super::checker::{Checker, Place, item_task};
-use super::decide::decide;
-use super::evidence;
-use super::look::{self, Reading};
 use super::repair::{NotGood, RepairLimits, RepairMode, RepairStart, check_good, start};
-use super::verdict::{CheckResult, Fixity, Look, Proof, Sighting, Sources, Verdict};
+use super::seen::{CHANGING, Seen, Stop, is_proven};
+use super::verdict::{Fixity, Sighting, Verdict};
 use crate::asides;
-use crate::missing::unless_missing;
 use crate::worker::{Lease, Processed, Processor};
-
-/// How long to wait for the record of an item that is just being changed.
-const CHANGING: Duration = Duration::from_secs(10);
 
 /// Repairs copies.
 pub struct Repairer {
@@ -44,67 +37,11 @@ pub struct Repairer {
     pub keep: Duration,
 }
 
-/// How a repair ended, or a step of it.
-enum Stop {
-    /// It is to end so.
-    Ended(Processed),
-    /// It failed, and is tried again.
-    Failed(String),
-}
-
-impl From<String> for Stop {
-    fn from(why: String) -> Self {
-        Self::Failed(why)
-    }
-}
-
-impl From<Error> for Stop {
-    fn from(error: Error) -> Self {
-        Self::Failed(error.to_string())
-    }
-}
-
-impl From<queuekeeper_catalogue::Error> for Stop {
-    fn from(error: queuekeeper_catalogue::Error) -> Self {
-        Self::Failed(error.to_string())
-    }
-}
-
-impl From<Outcome> for Stop {
-    fn from(outcome: Outcome) -> Self {
-        Self::Ended(outcome.into())
-    }
-}
-
-/// A copy as it was read.
-struct Seen {
-    sources: Sources,
-    properties: Option<Properties>,
-    records: Option<ItemRecords>,
-}
-
-impl Seen {
-    fn verdict(&self) -> Verdict {
-        // It is read for a decision that was made before: this look counts.
-        decide(&self.sources, Look { may_read: true, is_second: true, is_last_round: true }).verdict
-    }
-
-    /// All digests that anyone has of the copy.
-    fn recorded(&self) -> Digests {
-        let records = [self.sources.index.as_ref(), self.sources.audit()];
-        records.into_iter().flatten().flat_map(|record| record.digests.iter().cloned()).collect()
-    }
-}
-
 /// Another copy that is good.
 struct Good {
     place: Place,
     properties: Properties,
     content: Fixity,
-}
-
-fn is_proven(verdict: &Verdict) -> bool {
-    verdict.result == CheckResult::Success && verdict.proof == Some(Proof::Read)
 }
 
 /// Whether what is found now may be repaired: where the mill has started it, only what it may start.
@@ -142,7 +79,7 @@ impl Repairer {
         let Some(repair) = self.checker.catalogue.open_repair(place.store.name(), &item).await? else {
             return Ok(checked_again(&task.subject));
         };
-        let seen = self.look(&place, &item, &Digests::default(), lease).await?;
+        let seen = Seen::look(&self.checker, &place, &item, &Digests::default(), lease).await?;
         let verdict = seen.verdict();
         if is_proven(&verdict) {
             let end = if repair.source.is_some() { RepairEnd::Repaired } else { RepairEnd::Healthy };
@@ -155,40 +92,12 @@ impl Repairer {
         }
         let good = self.good_copy(task, &item, &seen, lease).await?;
         self.write(task, &place, &item, (&seen, &repair), &good, lease).await?;
-        let seen = self.look(&place, &item, &Digests::default(), lease).await?;
+        let seen = Seen::look(&self.checker, &place, &item, &Digests::default(), lease).await?;
         let verdict = seen.verdict();
         if is_proven(&verdict) {
             return self.end(task, &place, &item, (&seen, &verdict), RepairEnd::Repaired).await;
         }
         Err(Stop::Failed(format!("what was written was read back, and is not what was to be written: {verdict}")))
-    }
-
-    /// Reads a copy, hashed by the algorithms of others, too, and what is recorded of it.
-    async fn look(&self, place: &Place, item: &Item, others: &Digests, lease: &Lease) -> Result<Seen, Stop> {
-        let (catalogue, store) = (&self.checker.catalogue, &place.store);
-        let records = catalogue.records_of_item(store.name(), item).await?;
-        let properties = unless_missing(store, &item.space, || store.head(item)).await?.flatten();
-        lease.progressed();
-        let (index, audit) = (evidence::index(records.as_ref()), evidence::audit(records.as_ref()));
-        let mut sources = Sources { content: Sighting::Missing, store: Sighting::Missing, index, audit };
-        if let Some(properties) = &properties {
-            let mut wanted = sources.clone();
-            let others = Fixity { size: properties.size, digests: others.clone() };
-            wanted.index.get_or_insert(others.clone()).digests.extend(others.digests.iter().cloned());
-            match look::read(store, item, &properties.etag, &wanted, lease).await {
-                Reading::Read { content, store } => {
-                    (sources.content, sources.store) = (Sighting::Present(content), Sighting::Present(store));
-                }
-                Reading::Missing | Reading::Changed => return Err(Outcome::PutOff(CHANGING).into()),
-                Reading::Failed(why) => return Err(Stop::Failed(why)),
-            }
-        }
-        // Between a change and its record, the one who looks finds both apart.
-        let is_changing = catalogue.is_changing(store.name(), item).await?;
-        if is_changing || catalogue.records_of_item(store.name(), item).await? != records {
-            return Err(Outcome::PutOff(CHANGING).into());
-        }
-        Ok(Seen { sources, properties, records })
     }
 
     /// The first other copy that is good, of those that the content index has; the store that the task names, if it names one.
@@ -211,7 +120,7 @@ impl Repairer {
             if known.is_none_or(|copy| copy.is_deleted) {
                 continue;
             }
-            let seen = match self.look(&place, item, &target.recorded(), lease).await {
+            let seen = match Seen::look(&self.checker, &place, item, &target.recorded(), lease).await {
                 Ok(seen) => seen,
                 Err(Stop::Ended(later)) => {
                     wait = wait.or(Some(later.outcome));
@@ -346,15 +255,7 @@ impl Repairer {
     ) -> Result<Processed, Stop> {
         let store = place.store.name();
         self.checker.catalogue.end_repair(store, item, end, &verdict.to_string()).await?;
-        let checked = evidence::checked(item.clone(), seen.records.as_ref(), &seen.sources, verdict);
-        let part = CheckedPart {
-            account: task.subject.account.clone(),
-            store: store.clone(),
-            run: None,
-            page: None,
-            items: vec![checked],
-            skipped: (0, 0),
-        };
+        let part = seen.part(&task.subject.account, place, item, verdict);
         Ok(Processed { checked: Some(part), ..Outcome::Done.into() })
     }
 }

@@ -3,6 +3,7 @@
 mod dying;
 mod found;
 mod killed;
+mod records;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -21,6 +21,7 @@ pub(super) struct Keys {
     proof: Option<Spanned<String>>,
     repair: Option<Spanned<String>>,
     write_once: Option<bool>,
+    adopt: Option<Spanned<String>>,
 }
 
 /// The keys of hours.
@@ -56,7 +57,7 @@ pub(super) fn check(
     for (name, keys) in keys {
         let store = known(&name).map_err(|why| (keys.referenced.line(), format!("limits: {why}")))?;
         let wrong = |line: u64, key: &str, why: &dyn fmt::Display| (line, format!("limits: {name}: {key}: {why}"));
-        let Keys { hours, bandwidth, requests, leave_out, read_from, proof, repair, write_once } = keys.value;
+        let Keys { hours, bandwidth, requests, leave_out, read_from, proof, repair, write_once, adopt } = keys.value;
         let mut limits = StoreLimits { is_write_once: write_once.unwrap_or(false), ..StoreLimits::default() };
         if let Some(hours) = hours {
             let HoursKeys { time_zone, windows } = hours.value;
@@ -96,6 +97,10 @@ pub(super) fn check(
             let read = repair.value.parse();
             limits.repair = read.map_err(|why: String| wrong(repair.referenced.line(), "repair", &why))?;
         }
+        if let Some(adopt) = adopt {
+            let read = adopt.value.parse();
+            limits.adopt = read.map_err(|why: String| wrong(adopt.referenced.line(), "adopt", &why))?;
+        }
         all.insert(store, limits);
     }
     Ok(all)
@@ -122,12 +127,13 @@ mod tests {
             Ok::<_, String>(limits.map(|(store, limits)| format!("{store}: {limits}")).collect::<Vec<_>>())
         };
         let all = "replica: {hours: {time_zone: Europe/Berlin, windows: [\"Sat,Sun 00:00-24:00\"]}, bandwidth: 20MiB, \
-                   requests: 50, leave_out: [\"*.tmp\", \"cache/*\"]}\n        main: {read_from: replica, bandwidth: 1500, proof: read 1/12, repair: automatic, write_once: true}";
+                   requests: 50, leave_out: [\"*.tmp\", \"cache/*\"]}\n        main: {read_from: replica, bandwidth: 1500, proof: read 1/12, repair: automatic, \
+                   write_once: true, adopt: automatic}";
         assert_eq!(
             read(all).unwrap(),
             [
                 "main: at most 1500 B a second; is read from replica; is checked by read 1/12; \
-                 is repaired automatically; is written once",
+                 is repaired automatically; is written once; has what it stores adopted automatically",
                 "replica: begins tasks Sat,Sun 00:00-24:00 (Europe/Berlin); at most 20 MiB a second; \
                  at most 50 requests a second; leaves out *.tmp, cache/*",
             ]
@@ -145,6 +151,7 @@ mod tests {
             ("main: {leave_out: [\"a[\"]}", "limits: main: leave_out: \"a[\" is no pattern"),
             ("main: {proof: trust}", "limits: main: proof: write read, provider, or such as read 1/12"),
             ("main: {repair: yes}", "limits: main: repair: write ask or automatic"),
+            ("main: {adopt: true}", "limits: main: adopt: write ask or automatic"),
             ("main: {write_once: often}", "write_once"),
             ("main: {read_from: main}", "limits: main: read_from: it is the store itself"),
             ("main: {read_from: cold}", "limits: main: read_from: cold is no store of the account"),

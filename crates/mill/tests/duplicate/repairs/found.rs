@@ -14,7 +14,7 @@ use queuekeeper_mill::worker::{Lease, Processed, Processor as _};
 use super::{LEASE, assert_repaired, has, item, main, newest, on_all, put_both, repairer, task_of};
 use crate::duplicate::world::World;
 
-fn checker(world: &World, limits: &StoreLimits) -> Checker {
+pub(super) fn checker(world: &World, limits: &StoreLimits) -> Checker {
     let mut checker = repairer(world).checker;
     for account in checker.accounts.values_mut() {
         account.limits.insert(main(), limits.clone());
@@ -23,7 +23,7 @@ fn checker(world: &World, limits: &StoreLimits) -> Checker {
 }
 
 /// Processes the task of a kind that is visible, with what it leads to; `None` where none is.
-async fn process(world: &World, checker: &Checker, kind: TaskKind) -> Option<Processed> {
+pub(super) async fn process(world: &World, checker: &Checker, kind: TaskKind) -> Option<Processed> {
     let queue = if kind == TaskKind::Bit { Queue::BitIntegrity } else { Queue::BitError };
     let tasks = Tasks { queue, account: "account1", kinds: &[kind], limit: 1 };
     let task = world.catalogue.take_tasks(&tasks, "worker-1", LEASE).await.unwrap().pop()?;
@@ -34,11 +34,13 @@ async fn process(world: &World, checker: &Checker, kind: TaskKind) -> Option<Pro
         _ => repairer(world).process(&task, &lease).await,
     };
     let Processed { outcome, follow_ups, checked } = processed.clone();
+    // The next round is now.
+    let outcome = if matches!(outcome, Outcome::Later(_)) { Outcome::Later(Duration::ZERO) } else { outcome };
     world.catalogue.end_tasks(&[EndedTask { task, outcome, follow_ups, checked }]).await.unwrap();
     Some(processed)
 }
 
-fn subject(key: &str) -> TaskSubject {
+pub(super) fn subject(key: &str) -> TaskSubject {
     TaskSubject { kind: TaskKind::Bit, ..task_of(key).subject }
 }
 
@@ -54,7 +56,7 @@ async fn find(world: &World, checker: &Checker, key: &str) -> String {
     damaged
 }
 
-async fn is_wrong(world: &World, key: &str) -> bool {
+pub(super) async fn is_wrong(world: &World, key: &str) -> bool {
     world.catalogue.bit_error(&main(), &item(key)).await.unwrap().is_some()
 }
 
