@@ -24,7 +24,7 @@ pub(crate) use log::{OF_ITEM as CHECKS_OF_ITEM, OF_RUN as CHECKS_OF_RUN};
 pub use records::{AuditHead, IndexEntry, ItemRecords};
 #[cfg(test)]
 pub(crate) use records::{RECORDS, RECORDS_OF_ITEM};
-pub use runs::{BitRun, NewPage, RunPage};
+pub use runs::{BitRun, NewPage, RunPage, StoredReport};
 #[cfg(test)]
 pub(crate) use runs::{NEWEST_RUN, OPEN_RUN, PAGE};
 
@@ -36,6 +36,9 @@ pub const SUCCESS: &str = "success";
 
 /// The result where there was neither content nor a record: it is not logged, and ends what was wrong with the copy.
 pub const NOTHING: &str = "nothing";
+
+/// What is counted of a run beside results: what the store listed in the pages that were checked.
+const LISTED: &str = "listed";
 
 /// The results that are kept only until the report of their run is stored: all but failures and errors.
 pub const PASSING: [&str; 3] = [SUCCESS, "unproven", "skipped"];

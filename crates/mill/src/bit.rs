@@ -6,7 +6,7 @@
 //! - [`lists`]: which spaces are checked; [`producer`]: goes through all of them, and asks for checks;
 //! - [`repair`]: who may start a repair, and from which copy; [`decisions`]: what is done about a finding; [`repairer`]: the repair;
 //! - `corrections`: the record is put right; `seen`: a copy that was read for either;
-//! - [`coverage`]: how much of a space is proven; [`report`]: that as files.
+//! - [`coverage`]: how much of a space is proven; [`report`]: that as files; [`reporter`]: who writes them.
 
 pub mod checker;
 mod corrections;
@@ -24,6 +24,7 @@ pub mod producer;
 pub mod repair;
 pub mod repairer;
 pub mod report;
+pub mod reporter;
 mod seen;
 pub mod verdict;
 pub mod verify;

@@ -4,7 +4,7 @@ use queuekeeper_store::store::Item;
 use queuekeeper_store::{Digests, Key, StoreName};
 
 use super::counts::Deltas;
-use super::{NOTHING, SUCCESS, errors};
+use super::{LISTED, NOTHING, SUCCESS, errors};
 use crate::catalogue::Catalogue;
 use crate::counters::{self, Counter};
 use crate::database::Session;
@@ -121,6 +121,7 @@ pub(crate) async fn write(session: &mut Session, part: &CheckedPart) -> Result<(
     for checked in gone {
         errors::end(session, &part.store, &checked.item, "gone").await?;
     }
+    let gone = (part.items.len() - items.len()) as u64;
     let (mut of_run, mut numbered) = (Deltas::default(), Vec::with_capacity(items.len()));
     for checked in items {
         let id = match checked.id {
@@ -145,8 +146,14 @@ pub(crate) async fn write(session: &mut Session, part: &CheckedPart) -> Result<(
             None => {}
         }
     }
+    if gone > 0 {
+        of_run.add(NOTHING, gone, 0);
+    }
     if part.skipped.0 > 0 {
         of_run.add("skipped", part.skipped.0, part.skipped.1);
+    }
+    if let Some(page) = &part.page {
+        of_run.add(LISTED, page.listed.0, page.listed.1);
     }
     if let Some(run) = part.run {
         of_run.write(session, run).await?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::LISTED;
 use crate::catalogue::Catalogue;
 use crate::database::Session;
 use crate::database::value::{Row, values};
@@ -49,6 +50,21 @@ impl Catalogue {
     /// # Errors
     /// When the database cannot be read.
     pub async fn bit_counts(&self, run: u64) -> Result<Vec<ResultCount>, Error> {
+        let counts = self.all_counts(run).await?;
+        Ok(counts.into_iter().filter(|count| count.result != LISTED).collect())
+    }
+
+    /// How many items and bytes the store listed in the pages of a run that were checked.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn bit_listed(&self, run: u64) -> Result<(u64, u64), Error> {
+        let counts = self.all_counts(run).await?;
+        let listed = counts.into_iter().find(|count| count.result == LISTED);
+        Ok(listed.map_or((0, 0), |listed| (listed.items, listed.bytes)))
+    }
+
+    async fn all_counts(&self, run: u64) -> Result<Vec<ResultCount>, Error> {
         let count = |row: &Row| Ok(ResultCount { result: row.get(0)?, items: row.count(1)?, bytes: row.count(2)? });
         self.list(FIGURES, values![run], count).await
     }

@@ -36,6 +36,19 @@ pub struct BitRun {
     pub ended: Option<Timestamp>,
     /// Whether some of its checks have not ended; what failed for good has.
     pub has_open_checks: bool,
+    /// When its report was stored, with its result, and where it lies; `None` before.
+    pub report: Option<StoredReport>,
+}
+
+/// The report on a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredReport {
+    /// When it was stored.
+    pub time: Timestamp,
+    /// Its result.
+    pub result: String,
+    /// Where it lies: `STORE/SPACE/KEY` of its table, without the ending.
+    pub place: String,
 }
 
 /// A page of keys to be checked.
@@ -69,7 +82,8 @@ macro_rules! runs {
         concat!(
             "SELECT id, loop, account, store, space, asked, started, listed, ended, EXISTS (
                 SELECT 1 FROM tasks WHERE tasks.account = bit_runs.account AND tasks.destination = bit_runs.store
-                    AND tasks.space = bit_runs.space AND kind IN ('BIT', 'BIT_PAGE') AND state <> 'dead')
+                    AND tasks.space = bit_runs.space AND kind IN ('BIT', 'BIT_PAGE') AND state <> 'dead'),
+                reported, result, report
             FROM bit_runs WHERE ",
             $condition
         )
@@ -185,6 +199,17 @@ impl Catalogue {
         Ok(is_leading)
     }
 
+    /// Records that the report on a run is stored, with its result and where it lies.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub async fn report_bit_run(&self, run: u64, result: &str, place: &str) -> Result<(), Error> {
+        let sql = "UPDATE bit_runs SET reported = {now}, result = $2, report = $3 WHERE id = $1";
+        let mut session = self.database.begin().await?;
+        let outcome = session.run(sql, values![run, result, place]).await;
+        session.end(outcome).await.map(|_rows| ())
+    }
+
     /// Ends a run of which all checks were requested and have ended, and requests what follows. The answer is whether it ended now.
     ///
     /// # Errors
@@ -293,7 +318,15 @@ fn read(row: &Row) -> Result<BitRun, sqlx::Error> {
         listed: row.parse(7, Timestamp::from_millisecond)?,
         ended: row.parse(8, Timestamp::from_millisecond)?,
         has_open_checks: row.get(9)?,
+        report: report(row)?,
     })
+}
+
+fn report(row: &Row) -> Result<Option<StoredReport>, sqlx::Error> {
+    let time = row.parse(10, Timestamp::from_millisecond)?;
+    let (result, place): (Option<String>, Option<String>) = (row.get(11)?, row.get(12)?);
+    let of = |((time, result), place)| StoredReport { time, result, place };
+    Ok(time.zip(result).zip(place).map(of))
 }
 
 fn read_page(row: &Row) -> Result<RunPage, sqlx::Error> {

@@ -19,3 +19,8 @@ CREATE UNIQUE INDEX repairs_open ON repairs (store, space, key) WHERE ended IS N
 CREATE INDEX repairs_by_item ON repairs (store, space, key, id);
 CREATE INDEX repairs_by_account ON repairs (account, id);
 CREATE INDEX repairs_automatic ON repairs (store, started) WHERE is_automatic;
+
+-- The report on a run: when it was stored, its result, and where it lies.
+ALTER TABLE bit_runs ADD COLUMN reported {int};
+ALTER TABLE bit_runs ADD COLUMN result {text};
+ALTER TABLE bit_runs ADD COLUMN report {text};

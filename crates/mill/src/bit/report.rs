@@ -244,6 +244,9 @@ pub struct JsonReport {
 }
 
 impl JsonReport {
+    /// The end of the document.
+    pub const END: &'static str = "\n]}\n";
+
     /// The beginning of the document.
     #[must_use]
     pub fn begin(head: &ReportHead) -> (Self, String) {
@@ -259,12 +262,6 @@ impl JsonReport {
     pub fn row(&mut self, row: &ReportRow) -> String {
         let comma = if std::mem::replace(&mut self.has_row, true) { "," } else { "" };
         format!("{comma}\n{}", row.json())
-    }
-
-    /// The end of the document.
-    #[must_use]
-    pub fn end(self) -> &'static str {
-        "\n]}\n"
     }
 }
 

@@ -15,15 +15,13 @@ use crate::bit::item::ItemChecks;
 use crate::bit::page::PageChecks;
 use crate::bit::producer::{BitProducer, BitSettings};
 use crate::bit::repairer::Repairer;
+use crate::bit::reporter::Reporter;
 use crate::duplicate::Duplicator;
 use crate::policy::Policies;
 use crate::producer::Producer;
 use crate::stats::{Noop, StorageStats};
 use crate::stores::AccountStores;
 use crate::worker::{Processor, Times, Workers};
-
-/// Whether reports on spaces are asked for: once there is what writes them.
-const REPORTS: bool = false;
 
 impl Mill {
     /// The stores with the limits of the accounts, which hold for all that goes through these and their clones together.
@@ -80,7 +78,7 @@ impl Mill {
             most_waiting,
             part: 1000,
             at_once,
-            reports: REPORTS,
+            reports: true,
             holder: Uuid::now_v7(),
             lease: LEAD,
         }
@@ -104,6 +102,7 @@ impl Mill {
             Arc::new(ItemChecks(self.checker(stores))),
             Arc::new(Decider(self.checker(stores))),
             Arc::new(repairer),
+            Arc::new(Reporter(self.checker(stores))),
             Arc::new(self.stats(stores)),
             Arc::new(Noop),
         ];

@@ -106,7 +106,7 @@ fn the_document_is_json_whatever_number_of_rows_it_has() {
         for _ in 0..number {
             text.push_str(&report.row(&row(b"a\n\xff", "say \"no\"")));
         }
-        text.push_str(report.end());
+        text.push_str(JsonReport::END);
         let read: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(read["items"].as_array().unwrap().len(), number);
         assert_eq!(read["result"], "failure");

@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 use crate::duplicate::world::{World, item, main};
 
-const LEASE: Duration = Duration::from_mins(5);
+pub(super) const LEASE: Duration = Duration::from_mins(5);
 
 pub(super) struct Bit {
     pub(super) checker: Checker,
