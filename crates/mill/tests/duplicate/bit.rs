@@ -2,4 +2,5 @@
 
 mod loops;
 mod rows;
+mod verify;
 mod world;
