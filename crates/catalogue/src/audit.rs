@@ -30,24 +30,57 @@ pub(crate) use self::list::AFTER;
 pub use self::list::Events;
 pub(crate) use self::observed::observe;
 use crate::catalogue::Catalogue;
+use crate::database::Session;
+use crate::database::grouped::Work;
 use crate::error::Error;
 
 /// To whom items belong until accounts are configured.
 pub(crate) const NO_ACCOUNT: &str = "";
 
+struct Begin(Intent, Duration);
+struct Extend(Intent, Duration);
+struct Settle(Intent, Settlement);
+
+#[async_trait]
+impl Work for Begin {
+    type Answer = Begun;
+
+    async fn work(&self, session: &mut Session) -> Result<Begun, Error> {
+        intents::begin(session, &self.0, self.1).await
+    }
+}
+
+#[async_trait]
+impl Work for Extend {
+    type Answer = bool;
+
+    async fn work(&self, session: &mut Session) -> Result<bool, Error> {
+        intents::extend(session, &self.0, self.1).await
+    }
+}
+
+#[async_trait]
+impl Work for Settle {
+    type Answer = bool;
+
+    async fn work(&self, session: &mut Session) -> Result<bool, Error> {
+        settle::settle(session, &self.0, &self.1).await
+    }
+}
+
 #[async_trait]
 impl AuditSink for Catalogue {
     async fn begin(&self, intent: &Intent, lease: Duration) -> Result<Begun, SinkError> {
-        intents::begin(&self.database, intent, lease).await.map_err(unavailable)
+        self.grouped(Begin(intent.clone(), lease)).await
     }
 
     async fn extend(&self, intent: &Intent, lease: Duration) -> Result<(), SinkError> {
-        let is_open = intents::extend(&self.database, intent, lease).await.map_err(unavailable)?;
+        let is_open = self.grouped(Extend(intent.clone(), lease)).await?;
         is_open.then_some(()).ok_or(SinkError::Lost)
     }
 
     async fn settle(&self, intent: &Intent, settlement: &Settlement) -> Result<(), SinkError> {
-        let is_settled = settle::settle(&self.database, intent, settlement).await.map_err(unavailable)?;
+        let is_settled = self.grouped(Settle(intent.clone(), settlement.clone())).await?;
         if *settlement != Settlement::NotDone {
             self.ring().await;
         }
@@ -55,11 +88,16 @@ impl AuditSink for Catalogue {
     }
 
     async fn take_left(&self, store: &StoreName, lease: Duration) -> Result<Option<Intent>, SinkError> {
-        intents::take_left(&self.database, store, lease).await.map_err(unavailable)
+        let left = intents::take_left(&self.database, store, lease).await;
+        left.map_err(|error| SinkError::Unavailable(error.to_string()))
     }
 }
 
 impl Catalogue {
+    async fn grouped<W: Work>(&self, work: W) -> Result<W::Answer, SinkError> {
+        self.grouped.run(&self.database, work).await.map_err(SinkError::Unavailable)
+    }
+
     /// Whether a change of an item through an [`Audited`](queuekeeper_store::Audited) store has begun and is not settled.
     ///
     /// # Errors
@@ -68,9 +106,4 @@ impl Catalogue {
     pub async fn is_changing(&self, store: &StoreName, item: &Item) -> Result<bool, Error> {
         intents::is_open(&self.database, store, item).await
     }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
-fn unavailable(error: Error) -> SinkError {
-    SinkError::Unavailable(error.to_string())
 }

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use crate::bell::Bell;
 use crate::database::Database;
+use crate::database::grouped::Grouped;
 use crate::database::value::{Row, Value};
 use crate::error::Error;
 use crate::schema;
@@ -15,6 +16,7 @@ use crate::schema;
 #[derive(Clone)]
 pub struct Catalogue {
     pub(crate) database: Database,
+    pub(crate) grouped: Grouped,
     pub(crate) bell: Arc<Bell>,
     id: Uuid,
     schema: i64,
@@ -51,7 +53,7 @@ impl Catalogue {
     }
 
     pub(crate) fn new(database: Database, id: Uuid, schema: i64) -> Self {
-        Self { database, bell: Bell::new(), id, schema }
+        Self { database, grouped: Grouped::default(), bell: Bell::new(), id, schema }
     }
 
     /// The version of its schema: the newest that this program knows, unless [`Self::open_as_is`] has opened it.

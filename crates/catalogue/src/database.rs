@@ -4,6 +4,7 @@
 //! two differ.
 
 pub(crate) mod dialect;
+pub(crate) mod grouped;
 mod postgres;
 pub(crate) mod session;
 mod sqlite;

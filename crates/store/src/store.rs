@@ -129,6 +129,18 @@ pub enum Condition {
     IfMatch(EntityTag),
 }
 
+impl Condition {
+    /// Whether what is there is what it requires: the entity tag of the item, `None` where there is no item.
+    #[must_use]
+    pub fn allows(&self, now: Option<&EntityTag>) -> bool {
+        match self {
+            Self::None => true,
+            Self::IfAbsent => now.is_none(),
+            Self::IfMatch(tag) => now == Some(tag),
+        }
+    }
+}
+
 /// How content is written.
 #[derive(Clone, Default)]
 pub struct Put {

@@ -1,9 +1,9 @@
 //! How content is checked, as flags of the commands that go through it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use queuekeeper_mill::bit::lists::{SpaceList, SpaceLists};
+use queuekeeper_mill::bit::lists::{ListError, SpaceList, SpaceLists};
 use queuekeeper_mill::bit::producer::BitSettings;
 
 use crate::cli::UsageError;
@@ -38,19 +38,18 @@ impl BitArgs {
     /// The settings, with so many tasks that may wait.
     pub(super) fn settings(&self, most_waiting: u64) -> Result<BitSettings, UsageError> {
         let lists = SpaceLists {
-            include: read("--bit.include", self.include.as_ref())?,
-            exclude: read("--bit.exclude", self.exclude.as_ref())?,
+            include: read("--bit.include", self.include.as_deref())?,
+            exclude: read("--bit.exclude", self.exclude.as_deref())?,
         };
         Ok(BitSettings { lists, max_age: self.max_age.get(), most_waiting, at_once: self.spaces.into() })
     }
 }
 
-fn read(flag: &'static str, path: Option<&PathBuf>) -> Result<SpaceList, UsageError> {
+fn read(flag: &'static str, path: Option<&Path>) -> Result<SpaceList, UsageError> {
     let Some(path) = path else { return Ok(SpaceList::default()) };
     let wrong = |why: String| UsageError::flag(flag, format!("{}: {why}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-    let list: SpaceList =
-        text.parse().map_err(|error: queuekeeper_mill::bit::lists::ListError| wrong(error.to_string()))?;
+    let list: SpaceList = text.parse().map_err(|error: ListError| wrong(error.to_string()))?;
     // An empty list of what is checked is a mistake: it would be taken for everything.
     if flag == "--bit.include" && list.is_empty() { Err(wrong("it names no space".to_owned())) } else { Ok(list) }
 }

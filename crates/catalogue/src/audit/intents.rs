@@ -68,13 +68,7 @@ pub(super) fn intent(row: &Row) -> Result<Intent, sqlx::Error> {
     })
 }
 
-pub(super) async fn begin(database: &Database, intent: &Intent, lease: Duration) -> Result<Begun, Error> {
-    let mut session = database.begin().await?;
-    let outcome = begin_in(&mut session, intent, lease).await;
-    session.end(outcome).await
-}
-
-async fn begin_in(session: &mut Session, new: &Intent, lease: Duration) -> Result<Begun, Error> {
+pub(super) async fn begin(session: &mut Session, new: &Intent, lease: Duration) -> Result<Begun, Error> {
     for _attempt in 0..ATTEMPTS {
         if insert(session, new, lease).await? {
             return Ok(Begun::Ours);
@@ -134,13 +128,11 @@ async fn take_over(session: &mut Session, new: &Intent, lease: Duration) -> Resu
 }
 
 /// Whether the intent was still open and ours. A lease that has ended is extended, too, while no other process has taken it over.
-pub(super) async fn extend(database: &Database, intent: &Intent, lease: Duration) -> Result<bool, Error> {
+pub(super) async fn extend(session: &mut Session, intent: &Intent, lease: Duration) -> Result<bool, Error> {
     let sql = "UPDATE intents SET lease_end = {now} + $3, upload = $4, size = $5, digests = $6
         WHERE id = $1 AND holder = $2";
     let Intent { id, holder, upload, size, digests, .. } = intent;
-    let mut session = database.begin().await?;
-    let outcome = session.run(sql, values![*id, *holder, millis(lease), upload, *size, digests]).await;
-    Ok(session.end(outcome).await? > 0)
+    Ok(session.run(sql, values![*id, *holder, millis(lease), upload, *size, digests]).await? > 0)
 }
 
 pub(super) async fn is_open(database: &Database, store: &StoreName, item: &Item) -> Result<bool, Error> {

@@ -9,8 +9,8 @@ use uuid::Uuid;
 use super::event::{Event, EventKind, event_columns, hash};
 use super::intents::{close, subject_key};
 use crate::counters::{self, Counter};
+use crate::database::Session;
 use crate::database::value::{Value, values};
-use crate::database::{Database, Session};
 use crate::error::{Error, ErrorKind};
 use crate::index::{self, Entry};
 
@@ -22,13 +22,7 @@ struct After<'a> {
 }
 
 /// Whether it is settled in this way now; it is not where another process has taken the intent over.
-pub(super) async fn settle(database: &Database, intent: &Intent, settlement: &Settlement) -> Result<bool, Error> {
-    let mut session = database.begin().await?;
-    let outcome = settle_in(&mut session, intent, settlement).await;
-    session.end(outcome).await
-}
-
-async fn settle_in(session: &mut Session, intent: &Intent, settlement: &Settlement) -> Result<bool, Error> {
+pub(super) async fn settle(session: &mut Session, intent: &Intent, settlement: &Settlement) -> Result<bool, Error> {
     let Some(open) = close(session, intent.id, intent.holder).await? else {
         return was_settled(session, intent.id, settlement).await;
     };

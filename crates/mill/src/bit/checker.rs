@@ -58,6 +58,7 @@ pub(super) fn item_task(of: &TaskSubject, key: Key) -> NewTask {
 }
 
 /// Errors of the catalogue, as sentences.
+#[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
 pub(super) fn said(error: queuekeeper_catalogue::Error) -> String {
     error.to_string()
 }

@@ -210,9 +210,8 @@ impl BitProducer {
         let mut page = Cut::new(morsel.marker.clone());
         while let Some(item) = listed.next().await {
             let item = item.map_err(|error| error.to_string())?;
-            if page.items > 0 && page.bytes.saturating_add(item.size) > MOST_BYTES {
-                pages.push(page.end());
-            } else if page.items >= self.part {
+            let is_large = page.items > 0 && page.bytes.saturating_add(item.size) > MOST_BYTES;
+            if is_large || page.items >= self.part {
                 pages.push(page.end());
             }
             if pages.len() >= PAGES {

@@ -3,4 +3,5 @@
 mod loops;
 mod reports;
 mod rows;
+mod verify;
 mod world;

@@ -20,6 +20,9 @@ impl Gate for LeaseGate {
         if let Some(callers) = &self.callers {
             callers.pass(size, digests).await?;
         }
+        if self.lease.is_of(size, digests).await {
+            return Ok(());
+        }
         // What appears from here on is found by what is recorded here, whatever becomes of this process.
         let record = |intent: &mut crate::audit::Intent| {
             intent.size = Some(size);

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::backoff::Backoff;
 use crate::audit::{AuditSink, Intent, SinkError};
+use crate::digest::Digests;
 
 /// An open intent, and until when it is ours.
 ///
@@ -35,6 +36,13 @@ impl Lease {
     /// The intent, as far as it is known now.
     pub(super) async fn intent(&self) -> Intent {
         self.state.lock().await.intent.clone()
+    }
+
+    /// Whether the intent is known to have this content, and nobody else can have taken it over.
+    pub(super) async fn is_of(&self, size: u64, digests: &Digests) -> bool {
+        let state = self.state.lock().await;
+        let is_ours = Instant::now() < state.extended + self.length / 3;
+        is_ours && state.intent.size == Some(size) && state.intent.digests == *digests
     }
 
     /// How long it still lasts, as others see it at the earliest.

@@ -6,7 +6,7 @@ use super::Audited;
 use super::decide::Found;
 use super::gate::LeaseGate;
 use super::settle::Done;
-use crate::audit::Change;
+use crate::audit::{Change, Intent};
 use crate::digest::{Algorithm, Digest};
 use crate::error::{Error, ErrorKind, Operation};
 use crate::store::{Chunks, Condition, Gate, Item, Put, Store, Written};
@@ -16,7 +16,16 @@ impl<S: Store + ?Sized> Audited<S> {
         let target = self.target(Operation::Put, &item.space, Some(&item.key));
         self.check_reserved(&target)?;
         let change_of = |found: &Found| if *found == Found::Nothing { Change::Add } else { Change::Update };
-        let opened = self.open(&target, true, |found| Ok(Some(self.intent(&target, change_of(found), found)))).await?;
+        // What will be there, where that is known before: then the intent has it from the beginning.
+        let known = put.size.filter(|_| self.is_held_to(&put.condition) && put.expected.strongest().is_some());
+        let make = |found: &Found| {
+            if known.is_some() && !put.condition.allows(found.etag()) {
+                return Err(ErrorKind::Precondition);
+            }
+            let digests = known.map(|_| put.expected.clone()).unwrap_or_default();
+            Ok(Some(Intent { size: known, digests, ..self.intent(&target, change_of(found), found) }))
+        };
+        let opened = self.open(&target, known.is_none(), make).await?;
         let opened = opened.expect("content can always be written");
 
         let requested: Vec<Algorithm> = put.expected.iter().map(Digest::algorithm).chain(put.compute).collect();
@@ -47,5 +56,14 @@ impl<S: Store + ?Sized> Audited<S> {
         let is_requested = |digest: &&Digest| requested.contains(&digest.algorithm());
         written.digests = written.digests.iter().filter(is_requested).cloned().collect();
         Ok(written)
+    }
+
+    /// Whether a caller has a condition that the store holds to.
+    fn is_held_to(&self, condition: &Condition) -> bool {
+        match condition {
+            Condition::None => false,
+            Condition::IfAbsent => self.if_absent,
+            Condition::IfMatch(_) => self.if_match,
+        }
     }
 }

@@ -304,14 +304,9 @@ fn left_behind(removed: io::Result<()>) {
     }
 }
 
-/// Whether what is there is what a condition requires.
+/// Refuses what is not as a condition requires.
 fn check(condition: &Condition, now: Option<&EntityTag>) -> Result<(), ErrorKind> {
-    let holds = match condition {
-        Condition::None => true,
-        Condition::IfAbsent => now.is_none(),
-        Condition::IfMatch(tag) => now == Some(tag),
-    };
-    if holds { Ok(()) } else { Err(ErrorKind::Precondition) }
+    if condition.allows(now) { Ok(()) } else { Err(ErrorKind::Precondition) }
 }
 
 /// Whether another writer has changed the directories on the way at the same time.

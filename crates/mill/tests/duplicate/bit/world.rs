@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use queuekeeper_catalogue::bit::BitError;
-use queuekeeper_catalogue::tasks::{EndedTask, NewTask, Outcome, Queue, TaskKind, TaskSubject, Tasks};
+use queuekeeper_catalogue::tasks::{EndedTask, Outcome, Queue, TaskKind, Tasks};
 use queuekeeper_mill::bit::checker::Checker;
 use queuekeeper_mill::bit::item::ItemChecks;
 use queuekeeper_mill::bit::lists::SpaceLists;
@@ -21,7 +21,7 @@ use queuekeeper_store::Store;
 use queuekeeper_testkit::faulty::{Faults, Faulty};
 use uuid::Uuid;
 
-use crate::duplicate::world::{World, item, main};
+use crate::duplicate::world::{World, main};
 
 pub(super) const LEASE: Duration = Duration::from_mins(5);
 
@@ -114,19 +114,6 @@ impl Bit {
                 step => panic!("{step:?}"),
             }
         }
-    }
-
-    /// Asks for the check of one item.
-    pub(super) async fn request(&self, key: &str) {
-        let subject = TaskSubject {
-            kind: TaskKind::Bit,
-            account: "account1".to_owned(),
-            space: "theses".parse().unwrap(),
-            key: Some(item(key).key),
-            destination: Some(main()),
-        };
-        let task = NewTask { queue: Queue::BitIntegrity, subject, source: None };
-        self.checker.catalogue.put_tasks(&[task]).await.unwrap();
     }
 
     /// What is wrong, by key.
