@@ -55,6 +55,9 @@ const WAITS: (Duration, Duration, Duration) = (Duration::from_secs(10), Duration
 /// How often it is seen whether spaces are to be counted, and whether anything aside is to be removed.
 const STATS: Duration = Duration::from_mins(10);
 
+/// How often it is seen whether processes that died have left changes of content. What is to be done to such an item waits until then.
+const RESOLVE: Duration = Duration::from_mins(1);
+
 /// For how long one process leads the producer from each step on.
 const LEAD: Duration = Duration::from_mins(5);
 
@@ -207,7 +210,12 @@ impl Mill {
             kinds: workers.processors.iter().map(|processor| processor.kind()).collect(),
         };
         let report = presence::report(&self.catalogue, &process, &stop);
-        tokio::join!(workers.run(stop.clone()), read, follow, fold, listen, produce, check, count, report);
+        let resolve = async {
+            while every(RESOLVE).await {
+                self.resolve_changes().await;
+            }
+        };
+        tokio::join!(workers.run(stop.clone()), read, follow, fold, listen, produce, check, count, report, resolve);
     }
 
     /// Lets another process lead at once.
@@ -280,6 +288,19 @@ impl Mill {
                 Ok(0) => return,
                 Ok(_) => {}
                 Err(error) => return tracing::warn!(%error, "tasks whose pause has ended stay so; this is tried again"),
+            }
+        }
+    }
+
+    /// Resolves the changes that processes left which died.
+    async fn resolve_changes(&self) {
+        for (store, of) in &self.stores {
+            match of.resolve_changes().await {
+                Ok(0) => {}
+                Ok(left) => {
+                    tracing::warn!(%store, left, "changes that were left are not resolved; this is tried again")
+                }
+                Err(why) => tracing::warn!(%store, why, "it is not known which changes were left; this is tried again"),
             }
         }
     }

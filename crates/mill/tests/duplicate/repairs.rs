@@ -123,7 +123,7 @@ async fn assert_repaired(world: &World, key: &str, good: &str, damaged: &str) {
     assert_eq!(repair.ended.map(|ended| ended.1), Some(RepairEnd::Repaired), "{key}");
 }
 
-/// How many changes of an item are in the audit log.
+/// How many events the audit log has of an item.
 async fn events(world: &World, item: Item) -> usize {
     world.catalogue.events(&Events::Item(main(), item), None, 99).await.unwrap().len()
 }

@@ -9,8 +9,8 @@ use queuekeeper_mill::duplicate::ASIDE;
 use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_mill::stores::AccountStores;
 use queuekeeper_mill::worker::{Lease, Processor as _};
-use queuekeeper_store::Audited;
 use queuekeeper_store::audited::Timing;
+use queuekeeper_store::{Audited, Store as _};
 
 use super::dying::Dying;
 use super::{Stores, assert_repaired, end, events, has, item, main, on_all, put_both, repairer, start};
@@ -58,14 +58,16 @@ on_all! {
                 while world.catalogue.is_changing(&main(), &item(key)).await.unwrap() {
                     assert!(began.elapsed() < TIMING.patience, "{step}");
                     tokio::time::sleep(TIMING.lease / 6).await;
-                    audited.resolve_left().await.unwrap();
+                    audited.resolve_changes().await.unwrap();
                 }
                 repairer.process(&task, &lease).await
             };
             assert_eq!(processed.outcome, Outcome::Done, "{step}");
             end(&world, task, &processed).await;
             assert_repaired(&world, key, "the content", &damaged).await;
-            assert_eq!(events(&world, item(key)).await, 2, "{step}");
+            // What is written has the digests that the store says it had: whether it was written cannot be told then, and it is
+            // observed, besides or instead.
+            assert!((2..=3).contains(&events(&world, item(key)).await), "{step}");
             if first.is_some() {
                 break;
             }
