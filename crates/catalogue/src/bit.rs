@@ -26,7 +26,7 @@ pub use records::{AuditHead, IndexEntry, ItemRecords};
 pub(crate) use records::{RECORDS, RECORDS_OF_ITEM};
 pub use runs::{BitRun, NewPage, RunPage, StoredReport};
 #[cfg(test)]
-pub(crate) use runs::{NEWEST_RUN, OPEN_RUN, PAGE};
+pub(crate) use runs::{NEWEST_RUN, OPEN_RUN, PAGE, UNREPORTED};
 
 pub(crate) use checked::write;
 pub(crate) use runs::end_page;

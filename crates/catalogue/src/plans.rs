@@ -9,6 +9,7 @@ use crate::asides::{KEYS, OF_ITEM, OVERDUE};
 use crate::audit::{AFTER, Events, TAKE_LEFT};
 use crate::bit::{
     CHECKS_OF_ITEM, CHECKS_OF_RUN, NEWEST_RUN, OF_ACCOUNT, OPEN_KEYS, OPEN_RUN, PAGE, RECORDS, RECORDS_OF_ITEM,
+    UNREPORTED,
 };
 use crate::catalogue::Catalogue;
 use crate::database::Session;
@@ -88,6 +89,7 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
         (CHECKS_OF_RUN, values![1u64, "success", 0u64, 10u64]),
         (NEWEST_RUN, values!["account", "main", "space"]),
         (OPEN_RUN, values!["account", "main", "space"]),
+        (UNREPORTED, values!["account", "main", "space"]),
         (PAGE, values!["account", "main", "space", &b"key"[..]]),
     ];
     let mut take = values![0i64, Uuid::nil(), "worker", "audit", "account", 10u64];

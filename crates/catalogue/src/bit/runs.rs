@@ -98,6 +98,12 @@ const RUN: &str = runs!("id = $1");
 /// The newest of a space.
 pub(crate) const NEWEST_RUN: &str = runs!("account = $1 AND store = $2 AND space = $3 ORDER BY loop DESC LIMIT 1");
 
+/// The oldest of a space that has ended and has no report, as long as its checks are kept.
+pub(crate) const UNREPORTED: &str = runs!(
+    "account = $1 AND store = $2 AND space = $3 AND ended IS NOT NULL AND reported IS NULL AND NOT is_forgotten
+    ORDER BY loop LIMIT 1"
+);
+
 /// The run that a check of an item belongs to.
 pub(crate) const OPEN_RUN: &str =
     "SELECT id FROM bit_runs WHERE account = $1 AND store = $2 AND space = $3 AND ended IS NULL ORDER BY id LIMIT 1";
@@ -137,6 +143,19 @@ impl Catalogue {
         space: &SpaceName,
     ) -> Result<Option<BitRun>, Error> {
         Ok(self.list(NEWEST_RUN, values![account, store, space], read).await?.pop())
+    }
+
+    /// The oldest run of a space that has ended and has no report; `None` where all have one, or their checks are forgotten.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn unreported_bit_run(
+        &self,
+        account: &str,
+        store: &StoreName,
+        space: &SpaceName,
+    ) -> Result<Option<BitRun>, Error> {
+        Ok(self.list(UNREPORTED, values![account, store, space], read).await?.pop())
     }
 
     /// The number of the run of a space that is under way; `None` where there is none.

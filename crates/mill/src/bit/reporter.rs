@@ -121,12 +121,22 @@ impl Checks {
 }
 
 impl Reporter {
+    /// Reports on all runs of a space that have ended and have no report.
     async fn report(&self, subject: &TaskSubject, lease: &Lease) -> Result<Outcome, String> {
-        let catalogue = &self.0.catalogue;
         let store = subject.destination.as_ref().ok_or_else(|| "the task names no store".to_owned())?;
-        let run = catalogue.newest_bit_run(&subject.account, store, &subject.space).await.map_err(said)?;
-        let Some(run) = run.filter(|run| run.report.is_none()) else { return Ok(Outcome::Done) };
-        let Some(ended) = run.ended else { return Ok(Outcome::Done) };
+        let next = async || {
+            let run = self.0.catalogue.unreported_bit_run(&subject.account, store, &subject.space).await;
+            run.map_err(said)
+        };
+        while let Some(run) = next().await? {
+            self.report_on(&run, subject, lease).await?;
+        }
+        Ok(Outcome::Done)
+    }
+
+    async fn report_on(&self, run: &BitRun, subject: &TaskSubject, lease: &Lease) -> Result<(), String> {
+        let (catalogue, store) = (&self.0.catalogue, &run.store);
+        let ended = run.ended.ok_or_else(|| "the run has not ended".to_owned())?;
         let account = self.0.accounts.get(&subject.account);
         let account = account.ok_or_else(|| format!("account {:?} is not in the configuration", subject.account))?;
         let place = account.stores.values().next().ok_or_else(|| format!("{} has no store", account.name))?;
@@ -142,14 +152,14 @@ impl Reporter {
             asked: if policy == ProofPolicy::Provider { Proof::Provider } else { Proof::Read },
             started: run.started,
             ended,
-            coverage: self.coverage(&run, lease).await?,
+            coverage: self.coverage(run, lease).await?,
         };
         let name =
             format!("bit-integrity/{store}/{}/{}-{}", run.space, ended.strftime("%Y-%m-%dT%H-%M-%SZ"), run.number);
         let reports = self.0.stores.get(&account.name, place, lease)?;
         reports.create_space(&admin).await.map_err(|error| error.to_string())?;
         let coverage = stream::iter([Ok(Bytes::from(coverage_tsv(&head.coverage)))]).boxed();
-        let checks = || Checks::of(catalogue, &run);
+        let checks = || Checks::of(catalogue, run);
         for (ending, content_type, content) in [
             ("coverage.tsv", "text/tab-separated-values", coverage),
             ("tsv", "text/tab-separated-values", checks().tsv()),
@@ -163,7 +173,7 @@ impl Reporter {
         catalogue.report_bit_run(run.id, result, &format!("{place}/{admin}/{name}")).await.map_err(said)?;
         let (account, space) = (&account.name, &run.space);
         tracing::info!(account, %store, %space, result, name, "reported on the integrity of a space");
-        Ok(Outcome::Done)
+        Ok(())
     }
 
     async fn coverage(&self, run: &BitRun, lease: &Lease) -> Result<Coverage, String> {
