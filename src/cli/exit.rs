@@ -25,6 +25,9 @@ pub(super) const UNKNOWN: u8 = 5;
 /// A part of a bulk action, or of an action in several transactions, was done.
 pub(super) const IN_PART: u8 = 6;
 
+/// Content is not what was recorded, or could not be checked.
+pub(super) const NOT_PROVEN: u8 = 7;
+
 /// The exit codes, for the help.
 pub(super) const CODES: &str = "\
 Exit codes:
@@ -40,7 +43,9 @@ Exit codes:
      object, version, file or item of a store
   5  unknown: the connection was lost, and it is not known whether all of it
      was done
-  6  partly done: the rest was refused or failed, or it was interrupted";
+  6  partly done: the rest was refused or failed, or it was interrupted
+  7  mill verify: some content is not what was recorded, or could not be
+     checked";
 
 /// An error with its causes, each one once: many errors name their cause themselves.
 pub(super) fn with_causes(error: &anyhow::Error) -> String {

@@ -1,5 +1,6 @@
 //! `queuekeeper mill`: copies of content in other stores.
 
+mod bit;
 mod pause;
 mod policies;
 mod policy;
@@ -8,6 +9,7 @@ mod queues;
 mod run;
 mod session;
 mod spaces;
+mod verify;
 mod waiting;
 
 use std::path::PathBuf;
@@ -33,6 +35,7 @@ pub(super) struct MillArgs {
 enum MillCommand {
     Run(run::RunArgs),
     Produce(produce::ProduceArgs),
+    Verify(verify::VerifyArgs),
     Queues(queues::QueuesArgs),
     Spaces(spaces::SpacesArgs),
     Held(waiting::HeldArgs),
@@ -94,6 +97,7 @@ impl MillArgs {
         match self.command {
             MillCommand::Run(args) => Box::pin(args.run()).await,
             MillCommand::Produce(args) => Box::pin(args.run()).await,
+            MillCommand::Verify(args) => Box::pin(args.run()).await,
             MillCommand::Queues(args) => Box::pin(args.run()).await,
             MillCommand::Spaces(args) => Box::pin(args.run()).await,
             MillCommand::Held(args) => args.run().await,

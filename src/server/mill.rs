@@ -8,6 +8,7 @@ use queuekeeper_catalogue::Catalogue;
 use queuekeeper_ingest::copies::{CopyStanding, CountCopies, StoredObjects};
 use queuekeeper_ingest::step::Services;
 use queuekeeper_mill::audit::MILL;
+use queuekeeper_mill::bit::reporter::ADMIN;
 use queuekeeper_mill::copies::standing;
 use queuekeeper_mill::duplicate::ASIDE;
 use queuekeeper_mill::metrics::MillMetrics;
@@ -225,7 +226,7 @@ async fn audited(store: Arc<dyn Store>, catalogue: &Catalogue) -> anyhow::Result
         tracing::warn!(store = %name, "a bucket was made for the probe and is still there; remove it: {error}");
     }
     let audited = Audited::new(store, &capabilities, Arc::new(catalogue.clone()), MILL);
-    let audited = audited.with_owned([ASIDE.parse()?]);
+    let audited = audited.with_owned([ASIDE.parse()?, ADMIN.parse()?]);
     audited.resolve_left().await?;
     Ok(Arc::new(audited))
 }

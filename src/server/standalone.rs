@@ -12,6 +12,7 @@ use queuekeeper_ingest::directory::WorkingStorage;
 use queuekeeper_ingest::engine::{self, CATALOGUE, replace_catalogue};
 use queuekeeper_ingest::settings::Settings;
 use queuekeeper_mill::account::Account;
+use queuekeeper_mill::bit::producer::BitSettings;
 use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_mill::policy::{ACCOUNTS_FILE, StoreId, policy_file};
 use queuekeeper_mill::run::MillSettings;
@@ -343,7 +344,7 @@ async fn run(
 
 /// How the mill of one machine works.
 pub(crate) fn mill_settings() -> MillSettings {
-    MillSettings { workers: WORKERS, ..MillSettings::default() }
+    MillSettings { workers: WORKERS, bit: Some(BitSettings::default()), ..MillSettings::default() }
 }
 
 /// The URL at which pages are reached that are served at an address; one that stands for all of them has a name, if the

@@ -18,6 +18,8 @@ fn exposed(format: Format) -> String {
         workers: [2, 18],
         processes: 1,
         unserved: vec![("BIT", 0)],
+        bit_results: vec![("success", 9), ("failure", 0)],
+        bit_errors: vec![("account1".to_owned(), 2)],
         loops: vec![LoopFigures {
             producer: "duplication",
             started: at(1_800_000_000),

@@ -12,6 +12,7 @@ mod follow;
 mod intents;
 mod list;
 mod noted;
+mod observed;
 mod settle;
 
 use std::time::Duration;
@@ -27,6 +28,7 @@ pub use self::follow::Followed;
 pub(crate) use self::intents::TAKE_LEFT;
 pub(crate) use self::list::AFTER;
 pub use self::list::Events;
+pub(crate) use self::observed::observe;
 use crate::catalogue::Catalogue;
 use crate::database::Session;
 use crate::database::grouped::Work;

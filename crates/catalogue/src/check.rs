@@ -114,7 +114,8 @@ pub(crate) fn counted(counter: Counter) -> Option<&'static str> {
         Counter::PausedTasks => {
             "SELECT CAST(pause AS TEXT) AS scope, COUNT(*) FROM tasks WHERE state = 'paused' GROUP BY scope"
         }
-        Counter::EndedTasks => return None,
+        Counter::BitErrors => "SELECT account, COUNT(*) FROM bit_errors WHERE ended IS NULL GROUP BY account",
+        Counter::BitResults | Counter::EndedTasks => return None,
     })
 }
 

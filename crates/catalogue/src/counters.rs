@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::bit;
 use crate::catalogue::Catalogue;
 use crate::database::Session;
 use crate::database::dialect::Dialect;
@@ -43,13 +44,17 @@ pub enum Counter {
     DeadTasks,
     /// Tasks that a pause keeps from workers; by its number.
     PausedTasks,
+    /// Checks of copies, since the catalogue counts that; by result.
+    BitResults,
+    /// Copies of which something is known to be wrong; by account.
+    BitErrors,
     /// How often a worker came to an end with a task, since the catalogue counts that; by queue and outcome.
     EndedTasks,
 }
 
 impl Counter {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::ContentItems,
         Self::ContentBytes,
         Self::AuditEvents,
@@ -64,6 +69,8 @@ impl Counter {
         Self::HeldTasks,
         Self::DeadTasks,
         Self::PausedTasks,
+        Self::BitResults,
+        Self::BitErrors,
         Self::EndedTasks,
     ];
 
@@ -85,6 +92,8 @@ impl Counter {
             Self::HeldTasks => "held_tasks",
             Self::DeadTasks => "dead_tasks",
             Self::PausedTasks => "paused_tasks",
+            Self::BitResults => "bit_results",
+            Self::BitErrors => "bit_errors",
             Self::EndedTasks => "ended_tasks",
         }
     }
@@ -192,5 +201,5 @@ async fn fold_in(session: &mut Session) -> Result<u64, Error> {
     session.run("DELETE FROM done_tasks WHERE minute < {now} / 60000 - $1", values![DONE_MINUTES]).await?;
     let forget = "DELETE FROM dropped_intents WHERE dropped < {now} - $1";
     session.run(forget, values![DROPPED_INTENTS_MILLIS]).await?;
-    Ok(rows.len() as u64)
+    Ok(rows.len() as u64 + bit::fold(session, MOST_DELTAS).await?)
 }

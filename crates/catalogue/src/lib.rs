@@ -12,6 +12,7 @@
 //! - [`tasks`]: the mill's queues; [`loops`]: how far its producers are; [`policies`]: what is to be
 //!   copied; [`brake`]: how much it may destroy in a day; [`asides`]: what it
 //!   kept of that; [`pauses`]: what people paused; [`space_stats`]: what spaces have;
+//! - [`bit`]: what checks of content have found; [`repairs`]: what was repaired of that;
 //! - [`bell`]: what says that there may be something to do;
 //! - [`deposits`], [`outbox`]: what came from depositors, and what is sent to them;
 //! - [`check`]: whether all that fits together; `backup`: a copy of a file that is in use; [`as_is`]: what there is, with
@@ -29,6 +30,7 @@ pub mod asides;
 pub mod audit;
 mod backup;
 pub mod bell;
+pub mod bit;
 pub mod brake;
 pub mod catalogue;
 pub mod check;
@@ -46,6 +48,7 @@ pub mod pauses;
 #[cfg(test)]
 mod plans;
 pub mod policies;
+pub mod repairs;
 mod schema;
 pub mod space_stats;
 pub mod tasks;

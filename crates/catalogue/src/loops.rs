@@ -184,7 +184,7 @@ async fn lead(session: &mut Session, producer: &str, holder: Uuid, lease: Durati
     session.decode(read()).map(Some)
 }
 
-async fn is_leading(session: &mut Session, lead: &Lead) -> Result<bool, Error> {
+pub(crate) async fn is_leading(session: &mut Session, lead: &Lead) -> Result<bool, Error> {
     Ok(session.row(IS_LEADING, values![&lead.producer, lead.epoch]).await?.is_some())
 }
 
@@ -208,7 +208,7 @@ async fn begin(session: &mut Session, lead: &Lead, morsels: &[Morsel], next: Dur
     Ok(true)
 }
 
-async fn advance(
+pub(crate) async fn advance(
     session: &mut Session,
     lead: &Lead,
     morsel: &Morsel,

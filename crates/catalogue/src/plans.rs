@@ -7,6 +7,10 @@ use uuid::Uuid;
 
 use crate::asides::{KEYS, OF_ITEM, OVERDUE};
 use crate::audit::{AFTER, Events, TAKE_LEFT};
+use crate::bit::{
+    CHECKS_OF_ITEM, CHECKS_OF_RUN, NEWEST_RUN, OF_ACCOUNT, OPEN_KEYS, OPEN_RUN, PAGE, RECORDS, RECORDS_OF_ITEM,
+    UNREPORTED,
+};
 use crate::catalogue::Catalogue;
 use crate::database::Session;
 use crate::database::dialect::Dialect;
@@ -19,6 +23,7 @@ use crate::inventory::{
 use crate::object_intents::OBJECT_INTENTS;
 use crate::outbox::{ENDED, TAKE_DUE};
 use crate::policies::POLICIES;
+use crate::repairs::{OF_ACCOUNT as REPAIRS, OF_COPY, TODAY};
 use crate::space_stats::NEWEST;
 use crate::tasks::{DEAD, DECISIONS, DECISIONS_OF_ITEM, HEAD, HELD, NEXT, OF_ITEM_TASKS, RELEASE, TAKE};
 
@@ -65,6 +70,9 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
         (OVERDUE, values![0i64, 0u64, 10u64]),
         (KEYS, values!["a", "b", "main", 10u64]),
         (POLICIES, values!["account", u64::MAX, 10u64]),
+        (REPAIRS, values!["account", u64::MAX, 10u64]),
+        (OF_COPY, values!["main", "space", &b"key"[..], u64::MAX, 10u64]),
+        (TODAY, values!["main", 1u64]),
         (DEAD, values!["account", i64::MAX, 0u64, 10u64]),
         (HELD, values!["account", "main", 0u64, 10u64]),
         (ITEMS_BETWEEN, values!["", "space", &b"key"[..], &b"k"[..], &b"l"[..], 10u64]),
@@ -73,9 +81,19 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
         (RELEASE, values![1u64, 10u64]),
         (DECISIONS, values![u64::MAX, 10u64]),
         (DECISIONS_OF_ITEM, values!["account", "space", &b"key"[..], u64::MAX, 10u64]),
+        (RECORDS, values!["", "space", &b"a"[..], &b"z"[..], 10u64, "main"]),
+        (RECORDS_OF_ITEM, values!["", "space", &b"key"[..], "main"]),
+        (OF_ACCOUNT, values!["account", 0u64, 10u64]),
+        (OPEN_KEYS, values!["main", "space", &b"a"[..], &b"z"[..], 10u64]),
+        (CHECKS_OF_ITEM, values!["", "space", &b"key"[..], "main", u64::MAX, 10u64]),
+        (CHECKS_OF_RUN, values![1u64, "success", 0u64, 10u64]),
+        (NEWEST_RUN, values!["account", "main", "space"]),
+        (OPEN_RUN, values!["account", "main", "space"]),
+        (UNREPORTED, values!["account", "main", "space"]),
+        (PAGE, values!["account", "main", "space", &b"key"[..]]),
     ];
     let mut take = values![0i64, Uuid::nil(), "worker", "audit", "account", 10u64];
-    take.extend(values!["AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT"]);
+    take.extend(values!["AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT"]);
     let mut next = values!["audit", "account", 0i64];
     next.extend(take[6..].iter().cloned());
     let others = others.into_iter().chain([(TAKE, take), (NEXT, next), (NEWEST, values!["account", 10u64])]);

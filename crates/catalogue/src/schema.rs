@@ -26,6 +26,8 @@ const SCRIPTS: &[&str] = &[
     include_str!("schema/0007.sql"),
     include_str!("schema/0008.sql"),
     include_str!("schema/0009.sql"),
+    include_str!("schema/0010.sql"),
+    include_str!("schema/0011.sql"),
 ];
 
 /// The version that this program writes.

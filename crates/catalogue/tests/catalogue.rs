@@ -7,6 +7,7 @@ mod catalogue {
     mod audit;
     mod away;
     mod backup;
+    mod bit;
     mod brake;
     mod check;
     mod counters;
@@ -20,6 +21,7 @@ mod catalogue {
     mod open;
     mod outbox;
     mod pauses;
+    mod repairs;
     mod support;
     mod tasks;
 }

@@ -7,6 +7,7 @@ use queuekeeper_catalogue::counters::{Counter, Figures};
 use queuekeeper_catalogue::tasks::Outcome;
 use queuekeeper_store::{Key, SpaceName, StoreName};
 
+use crate::bit::policy::ProofPolicy;
 use crate::limits::{KeyPattern, StoreLimits};
 use crate::policy::StoreId;
 
@@ -54,6 +55,12 @@ impl Account {
         self.limits.get(store)?.leaves_out(key)
     }
 
+    /// Which proof of content in a store a check is to bring.
+    #[must_use]
+    pub fn proof_policy(&self, store: &StoreName) -> ProofPolicy {
+        self.limits.get(store).map(|limits| limits.proof).unwrap_or_default()
+    }
+
     /// Whether some keys are not copied to a store.
     #[must_use]
     pub fn leaves_out_any(&self, store: &StoreName) -> bool {
@@ -89,6 +96,13 @@ impl Account {
         let scopes = scopes.filter_map(|((_, scope), _)| scope.split_once('/'));
         let ours = scopes.filter(|(store, _)| self.stores.values().any(|name| name.as_str() == *store));
         ours.filter_map(|(_, space)| self.of_store(&space.parse().ok()?)).collect()
+    }
+
+    /// Those of them in which one of its stores has items.
+    #[must_use]
+    pub fn spaces_in(&self, figures: &Figures, store: &StoreName) -> BTreeSet<SpaceName> {
+        let has_items = |space: &SpaceName| self.figure(figures, Counter::SpaceItems, store, space) > 0;
+        self.spaces(figures).into_iter().filter(has_items).collect()
     }
 
     /// The figure of a counter of a space in one of the stores.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::asides::{Aside, AsideEnd};
+use queuekeeper_catalogue::brake::{BrakeAnswer, Braked};
 use queuekeeper_catalogue::pauses::Pause;
 use queuekeeper_catalogue::tasks::TakenTask;
 use queuekeeper_store::store::{EntityTag, Item};
@@ -45,6 +46,14 @@ pub(crate) fn place(task: &TakenTask, store: &StoreName, item: &Item, etag: &Ent
     let digest = digests.get(Algorithm::Sha1).and_then(|digest| digest.as_bytes().first_chunk());
     let key = Builder::from_sha1_bytes(*digest.ok_or_else(|| "SHA-1 has 20 bytes".to_owned())?).into_uuid();
     in_aside(&key.to_string())
+}
+
+/// Why the brake holds what would destroy content.
+pub(crate) fn too_many(of: &Braked<'_>, answer: &BrakeAnswer) -> String {
+    let (space, store, BrakeAnswer { number, limit, .. }) = (of.space, of.store, answer);
+    format!(
+        "{number} items of {space} in {store} were deleted or overwritten within a day, of at most {limit}: release or drop this by hand"
+    )
 }
 
 /// What is kept under a key.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use queuekeeper_catalogue::audit::Event;
+use queuekeeper_catalogue::audit::{Event, EventKind};
 use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TakenTask, TaskKind, TaskSubject};
 use queuekeeper_store::{SpaceName, StoreName};
 
@@ -48,7 +48,9 @@ impl Auditor {
             let copies = self.copies(account, &space, store);
             copies.is_none_or(|copies| copies.iter().any(|(source, _)| source == store))
         };
-        if space.is_reserved() || (event.user == MILL && !is_source()) {
+        // What a check observed is not a change: it starts no copy before a person accepts it.
+        let is_finding = event.user == MILL && event.kind == EventKind::Observed;
+        if space.is_reserved() || is_finding || (event.user == MILL && !is_source()) {
             return None;
         }
         let subject = TaskSubject {
@@ -96,6 +98,6 @@ impl Processor for Auditor {
             subject: TaskSubject { kind: TaskKind::Duplicate, destination: Some(destination), ..subject.clone() },
             source: Some(source),
         });
-        Processed { outcome: Outcome::Done, follow_ups: follow_ups.collect() }
+        Processed { outcome: Outcome::Done, follow_ups: follow_ups.collect(), checked: None }
     }
 }

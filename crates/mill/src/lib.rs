@@ -3,7 +3,7 @@
 //! - [`policy`]: which space is copied from where to where, in the files of the `DuraCloud` Mill;
 //! - [`account`]: whose content it is; [`asides`]: what is kept of content that was deleted or written over;
 //! - [`limits`]: what an operator allows in a store, and [`stores`] that keep to it;
-//! - [`audit`]: what a change leads to; [`duplicate`]: what is done to a copy;
+//! - [`audit`]: what a change leads to; [`bit`]: what a check of a copy proves; [`duplicate`]: what is done to a copy;
 //! - [`copies`]: which copies of an object there are; [`merge`]: two listings side by side;
 //! - [`presence`]: which processes there are; [`metrics`]: what each of them counts;
 //! - [`producer`]: goes through everything, and asks for what is missing; [`why`]: why a copy is not done yet;
@@ -17,6 +17,7 @@
 pub mod account;
 pub mod asides;
 pub mod audit;
+pub mod bit;
 pub mod copies;
 pub mod duplicate;
 pub mod limits;

@@ -11,6 +11,9 @@ use queuekeeper_store::{Key, StoreName};
 
 pub use hours::Hours;
 
+use crate::bit::policy::ProofPolicy;
+use crate::bit::repair::RepairMode;
+
 /// The units of a bandwidth, the largest first.
 const UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
@@ -27,6 +30,14 @@ pub struct StoreLimits {
     pub leave_out: Vec<KeyPattern>,
     /// The store that is read in its place when its content is copied to others.
     pub read_from: Option<StoreName>,
+    /// Which proof of its content a check is to bring.
+    pub proof: ProofPolicy,
+    /// Who starts the repairs of its copies.
+    pub repair: RepairMode,
+    /// Whether it is written once: the mill never starts a repair there.
+    pub is_write_once: bool,
+    /// Who takes what it has into the record where that has nothing of it.
+    pub adopt: RepairMode,
 }
 
 impl StoreLimits {
@@ -47,6 +58,10 @@ impl fmt::Display for StoreLimits {
             self.requests.map(|requests| format!("at most {requests} requests a second")),
             (!patterns.is_empty()).then(|| format!("leaves out {}", patterns.join(", "))),
             self.read_from.as_ref().map(|store| format!("is read from {store}")),
+            (self.proof != ProofPolicy::Read).then(|| format!("is checked by {}", self.proof)),
+            (self.repair == RepairMode::Automatic).then(|| "is repaired automatically".to_owned()),
+            self.is_write_once.then(|| "is written once".to_owned()),
+            (self.adopt == RepairMode::Automatic).then(|| "has what it stores adopted automatically".to_owned()),
         ];
         to.write_str(&parts.into_iter().flatten().collect::<Vec<_>>().join("; "))
     }

@@ -66,6 +66,8 @@ pub enum Step {
     Follows,
     /// The queue is full.
     Full,
+    /// All that was begun waits for its checks to end.
+    Checking,
     /// What is left of the loop cannot go on: how many morsels.
     Stuck(usize),
     /// All that is left of the loop is paused: how many morsels.

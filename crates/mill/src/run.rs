@@ -1,10 +1,12 @@
 //! The mill at work: the log is followed, loops are gone through, and workers process what comes of both.
 
+mod once;
+mod parts;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::brake::BrakeLimit;
 use queuekeeper_catalogue::tasks::{MillProcess, Queue};
@@ -15,19 +17,25 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::account::Account;
-use crate::asides::{self, Asides, Removed};
+use crate::asides;
 use crate::audit::{Auditor, FOLLOWER};
-use crate::duplicate::Duplicator;
+use crate::bit;
+use crate::bit::producer::BitSettings;
 use crate::metrics::MillMetrics;
 use crate::policy::{Policies, PolicyError, PolicySource, in_force};
 use crate::presence;
-use crate::producer::{PRODUCER, Producer, Step};
-use crate::stats::{self, Noop, StorageStats, noop};
-use crate::stores::AccountStores;
-use crate::worker::{Times, Workers};
+use crate::producer::{PRODUCER, Step};
+use crate::stats;
 
 /// The queues that are worked on, the first one first.
-const QUEUES: [Queue; 3] = [Queue::Audit, Queue::DuplicationHigh, Queue::DuplicationLow];
+const QUEUES: [Queue; 6] = [
+    Queue::Audit,
+    Queue::DuplicationHigh,
+    Queue::BitError,
+    Queue::DuplicationLow,
+    Queue::BitIntegrity,
+    Queue::BitReport,
+];
 
 /// How long to wait where nothing rings, at first and at most: for tasks, and for events.
 const EMPTY: (Duration, Duration) = (Duration::from_mins(1), Duration::from_mins(8));
@@ -41,11 +49,14 @@ const FOLD: Duration = Duration::from_secs(1);
 /// How long the log is left alone after a look: what comes in the meantime is read together.
 const GATHER: Duration = Duration::from_millis(100);
 
-/// How long the producer waits for room in the queue, and for anything else.
-const WAITS: (Duration, Duration) = (Duration::from_secs(10), Duration::from_mins(1));
+/// How long a producer waits for room in its queue, for anything else, and for the end of checks.
+const WAITS: (Duration, Duration, Duration) = (Duration::from_secs(10), Duration::from_mins(1), Duration::from_secs(1));
 
 /// How often it is seen whether spaces are to be counted, and whether anything aside is to be removed.
 const STATS: Duration = Duration::from_mins(10);
+
+/// How often it is seen whether processes that died have left changes of content. What is to be done to such an item waits until then.
+const RESOLVE: Duration = Duration::from_mins(1);
 
 /// For how long one process leads the producer from each step on.
 const LEAD: Duration = Duration::from_mins(5);
@@ -55,6 +66,14 @@ const LEAD: Duration = Duration::from_mins(5);
 pub struct MillSettings {
     /// How many tasks are processed at once.
     pub workers: usize,
+    /// The queues that they take tasks from, the first one first.
+    pub queues: Vec<Queue>,
+    /// Whether this process goes through all that policies want copied.
+    pub is_duplicating: bool,
+    /// Whether it asks for counts of spaces.
+    pub is_counting: bool,
+    /// How it goes through all content to have it checked; `None` where it does not.
+    pub bit: Option<BitSettings>,
     /// How long after the beginning of a loop the next one begins.
     pub frequency: Duration,
     /// How many tasks the producer lets wait.
@@ -68,11 +87,15 @@ pub struct MillSettings {
 }
 
 impl Default for MillSettings {
-    /// Twenty workers, a loop a month, 10,000 waiting tasks, each sixth loop thorough, deletions after 30 days.
+    /// Twenty workers of all queues, no loop of checks, one of copies a month, 10,000 waiting tasks, each sixth loop thorough, deletions after 30 days.
     fn default() -> Self {
         const DAY: Duration = Duration::from_hours(24);
         Self {
             workers: 20,
+            queues: QUEUES.to_vec(),
+            is_duplicating: true,
+            is_counting: true,
+            bit: None,
             frequency: DAY * 30,
             most_waiting: 10_000,
             thorough_every: 6,
@@ -138,19 +161,35 @@ impl Mill {
         let fold = self.fold(&stop);
         let listen = stop.run_until_cancelled(self.catalogue.listen());
         let produce = async {
+            if !self.settings.is_duplicating {
+                return;
+            }
             let producer = self.producer(&policies, &stores);
             loop {
-                let wait = Self::produce(&producer, &wake).await;
+                let wait = Self::stepped(producer.step().await, &wake);
                 if !every(wait).await {
                     break;
                 }
             }
             self.resign(PRODUCER, producer.holder).await;
         };
+        let check = async {
+            let Some(settings) = &self.settings.bit else { return };
+            let producer = self.bit_producer(settings, &stores);
+            loop {
+                let wait = Self::stepped(producer.step().await, &wake);
+                if !every(wait).await {
+                    break;
+                }
+            }
+            self.resign(bit::producer::PRODUCER, producer.holder).await;
+        };
         let count = async {
             let (holder, stats) = (Uuid::now_v7(), self.stats(&stores));
             loop {
-                if let Err(error) = stats.produce(holder, LEAD).await {
+                if self.settings.is_counting
+                    && let Err(error) = stats.produce(holder, LEAD).await
+                {
                     tracing::warn!(error, "spaces are not counted; this is tried again");
                 }
                 if let Err(error) = self.asides().remove(holder, LEAD).await {
@@ -171,49 +210,12 @@ impl Mill {
             kinds: workers.processors.iter().map(|processor| processor.kind()).collect(),
         };
         let report = presence::report(&self.catalogue, &process, &stop);
-        tokio::join!(workers.run(stop.clone()), read, follow, fold, listen, produce, count, report);
-    }
-
-    /// Goes on with the loop until it is done, waits, or cannot go on.
-    ///
-    /// # Errors
-    /// When the catalogue or a store cannot be read; what was done is saved.
-    pub async fn produce_once(&self) -> Result<Step, String> {
-        let policies = Policies::default();
-        self.read_policies(&policies).await;
-        // As a mill that runs does: what comes after this look is followed.
-        self.follow(&self.auditor(&policies), &Notify::new()).await;
-        let producer = self.producer(&policies, &self.account_stores());
-        let ended = loop {
-            match producer.step().await {
-                Ok(Step::Advanced) => {}
-                ended => break ended,
+        let resolve = async {
+            while every(RESOLVE).await {
+                self.resolve_changes().await;
             }
         };
-        self.resign(PRODUCER, producer.holder).await;
-        ended
-    }
-
-    /// Asks for a count of each space, where that is due: of how many, `None` where it is not.
-    ///
-    /// # Errors
-    /// When a store cannot be listed, or the catalogue written.
-    pub async fn stats_once(&self) -> Result<Option<usize>, String> {
-        let holder = Uuid::now_v7();
-        let asked = self.stats(&self.account_stores()).produce(holder, LEAD).await;
-        self.resign(stats::PRODUCER, holder).await;
-        asked
-    }
-
-    /// Removes what need not be kept aside any longer, where that is due; `None` where it is not.
-    ///
-    /// # Errors
-    /// When the catalogue cannot be read or written.
-    pub async fn asides_once(&self) -> Result<Option<Removed>, String> {
-        let holder = Uuid::now_v7();
-        let removed = self.asides().remove(holder, LEAD).await;
-        self.resign(asides::PRODUCER, holder).await;
-        removed
+        tokio::join!(workers.run(stop.clone()), read, follow, fold, listen, produce, check, count, report, resolve);
     }
 
     /// Lets another process lead at once.
@@ -221,34 +223,6 @@ impl Mill {
         if let Err(error) = self.catalogue.resign(producer, holder).await {
             tracing::warn!(%error, producer, "another process leads it when the lease ends");
         }
-    }
-
-    /// Asks for a task that does nothing, for each account: how many there are.
-    ///
-    /// # Errors
-    /// When the catalogue cannot be written.
-    pub async fn noop_once(&self) -> Result<usize, String> {
-        let tasks = self.accounts.values().map(noop).collect::<Result<Vec<_>, _>>();
-        let tasks = tasks.map_err(|error| error.to_string())?;
-        self.catalogue.put_tasks(&tasks).await.map_err(|error| error.to_string())?;
-        Ok(tasks.len())
-    }
-
-    /// The stores with the limits of the accounts, which hold for all that goes through these and their clones together.
-    fn account_stores(&self) -> AccountStores {
-        let Self { catalogue, accounts, stores, metrics, .. } = self;
-        AccountStores::new(catalogue.clone(), accounts, stores.clone(), metrics.clone())
-    }
-
-    fn stats(&self, stores: &AccountStores) -> StorageStats {
-        let Self { catalogue, accounts, .. } = self;
-        let (catalogue, accounts, stores) = (catalogue.clone(), accounts.clone(), stores.clone());
-        StorageStats { catalogue, accounts, stores, clock: Timestamp::now }
-    }
-
-    fn asides(&self) -> Asides {
-        let Self { catalogue, accounts, stores, .. } = self;
-        Asides { catalogue: catalogue.clone(), accounts: accounts.clone(), stores: stores.clone() }
     }
 
     /// Folds the deltas of counters, as long as there are some.
@@ -318,6 +292,19 @@ impl Mill {
         }
     }
 
+    /// Resolves the changes that processes left which died.
+    async fn resolve_changes(&self) {
+        for (store, of) in &self.stores {
+            match of.resolve_changes().await {
+                Ok(0) => {}
+                Ok(left) => {
+                    tracing::warn!(%store, left, "changes that were left are not resolved; this is tried again")
+                }
+                Err(why) => tracing::warn!(%store, why, "it is not known which changes were left; this is tried again"),
+            }
+        }
+    }
+
     async fn follow(&self, auditor: &Auditor, wake: &Notify) {
         loop {
             match self.catalogue.follow_audit(FOLLOWER, 1000, |event| auditor.task(event).into_iter().collect()).await {
@@ -337,9 +324,9 @@ impl Mill {
         }
     }
 
-    /// One step of the producer, and how long to wait for the next.
-    async fn produce(producer: &Producer, wake: &Notify) -> Duration {
-        match producer.step().await {
+    /// How long to wait for the next step of a producer.
+    fn stepped(step: Result<Step, String>, wake: &Notify) -> Duration {
+        match step {
             Ok(Step::Advanced) => {
                 wake.notify_one();
                 Duration::ZERO
@@ -348,6 +335,7 @@ impl Mill {
                 wake.notify_one();
                 WAITS.0
             }
+            Ok(Step::Checking) => WAITS.2,
             Ok(Step::Follows | Step::Idle | Step::Paused(_)) => WAITS.1,
             Ok(Step::Stuck(morsels)) => {
                 tracing::warn!(morsels, "spaces cannot be gone through; queuekeeper mill queues says why");
@@ -357,53 +345,6 @@ impl Mill {
                 tracing::warn!(error, "the loop does not go on; this is tried again");
                 WAITS.1
             }
-        }
-    }
-
-    fn auditor(&self, policies: &Policies) -> Auditor {
-        Auditor { accounts: self.accounts.clone(), policies: policies.clone() }
-    }
-
-    fn producer(&self, policies: &Policies, stores: &AccountStores) -> Producer {
-        let MillSettings { frequency, most_waiting, thorough_every, .. } = self.settings;
-        Producer {
-            catalogue: self.catalogue.clone(),
-            accounts: self.accounts.clone(),
-            policies: policies.clone(),
-            stores: stores.clone(),
-            frequency,
-            most_waiting,
-            part: 1000,
-            thorough_every,
-            holder: Uuid::now_v7(),
-            lease: LEAD,
-        }
-    }
-
-    fn workers(&self, policies: &Policies, stores: &AccountStores, wake: &Arc<Notify>) -> Workers {
-        let duplicator = Duplicator {
-            catalogue: self.catalogue.clone(),
-            accounts: self.accounts.clone(),
-            stores: stores.clone(),
-            limit: self.settings.limit,
-            delete_after: self.settings.delete_after,
-            clock: Timestamp::now,
-        };
-        Workers {
-            catalogue: self.catalogue.clone(),
-            processors: vec![
-                Arc::new(self.auditor(policies)),
-                Arc::new(duplicator),
-                Arc::new(self.stats(stores)),
-                Arc::new(Noop),
-            ],
-            queues: QUEUES.to_vec(),
-            accounts: self.accounts.keys().cloned().collect(),
-            number: self.settings.workers,
-            name: self.name.clone(),
-            times: Times { shortest_wait: EMPTY.0, longest_wait: EMPTY.1, ..Times::default() },
-            wake: Arc::clone(wake),
-            metrics: self.metrics.clone(),
         }
     }
 }

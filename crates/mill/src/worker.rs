@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use queuekeeper_catalogue::Catalogue;
+use queuekeeper_catalogue::bit::CheckedPart;
 use queuekeeper_catalogue::tasks::{EndedTask, NewTask, Outcome, Queue, TakenTask, TaskKind, Tasks};
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::task::JoinSet;
@@ -35,11 +36,13 @@ pub struct Processed {
     pub outcome: Outcome,
     /// What is to be done next.
     pub follow_ups: Vec<NewTask>,
+    /// What was checked.
+    pub checked: Option<CheckedPart>,
 }
 
 impl From<Outcome> for Processed {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, follow_ups: Vec::new() }
+        Self { outcome, follow_ups: Vec::new(), checked: None }
     }
 }
 
@@ -144,8 +147,8 @@ impl Workers {
                 let (workers, ended, give_back) = (Arc::clone(&workers), ended.clone(), give_back.clone());
                 running.spawn(async move {
                     let processed = workers.process(&task, asked, &give_back).await;
-                    let Processed { outcome, follow_ups } = processed;
-                    let _closed_with_the_ender = ended.send(EndedTask { task, outcome, follow_ups }).await;
+                    let Processed { outcome, follow_ups, checked } = processed;
+                    let _closed_with_the_ender = ended.send(EndedTask { task, outcome, follow_ups, checked }).await;
                     drop(permit);
                 });
             }

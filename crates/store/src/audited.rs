@@ -213,6 +213,10 @@ impl<S: Store + ?Sized> Store for Audited<S> {
         self.store.abort_upload(item, upload).await
     }
 
+    async fn resolve_changes(&self) -> Result<u64, String> {
+        self.resolve_left().await.map(|resolved| resolved.failed).map_err(|error| error.to_string())
+    }
+
     async fn probe(&self) -> Result<Capabilities, Error> {
         self.store.probe().await
     }

@@ -353,6 +353,15 @@ pub trait Store: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Resolves the changes that other processes began, and left when they died: how many of them could not be resolved yet. A store
+    /// whose changes are not recorded has none. To be called from time to time.
+    ///
+    /// # Errors
+    /// With the reason, where it is not known which there are.
+    async fn resolve_changes(&self) -> Result<u64, String> {
+        Ok(0)
+    }
+
     /// Finds out what the store can do, by writing and removing probes in a space of its own, [`PROBE_SPACE`]. A
     /// bucket that was made for that space stays until [`Self::remove_probe_bucket`].
     ///

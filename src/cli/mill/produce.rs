@@ -9,6 +9,7 @@ use queuekeeper_mill::run::MillSettings;
 use queuekeeper_store::StoreFamilies;
 
 use super::PlaceArgs;
+use super::bit::BitArgs;
 use crate::cli::exit::{CommandError, FAILED};
 use crate::cli::output;
 use crate::config::PrometheusDuration;
@@ -20,7 +21,7 @@ use crate::server;
 /// whichever process began it, until it is done or so many tasks wait that it would wait, too.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ProduceArgs {
-    /// What to do: ask for copies that are missing, for counts of spaces, or for one task for each account that does nothing; or
+    /// What to do: ask for copies that are missing, for checks of all content, for counts of spaces, or for one task for each account that does nothing; or
     /// remove what need not be kept aside any longer
     #[arg(value_name = "PRODUCER")]
     producer: ProducerName,
@@ -29,7 +30,7 @@ pub(super) struct ProduceArgs {
     #[arg(long, required = true)]
     once: bool,
 
-    /// How long after the beginning of a loop the next one begins
+    /// How long after the beginning of a loop of copies the next one begins
     #[arg(long, value_name = "DURATION", default_value = "30d")]
     frequency: PrometheusDuration,
 
@@ -42,12 +43,16 @@ pub(super) struct ProduceArgs {
     thorough_every: u64,
 
     #[command(flatten)]
+    bit: BitArgs,
+
+    #[command(flatten)]
     place: PlaceArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ProducerName {
     Duplication,
+    Bit,
     Stats,
     Asides,
     Noop,
@@ -61,6 +66,7 @@ impl ProduceArgs {
             frequency: self.frequency.get(),
             most_waiting: self.queue_limit,
             thorough_every: self.thorough_every,
+            bit: Some(self.bit.settings(self.queue_limit)?),
             ..MillSettings::default()
         };
         let (families, counted) = (StoreFamilies::default(), MillMetrics::default());
@@ -68,6 +74,7 @@ impl ProduceArgs {
         let catalogue = mill.catalogue.clone();
         let produced = match self.producer {
             ProducerName::Duplication => mill.produce_once().await.map(|step| said(&step)),
+            ProducerName::Bit => mill.check_once().await.map(|step| said(&step)),
             ProducerName::Stats => mill.stats_once().await.map(|number| match number {
                 Some(number) => format!("{number} spaces are to be counted"),
                 None => "spaces were counted within a day".to_owned(),
@@ -90,6 +97,7 @@ impl fmt::Display for ProducerName {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str(match self {
             Self::Duplication => "duplication",
+            Self::Bit => "bit",
             Self::Stats => "stats",
             Self::Asides => "asides",
             Self::Noop => "noop",
@@ -101,6 +109,7 @@ fn said(step: &Step) -> String {
     match step {
         Step::Idle | Step::Advanced => "the loop is done, and the next one is not due".to_owned(),
         Step::Follows => "another process leads the loop".to_owned(),
+        Step::Checking => "the checks that were asked for have not ended".to_owned(),
         Step::Full => "as many tasks wait as may".to_owned(),
         Step::Paused(spaces) => {
             format!("{spaces} spaces are left, all of them paused; queuekeeper mill queues says by whom")

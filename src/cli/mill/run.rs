@@ -1,11 +1,13 @@
 //! `queuekeeper mill run`: its workers and its producer.
 
 use anyhow::Context as _;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use queuekeeper_catalogue::brake::BrakeLimit;
+use queuekeeper_catalogue::tasks::Queue;
 use queuekeeper_mill::run::MillSettings;
 
 use super::PlaceArgs;
+use super::bit::BitArgs;
 use crate::cli::{LogArgs, on_signal};
 use crate::config::{ListenAddress, PrometheusDuration};
 use crate::server;
@@ -23,7 +25,21 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
     workers: u16,
 
-    /// How long after the beginning of a loop through everything the next one begins
+    /// The queues that tasks are taken from, the first one first; one take in ten begins at another one
+    #[arg(
+        long,
+        value_name = "QUEUE",
+        value_delimiter = ',',
+        default_value = "audit,duplication-high,bit-error,duplication-low,bit-integrity,bit-report",
+        value_parser = queue
+    )]
+    queues: Vec<Queue>,
+
+    /// Which loops this process may lead: of copies, of checks of all content, of counts of spaces
+    #[arg(long, value_name = "PRODUCER", value_delimiter = ',', default_value = "duplication,bit,stats")]
+    produce: Vec<LoopName>,
+
+    /// How long after the beginning of a loop of copies the next one begins
     #[arg(long, value_name = "DURATION", default_value = "30d")]
     frequency: PrometheusDuration,
 
@@ -54,6 +70,9 @@ pub(super) struct RunArgs {
     )]
     brake_percent: u32,
 
+    #[command(flatten)]
+    bit: BitArgs,
+
     /// The address of metrics and probes: host:port, or :port for every interface; may be repeated
     #[arg(
         long = "web.listen-address",
@@ -68,13 +87,34 @@ pub(super) struct RunArgs {
     log: LogArgs,
 }
 
+/// A loop that a process may lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LoopName {
+    Duplication,
+    Bit,
+    Stats,
+}
+
+/// A queue that workers take tasks from.
+fn queue(name: &str) -> Result<Queue, String> {
+    let queues = Queue::ALL.into_iter().filter(|queue| *queue != Queue::DeadLetter);
+    let known: Vec<_> = queues.clone().map(Queue::as_str).collect();
+    let found = queues.into_iter().find(|queue| queue.as_str() == name);
+    found.ok_or_else(|| format!("write one or more of {}", known.join(",")))
+}
+
 impl RunArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         self.log.begin();
         let (shutdown, signals) = on_signal().context("cannot listen to signals")?;
         let (file, config) = self.place.read()?;
+        let bit = self.bit.settings(self.queue_limit)?;
         let settings = MillSettings {
             workers: self.workers.into(),
+            is_duplicating: self.produce.contains(&LoopName::Duplication),
+            is_counting: self.produce.contains(&LoopName::Stats),
+            bit: self.produce.contains(&LoopName::Bit).then_some(bit),
+            queues: self.queues,
             frequency: self.frequency.get(),
             most_waiting: self.queue_limit,
             thorough_every: self.thorough_every,

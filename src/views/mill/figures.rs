@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use queuekeeper_catalogue::bit::NOTHING;
 use queuekeeper_catalogue::counters::Counter;
 use queuekeeper_catalogue::tasks::{Outcome, Queue, TaskKind};
+use queuekeeper_mill::bit::verdict::CheckResult;
 use queuekeeper_mill::policy;
 use tokio_util::sync::CancellationToken;
 
@@ -66,6 +68,15 @@ impl Mill {
                     (kind.as_str(), if is_unserved { waiting } else { 0 })
                 })
                 .to_vec(),
+            bit_results: CheckResult::NAMES
+                .into_iter()
+                .filter(|result| *result != NOTHING)
+                .map(|result| (result, figure(Counter::BitResults, result.to_owned())))
+                .collect(),
+            bit_errors: self
+                .accounts()
+                .map(|account| (account.name.clone(), figure(Counter::BitErrors, account.name.clone())))
+                .collect(),
             held: pairs()
                 .map(|(account, store)| {
                     let held = figure(Counter::HeldTasks, format!("{}/{store}", account.name));

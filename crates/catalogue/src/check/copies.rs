@@ -75,6 +75,21 @@ const RULES: &[CopyRule] = &[
         what: "the record of the last event of a copy (audit_head) does not have what the audit log has:",
         remedy: RESTORE,
     },
+    CopyRule {
+        sql: "SELECT copies.store, items.space, items.key FROM copies JOIN items ON items.id = copies.item
+            WHERE (copies.proof IS NULL) <> (copies.proven IS NULL) OR copies.proof NOT IN ('read', 'provider')
+                OR (copies.proof IS NOT NULL AND copies.is_deleted) LIMIT $1",
+        what: "a copy has a proof without a time, of an unknown kind, or of content that was deleted:",
+        remedy: RESTORE,
+    },
+    CopyRule {
+        sql: "SELECT store, space, key FROM bit_errors WHERE ended IS NULL AND NOT EXISTS (
+                SELECT 1 FROM bit_log JOIN items ON items.id = bit_log.item
+                WHERE items.space = bit_errors.space AND items.key = bit_errors.key
+                    AND bit_log.store = bit_errors.store AND bit_log.result = bit_errors.result) LIMIT $1",
+        what: "something is wrong with a copy (bit_errors), and the log of checks does not have it:",
+        remedy: RESTORE,
+    },
 ];
 
 pub(super) async fn check(session: &mut Session, findings: &mut Vec<Finding>) -> Result<(), Error> {

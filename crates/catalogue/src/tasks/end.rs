@@ -10,6 +10,7 @@ use super::list::TaskState;
 use super::put::{NewTask, put};
 use super::take::TakenTask;
 use super::{MOST_ATTEMPTS, with_error};
+use crate::bit::{self, CheckedPart};
 use crate::catalogue::Catalogue;
 use crate::database::Session;
 use crate::database::value::{millis, values};
@@ -59,6 +60,8 @@ pub struct EndedTask {
     pub outcome: Outcome,
     /// What is to be done next, requested in the same transaction.
     pub follow_ups: Vec<NewTask>,
+    /// What it has checked.
+    pub checked: Option<CheckedPart>,
 }
 
 /// How long a failed task waits after its first failure; after the second it is twice that.
@@ -94,6 +97,12 @@ async fn end_all(session: &mut Session, tasks: &[EndedTask]) -> Result<Vec<bool>
         if ours[at] {
             deltas.ended(ended.task.queue, ended.outcome.name(&ended.task));
             follow_ups.extend(ended.follow_ups.iter().cloned());
+            if let Some(part) = &ended.checked {
+                bit::write(session, part).await?;
+                if let Some(page) = &part.page {
+                    follow_ups.extend(bit::end_page(session, &ended.task.subject, page).await?);
+                }
+            }
         }
     }
     deltas.write(session).await?;

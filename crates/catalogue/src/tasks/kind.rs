@@ -77,8 +77,10 @@ pub enum TaskKind {
     Audit,
     /// Makes a copy be what its source is.
     Duplicate,
-    /// Checks the content of a page of items, or of one.
+    /// Checks the content of an item.
     Bit,
+    /// Checks the content of a page of items: of those behind its key, up to one that its run has.
+    BitPage,
     /// Writes the report on a space.
     BitReport,
     /// Waits for a decision on a finding.
@@ -91,10 +93,11 @@ pub enum TaskKind {
     Noop,
 }
 
-const KINDS: [(TaskKind, &str); 8] = [
+const KINDS: [(TaskKind, &str); 9] = [
     (TaskKind::Audit, "AUDIT"),
     (TaskKind::Duplicate, "DUP"),
     (TaskKind::Bit, "BIT"),
+    (TaskKind::BitPage, "BIT_PAGE"),
     (TaskKind::BitReport, "BIT_REPORT"),
     (TaskKind::BitError, "BIT_ERROR"),
     (TaskKind::Repair, "REPAIR"),
@@ -104,8 +107,8 @@ const KINDS: [(TaskKind, &str); 8] = [
 
 impl TaskKind {
     /// All of them.
-    pub const ALL: [Self; 8] = {
-        let mut all = [Self::Noop; 8];
+    pub const ALL: [Self; 9] = {
+        let mut all = [Self::Noop; 9];
         let mut at = 0;
         while at < KINDS.len() {
             all[at] = KINDS[at].0;

@@ -35,7 +35,7 @@ async fn take(catalogue: &Catalogue, queue: Queue) -> Vec<TakenTask> {
 }
 
 async fn end(catalogue: &Catalogue, task: &TakenTask, outcome: Outcome) {
-    let ended = EndedTask { task: task.clone(), outcome, follow_ups: Vec::new() };
+    let ended = EndedTask { task: task.clone(), outcome, follow_ups: Vec::new(), checked: None };
     assert_eq!(catalogue.end_tasks(&[ended]).await.unwrap(), [true]);
 }
 

@@ -31,7 +31,7 @@ async fn take(catalogue: &Catalogue, queue: Queue, limit: u32) -> Vec<TakenTask>
 }
 
 async fn end(catalogue: &Catalogue, task: &TakenTask, outcome: Outcome) -> bool {
-    let ended = EndedTask { task: task.clone(), outcome, follow_ups: Vec::new() };
+    let ended = EndedTask { task: task.clone(), outcome, follow_ups: Vec::new(), checked: None };
     catalogue.end_tasks(&[ended]).await.unwrap()[0]
 }
 
@@ -133,7 +133,7 @@ on_both! {
         for outcome in [
             Outcome::Done, Outcome::Failed("late".to_owned()), Outcome::Later(LEASE), Outcome::PutOff(LEASE), Outcome::GivenBack, Outcome::Held("late".to_owned()),
         ] {
-            let ended = EndedTask { task: first.clone(), outcome, follow_ups: vec![request(HIGH, "b")] };
+            let ended = EndedTask { task: first.clone(), outcome, follow_ups: vec![request(HIGH, "b")], checked: None };
             assert_eq!(catalogue.end_tasks(&[ended]).await.unwrap(), [false]);
         }
         assert_eq!(figures(catalogue).await, [(LOW, [1, 1, 0, 0])]);
@@ -173,7 +173,7 @@ on_both! {
         let again = take(catalogue, LOW, 10).await;
         assert_eq!(again.iter().map(|task| (task.attempts, task.rounds, task.is_released)).collect::<Vec<_>>(), [(1, 1, false), (1, 0, true)]);
         let follow_ups = vec![request(HIGH, "c"), request(LOW, "b")];
-        let ended = again.iter().map(|task| EndedTask { task: task.clone(), outcome: Outcome::Done, follow_ups: follow_ups.clone() });
+        let ended = again.iter().map(|task| EndedTask { task: task.clone(), outcome: Outcome::Done, follow_ups: follow_ups.clone(), checked: None });
         // The second one ends in the transaction that requests it again: it is open afterwards.
         assert_eq!(catalogue.end_tasks(&ended.collect::<Vec<_>>()).await.unwrap(), [true, true]);
         assert_eq!(figures(catalogue).await, [(HIGH, [1, 0, 0, 0]), (LOW, [1, 0, 0, 0])]);
@@ -267,7 +267,7 @@ on_both! {
                     }
                     let ended: Vec<_> = taken
                         .into_iter()
-                        .map(|task| EndedTask { task, outcome: Outcome::Done, follow_ups: Vec::new() })
+                        .map(|task| EndedTask { task, outcome: Outcome::Done, follow_ups: Vec::new(), checked: None })
                         .collect();
                     let ours = catalogue.end_tasks(&ended).await.unwrap();
                     assert!(ours.iter().all(|ours| *ours));

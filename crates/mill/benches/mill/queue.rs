@@ -82,7 +82,7 @@ async fn take_and_finish(catalogue: &Catalogue) -> usize {
     let kinds = [TaskKind::Duplicate];
     let tasks = Tasks { queue: Queue::DuplicationLow, account: ACCOUNT, kinds: &kinds, limit: TENS };
     let taken = catalogue.take_tasks(&tasks, "bench", LEASE).await.unwrap();
-    let done = |task| EndedTask { task, outcome: Outcome::Done, follow_ups: Vec::new() };
+    let done = |task| EndedTask { task, outcome: Outcome::Done, follow_ups: Vec::new(), checked: None };
     let ended: Vec<_> = taken.into_iter().map(done).collect();
     assert!(catalogue.end_tasks(&ended).await.unwrap().iter().all(|ours| *ours));
     ended.len()

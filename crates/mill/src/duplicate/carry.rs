@@ -203,14 +203,7 @@ impl Duplicator {
         let answer = self.catalogue.put_aside(&of, &new, limit).await?;
         let answer = answer.ok_or_else(|| format!("what was kept aside of {item} before is being removed"))?;
         if !answer.is_allowed {
-            let why = format!(
-                "{} items of {} in {} were deleted or overwritten within a day, of at most {}: release or drop this by hand",
-                answer.number,
-                places.space,
-                store.name(),
-                answer.limit
-            );
-            return Err(Outcome::Held(why).into());
+            return Err(Outcome::Held(asides::too_many(&of, &answer)).into());
         }
         store.create_space(&aside.space).await?;
         // A worker that died after this has put it there.
@@ -268,7 +261,7 @@ impl Duplicator {
                 let destination = Some(places.source.name().clone());
                 let subject = TaskSubject { kind: TaskKind::Bit, destination, ..task.subject.clone() };
                 let check = NewTask { queue: Queue::BitIntegrity, subject, source: None };
-                Stop::Ended(Processed { outcome: Outcome::Failed(why), follow_ups: vec![check] })
+                Stop::Ended(Processed { outcome: Outcome::Failed(why), follow_ups: vec![check], checked: None })
             }
             Ok(false) => Outcome::PutOff(CHANGING).into(),
             Err(error) => error.into(),

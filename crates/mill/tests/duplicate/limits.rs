@@ -79,7 +79,7 @@ on_all! {
         let task = world.take().await;
         let outcome = world.duplicator.process(&task, &Lease::unlimited()).await.outcome;
         assert!(matches!(outcome, Outcome::PutOff(_)), "{outcome:?}");
-        let ended = EndedTask { task, outcome, follow_ups: Vec::new() };
+        let ended = EndedTask { task, outcome, follow_ups: Vec::new(), checked: None };
         assert_eq!(world.catalogue.end_tasks(&[ended]).await.unwrap(), [true]);
         let (tasks, account, key) = (world.open_tasks(&["c"]).await, &world.duplicator.accounts["account1"], item("c").key);
         let (source, destination) = (&main(), &replica());

@@ -46,7 +46,7 @@ pub(super) async fn process(world: &World) -> Vec<(String, Outcome)> {
         for task in taken {
             let outcome = world.duplicator.process(&task, &Lease::unlimited()).await.outcome;
             let key = task.subject.key.as_ref().map_or_else(String::new, ToString::to_string);
-            let ended = EndedTask { task, outcome: Outcome::Done, follow_ups: Vec::new() };
+            let ended = EndedTask { task, outcome: Outcome::Done, follow_ups: Vec::new(), checked: None };
             assert_eq!(world.catalogue.end_tasks(&[ended]).await.unwrap(), [true]);
             processed.push((key, outcome));
         }

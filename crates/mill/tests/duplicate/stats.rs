@@ -33,7 +33,7 @@ on_all! {
                 let processor: &dyn Processor = if task.subject.kind == TaskKind::Noop { &Noop } else { &stats };
                 let outcome = processor.process(&task, &Lease::unlimited()).await.outcome;
                 assert_eq!(outcome, Outcome::Done);
-                ended.push(EndedTask { task, outcome, follow_ups: Vec::new() });
+                ended.push(EndedTask { task, outcome, follow_ups: Vec::new(), checked: None });
             }
             catalogue.end_tasks(&ended).await.unwrap().len()
         };

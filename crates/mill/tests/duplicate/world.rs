@@ -26,6 +26,7 @@ use queuekeeper_store::store::{Item, Put, UserProperties};
 use queuekeeper_store::{Audited, DirectoryStore, Key, S3Store, SpaceName, Store, StoreFamilies, StoreName};
 use queuekeeper_testkit::postgres::Postgres;
 use queuekeeper_testkit::s3::{Effect, Fault, S3Server, Settings};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, SqliteConnection};
 use tempfile::TempDir;
 
 const LEASE: Duration = Duration::from_mins(5);
@@ -42,6 +43,8 @@ pub(super) struct World {
     pub(super) duplicator: Duplicator,
     directory: TempDir,
     server: Option<S3Server>,
+    /// The catalogue's database.
+    url: String,
 }
 
 /// One server of databases for all tests; it ends with the process.
@@ -161,7 +164,7 @@ impl World {
             delete_after: Duration::ZERO,
             clock: Timestamp::now,
         };
-        Self { catalogue, bare, stores, duplicator, directory, server }
+        Self { catalogue, bare, stores, duplicator, directory, server, url: url.to_owned() }
     }
 
     /// One more directory, as the store "3" of the account.
@@ -214,6 +217,42 @@ impl World {
         content[0] ^= 1;
         std::fs::write(&file, content).unwrap();
         std::fs::File::options().write(true).open(&file).unwrap().set_modified(modified).unwrap();
+    }
+
+    /// Lets the checksum that the source keeps of an item be that of other content.
+    pub(super) fn misstate(&self, key: &str) {
+        let Some(top) = self.source() else {
+            return self.server().misstate(BUCKET, &format!("content/{}/{key}", space()));
+        };
+        let is_its = |text: &str| text.contains(&format!("\"{key}\""));
+        let mut folders = vec![top.to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+                if entry.file_type().unwrap().is_dir() {
+                    folders.push(entry.path());
+                } else if let Some(text) = std::fs::read_to_string(entry.path()).ok().filter(|text| is_its(text)) {
+                    let mut record: serde_json::Value = serde_json::from_str(&text).unwrap();
+                    for digest in record["digests"].as_object_mut().unwrap().values_mut() {
+                        *digest = digest.as_str().unwrap().chars().rev().collect::<String>().into();
+                    }
+                    return std::fs::write(entry.path(), record.to_string()).unwrap();
+                }
+            }
+        }
+        panic!("nothing is kept of {key}");
+    }
+
+    /// Changes the database behind the catalogue's back.
+    pub(super) async fn tamper(&self, sql: String) {
+        if self.url.starts_with("sqlite:") {
+            let mut connection = SqliteConnection::connect(&self.url).await.unwrap();
+            sqlx::query(AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
+            connection.close().await.unwrap();
+        } else {
+            let mut connection = PgConnection::connect(&self.url).await.unwrap();
+            sqlx::query(AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
+            connection.close().await.unwrap();
+        }
     }
 
     /// Takes the source away until [`Self::bring_back`].
@@ -281,7 +320,7 @@ impl World {
             Outcome::Failed(_) | Outcome::PutOff(_) => Outcome::Done,
             outcome => outcome.clone(),
         };
-        let ended = EndedTask { task: taken, outcome, follow_ups: Vec::new() };
+        let ended = EndedTask { task: taken, outcome, follow_ups: Vec::new(), checked: None };
         assert_eq!(self.catalogue.end_tasks(&[ended]).await.unwrap(), [true]);
         processed
     }

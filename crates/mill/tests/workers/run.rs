@@ -75,7 +75,7 @@ impl Processor for Looks {
         let mut copy = task.subject.clone();
         copy.kind = TaskKind::Duplicate;
         let follow_ups = vec![NewTask { queue: Queue::DuplicationHigh, subject: copy, source: None }];
-        Processed { outcome: Outcome::Done, follow_ups }
+        Processed { outcome: Outcome::Done, follow_ups, checked: None }
     }
 }
 

@@ -82,6 +82,24 @@ impl S3Server {
         entry.current.object = Some(rotten);
     }
 
+    /// Lets an object have the entity tag and the checksums of other content, and changes nothing else.
+    ///
+    /// # Panics
+    /// Where there is no such object.
+    pub fn misstate(&self, bucket: &str, key: &str) {
+        let other = b"content that no object has";
+        let mut hasher = checksum::hasher(&[]);
+        hasher.update(other);
+        let mut md5 = Md5::new();
+        md5.update(other);
+        let received = Received { segment: None, md5: md5.finalize(), checksum: hasher.finalize() };
+        let object = self.object(bucket, key).unwrap();
+        let misstated = Object { etag: received.etag(), checksum: received.checksum, ..(*object).clone() };
+        let mut state = self.shared.state.lock();
+        let entry = state.buckets.get_mut(bucket).and_then(|bucket| bucket.entries.get_mut(key.as_bytes())).unwrap();
+        entry.current.object = Some(Arc::new(misstated));
+    }
+
     fn object(&self, bucket: &str, key: &str) -> Option<Arc<Object>> {
         let state = self.shared.state.lock();
         state.buckets.get(bucket)?.current(key)?.object.clone()

@@ -18,6 +18,10 @@ pub(super) struct Keys {
     requests: Option<Spanned<u64>>,
     leave_out: Option<Vec<Spanned<String>>>,
     read_from: Option<Spanned<String>>,
+    proof: Option<Spanned<String>>,
+    repair: Option<Spanned<String>>,
+    write_once: Option<bool>,
+    adopt: Option<Spanned<String>>,
 }
 
 /// The keys of hours.
@@ -53,8 +57,8 @@ pub(super) fn check(
     for (name, keys) in keys {
         let store = known(&name).map_err(|why| (keys.referenced.line(), format!("limits: {why}")))?;
         let wrong = |line: u64, key: &str, why: &dyn fmt::Display| (line, format!("limits: {name}: {key}: {why}"));
-        let Keys { hours, bandwidth, requests, leave_out, read_from } = keys.value;
-        let mut limits = StoreLimits::default();
+        let Keys { hours, bandwidth, requests, leave_out, read_from, proof, repair, write_once, adopt } = keys.value;
+        let mut limits = StoreLimits { is_write_once: write_once.unwrap_or(false), ..StoreLimits::default() };
         if let Some(hours) = hours {
             let HoursKeys { time_zone, windows } = hours.value;
             let read = Hours::new(&time_zone, &windows);
@@ -85,6 +89,18 @@ pub(super) fn check(
             }
             limits.read_from = Some(read);
         }
+        if let Some(proof) = proof {
+            let read = proof.value.parse();
+            limits.proof = read.map_err(|why: String| wrong(proof.referenced.line(), "proof", &why))?;
+        }
+        if let Some(repair) = repair {
+            let read = repair.value.parse();
+            limits.repair = read.map_err(|why: String| wrong(repair.referenced.line(), "repair", &why))?;
+        }
+        if let Some(adopt) = adopt {
+            let read = adopt.value.parse();
+            limits.adopt = read.map_err(|why: String| wrong(adopt.referenced.line(), "adopt", &why))?;
+        }
         all.insert(store, limits);
     }
     Ok(all)
@@ -111,11 +127,13 @@ mod tests {
             Ok::<_, String>(limits.map(|(store, limits)| format!("{store}: {limits}")).collect::<Vec<_>>())
         };
         let all = "replica: {hours: {time_zone: Europe/Berlin, windows: [\"Sat,Sun 00:00-24:00\"]}, bandwidth: 20MiB, \
-                   requests: 50, leave_out: [\"*.tmp\", \"cache/*\"]}\n        main: {read_from: replica, bandwidth: 1500}";
+                   requests: 50, leave_out: [\"*.tmp\", \"cache/*\"]}\n        main: {read_from: replica, bandwidth: 1500, proof: read 1/12, repair: automatic, \
+                   write_once: true, adopt: automatic}";
         assert_eq!(
             read(all).unwrap(),
             [
-                "main: at most 1500 B a second; is read from replica",
+                "main: at most 1500 B a second; is read from replica; is checked by read 1/12; \
+                 is repaired automatically; is written once; has what it stores adopted automatically",
                 "replica: begins tasks Sat,Sun 00:00-24:00 (Europe/Berlin); at most 20 MiB a second; \
                  at most 50 requests a second; leaves out *.tmp, cache/*",
             ]
@@ -131,6 +149,10 @@ mod tests {
             ("main: {bandwidth: 20 MB}", "limits: main: bandwidth: write bytes a second, such as 20MiB"),
             ("main: {bandwidth: 0}", "limits: main: bandwidth: write"),
             ("main: {leave_out: [\"a[\"]}", "limits: main: leave_out: \"a[\" is no pattern"),
+            ("main: {proof: trust}", "limits: main: proof: write read, provider, or such as read 1/12"),
+            ("main: {repair: yes}", "limits: main: repair: write ask or automatic"),
+            ("main: {adopt: true}", "limits: main: adopt: write ask or automatic"),
+            ("main: {write_once: often}", "write_once"),
             ("main: {read_from: main}", "limits: main: read_from: it is the store itself"),
             ("main: {read_from: cold}", "limits: main: read_from: cold is no store of the account"),
             ("main: {hours: {windows: [\"Mon 01:00-02:00\"]}}", "time_zone"),

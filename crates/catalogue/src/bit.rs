@@ -1,0 +1,44 @@
+//! Bit integrity: what checks of copies have found, and how far the runs of a loop are.
+//!
+//! A *run* is one space of a store in one loop of the producer. Its checks are pages of keys, and items of which a page could not say
+//! at once that they are right; it has ended when all of them have. What a check found is written in the transaction that ends its
+//! task: the log, the proof of the copy, the figures of the run, and what is wrong as a *bit error*, which stays open until it is
+//! resolved or the copy is proven again.
+
+mod checked;
+mod counts;
+mod errors;
+mod log;
+mod records;
+mod runs;
+
+pub use checked::{CheckedItem, CheckedPart, Evidence, Observed, PageEnd, Wrong};
+pub use counts::ResultCount;
+pub(crate) use counts::fold;
+pub use errors::BitError;
+#[cfg(test)]
+pub(crate) use errors::{OF_ACCOUNT, OPEN_KEYS};
+pub use log::LoggedCheck;
+#[cfg(test)]
+pub(crate) use log::{OF_ITEM as CHECKS_OF_ITEM, OF_RUN as CHECKS_OF_RUN};
+pub use records::{AuditHead, IndexEntry, ItemRecords};
+#[cfg(test)]
+pub(crate) use records::{RECORDS, RECORDS_OF_ITEM};
+pub use runs::{BitRun, NewPage, RunPage, StoredReport};
+#[cfg(test)]
+pub(crate) use runs::{NEWEST_RUN, OPEN_RUN, PAGE, UNREPORTED};
+
+pub(crate) use checked::write;
+pub(crate) use runs::end_page;
+
+/// The result of a check that proved the bytes, with nothing wrong.
+pub const SUCCESS: &str = "success";
+
+/// The result where there was neither content nor a record: it is not logged, and ends what was wrong with the copy.
+pub const NOTHING: &str = "nothing";
+
+/// What is counted of a run beside results: what the store listed in the pages that were checked.
+const LISTED: &str = "listed";
+
+/// The results that are kept only until the report of their run is stored: all but failures and errors.
+pub const PASSING: [&str; 3] = [SUCCESS, "unproven", "skipped"];

@@ -1,0 +1,164 @@
+//! Bit errors: what is wrong with a copy, until that is resolved.
+
+use jiff::Timestamp;
+use queuekeeper_store::store::Item;
+use queuekeeper_store::{Key, SpaceName, StoreName};
+
+use super::checked::{CheckedItem, CheckedPart, Evidence, Wrong};
+use super::records::last_bytes;
+use crate::audit;
+use crate::catalogue::{Catalogue, page};
+use crate::counters::{self, Counter};
+use crate::database::Session;
+use crate::database::value::{Row, values};
+use crate::error::Error;
+
+/// Something that is wrong with a copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BitError {
+    /// Its number.
+    pub id: u64,
+    /// The account.
+    pub account: String,
+    /// The store.
+    pub store: StoreName,
+    /// The item, in the space as the store names it.
+    pub item: Item,
+    /// The run that found it last; `None` for a check outside of runs.
+    pub run: Option<u64>,
+    /// The result of the last check: a failure or an error.
+    pub result: String,
+    /// The names of what that found.
+    pub findings: Vec<String>,
+    /// What it saw.
+    pub evidence: Evidence,
+    /// What is wrong, as a sentence.
+    pub detail: String,
+    /// When it was found first.
+    pub found: Timestamp,
+    /// When it was found last.
+    pub seen: Timestamp,
+    /// How often it was found.
+    pub times: u64,
+}
+
+macro_rules! columns {
+    () => {
+        "id, account, store, space, key, run, result, findings, content, provider, content_index, audit, detail, found, seen, times"
+    };
+}
+
+/// The open ones of an account, from a number on.
+pub(crate) const OF_ACCOUNT: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM bit_errors WHERE account = $1 AND ended IS NULL AND id > $2 ORDER BY id LIMIT $3"
+);
+
+const OF_ITEM: &str =
+    concat!("SELECT ", columns!(), " FROM bit_errors WHERE store = $1 AND space = $2 AND key = $3 AND ended IS NULL");
+
+/// The keys of the open ones of a part of a space.
+pub(crate) const OPEN_KEYS: &str = "SELECT key FROM bit_errors
+    WHERE store = $1 AND space = $2 AND key > $3 AND key <= $4 AND ended IS NULL ORDER BY key LIMIT $5";
+
+impl Catalogue {
+    /// What is wrong with copies of an account, with numbers above `after`, at most `limit`, and at most 1,000.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn bit_errors(&self, account: &str, after: u64, limit: u32) -> Result<Vec<BitError>, Error> {
+        self.list(OF_ACCOUNT, values![account, after, page(limit)], read).await
+    }
+
+    /// What is wrong with a copy; `None` where nothing is known to be.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn bit_error(&self, store: &StoreName, item: &Item) -> Result<Option<BitError>, Error> {
+        Ok(self.list(OF_ITEM, values![store, &item.space, &item.key], read).await?.pop())
+    }
+
+    /// The keys of the copies of which something is known to be wrong, of those above `behind`, up to `last`; at most `limit`, and
+    /// at most 1,000.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn bit_error_keys(
+        &self,
+        store: &StoreName,
+        space: &SpaceName,
+        (behind, last): (Option<&Key>, Option<&Key>),
+        limit: u32,
+    ) -> Result<Vec<Key>, Error> {
+        let (behind, last) = (behind.map_or(&b""[..], Key::as_bytes), last_bytes(last));
+        let key = |row: &Row| row.need(0, |bytes: Vec<u8>| Key::new(bytes));
+        self.list(OPEN_KEYS, values![store, space, behind, &last[..], page(limit)], key).await
+    }
+}
+
+/// Writes down what is wrong with a copy, in place of what was found before. What was not observed before becomes an event of the
+/// audit log.
+pub(super) async fn open(
+    session: &mut Session,
+    part: &CheckedPart,
+    checked: &CheckedItem,
+    wrong: &Wrong,
+) -> Result<(), Error> {
+    let sql = "INSERT INTO bit_errors (account, store, space, key, run, result, findings, content, provider,
+            content_index, audit, detail, found, seen, times)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, {now}, {now}, 1)
+        ON CONFLICT (store, space, key) WHERE ended IS NULL DO UPDATE SET account = excluded.account,
+            run = excluded.run, result = excluded.result, findings = excluded.findings, content = excluded.content,
+            provider = excluded.provider, content_index = excluded.content_index, audit = excluded.audit,
+            detail = excluded.detail, seen = excluded.seen, times = bit_errors.times + 1
+        RETURNING times";
+    let CheckedPart { account, store, run, .. } = part;
+    let CheckedItem { item, result, evidence, .. } = checked;
+    let Evidence { content, provider, index, audit: event } = evidence;
+    if let Some(observed) = &wrong.observed {
+        let known = "SELECT 1 FROM bit_errors WHERE store = $1 AND space = $2 AND key = $3 AND ended IS NULL
+            AND findings = $4 AND content IS NOT DISTINCT FROM $5 AND provider IS NOT DISTINCT FROM $6";
+        let findings = wrong.findings.join(" ");
+        let values = values![store, &item.space, &item.key, &findings, content, provider];
+        if session.row(known, values).await?.is_none() {
+            audit::observe(session, (store, item), observed, &wrong.detail).await?;
+        }
+    }
+    let mut values = values![account, store, &item.space, &item.key, *run, *result, &wrong.findings.join(" ")];
+    values.extend(values![content, provider, index, event, &crate::error::one_line(&wrong.detail)]);
+    let row = session.row(sql, values).await?;
+    let times = row.map(|row| session.decode(row.count(0))).transpose()?;
+    if times == Some(1) {
+        counters::add(session, account, &[(Counter::BitErrors, 1)]).await?;
+    }
+    Ok(())
+}
+
+/// Ends what is open of a copy.
+pub(super) async fn end(session: &mut Session, store: &StoreName, item: &Item, outcome: &str) -> Result<(), Error> {
+    let sql = "UPDATE bit_errors SET ended = {now}, outcome = $4
+        WHERE store = $1 AND space = $2 AND key = $3 AND ended IS NULL RETURNING account";
+    let Some(row) = session.row(sql, values![store, &item.space, &item.key, outcome]).await? else { return Ok(()) };
+    let account: String = session.decode(row.get(0))?;
+    counters::add(session, &account, &[(Counter::BitErrors, -1)]).await
+}
+
+fn read(row: &Row) -> Result<BitError, sqlx::Error> {
+    let space = row.need(3, |name: String| name.parse::<SpaceName>())?;
+    let findings: String = row.get(7)?;
+    Ok(BitError {
+        id: row.count(0)?,
+        account: row.get(1)?,
+        store: row.need(2, |name: String| name.parse::<StoreName>())?,
+        item: Item::new(space, row.need(4, |bytes: Vec<u8>| Key::new(bytes))?),
+        run: row.parse(5, |run: i64| u64::try_from(run))?,
+        result: row.get(6)?,
+        findings: findings.split_whitespace().map(str::to_owned).collect(),
+        evidence: Evidence { content: row.get(8)?, provider: row.get(9)?, index: row.get(10)?, audit: row.get(11)? },
+        detail: row.get(12)?,
+        found: row.time(13)?,
+        seen: row.time(14)?,
+        times: row.count(15)?,
+    })
+}

@@ -1,0 +1,358 @@
+//! The runs of a loop, and their pages.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use queuekeeper_store::{Key, SpaceName, StoreName};
+
+use super::checked::PageEnd;
+use crate::catalogue::Catalogue;
+use crate::database::Session;
+use crate::database::value::{Row, values};
+use crate::error::Error;
+use crate::loops::{self, Advance, Lead, Morsel};
+use crate::tasks::{NewTask, Queue, TaskKind, TaskSubject, put};
+
+/// One space of a store in one loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BitRun {
+    /// Its number.
+    pub id: u64,
+    /// The number of the loop.
+    pub number: u64,
+    /// The account.
+    pub account: String,
+    /// The store.
+    pub store: StoreName,
+    /// The space, as the account names it.
+    pub space: SpaceName,
+    /// Which proof was asked for.
+    pub asked: String,
+    /// When it began, by the database's clock.
+    pub started: Timestamp,
+    /// When all its checks had been requested.
+    pub listed: Option<Timestamp>,
+    /// When all its checks had ended.
+    pub ended: Option<Timestamp>,
+    /// Whether some of its checks have not ended; what failed for good has.
+    pub has_open_checks: bool,
+    /// When its report was stored, with its result, and where it lies; `None` before.
+    pub report: Option<StoredReport>,
+}
+
+/// The report on a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredReport {
+    /// When it was stored.
+    pub time: Timestamp,
+    /// Its result.
+    pub result: String,
+    /// Where it lies: `STORE/SPACE/KEY` of its table, without the ending.
+    pub place: String,
+}
+
+/// A page of keys to be checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewPage {
+    /// The key behind which it begins; `None` for the beginning of the space.
+    pub behind: Option<Key>,
+    /// Its last key; `None` for the end of the space.
+    pub last: Option<Key>,
+    /// How many items the store listed there.
+    pub items: u64,
+    /// How many bytes these have.
+    pub bytes: u64,
+}
+
+/// A page as its task finds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunPage {
+    /// The run.
+    pub run: u64,
+    /// The last key; `None` for the end of the space.
+    pub last: Option<Key>,
+    /// How long ago its run began.
+    pub age: Duration,
+    /// The number of the loop.
+    pub number: u64,
+}
+
+macro_rules! runs {
+    ($condition:literal) => {
+        concat!(
+            "SELECT id, loop, account, store, space, asked, started, listed, ended, EXISTS (
+                SELECT 1 FROM tasks WHERE tasks.account = bit_runs.account AND tasks.destination = bit_runs.store
+                    AND tasks.space = bit_runs.space AND kind IN ('BIT', 'BIT_PAGE') AND state <> 'dead'),
+                reported, result, report
+            FROM bit_runs WHERE ",
+            $condition
+        )
+    };
+}
+
+/// Those that have not ended. There are as many as spaces are checked at once.
+const OPEN_RUNS: &str = runs!("ended IS NULL ORDER BY account, store, space");
+
+const RUN: &str = runs!("id = $1");
+
+/// The newest of a space.
+pub(crate) const NEWEST_RUN: &str = runs!("account = $1 AND store = $2 AND space = $3 ORDER BY loop DESC LIMIT 1");
+
+/// The oldest of a space that has ended and has no report, as long as its checks are kept.
+pub(crate) const UNREPORTED: &str = runs!(
+    "account = $1 AND store = $2 AND space = $3 AND ended IS NOT NULL AND reported IS NULL AND NOT is_forgotten
+    ORDER BY loop LIMIT 1"
+);
+
+/// The run that a check of an item belongs to.
+pub(crate) const OPEN_RUN: &str =
+    "SELECT id FROM bit_runs WHERE account = $1 AND store = $2 AND space = $3 AND ended IS NULL ORDER BY id LIMIT 1";
+
+/// A page of an open run.
+pub(crate) const PAGE: &str = "SELECT bit_pages.run, bit_pages.last, {now} - bit_runs.started, bit_runs.loop
+    FROM bit_runs JOIN bit_pages ON bit_pages.run = bit_runs.id
+    WHERE bit_runs.account = $1 AND bit_runs.store = $2 AND bit_runs.space = $3 AND bit_runs.ended IS NULL
+        AND bit_pages.behind = $4
+    LIMIT 1";
+
+impl Catalogue {
+    /// The runs that have not ended, in the order of accounts, stores and spaces.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn open_bit_runs(&self) -> Result<Vec<BitRun>, Error> {
+        self.list(OPEN_RUNS, values![], read).await
+    }
+
+    /// A run; `None` where there is none with this number.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn bit_run(&self, id: u64) -> Result<Option<BitRun>, Error> {
+        Ok(self.list(RUN, values![id], read).await?.pop())
+    }
+
+    /// The newest run of a space of a store; `None` before the first one.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn newest_bit_run(
+        &self,
+        account: &str,
+        store: &StoreName,
+        space: &SpaceName,
+    ) -> Result<Option<BitRun>, Error> {
+        Ok(self.list(NEWEST_RUN, values![account, store, space], read).await?.pop())
+    }
+
+    /// The oldest run of a space that has ended and has no report; `None` where all have one, or their checks are forgotten.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn unreported_bit_run(
+        &self,
+        account: &str,
+        store: &StoreName,
+        space: &SpaceName,
+    ) -> Result<Option<BitRun>, Error> {
+        Ok(self.list(UNREPORTED, values![account, store, space], read).await?.pop())
+    }
+
+    /// The number of the run of a space that is under way; `None` where there is none.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn open_bit_run(
+        &self,
+        account: &str,
+        store: &StoreName,
+        space: &SpaceName,
+    ) -> Result<Option<u64>, Error> {
+        Ok(self.list(OPEN_RUN, values![account, store, space], |row| row.count(0)).await?.pop())
+    }
+
+    /// The page of a run under way that begins behind a key; `None` where it was checked already.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn bit_page(
+        &self,
+        account: &str,
+        store: &StoreName,
+        space: &SpaceName,
+        behind: Option<&Key>,
+    ) -> Result<Option<RunPage>, Error> {
+        let behind = behind.map_or(&b""[..], Key::as_bytes);
+        Ok(self.list(PAGE, values![account, store, space, behind], read_page).await?.pop())
+    }
+
+    /// How many pages of a run are not checked, with the items and bytes that the store listed in them.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn bit_pages_left(&self, run: u64) -> Result<(u64, u64, u64), Error> {
+        let sql = "SELECT COUNT(*), CAST(COALESCE(SUM(items), 0) AS BIGINT), CAST(COALESCE(SUM(bytes), 0) AS BIGINT)
+            FROM bit_pages WHERE run = $1";
+        let left = |row: &Row| Ok((row.count(0)?, row.count(1)?, row.count(2)?));
+        Ok(self.list(sql, values![run], left).await?.pop().unwrap_or_default())
+    }
+
+    /// Requests the checks of pages of a space, begins its run with the first, and saves how far the morsel is by that, in one
+    /// transaction. The answer is whether this leader still leads: where it does not, nothing is written.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub async fn advance_bit(
+        &self,
+        lead: &Lead,
+        morsel: &Morsel,
+        (to, asked): (&Advance, &str),
+        pages: &[NewPage],
+    ) -> Result<bool, Error> {
+        let mut session = self.database.begin().await?;
+        let outcome = advance(&mut session, lead, morsel, (to, asked), pages).await;
+        let is_leading = session.end(outcome).await?;
+        if !pages.is_empty() {
+            self.ring().await;
+        }
+        Ok(is_leading)
+    }
+
+    /// Records that the report on a run is stored, with its result and where it lies.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub async fn report_bit_run(&self, run: u64, result: &str, place: &str) -> Result<(), Error> {
+        let sql = "UPDATE bit_runs SET reported = {now}, result = $2, report = $3 WHERE id = $1";
+        let mut session = self.database.begin().await?;
+        let outcome = session.run(sql, values![run, result, place]).await;
+        session.end(outcome).await.map(|_rows| ())
+    }
+
+    /// Ends a run of which all checks were requested and have ended, and requests what follows. The answer is whether it ended now.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub async fn end_bit_run(&self, lead: &Lead, run: u64, then: Vec<NewTask>) -> Result<bool, Error> {
+        let (mut session, rings) = (self.database.begin().await?, !then.is_empty());
+        let outcome = end(&mut session, lead, run, then).await;
+        let has_ended = session.end(outcome).await?;
+        if has_ended && rings {
+            self.ring().await;
+        }
+        Ok(has_ended)
+    }
+}
+
+async fn advance(
+    session: &mut Session,
+    lead: &Lead,
+    morsel: &Morsel,
+    (to, asked): (&Advance, &str),
+    pages: &[NewPage],
+) -> Result<bool, Error> {
+    let Morsel { account, space, source: store, .. } = morsel;
+    let task = |page: &NewPage| page_task(account, store, space, page.behind.clone());
+    let tasks = pages.iter().map(task).collect();
+    if !loops::advance(session, lead, morsel, to, tasks).await? {
+        return Ok(false);
+    }
+    if matches!(to, Advance::Failed(_)) {
+        return Ok(true);
+    }
+    let new = "INSERT INTO bit_runs (loop, account, store, space, asked, started, is_forgotten)
+        VALUES ($1, $2, $3, $4, $5, {now}, FALSE)
+        ON CONFLICT (account, store, space, loop) DO UPDATE SET asked = excluded.asked RETURNING id";
+    let row = session.row(new, values![lead.number, account, store, space, asked]).await?;
+    let run = row.map(|row| session.decode(row.count(0))).transpose()?.unwrap_or_default();
+    let values = pages.iter().flat_map(|page| {
+        let NewPage { behind, last, items, bytes } = page;
+        values![run, behind.as_ref().map_or(&b""[..], Key::as_bytes), last.as_ref(), *items, *bytes]
+    });
+    session.insert_many("INSERT INTO bit_pages (run, behind, last, items, bytes)", 5, values.collect()).await?;
+    if matches!(to, Advance::Done(_)) {
+        session.run("UPDATE bit_runs SET listed = {now} WHERE id = $1", values![run]).await?;
+    }
+    Ok(true)
+}
+
+async fn end(session: &mut Session, lead: &Lead, run: u64, then: Vec<NewTask>) -> Result<bool, Error> {
+    if !loops::is_leading(session, lead).await? {
+        return Ok(false);
+    }
+    let sql =
+        "UPDATE bit_runs SET ended = {now} WHERE id = $1 AND ended IS NULL AND listed IS NOT NULL AND NOT EXISTS (
+        SELECT 1 FROM tasks WHERE tasks.account = bit_runs.account AND tasks.destination = bit_runs.store
+            AND tasks.space = bit_runs.space AND kind IN ('BIT', 'BIT_PAGE') AND state <> 'dead')";
+    if session.run(sql, values![run]).await? == 0 {
+        return Ok(false);
+    }
+    put(session, then).await?;
+    Ok(true)
+}
+
+/// The task of a page.
+fn page_task(account: &str, store: &StoreName, space: &SpaceName, behind: Option<Key>) -> NewTask {
+    let subject = TaskSubject {
+        kind: TaskKind::BitPage,
+        account: account.to_owned(),
+        space: space.clone(),
+        key: behind,
+        destination: Some(store.clone()),
+    };
+    NewTask { queue: Queue::BitIntegrity, subject, source: None }
+}
+
+/// Takes a page for checked, and makes what is left of it a page of its own.
+/// The answer is the task of that.
+pub(crate) async fn end_page(
+    session: &mut Session,
+    subject: &TaskSubject,
+    page: &PageEnd,
+) -> Result<Option<NewTask>, Error> {
+    let behind = page.behind.as_ref().map_or(&b""[..], Key::as_bytes);
+    let TaskSubject { account, space, destination, .. } = subject;
+    let rest = page.rest.as_ref().zip(destination.as_ref());
+    if let Some((rest, _)) = rest {
+        let sql = "INSERT INTO bit_pages (run, behind, last, items, bytes)
+            SELECT run, $3, last, CASE WHEN items > $4 THEN items - $4 ELSE 0 END,
+                CASE WHEN bytes > $5 THEN bytes - $5 ELSE 0 END
+            FROM bit_pages WHERE run = $1 AND behind = $2 ON CONFLICT DO NOTHING";
+        session.run(sql, values![page.run, behind, rest, page.listed.0, page.listed.1]).await?;
+    }
+    let sql = "DELETE FROM bit_pages WHERE run = $1 AND behind = $2";
+    session.run(sql, values![page.run, behind]).await?;
+    Ok(rest.map(|(rest, store)| page_task(account, store, space, Some(rest.clone()))))
+}
+
+fn read(row: &Row) -> Result<BitRun, sqlx::Error> {
+    Ok(BitRun {
+        id: row.count(0)?,
+        number: row.count(1)?,
+        account: row.get(2)?,
+        store: row.need(3, |name: String| name.parse::<StoreName>())?,
+        space: row.need(4, |name: String| name.parse::<SpaceName>())?,
+        asked: row.get(5)?,
+        started: row.time(6)?,
+        listed: row.parse(7, Timestamp::from_millisecond)?,
+        ended: row.parse(8, Timestamp::from_millisecond)?,
+        has_open_checks: row.get(9)?,
+        report: report(row)?,
+    })
+}
+
+fn report(row: &Row) -> Result<Option<StoredReport>, sqlx::Error> {
+    let time = row.parse(10, Timestamp::from_millisecond)?;
+    let (result, place): (Option<String>, Option<String>) = (row.get(11)?, row.get(12)?);
+    let of = |((time, result), place)| StoredReport { time, result, place };
+    Ok(time.zip(result).zip(place).map(of))
+}
+
+fn read_page(row: &Row) -> Result<RunPage, sqlx::Error> {
+    Ok(RunPage {
+        run: row.count(0)?,
+        last: row.key(1)?,
+        age: Duration::from_millis(u64::try_from(row.get::<i64>(2)?).unwrap_or(0)),
+        number: row.count(3)?,
+    })
+}

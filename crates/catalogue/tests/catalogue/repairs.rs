@@ -1,0 +1,90 @@
+//! Repairs of copies: one at a time, and not too many a day.
+
+use futures::future::join_all;
+use queuekeeper_catalogue::repairs::{NewRepair, RepairEnd, RepairStarted};
+use queuekeeper_catalogue::tasks::{NewTask, Queue, TaskKind, TaskSubject, Tasks};
+use queuekeeper_store::store::Item;
+use queuekeeper_store::{Key, StoreName};
+
+use super::support::{LEASE, World, on_both};
+
+fn main() -> StoreName {
+    "main".parse().unwrap()
+}
+
+fn item(name: &str) -> Item {
+    Item::new("account.space-a".parse().unwrap(), Key::new(name.as_bytes()).unwrap())
+}
+
+async fn start(world: &World, name: &str, store: &StoreName, most_a_day: Option<u64>) -> RepairStarted {
+    let subject = TaskSubject {
+        kind: TaskKind::Repair,
+        account: "account".to_owned(),
+        space: "space-a".parse().unwrap(),
+        key: Some(item(name).key),
+        destination: Some(store.clone()),
+    };
+    let (item, reason) = (item(name), "content\ndamaged");
+    let new = NewRepair { account: "account", store, item: &item, user: "ada", reason, most_a_day };
+    world.catalogue.start_repair(&new, NewTask { queue: Queue::BitError, subject, source: None }).await.unwrap()
+}
+
+/// How many repairs wait for a worker.
+async fn waiting(world: &World) -> usize {
+    let tasks = Tasks { queue: Queue::BitError, account: "account", kinds: &[TaskKind::Repair], limit: 10 };
+    world.catalogue.take_tasks(&tasks, "worker-1", LEASE).await.unwrap().len()
+}
+
+on_both! {
+    async fn a_repair_is_open_until_it_ends_and_there_is_one_of_a_copy(world: World) {
+        let (catalogue, world) = (&world.catalogue, &world);
+        assert_eq!(start(world, "a", &main(), None).await, RepairStarted::Started);
+        assert_eq!(start(world, "a", &main(), None).await, RepairStarted::Open);
+        assert_eq!(start(world, "a", &"replica".parse().unwrap(), None).await, RepairStarted::Started);
+        assert_eq!(waiting(world).await, 2);
+        let open = catalogue.open_repair(&main(), &item("a")).await.unwrap().unwrap();
+        assert_eq!((open.user.as_str(), open.is_automatic, open.reason.as_str()), ("ada", false, "content damaged"));
+        assert_eq!((open.source, open.kept_as, open.ended), (None, None, None));
+
+        let replica = "replica".parse().unwrap();
+        assert!(catalogue.begin_repair(&main(), &item("a"), &replica, Some("aside-1")).await.unwrap());
+        // A process that begins again has nothing to put aside any more.
+        assert!(catalogue.begin_repair(&main(), &item("a"), &replica, None).await.unwrap());
+        assert!(!catalogue.begin_repair(&main(), &item("b"), &replica, None).await.unwrap());
+        catalogue.end_repair(&main(), &item("a"), RepairEnd::Repaired, "proven").await.unwrap();
+        assert_eq!(catalogue.open_repair(&main(), &item("a")).await.unwrap(), None);
+        assert!(!catalogue.begin_repair(&main(), &item("a"), &replica, None).await.unwrap());
+        // It ends once.
+        catalogue.end_repair(&main(), &item("a"), RepairEnd::Refused, "late").await.unwrap();
+
+        assert_eq!(start(world, "a", &main(), None).await, RepairStarted::Started);
+        let all = catalogue.repairs_of_copy(&main(), &item("a"), None, 10).await.unwrap();
+        let [second, first] = &all[..] else { panic!("{all:?}") };
+        assert_eq!((&second.ended, first.kept_as.as_deref()), (&None, Some("aside-1")));
+        let (_, end, detail) = first.ended.clone().unwrap();
+        assert_eq!((end, detail.as_str(), &first.source), (RepairEnd::Repaired, "proven", &Some(replica)));
+        let page = catalogue.repairs_of_copy(&main(), &item("a"), Some(second.id), 10).await.unwrap();
+        assert_eq!(page, [first.clone()]);
+        assert_eq!(catalogue.repairs("account", None, 10).await.unwrap().len(), 3);
+        assert_eq!(catalogue.repairs("account", None, 1).await.unwrap(), [second.clone()]);
+        assert_eq!(catalogue.repairs("other", None, 10).await.unwrap(), []);
+    }
+
+    async fn no_more_are_started_automatically_in_a_store_within_a_day_than_may_be(world: World) {
+        let (names, world) = (["a", "b", "c", "d", "e"], &world);
+        // A person starts as many as they want, and these do not count.
+        assert_eq!(start(world, "z", &main(), None).await, RepairStarted::Started);
+        let store = main();
+        let started = join_all(names.iter().map(|name| start(world, name, &store, Some(2)))).await;
+        let number = |of| started.iter().filter(|started| **started == of).count();
+        assert_eq!((number(RepairStarted::Started), number(RepairStarted::TooMany)), (2, 3), "{started:?}");
+        assert_eq!(world.catalogue.automatic_repairs_today(&main()).await.unwrap(), 2);
+        assert_eq!(waiting(world).await, 3);
+        assert_eq!(start(world, "a", &"replica".parse().unwrap(), Some(2)).await, RepairStarted::Started);
+        assert_eq!(start(world, "y", &main(), None).await, RepairStarted::Started);
+        // What was started a day ago does not count any more, whether it has ended or not.
+        world.tamper("UPDATE repairs SET started = started - 86400001 WHERE store = 'main'").await;
+        assert_eq!(world.catalogue.automatic_repairs_today(&main()).await.unwrap(), 0);
+        assert_eq!(start(world, "f", &main(), Some(2)).await, RepairStarted::Started);
+    }
+}

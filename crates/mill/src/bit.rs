@@ -1,0 +1,30 @@
+//! Bit integrity: what a check of one copy has proven, and what follows from that.
+//!
+//! - [`verdict`]: what a check can find; [`decide`]: what it has found, by what the store, the content index and the audit log say;
+//! - [`policy`]: which proof is asked for; [`checker`]: what checks need; [`item`]: the check of one item; [`page`]: that of many;
+//! - [`verify`]: a check at once, in the foreground;
+//! - [`lists`]: which spaces are checked; [`producer`]: goes through all of them, and asks for checks;
+//! - [`repair`]: who may start a repair, and from which copy; [`decisions`]: what is done about a finding; [`repairer`]: the repair;
+//! - `corrections`: the record is put right; `seen`: a copy that was read for either;
+//! - [`coverage`]: how much of a space is proven; [`report`]: that as files; [`reporter`]: who writes them.
+
+pub mod checker;
+mod corrections;
+pub mod coverage;
+pub mod decide;
+pub mod decisions;
+mod evidence;
+mod intended;
+pub mod item;
+pub mod lists;
+mod look;
+pub mod page;
+pub mod policy;
+pub mod producer;
+pub mod repair;
+pub mod repairer;
+pub mod report;
+pub mod reporter;
+mod seen;
+pub mod verdict;
+pub mod verify;

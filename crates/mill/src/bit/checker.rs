@@ -1,0 +1,64 @@
+//! What checks need, whether they are of a page or of one item.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use queuekeeper_catalogue::Catalogue;
+use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TaskKind, TaskSubject};
+use queuekeeper_store::{Key, SpaceName, Store};
+
+use super::policy::ProofPolicy;
+use crate::account::Account;
+use crate::stores::AccountStores;
+use crate::worker::Lease;
+
+/// What checks need.
+#[derive(Clone)]
+pub struct Checker {
+    /// What is recorded of content, and where the outcome is written.
+    pub catalogue: Catalogue,
+    /// The accounts, by name.
+    pub accounts: BTreeMap<String, Account>,
+    /// The stores.
+    pub stores: AccountStores,
+    /// The present instant.
+    pub clock: fn() -> Timestamp,
+}
+
+/// Where a task checks.
+pub(super) struct Place {
+    pub(super) store: Arc<dyn Store>,
+    /// The space as the store names it.
+    pub(super) space: SpaceName,
+    /// Which proof the policy of the store asks for.
+    pub(super) policy: ProofPolicy,
+}
+
+impl Checker {
+    /// Where a task checks; how it ends, where it may not begin now.
+    pub(super) fn place(&self, subject: &TaskSubject, lease: &Lease) -> Result<Result<Place, Outcome>, String> {
+        let account = self.accounts.get(&subject.account);
+        let account = account.ok_or_else(|| format!("account {:?} is not in the configuration", subject.account))?;
+        let name = subject.destination.as_ref().ok_or_else(|| "the task names no store".to_owned())?;
+        if let Some(wait) = account.put_off(None, name, (self.clock)()) {
+            return Ok(Err(wait));
+        }
+        let space = account.in_stores(&subject.space);
+        let space = space.ok_or_else(|| format!("the space {} has no name in the stores", subject.space))?;
+        let store = self.stores.get(&account.name, name, lease)?;
+        Ok(Ok(Place { store, space, policy: account.proof_policy(name) }))
+    }
+}
+
+/// The check of one item of the space of a task.
+pub(super) fn item_task(of: &TaskSubject, key: Key) -> NewTask {
+    let subject = TaskSubject { kind: TaskKind::Bit, key: Some(key), ..of.clone() };
+    NewTask { queue: Queue::BitIntegrity, subject, source: None }
+}
+
+/// Errors of the catalogue, as sentences.
+#[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
+pub(super) fn said(error: queuekeeper_catalogue::Error) -> String {
+    error.to_string()
+}

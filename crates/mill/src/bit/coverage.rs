@@ -1,0 +1,225 @@
+//! What a report covers: how much of a space is proven, and how much is not.
+
+use std::collections::BTreeMap;
+use std::iter::Sum;
+use std::ops::Add;
+
+use serde::Serialize;
+
+use super::verdict::Proof;
+
+/// How much of a space: a number of items, and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Amount {
+    /// How many items.
+    pub items: u64,
+    /// How many bytes these have.
+    pub bytes: u64,
+}
+
+impl Add for Amount {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { items: self.items.saturating_add(other.items), bytes: self.bytes.saturating_add(other.bytes) }
+    }
+}
+
+impl Sum for Amount {
+    fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
+        amounts.fold(Self::default(), Add::add)
+    }
+}
+
+/// What became of the items of a space in one run. Each item that the store listed is in one part besides `stored`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Coverage {
+    /// What the store listed.
+    pub stored: Amount,
+    /// Proven by reading.
+    pub read: Amount,
+    /// Proven by a checksum that the store keeps.
+    pub provider: Amount,
+    /// Looked at and not proven, with nothing wrong.
+    pub unproven: Amount,
+    /// Stored, recorded, and something is wrong with it.
+    pub failed: Amount,
+    /// Stored, and not recorded.
+    pub foreign: Amount,
+    /// Left out of this run as it is configured, by why.
+    pub skipped: BTreeMap<String, Amount>,
+    /// Deleted since it was listed.
+    pub gone: Amount,
+    /// Its check has not ended, or never began.
+    pub never_reached: Amount,
+    /// Its check failed for good: it is in the dead letters.
+    pub dead: Amount,
+    /// Recorded, and not stored: with the bytes that are recorded.
+    pub missing: Amount,
+}
+
+/// What a report says of a space as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ReportResult {
+    /// Every item has the proof that its policy asks for.
+    Success,
+    /// Nothing is known to be wrong, and not every item has that proof.
+    Incomplete,
+    /// Something is wrong.
+    Failure,
+}
+
+impl ReportResult {
+    /// All of them, the best first.
+    pub const ALL: [Self; 3] = [Self::Success, Self::Incomplete, Self::Failure];
+
+    /// The name in reports, metrics and the catalogue.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Incomplete => "incomplete",
+            Self::Failure => "failure",
+        }
+    }
+}
+
+/// A part of a coverage, with its name.
+type Part<'a> = (&'static str, Option<&'a str>, Amount);
+
+impl Coverage {
+    /// What was listed and is in no part: nothing is known of it.
+    #[must_use]
+    pub fn unaccounted(&self) -> Amount {
+        let of_listed = self.parts().filter(|(name, ..)| !matches!(*name, "stored" | "missing" | "unaccounted"));
+        let known: Amount = of_listed.map(|(.., amount)| amount).sum();
+        Amount {
+            items: self.stored.items.saturating_sub(known.items),
+            bytes: self.stored.bytes.saturating_sub(known.bytes),
+        }
+    }
+
+    /// What the report says as a whole, by the least proof that the policy asks for.
+    #[must_use]
+    pub fn result(&self, asked: Proof) -> ReportResult {
+        self.lacks(asked).into_iter().map(|lack| lack.0).max().unwrap_or(ReportResult::Success)
+    }
+
+    /// Why the report is no success: for each reason which result it leads to, how many items it is of, and the words that follow
+    /// on their number.
+    #[must_use]
+    pub fn lacks(&self, asked: Proof) -> Vec<(ReportResult, u64, &'static str)> {
+        use ReportResult::{Failure, Incomplete};
+        let too_weak = if asked > Proof::Provider { self.provider } else { Amount::default() };
+        let lacks = [
+            (Failure, self.failed, "not as recorded"),
+            (Failure, self.missing, "recorded and missing"),
+            (Failure, self.foreign, "stored and not recorded"),
+            (Incomplete, self.dead, "not checked, as the check is in the dead letters"),
+            (Incomplete, self.never_reached, "never reached"),
+            (Incomplete, self.unproven, "unproven: not read, and without a checksum of the store"),
+            (Incomplete, too_weak, "proven by the provider alone, and to be read"),
+            (Incomplete, self.unaccounted(), "listed, with nothing known of it"),
+        ];
+        let lacks = lacks.into_iter().filter(|(_, amount, _)| amount.items > 0);
+        lacks.map(|(result, amount, words)| (result, amount.items, words)).collect()
+    }
+
+    /// Each part with its name, and why where it was skipped.
+    fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        let Self { stored, read, provider, unproven, failed, foreign, gone, never_reached, dead, missing, .. } = self;
+        let before = [
+            ("stored", *stored),
+            ("read", *read),
+            ("provider", *provider),
+            ("unproven", *unproven),
+            ("failed", *failed),
+            ("foreign", *foreign),
+            ("gone", *gone),
+            ("never_reached", *never_reached),
+            ("dead", *dead),
+            ("missing", *missing),
+        ];
+        let skipped = self.skipped.iter().map(|(why, amount)| ("skipped", Some(why.as_str()), *amount));
+        before.into_iter().map(|(name, amount)| (name, None, amount)).chain(skipped)
+    }
+
+    /// The coverage as lines of a table: part, why, items, bytes.
+    pub(super) fn lines(&self) -> impl Iterator<Item = [String; 4]> {
+        let unaccounted = [("unaccounted", None, self.unaccounted())];
+        self.parts().chain(unaccounted).map(|(part, why, Amount { items, bytes })| {
+            [part.to_owned(), why.unwrap_or_default().to_owned(), items.to_string(), bytes.to_string()]
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: Amount = Amount { items: 1, bytes: 10 };
+
+    fn with(change: impl Fn(&mut Coverage)) -> Coverage {
+        let mut coverage = Coverage { stored: ONE + ONE, read: ONE, ..Coverage::default() };
+        change(&mut coverage);
+        coverage
+    }
+
+    #[test]
+    fn a_report_is_a_success_only_where_every_item_has_the_proof_that_its_policy_asks_for() {
+        use ReportResult::{Failure, Incomplete, Success};
+        for (coverage, read, provider) in [
+            (with(|coverage| coverage.read = ONE + ONE), Success, Success),
+            (with(|coverage| coverage.provider = ONE), Incomplete, Success),
+            (with(|coverage| coverage.gone = ONE), Success, Success),
+            (with(|coverage| coverage.skipped = BTreeMap::from([("its turn".to_owned(), ONE)])), Success, Success),
+            (with(|coverage| coverage.unproven = ONE), Incomplete, Incomplete),
+            (with(|coverage| coverage.never_reached = ONE), Incomplete, Incomplete),
+            (with(|coverage| coverage.dead = ONE), Incomplete, Incomplete),
+            (with(|_| {}), Incomplete, Incomplete),
+            (with(|coverage| coverage.failed = ONE), Failure, Failure),
+            (with(|coverage| coverage.foreign = ONE), Failure, Failure),
+            (with(|coverage| (coverage.read, coverage.missing) = (ONE + ONE, ONE)), Failure, Failure),
+            // More is checked than was listed: items were added meanwhile.
+            (with(|coverage| coverage.read = ONE + ONE + ONE), Success, Success),
+            // Nothing is checked, since all checks died.
+            (Coverage { stored: ONE, dead: ONE, ..Coverage::default() }, Incomplete, Incomplete),
+            (Coverage::default(), Success, Success),
+            // What is wrong comes before what is not known.
+            (Coverage { stored: ONE, missing: ONE, ..Coverage::default() }, Failure, Failure),
+        ] {
+            assert_eq!(
+                (coverage.result(Proof::Read), coverage.result(Proof::Provider)),
+                (read, provider),
+                "{coverage:?}"
+            );
+            assert_eq!(coverage.lacks(Proof::Read).is_empty(), read == Success, "{coverage:?}");
+        }
+    }
+
+    #[test]
+    fn each_part_of_a_coverage_is_a_line_and_what_is_in_none_is_counted() {
+        let mut coverage = with(|coverage| coverage.stored = Amount { items: 9, bytes: 100 });
+        coverage.skipped.insert("its turn is in another loop".to_owned(), ONE);
+        let lines: Vec<_> = coverage.lines().map(|line| line.join("|")).collect();
+        assert_eq!(
+            lines,
+            [
+                "stored||9|100",
+                "read||1|10",
+                "provider||0|0",
+                "unproven||0|0",
+                "failed||0|0",
+                "foreign||0|0",
+                "gone||0|0",
+                "never_reached||0|0",
+                "dead||0|0",
+                "missing||0|0",
+                "skipped|its turn is in another loop|1|10",
+                "unaccounted||7|80",
+            ]
+        );
+        let words: Vec<_> = coverage.lacks(Proof::Read).into_iter().map(|lack| (lack.1, lack.2)).collect();
+        assert_eq!(words, [(7, "listed, with nothing known of it")]);
+    }
+}

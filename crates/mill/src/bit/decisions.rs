@@ -1,0 +1,187 @@
+//! Decisions about what checks have found: what may be put right automatically is, and everything else waits for a person.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use queuekeeper_catalogue::bit::{BitError, Evidence};
+use queuekeeper_catalogue::repairs::{NewRepair, RepairStarted};
+use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TakenTask, TaskKind, TaskSubject};
+use queuekeeper_store::StoreName;
+use queuekeeper_store::store::Item;
+
+use super::checker::{Checker, said};
+use super::decide::decide;
+use super::repair::{AskFor, MOST_A_DAY, RepairLimits, RepairMode, RepairStart, start};
+use super::report::Statement;
+use super::seen::Stop;
+use super::verdict::{Fixity, Look, Offer, Remedy, Sighting, Sources, Verdict};
+use crate::audit::MILL;
+use crate::limits::StoreLimits;
+use crate::worker::{Lease, Processed, Processor};
+
+/// How long a finding waits for a person until it is looked at again.
+const AGAIN: Duration = Duration::from_hours(24);
+
+const NOTHING_WRONG: &str = "nothing is known to be wrong with this copy";
+
+/// Decides what is done about findings.
+pub struct Decider(pub Checker);
+
+/// A finding, as its check left it.
+struct Known {
+    item: Item,
+    error: BitError,
+    verdict: Verdict,
+}
+
+#[async_trait]
+impl Processor for Decider {
+    fn kind(&self) -> TaskKind {
+        TaskKind::BitError
+    }
+
+    async fn process(&self, task: &TakenTask, lease: &Lease) -> Processed {
+        match self.decide(&task.subject, lease).await {
+            Ok(processed) | Err(Stop::Ended(processed)) => processed,
+            Err(Stop::Failed(why)) => Outcome::Failed(why).into(),
+        }
+    }
+}
+
+impl Decider {
+    /// Starts the repair of a copy that a person asks for, from a store if they name one.
+    ///
+    /// # Errors
+    /// With one sentence, where nothing is known to be wrong that another copy repairs, or the catalogue cannot be read or written.
+    pub async fn ask(
+        &self,
+        subject: &TaskSubject,
+        user: &str,
+        source: Option<StoreName>,
+    ) -> Result<RepairStarted, String> {
+        let known = self.known(subject).await?.ok_or(NOTHING_WRONG)?;
+        // What else is set decides only what the mill may start.
+        if start(&known.verdict, &RepairLimits::default()) == RepairStart::Never {
+            return Err(format!("this is nothing that another copy repairs: {}", known.error.detail));
+        }
+        self.start(subject, &known, user, source, None).await
+    }
+
+    /// Carries out a remedy that concerns the record alone, for a person who asks for it: [`Remedy::CorrectIndex`],
+    /// [`Remedy::AppendEvent`], [`Remedy::Adopt`], [`Remedy::AcceptChange`]. The content is read first, and nothing is recorded
+    /// that is not there.
+    ///
+    /// # Errors
+    /// With one sentence, where nothing is known to be wrong, the remedy is none for what is there now, the copy is being changed, or
+    /// store or catalogue cannot be read or written.
+    pub async fn record(&self, subject: &TaskSubject, remedy: Remedy, user: &str, lease: &Lease) -> Result<(), String> {
+        self.known(subject).await?.ok_or(NOTHING_WRONG)?;
+        match self.0.correct(subject, remedy, user, lease).await {
+            Ok(part) => self.0.catalogue.record_checks(&part, Vec::new()).await.map_err(said),
+            Err(Stop::Failed(why)) => Err(why),
+            Err(Stop::Ended(_)) => {
+                Err("this cannot be done now: it is being changed, or its store is closed".to_owned())
+            }
+        }
+    }
+
+    async fn decide(&self, subject: &TaskSubject, lease: &Lease) -> Result<Processed, Stop> {
+        let Some(known) = self.known(subject).await? else { return Ok(Outcome::Done.into()) };
+        let adopts = self.limits_of(subject, &known.error.store).is_some_and(|set| set.adopt == RepairMode::Automatic);
+        let is_of_record = |offer: &&Offer| match offer.remedy {
+            Remedy::CorrectIndex | Remedy::AppendEvent => !offer.only_by_asking,
+            Remedy::Adopt => adopts,
+            Remedy::RepairFromCopy | Remedy::RewriteInPlace | Remedy::WriteToProvider | Remedy::AcceptChange => false,
+        };
+        if let Some(offer) = known.verdict.offers.iter().find(is_of_record) {
+            let part = self.0.correct(subject, offer.remedy, MILL, lease).await?;
+            let is_wrong = part.items.iter().any(|item| item.wrong.is_some());
+            let outcome = if is_wrong { Outcome::PutOff(AGAIN) } else { Outcome::Done };
+            return Ok(Processed { checked: Some(part), ..outcome.into() });
+        }
+        let why = match start(&known.verdict, &self.repair_limits(subject, &known.error.store).await?) {
+            RepairStart::Automatic => match self.start(subject, &known, MILL, None, Some(MOST_A_DAY)).await? {
+                RepairStarted::Started | RepairStarted::Open => return Ok(Outcome::Done.into()),
+                RepairStarted::TooMany => AskFor::TooMany.to_string(),
+            },
+            RepairStart::ByAsking(why) => why.to_string(),
+            RepairStart::Never => "no other copy repairs this".to_owned(),
+        };
+        let Known { item, error: BitError { store, detail, .. }, .. } = &known;
+        tracing::info!(%store, %item, detail, why, "a finding waits for a person");
+        Ok(Outcome::PutOff(AGAIN).into())
+    }
+
+    /// What is known to be wrong with a copy.
+    async fn known(&self, subject: &TaskSubject) -> Result<Option<Known>, String> {
+        let account = self.0.accounts.get(&subject.account);
+        let account = account.ok_or_else(|| format!("account {:?} is not in the configuration", subject.account))?;
+        let space = account.in_stores(&subject.space);
+        let space = space.ok_or_else(|| format!("the space {} has no name in the stores", subject.space))?;
+        let (Some(key), Some(store)) = (subject.key.clone(), &subject.destination) else {
+            return Err("the finding names no item, or no store".to_owned());
+        };
+        let item = Item::new(space, key);
+        let Some(error) = self.0.catalogue.bit_error(store, &item).await.map_err(said)? else { return Ok(None) };
+        let sources =
+            sources(&error.evidence).map_err(|why| format!("what was seen of {item} is not readable: {why}"))?;
+        // It was decided already that this counts.
+        let look = Look { may_read: true, is_second: true, is_last_round: true };
+        let verdict = decide(&sources, look).verdict;
+        Ok(Some(Known { item, error, verdict }))
+    }
+
+    fn limits_of(&self, subject: &TaskSubject, store: &StoreName) -> Option<&StoreLimits> {
+        self.0.accounts.get(&subject.account)?.limits.get(store)
+    }
+
+    async fn repair_limits(&self, subject: &TaskSubject, store: &StoreName) -> Result<RepairLimits, String> {
+        let set = self.limits_of(subject, store);
+        Ok(RepairLimits {
+            mode: set.map(|limits| limits.repair).unwrap_or_default(),
+            is_write_once: set.is_some_and(|limits| limits.is_write_once),
+            started_today: self.0.catalogue.automatic_repairs_today(store).await.map_err(said)?,
+        })
+    }
+
+    async fn start(
+        &self,
+        subject: &TaskSubject,
+        known: &Known,
+        user: &str,
+        source: Option<StoreName>,
+        most_a_day: Option<u64>,
+    ) -> Result<RepairStarted, String> {
+        let Known { item, error: BitError { store, detail, .. }, .. } = known;
+        let new = NewRepair { account: &subject.account, store, item, user, reason: detail, most_a_day };
+        let subject = TaskSubject { kind: TaskKind::Repair, ..subject.clone() };
+        let task = NewTask { queue: Queue::BitError, subject, source };
+        self.0.catalogue.start_repair(&new, task).await.map_err(said)
+    }
+}
+
+/// What a check saw, of what was kept of it.
+fn sources(evidence: &Evidence) -> Result<Sources, serde_json::Error> {
+    let Evidence { content, provider, index, audit } = evidence;
+    Ok(Sources {
+        content: sighting(content.as_deref())?,
+        store: sighting(provider.as_deref())?,
+        index: record(index.as_deref())?,
+        audit: record(audit.as_deref())?,
+    })
+}
+
+fn sighting(kept: Option<&str>) -> Result<Sighting, serde_json::Error> {
+    Ok(match kept.map(Statement::read).transpose()?.unwrap_or_default() {
+        Statement::None | Statement::Same => Sighting::NotLooked,
+        Statement::Missing => Sighting::Missing,
+        Statement::Fixity(fixity) => Sighting::Present(fixity),
+    })
+}
+
+fn record(kept: Option<&str>) -> Result<Option<Fixity>, serde_json::Error> {
+    Ok(match kept.map(Statement::read).transpose()?.unwrap_or_default() {
+        Statement::Fixity(fixity) => Some(fixity),
+        Statement::None | Statement::Same | Statement::Missing => None,
+    })
+}

@@ -1,0 +1,173 @@
+//! The check of one item: of what was not plainly right, or what someone asks for.
+//!
+//! The store is looked at, then what is recorded is read again: a copy of which the record changed meanwhile is looked at later. What
+//! may be a change that is not recorded yet waits for a next round; bytes are called damaged after a second reading. What is wrong is
+//! written down as a bit error, and waits for a decision; nothing is changed here, neither content nor record.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use queuekeeper_catalogue::bit::{CheckedItem, CheckedPart, ItemRecords};
+use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TakenTask, TaskKind, TaskSubject};
+use queuekeeper_store::store::Item;
+
+use super::checker::{Checker, Place, said};
+use super::decide::decide;
+use super::evidence;
+use super::intended::is_intended;
+use super::look::{self, Reading};
+use super::verdict::{Look, Next, Sighting, Sources, Verdict};
+use crate::worker::{Lease, Processed, Processor};
+
+/// How long to wait for the record of an item that is just being changed.
+const CHANGING: Duration = Duration::from_secs(10);
+
+/// How long to wait for the next round.
+const ROUND: Duration = Duration::from_mins(5);
+
+/// The last of so many rounds gives the verdict.
+const ROUNDS: u32 = 3;
+
+/// Checks single items.
+pub struct ItemChecks(pub Checker);
+
+/// What a check of one item came to.
+pub(super) enum Ended {
+    /// It is checked.
+    Checked(Box<Checked>),
+    /// It cannot be decided yet.
+    Later,
+    /// It is being changed.
+    Changing,
+}
+
+/// The outcome of a check, in its own words and in those of the catalogue.
+pub(super) struct Checked {
+    pub(super) verdict: Verdict,
+    pub(super) item: CheckedItem,
+}
+
+#[async_trait]
+impl Processor for ItemChecks {
+    fn kind(&self) -> TaskKind {
+        TaskKind::Bit
+    }
+
+    async fn process(&self, task: &TakenTask, lease: &Lease) -> Processed {
+        self.0.item_task(task, lease).await.unwrap_or_else(|why| Outcome::Failed(why).into())
+    }
+}
+
+impl Checker {
+    async fn item_task(&self, task: &TakenTask, lease: &Lease) -> Result<Processed, String> {
+        let place = match self.place(&task.subject, lease)? {
+            Ok(place) => place,
+            Err(wait) => return Ok(wait.into()),
+        };
+        let key = task.subject.key.clone().ok_or_else(|| "the task names no item".to_owned())?;
+        let item = Item::new(place.space.clone(), key);
+        let checked = match self.check(&place, &item, task.rounds + 1 >= ROUNDS, lease).await? {
+            Ended::Changing => return Ok(Outcome::PutOff(CHANGING).into()),
+            Ended::Later => return Ok(Outcome::Later(ROUND).into()),
+            Ended::Checked(checked) => *checked,
+        };
+        let TaskSubject { account, space, .. } = &task.subject;
+        let run = self.catalogue.open_bit_run(account, place.store.name(), space).await.map_err(said)?;
+        let (part, follow_ups) = self.part(&task.subject, &place, run, checked).await?;
+        Ok(Processed { outcome: Outcome::Done, follow_ups, checked: Some(part) })
+    }
+
+    /// What is written down of a check, and requested after it.
+    pub(super) async fn part(
+        &self,
+        subject: &TaskSubject,
+        place: &Place,
+        run: Option<u64>,
+        checked: Checked,
+    ) -> Result<(CheckedPart, Vec<NewTask>), String> {
+        let Checked { verdict, item } = checked;
+        let (account, store) = (subject.account.clone(), place.store.name().clone());
+        let mut part = CheckedPart { account, store, run, page: None, items: Vec::new(), skipped: (0, 0) };
+        let mut follow_ups = Vec::new();
+        let is_observed = verdict.findings.iter().any(|finding| finding.is_observed());
+        if is_observed && is_intended(&self.catalogue, &item.item.key).await? {
+            // A job has not recorded yet what it writes.
+            part.skipped = (1, item.bytes);
+        } else {
+            if item.wrong.is_some() {
+                let key = Some(item.item.key.clone());
+                let subject = TaskSubject { kind: TaskKind::BitError, key, ..subject.clone() };
+                follow_ups.push(NewTask { queue: Queue::BitError, subject, source: None });
+            }
+            part.items.push(item);
+        }
+        Ok((part, follow_ups))
+    }
+
+    /// Checks one item.
+    pub(super) async fn check(
+        &self,
+        place: &Place,
+        item: &Item,
+        is_last_round: bool,
+        lease: &Lease,
+    ) -> Result<Ended, String> {
+        let may_read = place.policy.may_read();
+        let (mut reads, mut is_second) = (may_read, false);
+        loop {
+            let before = self.records(place, item).await?;
+            let Some(sources) = self.look(place, item, before.as_ref(), reads, lease).await? else {
+                return Ok(Ended::Changing);
+            };
+            // Between a change and its record, the one who looks finds both apart.
+            let is_changing = self.catalogue.is_changing(place.store.name(), item).await.map_err(said)?;
+            if is_changing || self.records(place, item).await? != before {
+                return Ok(Ended::Changing);
+            }
+            let answer = decide(&sources, Look { may_read, is_second, is_last_round });
+            match answer.next {
+                Next::End => {
+                    let item = evidence::checked(item.clone(), before.as_ref(), &sources, &answer.verdict);
+                    return Ok(Ended::Checked(Box::new(Checked { verdict: answer.verdict, item })));
+                }
+                Next::Later => return Ok(Ended::Later),
+                Next::Read => {
+                    is_second = sources.content != Sighting::NotLooked || sources.store == Sighting::Missing;
+                    reads = true;
+                }
+            }
+        }
+    }
+
+    async fn records(&self, place: &Place, item: &Item) -> Result<Option<ItemRecords>, String> {
+        self.catalogue.records_of_item(place.store.name(), item).await.map_err(said)
+    }
+
+    /// What all sources say of an item; `None` where it is changed while it is looked at.
+    async fn look(
+        &self,
+        place: &Place,
+        item: &Item,
+        records: Option<&ItemRecords>,
+        reads: bool,
+        lease: &Lease,
+    ) -> Result<Option<Sources>, String> {
+        let (store, state) = look::ask(&place.store, item).await?;
+        lease.progressed();
+        let (index, audit) = (evidence::index(records), evidence::audit(records));
+        let mut sources = Sources { content: Sighting::NotLooked, store, index, audit };
+        match state {
+            None if reads => sources.content = Sighting::Missing,
+            Some(state) if reads => match look::read(&place.store, item, &state, &sources, lease).await {
+                Reading::Read { content, store } => {
+                    (sources.content, sources.store) = (Sighting::Present(content), Sighting::Present(store));
+                }
+                Reading::Missing => sources.content = Sighting::Missing,
+                Reading::Changed => return Ok(None),
+                Reading::Failed(why) => return Err(why),
+            },
+            None | Some(_) => {}
+        }
+        Ok(Some(sources))
+    }
+}

@@ -1,0 +1,272 @@
+//! The repair of a copy from another one.
+//!
+//! # Steps
+//! 1. The copy is read: what is right by now is not written.
+//! 2. Another copy is read. It is good if it is what content index and audit log have of both.
+//! 3. The damaged content goes aside, and must arrive there as it was read.
+//! 4. It is recorded from which copy it is repaired, then that is written under the entity tag that was read.
+//! 5. The copy is read back.
+//!
+//! A process may die at any of them: the next one begins with the first, and finds what was done.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::{StreamExt as _, TryStreamExt as _};
+use queuekeeper_catalogue::asides::NewAside;
+use queuekeeper_catalogue::brake::{BrakeLimit, Braked};
+use queuekeeper_catalogue::repairs::{Repair, RepairEnd};
+use queuekeeper_catalogue::tasks::{NewTask, Outcome, TakenTask, TaskKind, TaskSubject};
+use queuekeeper_store::store::{Chunks, Condition, Item, Properties, Put};
+use queuekeeper_store::{Digests, Error, ErrorKind};
+
+use super::checker::{Checker, Place, item_task};
+use super::repair::{NotGood, RepairLimits, RepairMode, RepairStart, check_good, start};
+use super::seen::{CHANGING, Seen, Stop, is_proven};
+use super::verdict::{Fixity, Sighting, Verdict};
+use crate::asides;
+use crate::worker::{Lease, Processed, Processor};
+
+/// Repairs copies.
+pub struct Repairer {
+    /// What looks at copies.
+    pub checker: Checker,
+    /// How much may be destroyed within a day.
+    pub limit: BrakeLimit,
+    /// How long damaged content is kept aside.
+    pub keep: Duration,
+}
+
+/// Another copy that is good.
+struct Good {
+    place: Place,
+    properties: Properties,
+    content: Fixity,
+}
+
+/// Whether what is found now may be repaired: where the mill has started it, only what it may start.
+fn is_repairable(verdict: &Verdict, repair: &Repair) -> bool {
+    let limits = RepairLimits { mode: RepairMode::Automatic, ..RepairLimits::default() };
+    match start(verdict, &limits) {
+        RepairStart::Automatic => true,
+        RepairStart::ByAsking(_) => !repair.is_automatic,
+        RepairStart::Never => false,
+    }
+}
+
+#[async_trait]
+impl Processor for Repairer {
+    fn kind(&self) -> TaskKind {
+        TaskKind::Repair
+    }
+
+    async fn process(&self, task: &TakenTask, lease: &Lease) -> Processed {
+        match self.repair(task, lease).await {
+            Ok(processed) | Err(Stop::Ended(processed)) => processed,
+            Err(Stop::Failed(why)) => Outcome::Failed(why).into(),
+        }
+    }
+}
+
+impl Repairer {
+    async fn repair(&self, task: &TakenTask, lease: &Lease) -> Result<Processed, Stop> {
+        let place = match self.checker.place(&task.subject, lease)? {
+            Ok(place) => place,
+            Err(wait) => return Ok(wait.into()),
+        };
+        let key = task.subject.key.clone().ok_or_else(|| "the task names no item".to_owned())?;
+        let item = Item::new(place.space.clone(), key);
+        let Some(repair) = self.checker.catalogue.open_repair(place.store.name(), &item).await? else {
+            return Ok(checked_again(&task.subject));
+        };
+        let seen = Seen::look(&self.checker, &place, &item, &Digests::default(), lease).await?;
+        let verdict = seen.verdict();
+        if is_proven(&verdict) {
+            let end = if repair.source.is_some() { RepairEnd::Repaired } else { RepairEnd::Healthy };
+            return self.end(task, &place, &item, (&seen, &verdict), end).await;
+        }
+        if !is_repairable(&verdict, &repair) {
+            let catalogue = &self.checker.catalogue;
+            catalogue.end_repair(place.store.name(), &item, RepairEnd::Refused, &verdict.to_string()).await?;
+            return Ok(checked_again(&task.subject));
+        }
+        let good = self.good_copy(task, &item, &seen, lease).await?;
+        self.write(task, &place, &item, (&seen, &repair), &good, lease).await?;
+        let seen = Seen::look(&self.checker, &place, &item, &Digests::default(), lease).await?;
+        let verdict = seen.verdict();
+        if is_proven(&verdict) {
+            return self.end(task, &place, &item, (&seen, &verdict), RepairEnd::Repaired).await;
+        }
+        Err(Stop::Failed(format!("what was written was read back, and is not what was to be written: {verdict}")))
+    }
+
+    /// The first other copy that is good, of those that the content index has; the store that the task names, if it names one.
+    async fn good_copy(&self, task: &TakenTask, item: &Item, target: &Seen, lease: &Lease) -> Result<Good, Stop> {
+        let subject = &task.subject;
+        let account = self.checker.accounts.get(&subject.account);
+        let stores = account.into_iter().flat_map(|account| account.stores.values());
+        let others = stores.filter(|store| Some(*store) != subject.destination.as_ref());
+        let (mut reasons, mut checks, mut wait) = (Vec::new(), Vec::new(), None);
+        for store in others.filter(|store| task.source.as_ref().is_none_or(|named| named == *store)) {
+            let subject = TaskSubject { destination: Some(store.clone()), ..subject.clone() };
+            let place = match self.checker.place(&subject, lease)? {
+                Ok(place) => place,
+                Err(closed) => {
+                    wait = wait.or(Some(closed));
+                    continue;
+                }
+            };
+            let known = self.checker.catalogue.copy(store, item).await?;
+            if known.is_none_or(|copy| copy.is_deleted) {
+                continue;
+            }
+            let seen = match Seen::look(&self.checker, &place, item, &target.recorded(), lease).await {
+                Ok(seen) => seen,
+                Err(Stop::Ended(later)) => {
+                    wait = wait.or(Some(later.outcome));
+                    continue;
+                }
+                Err(Stop::Failed(why)) => {
+                    reasons.push(why);
+                    continue;
+                }
+            };
+            match (check_good(&seen.sources, &target.sources), seen.properties, seen.sources.content) {
+                (Ok(()), Some(properties), Sighting::Present(content)) => {
+                    return Ok(Good { place, properties, content });
+                }
+                (Err(why), ..) => {
+                    reasons.push(format!("{store} {why}"));
+                    if matches!(why, NotGood::Missing | NotGood::NotRecorded | NotGood::NotAsRecorded) {
+                        checks.extend(subject.key.clone().map(|key| item_task(&subject, key)));
+                    }
+                }
+                (Ok(()), ..) => reasons.push(format!("{store} {}", NotGood::Missing)),
+            }
+        }
+        if let Some(wait) = wait {
+            return Err(wait.into());
+        }
+        let reasons = if reasons.is_empty() { "no other store has it".to_owned() } else { reasons.join("; ") };
+        let outcome = Outcome::Failed(format!("no other copy is good enough to repair it: {reasons}"));
+        Err(Stop::Ended(Processed { follow_ups: checks, ..outcome.into() }))
+    }
+
+    /// Puts the damaged content aside, and writes the good one in its place.
+    async fn write(
+        &self,
+        task: &TakenTask,
+        place: &Place,
+        item: &Item,
+        (seen, repair): (&Seen, &Repair),
+        good: &Good,
+        lease: &Lease,
+    ) -> Result<(), Stop> {
+        let (target, source) = (&place.store, &good.place.store);
+        let kept_as = self.put_aside(task, place, item, seen, lease).await?;
+        let catalogue = &self.checker.catalogue;
+        if !catalogue.begin_repair(target.name(), item, source.name(), kept_as.as_deref()).await? {
+            return Err(Stop::Failed("its repair was ended meanwhile".to_owned()));
+        }
+        let (condition, user) = match &seen.properties {
+            Some(old) => (Condition::IfMatch(old.etag.clone()), old.user.clone()),
+            None => (Condition::IfAbsent, good.properties.user.clone()),
+        };
+        let put = async || {
+            let content = source.get(item, None, Some(&good.properties.etag)).await?;
+            let put = Put {
+                size: Some(good.content.size),
+                expected: good.content.digests.clone(),
+                condition: condition.clone(),
+                user: user.clone(),
+                abort: lease.ended().clone(),
+                ..Put::default()
+            };
+            target.put(item, with_progress(content.chunks, lease), put).await
+        };
+        let written = match put().await {
+            Err(Error { kind: ErrorKind::NoSpace, .. }) => {
+                target.create_space(&item.space).await?;
+                put().await
+            }
+            written => written,
+        };
+        match written {
+            Ok(_) => {
+                let (store, source, by) = (target.name(), source.name(), &repair.user);
+                tracing::info!(%store, %item, %source, by, kept_as, "wrote a copy again");
+                Ok(())
+            }
+            // It was done, and is read back once its record has followed.
+            Err(Error { kind: ErrorKind::Unrecorded(_), .. }) => Err(Outcome::PutOff(CHANGING).into()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Keeps the damaged content aside, as it was read: under which key. Holds the task where too much would be destroyed within a
+    /// day.
+    async fn put_aside(
+        &self,
+        task: &TakenTask,
+        place: &Place,
+        item: &Item,
+        seen: &Seen,
+        lease: &Lease,
+    ) -> Result<Option<String>, Stop> {
+        let (Some(old), Sighting::Present(content)) = (&seen.properties, &seen.sources.content) else {
+            return Ok(None);
+        };
+        let store = &place.store;
+        let aside = asides::place(task, store.name(), item, &old.etag)?;
+        let kept_as = aside.key.to_string();
+        let of = Braked { account: &task.subject.account, store: store.name(), space: &place.space };
+        let new = NewAside { item, kept_as: &kept_as, reason: "repair", keep: self.keep };
+        let limit = (!task.is_released).then_some(self.limit);
+        let answer = self.checker.catalogue.put_aside(&of, &new, limit).await?;
+        let answer = answer.ok_or_else(|| format!("what was kept aside of {item} before is being removed"))?;
+        if !answer.is_allowed {
+            return Err(Outcome::Held(asides::too_many(&of, &answer)).into());
+        }
+        store.create_space(&aside.space).await?;
+        // A worker that died after this has put it there.
+        if store.head(&aside).await?.is_none() {
+            let damaged = store.get(item, None, Some(&old.etag)).await?;
+            let put = Put {
+                size: Some(content.size),
+                expected: content.digests.clone(),
+                condition: Condition::IfAbsent,
+                user: old.user.clone(),
+                abort: lease.ended().clone(),
+                ..Put::default()
+            };
+            store.put(&aside, with_progress(damaged.chunks, lease), put).await?;
+        }
+        Ok(Some(kept_as))
+    }
+
+    /// Ends a repair of a copy that is proven now.
+    async fn end(
+        &self,
+        task: &TakenTask,
+        place: &Place,
+        item: &Item,
+        (seen, verdict): (&Seen, &Verdict),
+        end: RepairEnd,
+    ) -> Result<Processed, Stop> {
+        let store = place.store.name();
+        self.checker.catalogue.end_repair(store, item, end, &verdict.to_string()).await?;
+        let part = seen.part(&task.subject.account, place, item, verdict);
+        Ok(Processed { checked: Some(part), ..Outcome::Done.into() })
+    }
+}
+
+/// The end of a task whose item is to be checked instead.
+fn checked_again(subject: &TaskSubject) -> Processed {
+    let check: Vec<NewTask> = subject.key.clone().map(|key| item_task(subject, key)).into_iter().collect();
+    Processed { follow_ups: check, ..Outcome::Done.into() }
+}
+
+fn with_progress(chunks: Chunks, lease: &Lease) -> Chunks {
+    let progress = lease.clone();
+    chunks.inspect_ok(move |_chunk| progress.progressed()).boxed()
+}

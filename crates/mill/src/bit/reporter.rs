@@ -1,0 +1,276 @@
+//! The report on a run: what its checks found is summed up, and written into the account's space for reports.
+//!
+//! Everything is read from the log of checks in pages, once to sum it up and once for each file: a space of any size needs the memory
+//! of one page. A process that dies writes the files again under the same names.
+
+use std::io;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::{Stream, StreamExt as _, TryStreamExt as _, stream};
+use queuekeeper_catalogue::Catalogue;
+use queuekeeper_catalogue::bit::{BitRun, LoggedCheck};
+use queuekeeper_catalogue::tasks::{KnownTask, Outcome, TakenTask, TaskKind, TaskSubject};
+use queuekeeper_store::store::{Chunks, Item, Put, Store, UserProperties};
+use queuekeeper_store::{Error, ErrorKind, Key, SpaceName};
+
+use super::checker::{Checker, said};
+use super::coverage::{Amount, Coverage};
+use super::policy::ProofPolicy;
+use super::report::{JsonReport, ReportHead, ReportRow, Statement, coverage_tsv, tsv_header};
+use super::verdict::{CheckResult, Finding, Proof};
+use crate::worker::{Lease, Processed, Processor};
+
+/// The space of an account in which its reports are.
+pub const ADMIN: &str = "x-duracloud-admin";
+
+/// Why items are skipped.
+const TURN: &str = "its turn to be read is in another loop";
+
+/// How many checks are read at once.
+const PAGE: u32 = 1000;
+
+/// The results of which a report has rows, what is wrong first.
+const RESULTS: [&str; 4] = ["error", "failure", "unproven", "success"];
+
+/// Writes reports.
+pub struct Reporter(pub Checker);
+
+#[async_trait]
+impl Processor for Reporter {
+    fn kind(&self) -> TaskKind {
+        TaskKind::BitReport
+    }
+
+    async fn process(&self, task: &TakenTask, lease: &Lease) -> Processed {
+        self.report(&task.subject, lease).await.unwrap_or_else(Outcome::Failed).into()
+    }
+}
+
+/// The checks of a run, page by page.
+#[derive(Clone)]
+struct Checks {
+    catalogue: Catalogue,
+    run: BitRun,
+    result: usize,
+    after: u64,
+}
+
+impl Checks {
+    fn of(catalogue: &Catalogue, run: &BitRun) -> Self {
+        Self { catalogue: catalogue.clone(), run: run.clone(), result: 0, after: 0 }
+    }
+
+    async fn page(&mut self) -> Result<Option<Vec<ReportRow>>, String> {
+        while let Some(result) = RESULTS.get(self.result) {
+            let page = self.catalogue.checks_of_run(self.run.id, result, self.after, PAGE).await.map_err(said)?;
+            if let Some(last) = page.last() {
+                self.after = last.id;
+                return page.into_iter().map(|check| self.row(check)).collect::<Result<_, _>>().map(Some);
+            }
+            (self.result, self.after) = (self.result + 1, 0);
+        }
+        Ok(None)
+    }
+
+    fn row(&self, check: LoggedCheck) -> Result<ReportRow, String> {
+        let LoggedCheck { id, time, key, result, findings, proof, evidence, detail, .. } = check;
+        let read = |kept: Option<String>| {
+            let read = kept.as_deref().map(Statement::read).transpose();
+            read.map(Option::unwrap_or_default).map_err(|why| format!("check {id} is not readable: {why}"))
+        };
+        // Of what is not wrong, it is kept only once what all have.
+        let is_wrong = RESULTS[..2].contains(&result.as_str());
+        let record = |kept: Option<String>| if is_wrong { read(kept) } else { Ok(Statement::Same) };
+        Ok(ReportRow {
+            date: time,
+            account: self.run.account.clone(),
+            store: self.run.store.clone(),
+            space: self.run.space.clone(),
+            key,
+            result,
+            findings,
+            proof,
+            content: read(evidence.content)?,
+            provider: read(evidence.provider)?,
+            index: record(evidence.index)?,
+            audit: record(evidence.audit)?,
+            detail: detail.unwrap_or_default(),
+        })
+    }
+
+    fn pages(self) -> impl Stream<Item = io::Result<Vec<ReportRow>>> {
+        stream::try_unfold(self, |mut checks| async move {
+            let page = checks.page().await.map_err(io::Error::other)?;
+            Ok(page.map(|page| (page, checks)))
+        })
+    }
+
+    fn tsv(self) -> Chunks {
+        let lines = self.pages().map_ok(|page| Bytes::from(page.iter().map(ReportRow::tsv).collect::<String>()));
+        stream::iter([Ok(Bytes::from(tsv_header()))]).chain(lines).boxed()
+    }
+
+    fn json(self, head: &ReportHead) -> Chunks {
+        let (mut report, begin) = JsonReport::begin(head);
+        let rows = move |page: Vec<ReportRow>| Bytes::from(page.iter().map(|row| report.row(row)).collect::<String>());
+        let rows = self.pages().map_ok(rows);
+        let end = stream::iter([Ok(Bytes::from_static(JsonReport::END.as_bytes()))]);
+        stream::iter([Ok(Bytes::from(begin))]).chain(rows).chain(end).boxed()
+    }
+}
+
+impl Reporter {
+    /// Reports on all runs of a space that have ended and have no report.
+    async fn report(&self, subject: &TaskSubject, lease: &Lease) -> Result<Outcome, String> {
+        let store = subject.destination.as_ref().ok_or_else(|| "the task names no store".to_owned())?;
+        let next = async || {
+            let run = self.0.catalogue.unreported_bit_run(&subject.account, store, &subject.space).await;
+            run.map_err(said)
+        };
+        while let Some(run) = next().await? {
+            self.report_on(&run, subject, lease).await?;
+        }
+        Ok(Outcome::Done)
+    }
+
+    async fn report_on(&self, run: &BitRun, subject: &TaskSubject, lease: &Lease) -> Result<(), String> {
+        let (catalogue, store) = (&self.0.catalogue, &run.store);
+        let ended = run.ended.ok_or_else(|| "the run has not ended".to_owned())?;
+        let account = self.0.accounts.get(&subject.account);
+        let account = account.ok_or_else(|| format!("account {:?} is not in the configuration", subject.account))?;
+        let place = account.stores.values().next().ok_or_else(|| format!("{} has no store", account.name))?;
+        let admin = ADMIN.parse::<SpaceName>().map_err(|error| error.to_string())?;
+        let admin = account.in_stores(&admin).ok_or_else(|| format!("{ADMIN} has no name in the stores"))?;
+        let policy = run.asked.parse::<ProofPolicy>()?;
+        let head = ReportHead {
+            account: account.name.clone(),
+            store: store.clone(),
+            space: run.space.clone(),
+            number: run.number,
+            policy: run.asked.clone(),
+            asked: if policy == ProofPolicy::Provider { Proof::Provider } else { Proof::Read },
+            started: run.started,
+            ended,
+            coverage: self.coverage(run, lease).await?,
+        };
+        let name =
+            format!("bit-integrity/{store}/{}/{}-{}", run.space, ended.strftime("%Y-%m-%dT%H-%M-%SZ"), run.number);
+        let reports = self.0.stores.get(&account.name, place, lease)?;
+        reports.create_space(&admin).await.map_err(|error| error.to_string())?;
+        let coverage = stream::iter([Ok(Bytes::from(coverage_tsv(&head.coverage)))]).boxed();
+        let checks = || Checks::of(catalogue, run);
+        for (ending, content_type, content) in [
+            ("coverage.tsv", "text/tab-separated-values", coverage),
+            ("tsv", "text/tab-separated-values", checks().tsv()),
+            ("json", "application/json", checks().json(&head)),
+        ] {
+            let key = format!("{name}.{ending}").parse::<Key>().map_err(|error| error.to_string())?;
+            let item = Item::new(admin.clone(), key);
+            write(reports.as_ref(), &item, content, content_type, lease).await?;
+        }
+        let result = head.coverage.result(head.asked).as_str();
+        catalogue.report_bit_run(run.id, result, &format!("{place}/{admin}/{name}")).await.map_err(said)?;
+        let (account, space) = (&account.name, &run.space);
+        tracing::info!(account, %store, %space, result, name, "reported on the integrity of a space");
+        Ok(())
+    }
+
+    async fn coverage(&self, run: &BitRun, lease: &Lease) -> Result<Coverage, String> {
+        let catalogue = &self.0.catalogue;
+        let (_, items, bytes) = catalogue.bit_pages_left(run.id).await.map_err(said)?;
+        let never_reached = Amount { items, bytes };
+        let (items, bytes) = catalogue.bit_listed(run.id).await.map_err(said)?;
+        let stored = Amount { items, bytes } + never_reached;
+        let mut coverage = Coverage { stored, never_reached, ..Coverage::default() };
+        let mut checks = Checks::of(catalogue, run);
+        while let Some(page) = checks.page().await? {
+            page.iter().for_each(|row| add(&mut coverage, row));
+            lease.progressed();
+        }
+        for count in catalogue.bit_counts(run.id).await.map_err(said)? {
+            let amount = Amount { items: count.items, bytes: count.bytes };
+            match count.result.as_str() {
+                "skipped" => coverage.skipped = [(TURN.to_owned(), amount)].into(),
+                "nothing" => coverage.gone = amount,
+                _ => {}
+            }
+        }
+        coverage.dead = self.dead(run).await?;
+        Ok(coverage)
+    }
+
+    /// The items whose own checks went to the dead letters since the run began.
+    async fn dead(&self, run: &BitRun) -> Result<Amount, String> {
+        let (mut dead, mut after) = (Amount::default(), 0);
+        loop {
+            let page = self.0.catalogue.dead_letters(&run.account, after, PAGE).await.map_err(said)?;
+            let Some(last) = page.last() else { return Ok(dead) };
+            after = last.id;
+            for letter in page.iter().filter(|letter| is_of(letter, run)) {
+                let bytes = self.bytes(&letter.subject).await?;
+                dead = dead + Amount { items: 1, bytes };
+            }
+        }
+    }
+
+    /// The size that the content index has of an item.
+    async fn bytes(&self, subject: &TaskSubject) -> Result<u64, String> {
+        let space = self.0.accounts.get(&subject.account).and_then(|account| account.in_stores(&subject.space));
+        let (Some(space), Some(key), Some(store)) = (space, subject.key.clone(), &subject.destination) else {
+            return Ok(0);
+        };
+        let known = self.0.catalogue.copy(store, &Item::new(space, key)).await.map_err(said)?;
+        Ok(known.map_or(0, |copy| copy.size))
+    }
+}
+
+fn is_of(letter: &KnownTask, run: &BitRun) -> bool {
+    let TaskSubject { kind, space, destination, .. } = &letter.subject;
+    let is_new = letter.errors.last().is_some_and(|last| last.time >= run.started);
+    *kind == TaskKind::Bit && *space == run.space && destination.as_ref() == Some(&run.store) && is_new
+}
+
+/// Adds a check to what it covers.
+fn add(coverage: &mut Coverage, row: &ReportRow) {
+    let size = |statement: &Statement| match statement {
+        Statement::Fixity(fixity) => Some(fixity.size),
+        Statement::None | Statement::Missing | Statement::Same => None,
+    };
+    let bytes = [&row.content, &row.provider, &row.index, &row.audit].into_iter().find_map(size).unwrap_or(0);
+    let has = |finding: Finding| row.findings.iter().any(|name| name == finding.as_str());
+    let part = if row.result == CheckResult::Unproven.as_str() {
+        &mut coverage.unproven
+    } else if row.result == CheckResult::Success.as_str() {
+        match row.proof.as_deref().and_then(Proof::named) {
+            Some(Proof::Read) => &mut coverage.read,
+            Some(Proof::Provider) => &mut coverage.provider,
+            None => &mut coverage.unproven,
+        }
+    } else if has(Finding::ContentMissing) {
+        &mut coverage.missing
+    } else if has(Finding::NotRecorded) {
+        &mut coverage.foreign
+    } else {
+        &mut coverage.failed
+    };
+    *part = *part + Amount { items: 1, bytes };
+}
+
+async fn write(
+    store: &dyn Store,
+    item: &Item,
+    content: Chunks,
+    content_type: &str,
+    lease: &Lease,
+) -> Result<(), String> {
+    let progress = lease.clone();
+    let content = content.inspect_ok(move |_chunk| progress.progressed()).boxed();
+    let user = UserProperties { content_type: Some(content_type.to_owned()), ..UserProperties::default() };
+    let put = Put { user, abort: lease.ended().clone(), ..Put::default() };
+    match store.put(item, content, put).await {
+        // It was done, and its record follows.
+        Ok(_) | Err(Error { kind: ErrorKind::Unrecorded(_), .. }) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
+}

@@ -1,0 +1,129 @@
+//! A copy that was read just now for what is to be done about it.
+
+use std::time::Duration;
+
+use queuekeeper_catalogue::bit::{CheckedPart, ItemRecords};
+use queuekeeper_catalogue::tasks::Outcome;
+use queuekeeper_store::store::{Item, Properties};
+use queuekeeper_store::{Digests, Error};
+
+use super::checker::{Checker, Place};
+use super::decide::decide;
+use super::evidence;
+use super::look::{self, Reading};
+use super::verdict::{CheckResult, Fixity, Look, Proof, Sighting, Sources, Verdict};
+use crate::missing::unless_missing;
+use crate::worker::{Lease, Processed};
+
+/// How long to wait for the record of an item that is just being changed.
+pub(super) const CHANGING: Duration = Duration::from_secs(10);
+
+/// How a step ended that did not come to its goal.
+pub(super) enum Stop {
+    /// The task is to end so.
+    Ended(Processed),
+    /// It failed, and is tried again.
+    Failed(String),
+}
+
+impl From<String> for Stop {
+    fn from(why: String) -> Self {
+        Self::Failed(why)
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl From<queuekeeper_catalogue::Error> for Stop {
+    fn from(error: queuekeeper_catalogue::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl From<Outcome> for Stop {
+    fn from(outcome: Outcome) -> Self {
+        Self::Ended(outcome.into())
+    }
+}
+
+/// A copy as it was read.
+pub(super) struct Seen {
+    pub(super) sources: Sources,
+    pub(super) properties: Option<Properties>,
+    pub(super) records: Option<ItemRecords>,
+}
+
+impl Seen {
+    /// Reads a copy, hashed by the algorithms of others, too, and what is recorded of it.
+    pub(super) async fn look(
+        checker: &Checker,
+        place: &Place,
+        item: &Item,
+        others: &Digests,
+        lease: &Lease,
+    ) -> Result<Self, Stop> {
+        let (catalogue, store) = (&checker.catalogue, &place.store);
+        let records = catalogue.records_of_item(store.name(), item).await?;
+        let properties = unless_missing(store, &item.space, || store.head(item)).await?.flatten();
+        lease.progressed();
+        let (index, audit) = (evidence::index(records.as_ref()), evidence::audit(records.as_ref()));
+        let mut sources = Sources { content: Sighting::Missing, store: Sighting::Missing, index, audit };
+        if let Some(properties) = &properties {
+            let mut wanted = sources.clone();
+            let others = Fixity { size: properties.size, digests: others.clone() };
+            wanted.index.get_or_insert(others.clone()).digests.extend(others.digests.iter().cloned());
+            match look::read(store, item, &properties.etag, &wanted, lease).await {
+                Reading::Read { content, store } => {
+                    (sources.content, sources.store) = (Sighting::Present(content), Sighting::Present(store));
+                }
+                Reading::Missing | Reading::Changed => return Err(Outcome::PutOff(CHANGING).into()),
+                Reading::Failed(why) => return Err(Stop::Failed(why)),
+            }
+        }
+        // Between a change and its record, the one who looks finds both apart.
+        let is_changing = catalogue.is_changing(store.name(), item).await?;
+        if is_changing || catalogue.records_of_item(store.name(), item).await? != records {
+            return Err(Outcome::PutOff(CHANGING).into());
+        }
+        Ok(Self { sources, properties, records })
+    }
+
+    /// The same content with what is recorded of it by now.
+    pub(super) async fn recorded_by_now(self, checker: &Checker, place: &Place, item: &Item) -> Result<Self, Stop> {
+        let records = checker.catalogue.records_of_item(place.store.name(), item).await?;
+        let (index, audit) = (evidence::index(records.as_ref()), evidence::audit(records.as_ref()));
+        Ok(Self { sources: Sources { index, audit, ..self.sources }, records, ..self })
+    }
+
+    pub(super) fn verdict(&self) -> Verdict {
+        // It is read for something that was decided before: this look counts.
+        decide(&self.sources, Look { may_read: true, is_second: true, is_last_round: true }).verdict
+    }
+
+    /// All digests that are recorded of the copy.
+    pub(super) fn recorded(&self) -> Digests {
+        let records = [self.sources.index.as_ref(), self.sources.audit()];
+        records.into_iter().flatten().flat_map(|record| record.digests.iter().cloned()).collect()
+    }
+
+    /// The look as a check, outside of runs.
+    pub(super) fn part(&self, account: &str, place: &Place, item: &Item, verdict: &Verdict) -> CheckedPart {
+        CheckedPart {
+            account: account.to_owned(),
+            store: place.store.name().clone(),
+            run: None,
+            page: None,
+            items: vec![evidence::checked(item.clone(), self.records.as_ref(), &self.sources, verdict)],
+            skipped: (0, 0),
+        }
+    }
+}
+
+/// Whether the bytes were read and nothing is wrong.
+pub(super) fn is_proven(verdict: &Verdict) -> bool {
+    verdict.result == CheckResult::Success && verdict.proof == Some(Proof::Read)
+}

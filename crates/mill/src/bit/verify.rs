@@ -1,0 +1,179 @@
+//! A check at once, in the foreground: of an item, a space, or all that an account has in a store.
+//!
+//! It reads everything, whatever the policy of the store asks for, and waits for no round: what is wrong is said at once, and written
+//! down as what a loop finds.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use queuekeeper_catalogue::bit::{CheckedPart, NOTHING};
+use queuekeeper_catalogue::tasks::{TaskKind, TaskSubject};
+use queuekeeper_store::store::Item;
+use queuekeeper_store::{Key, SpaceName, StoreName};
+use tokio::time::sleep;
+
+use super::checker::{Checker, Place, said};
+use super::item::Ended;
+use super::page::Range;
+use super::policy::ProofPolicy;
+use super::verdict::Verdict;
+use crate::account::Account;
+use crate::worker::Lease;
+
+/// How often an item that is being changed is looked at, and how long after each look.
+const CHANGING: (u32, Duration) = (10, Duration::from_secs(1));
+
+/// What is checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scope {
+    /// The account.
+    pub account: String,
+    /// The store.
+    pub store: StoreName,
+    /// The space, as the account names it; `None` for all.
+    pub space: Option<SpaceName>,
+    /// The item; `None` for all of the space.
+    pub key: Option<Key>,
+}
+
+/// What is said while it goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// So far.
+    Progress(Totals),
+    /// Something is wrong with an item, in the space as the account names it.
+    Wrong(SpaceName, Key, Verdict),
+    /// An item is not checked: one sentence.
+    Unchecked(SpaceName, Key, String),
+}
+
+/// What it came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Items that are proven.
+    pub proven: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Items with which something is wrong.
+    pub wrong: u64,
+    /// Items that could not be checked.
+    pub unchecked: u64,
+}
+
+impl Checker {
+    /// Checks what is in a scope, and says what is wrong as it is found.
+    ///
+    /// # Errors
+    /// With one sentence, where there is no such scope, or a store cannot be listed, or the catalogue written. What was checked
+    /// until then is written.
+    pub async fn verify(&self, scope: &Scope, say: &mut (dyn FnMut(Said) + Send)) -> Result<Totals, String> {
+        let account = self.accounts.get(&scope.account);
+        let account = account.ok_or_else(|| format!("there is no account {:?} in the configuration", scope.account))?;
+        if !account.stores.values().any(|name| *name == scope.store) {
+            return Err(format!("{} is no store of {}", scope.store, account.name));
+        }
+        let spaces = match &scope.space {
+            Some(space) => vec![space.clone()],
+            None => self.spaces(account, &scope.store).await?,
+        };
+        let mut totals = Totals::default();
+        for space in spaces {
+            let subject = TaskSubject {
+                kind: TaskKind::Bit,
+                account: account.name.clone(),
+                space,
+                key: None,
+                destination: Some(scope.store.clone()),
+            };
+            let place = self.place_of(account, &subject)?;
+            match &scope.key {
+                Some(key) => self.verify_item(&place, &subject, key, &mut totals, say).await?,
+                None => self.verify_space(&place, &subject, &mut totals, say).await?,
+            }
+        }
+        Ok(totals)
+    }
+
+    /// The spaces of an account that a store has, or of which the index knows items there.
+    async fn spaces(&self, account: &Account, store: &StoreName) -> Result<Vec<SpaceName>, String> {
+        let figures = self.catalogue.counters().await.map_err(said)?;
+        let opened = self.stores.get(&account.name, store, &Lease::unlimited())?;
+        let listed = opened.spaces().await.map_err(|error| error.to_string())?;
+        let mut spaces = account.spaces_in(&figures, store);
+        spaces.extend(listed.iter().filter_map(|space| account.of_store(space)));
+        Ok(spaces.into_iter().filter(|space| !space.is_reserved()).collect())
+    }
+
+    fn place_of(&self, account: &Account, subject: &TaskSubject) -> Result<Place, String> {
+        let space = account.in_stores(&subject.space);
+        let space = space.ok_or_else(|| format!("the space {} has no name in the stores", subject.space))?;
+        let name = subject.destination.as_ref().ok_or_else(|| "no store is named".to_owned())?;
+        let store = self.stores.get(&account.name, name, &Lease::unlimited())?;
+        Ok(Place { store: Arc::clone(&store), space, policy: ProofPolicy::Read })
+    }
+
+    async fn verify_space(
+        &self,
+        place: &Place,
+        subject: &TaskSubject,
+        totals: &mut Totals,
+        say: &mut (dyn FnMut(Said) + Send),
+    ) -> Result<(), String> {
+        let mut behind = None;
+        loop {
+            let range = Range { behind: behind.as_ref(), last: None, number: 0 };
+            let page = self.check_page(place, &range, &Lease::unlimited()).await?;
+            totals.proven += page.right.len() as u64;
+            totals.bytes += page.right.iter().map(|checked| checked.bytes).sum::<u64>();
+            let (account, store) = (subject.account.clone(), place.store.name().clone());
+            let part = CheckedPart { account, store, run: None, page: None, items: page.right, skipped: (0, 0) };
+            self.catalogue.record_checks(&part, Vec::new()).await.map_err(said)?;
+            say(Said::Progress(*totals));
+            for key in page.alone {
+                self.verify_item(place, subject, &key, totals, say).await?;
+            }
+            match page.rest {
+                Some(rest) => behind = Some(rest),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    async fn verify_item(
+        &self,
+        place: &Place,
+        subject: &TaskSubject,
+        key: &Key,
+        totals: &mut Totals,
+        say: &mut (dyn FnMut(Said) + Send),
+    ) -> Result<(), String> {
+        let item = Item::new(place.space.clone(), key.clone());
+        let mut why = "it is being changed".to_owned();
+        for _look in 0..CHANGING.0 {
+            match self.check(place, &item, true, &Lease::unlimited()).await {
+                Ok(Ended::Checked(checked)) => {
+                    let (verdict, bytes) = (checked.verdict.clone(), checked.item.bytes);
+                    let (part, then) = self.part(subject, place, None, *checked).await?;
+                    match part.items.first() {
+                        Some(checked) if checked.wrong.is_some() => {
+                            totals.wrong += 1;
+                            say(Said::Wrong(subject.space.clone(), key.clone(), verdict));
+                        }
+                        Some(checked) if checked.result == NOTHING => {}
+                        Some(_) => (totals.proven, totals.bytes) = (totals.proven + 1, totals.bytes + bytes),
+                        None => {}
+                    }
+                    return self.catalogue.record_checks(&part, then).await.map_err(said);
+                }
+                Ok(Ended::Changing | Ended::Later) => sleep(CHANGING.1).await,
+                Err(error) => {
+                    why = error;
+                    break;
+                }
+            }
+        }
+        totals.unchecked += 1;
+        say(Said::Unchecked(subject.space.clone(), key.clone(), why));
+        Ok(())
+    }
+}

@@ -1,0 +1,7 @@
+//! Checks of copies: each row of the table planted for real, by single checks and by loops.
+
+mod loops;
+mod reports;
+mod rows;
+mod verify;
+mod world;

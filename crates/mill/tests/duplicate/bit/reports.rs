@@ -1,0 +1,120 @@
+//! The report on a space, with what it covers, as files of the account.
+
+use std::collections::BTreeMap;
+
+use queuekeeper_catalogue::bit::StoredReport;
+use queuekeeper_catalogue::tasks::{EndedTask, Outcome, Queue, TaskKind, Tasks};
+use queuekeeper_mill::bit::reporter::Reporter;
+use queuekeeper_mill::producer::Step;
+use queuekeeper_mill::worker::{Lease, Processor as _};
+use queuekeeper_store::error::Operation;
+use queuekeeper_store::store::Item;
+use queuekeeper_testkit::faulty::{Fault, Rule};
+use serde_json::Value;
+
+use super::world::{Bit, LEASE};
+use crate::duplicate::world::{World, item, main, on_all};
+
+async fn write(world: &World, keys: &[&str]) {
+    for key in keys {
+        world.put(&main(), true, &item(key), "0123456789", "text/plain").await;
+    }
+}
+
+/// Goes through a loop to its end, and has the report written.
+async fn report(world: &World, bit: &mut Bit) -> StoredReport {
+    bit.producer.reports = true;
+    bit.run_loop().await;
+    let catalogue = &world.catalogue;
+    let tasks = Tasks { queue: Queue::BitReport, account: "account1", kinds: &[TaskKind::BitReport], limit: 1 };
+    let task = catalogue.take_tasks(&tasks, "worker-1", LEASE).await.unwrap().remove(0);
+    let processed = Reporter(bit.checker.clone()).process(&task, &Lease::unlimited()).await;
+    assert_eq!(processed.outcome, Outcome::Done);
+    let ended = EndedTask { task, outcome: Outcome::Done, follow_ups: Vec::new(), checked: None };
+    assert_eq!(catalogue.end_tasks(&[ended]).await.unwrap(), [true]);
+    let run = catalogue.newest_bit_run("account1", &main(), &"theses".parse().unwrap()).await.unwrap().unwrap();
+    run.report.unwrap()
+}
+
+/// What lies at a place, with this ending.
+async fn file(world: &World, place: &str, ending: &str) -> String {
+    let mut parts = place.splitn(3, '/');
+    let mut part = || parts.next().unwrap();
+    let store = part().parse().unwrap();
+    let item = Item::new(part().parse().unwrap(), format!("{}.{ending}", part()).parse().unwrap());
+    world.text(&store, &item).await.unwrap().0
+}
+
+/// The items of each part of a coverage that has some.
+fn parts(coverage: &str) -> BTreeMap<String, (u64, u64)> {
+    let line = |line: &str| {
+        let fields: Vec<_> = line.split('\t').collect();
+        (fields[0].to_owned(), (fields[2].parse().unwrap(), fields[3].parse().unwrap()))
+    };
+    coverage.lines().skip(1).map(line).filter(|(_, amount)| *amount != (0, 0)).collect()
+}
+
+fn amounts<const N: usize>(amounts: [(&str, u64); N]) -> BTreeMap<String, (u64, u64)> {
+    amounts.into_iter().map(|(part, items)| (part.to_owned(), (items, items * 10))).collect()
+}
+
+on_all! {
+    async fn a_report_says_what_is_wrong_and_what_it_covers(world: World) {
+        let mut bit = Bit::new(&world, "read");
+        write(&world, &["a", "b", "c"]).await;
+        let stored = report(&world, &mut bit).await;
+        assert_eq!(stored.result, "success");
+        assert_eq!(parts(&file(&world, &stored.place, "coverage.tsv").await), amounts([("stored", 3), ("read", 3)]));
+        let table = file(&world, &stored.place, "tsv").await;
+        assert_eq!((table.lines().count(), table.matches("\tsuccess\tread\t").count()), (4, 3), "{table}");
+
+        // A rotten one, one that is gone, one that nobody knows.
+        write(&world, &["lost", "rotten"]).await;
+        world.rot("rotten");
+        world.bare[&main()].delete(&item("lost"), None).await.unwrap();
+        world.put(&main(), false, &item("un known"), "0123456789", "text/plain").await;
+        world.tamper("UPDATE loops SET next_start = 0".to_owned()).await;
+        let stored = report(&world, &mut bit).await;
+        assert_eq!(stored.result, "failure");
+        let covered = amounts([("stored", 5), ("read", 3), ("failed", 1), ("foreign", 1), ("missing", 1)]);
+        assert_eq!(parts(&file(&world, &stored.place, "coverage.tsv").await), covered);
+        let document: Value = serde_json::from_str(&file(&world, &stored.place, "json").await).unwrap();
+        let items = document["items"].as_array().unwrap();
+        let found: BTreeMap<_, _> = items.iter().map(|item| (item["key_encoded"].as_str().unwrap(), &item["findings"])).collect();
+        assert_eq!(found.len(), 6);
+        for (key, finding) in [("rotten", "content_damaged"), ("lost", "content_missing"), ("un%20known", "not_recorded")] {
+            assert_eq!(found[key], &serde_json::json!([finding]));
+        }
+        assert_eq!(document["lacks"].as_array().unwrap().len(), 3);
+        let table = file(&world, &stored.place, "tsv").await;
+        let row = table.lines().find(|line| line.contains("\trotten\t")).unwrap();
+        let fields: Vec<_> = row.split('\t').collect();
+        assert_eq!((fields[5], fields[6], fields[11]), ("failure", "", "content damaged"));
+        assert!(fields[7].starts_with("sha256:") && fields[7] != fields[9] && fields[9] == fields[10], "{row}");
+    }
+
+    async fn what_was_not_checked_is_no_success(world: World) {
+        let mut bit = Bit::new(&world, "read");
+        write(&world, &["a", "b"]).await;
+        // Whatever is read fails: each check fails three times, and goes to the dead letters.
+        bit.faults.add(Rule::new(Fault::Permanent).on(Operation::Get));
+        while bit.producer.step().await.unwrap() != Step::Checking {}
+        assert!(bit.process(TaskKind::BitPage).await.is_some());
+        for _ in 0..2 * 3 {
+            assert!(bit.process(TaskKind::Bit).await.is_some());
+            world.tamper("UPDATE tasks SET visible = 0 WHERE state = 'waiting'".to_owned()).await;
+        }
+        let stored = report(&world, &mut bit).await;
+        assert_eq!(stored.result, "incomplete");
+        assert_eq!(parts(&file(&world, &stored.place, "coverage.tsv").await), amounts([("stored", 2), ("dead", 2)]));
+
+        // A store without reading proves by its own checksums, which is what is asked for here.
+        bit.faults.clear();
+        let mut bit = Bit::new(&world, "provider");
+        world.tamper("UPDATE loops SET next_start = 0, lease_end = 0".to_owned()).await;
+        world.tamper("DELETE FROM tasks".to_owned()).await;
+        let stored = report(&world, &mut bit).await;
+        assert_eq!(stored.result, "success");
+        assert_eq!(parts(&file(&world, &stored.place, "coverage.tsv").await), amounts([("stored", 2), ("provider", 2)]));
+    }
+}

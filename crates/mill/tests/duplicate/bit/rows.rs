@@ -1,0 +1,194 @@
+//! Each row of the table, planted for real.
+
+use std::time::Duration;
+
+use queuekeeper_catalogue::audit::Events;
+use queuekeeper_catalogue::tasks::{Outcome, TaskKind};
+use queuekeeper_mill::audit::Auditor;
+use queuekeeper_mill::policy::Policies;
+use queuekeeper_mill::producer::Step;
+use queuekeeper_store::Digests;
+use queuekeeper_store::audit::{AuditSink as _, Change, Intent, Settlement, Subject};
+use queuekeeper_store::error::Operation;
+use queuekeeper_testkit::faulty::{Fault, Rule};
+use uuid::Uuid;
+
+use super::world::Bit;
+use crate::duplicate::world::{World, item, main, on_all};
+
+/// A statement about the row that a table has of an item.
+async fn change_record(world: &World, table: &str, key: &str, digests: Option<&str>) {
+    let id = world.catalogue.records_of_item(&main(), &item(key)).await.unwrap().unwrap().id;
+    world
+        .tamper(match digests {
+            Some(digests) => format!("UPDATE {table} SET digests = '{digests}' WHERE item = {id} AND store = 'main'"),
+            None => format!("DELETE FROM {table} WHERE item = {id} AND store = 'main'"),
+        })
+        .await;
+}
+
+/// Content with the name of its item.
+async fn write(world: &World, keys: &[&str]) {
+    for key in keys {
+        world.put(&main(), true, &item(key), &format!("content of {key}"), "text/plain").await;
+    }
+}
+
+const OTHER: &str = r#"{"md5":"00000000000000000000000000000000"}"#;
+
+/// What is planted, and what is to be found.
+const PLANTED: [(&str, &[&str]); 11] = [
+    ("rotten", &["content_damaged"]),
+    ("checksum", &["store_checksum_wrong"]),
+    ("index", &["index_wrong"]),
+    ("noindex", &["index_wrong"]),
+    ("audit", &["audit_wrong"]),
+    ("noaudit", &["audit_absent"]),
+    ("missing", &["content_missing"]),
+    ("gone", &["index_wrong", "content_missing"]),
+    ("foreign", &["not_recorded"]),
+    ("outside", &["changed_outside"]),
+    ("both", &["content_damaged", "index_wrong"]),
+];
+
+async fn plant(world: &World) {
+    write(world, &["rotten", "checksum", "index", "noindex", "audit", "noaudit", "missing", "gone", "outside", "both"])
+        .await;
+    write(world, &["good", "deleted"]).await;
+    world.stores[&main()].delete(&item("deleted"), None).await.unwrap();
+    world.rot("rotten");
+    world.rot("both");
+    world.misstate("checksum");
+    change_record(world, "copies", "index", Some(OTHER)).await;
+    change_record(world, "audit_head", "audit", Some(OTHER)).await;
+    for key in ["noindex", "gone", "both"] {
+        change_record(world, "copies", key, None).await;
+    }
+    change_record(world, "audit_head", "noaudit", None).await;
+    for key in ["missing", "gone"] {
+        world.bare[&main()].delete(&item(key), None).await.unwrap();
+    }
+    for key in ["foreign", "outside"] {
+        world.put(&main(), false, &item(key), "written around it", "text/plain").await;
+    }
+}
+
+on_all! {
+    async fn a_loop_finds_every_row_of_the_table_and_changes_neither_content_nor_record(world: World) {
+        let bit = Bit::new(&world, "read");
+        plant(&world).await;
+        let before = world.catalogue.item_records(&main(), &item("a").space, (None, None), 1000).await.unwrap();
+        // One page; then four of these are looked at in three rounds, and the others in one.
+        assert_eq!(bit.run_loop().await, (1, 7 + 3 * 4));
+        let errors = bit.errors().await;
+        assert_eq!(errors.len(), PLANTED.len());
+        for (key, findings) in PLANTED {
+            assert_eq!(errors[key].findings, findings, "{key}");
+        }
+        let counts = bit.counts().await;
+        assert_eq!((counts["success"], counts["failure"], counts.len()), (1, 11, 2));
+        for (key, _) in PLANTED {
+            let open = world.open_tasks(&[key]).await;
+            let kinds: Vec<_> = open.iter().map(|open| open.task.subject.kind).collect();
+            assert_eq!(kinds, [TaskKind::BitError], "{key}");
+        }
+        // Who copies hears nothing of what no person has accepted.
+        let observed = world.catalogue.events(&Events::Observed, None, 10).await.unwrap();
+        let keys: Vec<_> = observed.iter().map(|event| event.subject.key.as_ref().unwrap().to_string()).collect();
+        assert_eq!(keys.len(), 2, "{keys:?}");
+        let auditor = Auditor { accounts: world.duplicator.accounts.clone(), policies: Policies::default() };
+        assert!(observed.iter().all(|event| auditor.task(event).is_none()));
+        let mut after = world.catalogue.item_records(&main(), &item("a").space, (None, None), 1000).await.unwrap();
+        after.retain(|records| records.index.is_some() || records.audit.is_some());
+        assert_eq!(after, before);
+
+        // The next loop finds the same, observes nothing anew, and ends what is right again.
+        world.rot("rotten");
+        world.tamper("UPDATE loops SET next_start = 0".to_owned()).await;
+        bit.run_loop().await;
+        let errors = bit.errors().await;
+        assert_eq!(errors.len(), 10);
+        assert!(errors.values().all(|error| error.times == 2), "{errors:?}");
+        assert_eq!(world.catalogue.events(&Events::Observed, None, 10).await.unwrap().len(), 2);
+        assert_eq!(bit.counts().await["success"], 2);
+        let proven = world.catalogue.copy(&main(), &item("rotten")).await.unwrap().unwrap().proven;
+        assert_eq!(proven.map(|(_, proof)| proof).as_deref(), Some("read"));
+    }
+
+    async fn what_is_changed_while_it_is_checked_is_no_finding(world: World) {
+        let bit = Bit::new(&world, "read");
+        write(&world, &["busy", "gone", "new", "raced", "short"]).await;
+        while bit.producer.step().await.unwrap() != Step::Checking {}
+        // Between the listing of the producer and the check.
+        world.stores[&main()].delete(&item("gone"), None).await.unwrap();
+        world.put(&main(), true, &item("new"), "another content", "text/plain").await;
+        // A change that the store has and the record has not yet.
+        let under_way = Intent {
+            id: Uuid::now_v7(),
+            holder: Uuid::now_v7(),
+            user: "depositor".to_owned(),
+            subject: Subject { store: main(), space: item("busy").space, key: Some(item("busy").key) },
+            change: Change::Update,
+            seen: None,
+            size: None,
+            digests: Digests::default(),
+            source: None,
+            upload: None,
+            properties: None,
+        };
+        world.put(&main(), false, &item("busy"), "under way", "text/plain").await;
+        world.catalogue.begin(&under_way, Duration::from_mins(1)).await.unwrap();
+        // The third that is read is changed meanwhile, and of the fourth the end is missing, this once.
+        bit.faults.add(Rule::new(Fault::StallAt(1)).on(Operation::Get).one_in(3).times(1));
+        bit.faults.add(Rule::new(Fault::EndAt(3)).on(Operation::Get).one_in(3).times(1));
+        let (page, ()) = tokio::join!(bit.process(TaskKind::BitPage), async {
+            bit.faults.until_stalled(1).await;
+            world.put(&main(), true, &item("raced"), "written meanwhile", "text/plain").await;
+            bit.faults.release();
+        });
+        let page = page.unwrap();
+        let alone: Vec<_> = page.follow_ups.iter().map(|task| task.subject.key.as_ref().unwrap().to_string()).collect();
+        assert!(alone.contains(&"busy".to_owned()) && alone.contains(&"raced".to_owned()), "{alone:?}");
+        let look = bit.process(TaskKind::Bit).await.unwrap();
+        assert!(matches!(look.outcome, Outcome::PutOff(_)) && look.checked.is_none(), "{look:?}");
+        assert_eq!(bit.errors().await.len(), 0);
+
+        // It was nothing: what the store has is what no record explains.
+        world.catalogue.settle(&under_way, &Settlement::NotDone).await.unwrap();
+        bit.run_loop().await;
+        let errors = bit.errors().await;
+        assert_eq!(errors.keys().map(String::as_str).collect::<Vec<_>>(), ["busy"]);
+        assert_eq!(errors["busy"].findings, ["changed_outside"]);
+        let counts = bit.counts().await;
+        assert_eq!((counts["success"], counts["failure"], counts.len()), (3, 1, 2));
+    }
+
+    async fn a_store_that_fails_is_no_finding_and_what_was_checked_before_is_kept(world: World) {
+        let bit = Bit::new(&world, "read");
+        let keys: Vec<String> = (10..25).map(|number| format!("item-{number}")).collect();
+        write(&world, &keys.iter().map(String::as_str).collect::<Vec<_>>()).await;
+        while bit.producer.step().await.unwrap() != Step::Checking {}
+        bit.faults.add(Rule::new(Fault::Temporary).on(Operation::Get));
+        let page = bit.process(TaskKind::BitPage).await.unwrap();
+        assert!(matches!(page.outcome, Outcome::Failed(_)) && page.follow_ups.is_empty(), "{page:?}");
+        // One that cannot be read among others is checked alone; where the store goes away, the rest is a page of its own.
+        bit.faults.clear();
+        world.tamper("UPDATE tasks SET visible = 0".to_owned()).await;
+        bit.faults.add(Rule::new(Fault::StallAt(1)).on(Operation::Get).one_in(4).times(1));
+        bit.faults.add(Rule::new(Fault::Temporary).on(Operation::Get).one_in(2).times(1));
+        let (page, ()) = tokio::join!(bit.process(TaskKind::BitPage), async {
+            bit.faults.until_stalled(1).await;
+            bit.faults.add(Rule::new(Fault::Temporary).on(Operation::Get));
+            bit.faults.release();
+        });
+        let page = page.unwrap();
+        let alone: Vec<_> = page.follow_ups.iter().map(|task| task.subject.key.as_ref().unwrap().to_string()).collect();
+        assert_eq!(alone, ["item-11"]);
+        let checked = page.checked.unwrap();
+        assert_eq!((checked.items.len(), checked.page.unwrap().rest), (3, Some(item("item-13").key)));
+        bit.faults.clear();
+        bit.run_loop().await;
+        assert_eq!(bit.errors().await.len(), 0);
+        assert_eq!(bit.counts().await["success"], 15);
+    }
+}

@@ -1,0 +1,101 @@
+//! From the finding to the end of its repair.
+
+use std::time::Duration;
+
+use queuekeeper_catalogue::repairs::{RepairEnd, RepairStarted};
+use queuekeeper_catalogue::tasks::{EndedTask, NewTask, Outcome, Queue, TaskKind, TaskSubject, Tasks};
+use queuekeeper_mill::bit::checker::Checker;
+use queuekeeper_mill::bit::decisions::Decider;
+use queuekeeper_mill::bit::item::ItemChecks;
+use queuekeeper_mill::bit::repair::RepairMode;
+use queuekeeper_mill::limits::StoreLimits;
+use queuekeeper_mill::worker::{Lease, Processed, Processor as _};
+
+use super::{LEASE, assert_repaired, has, item, main, newest, on_all, put_both, repairer, task_of};
+use crate::duplicate::world::World;
+
+pub(super) fn checker(world: &World, limits: &StoreLimits) -> Checker {
+    let mut checker = repairer(world).checker;
+    for account in checker.accounts.values_mut() {
+        account.limits.insert(main(), limits.clone());
+    }
+    checker
+}
+
+/// Processes the task of a kind that is visible, with what it leads to; `None` where none is.
+pub(super) async fn process(world: &World, checker: &Checker, kind: TaskKind) -> Option<Processed> {
+    let queue = if kind == TaskKind::Bit { Queue::BitIntegrity } else { Queue::BitError };
+    let tasks = Tasks { queue, account: "account1", kinds: &[kind], limit: 1 };
+    let task = world.catalogue.take_tasks(&tasks, "worker-1", LEASE).await.unwrap().pop()?;
+    let lease = Lease::unlimited();
+    let processed = match kind {
+        TaskKind::Bit => ItemChecks(checker.clone()).process(&task, &lease).await,
+        TaskKind::BitError => Decider(checker.clone()).process(&task, &lease).await,
+        _ => repairer(world).process(&task, &lease).await,
+    };
+    let Processed { outcome, follow_ups, checked } = processed.clone();
+    // The next round is now.
+    let outcome = if matches!(outcome, Outcome::Later(_)) { Outcome::Later(Duration::ZERO) } else { outcome };
+    world.catalogue.end_tasks(&[EndedTask { task, outcome, follow_ups, checked }]).await.unwrap();
+    Some(processed)
+}
+
+pub(super) fn subject(key: &str) -> TaskSubject {
+    TaskSubject { kind: TaskKind::Bit, ..task_of(key).subject }
+}
+
+/// Damages an item with a good copy, and has it checked: what is there then.
+async fn find(world: &World, checker: &Checker, key: &str) -> String {
+    put_both(world, key, "the content").await;
+    world.rot(key);
+    let damaged = has(world, &main(), &item(key)).await.unwrap().0;
+    let check = NewTask { queue: Queue::BitIntegrity, subject: subject(key), source: None };
+    world.catalogue.put_tasks(&[check]).await.unwrap();
+    let checked = process(world, checker, TaskKind::Bit).await.unwrap();
+    assert_eq!(checked.checked.unwrap().items[0].wrong.as_ref().unwrap().findings, ["content_damaged"]);
+    damaged
+}
+
+pub(super) async fn is_wrong(world: &World, key: &str) -> bool {
+    world.catalogue.bit_error(&main(), &item(key)).await.unwrap().is_some()
+}
+
+on_all! {
+    async fn damage_is_repaired_without_anyone_where_that_is_configured(world: World) {
+        let checker = checker(&world, &StoreLimits { repair: RepairMode::Automatic, ..StoreLimits::default() });
+        let damaged = find(&world, &checker, "a").await;
+        assert!(is_wrong(&world, "a").await);
+        let decided = process(&world, &checker, TaskKind::BitError).await.unwrap();
+        assert_eq!(decided.outcome, Outcome::Done);
+        assert_eq!(world.catalogue.automatic_repairs_today(&main()).await.unwrap(), 1);
+        let repaired = process(&world, &checker, TaskKind::Repair).await.unwrap();
+        assert_eq!(repaired.outcome, Outcome::Done);
+        assert_repaired(&world, "a", "the content", &damaged).await;
+        assert!(!is_wrong(&world, "a").await);
+        let repair = newest(&world, "a").await;
+        assert_eq!((repair.is_automatic, repair.reason.as_str()), (true, "content damaged"));
+        for kind in [TaskKind::Bit, TaskKind::BitError, TaskKind::Repair] {
+            assert!(process(&world, &checker, kind).await.is_none(), "{kind:?}");
+        }
+    }
+
+    async fn damage_waits_for_a_person_where_nothing_is_configured(world: World) {
+        let checker = checker(&world, &StoreLimits::default());
+        let damaged = find(&world, &checker, "a").await;
+        let decided = process(&world, &checker, TaskKind::BitError).await.unwrap();
+        assert!(matches!(decided.outcome, Outcome::PutOff(wait) if wait > Duration::from_hours(1)), "{decided:?}");
+        assert!(process(&world, &checker, TaskKind::Repair).await.is_none());
+        let decider = Decider(checker.clone());
+        let why = decider.ask(&subject("b"), "ada", None).await.unwrap_err();
+        assert!(why.contains("nothing is known to be wrong"), "{why}");
+        assert_eq!(decider.ask(&subject("a"), "ada", None).await, Ok(RepairStarted::Started));
+        assert_eq!(decider.ask(&subject("a"), "ada", None).await, Ok(RepairStarted::Open));
+        process(&world, &checker, TaskKind::Repair).await.unwrap();
+        assert_repaired(&world, "a", "the content", &damaged).await;
+        assert!(!is_wrong(&world, "a").await);
+        let repair = newest(&world, "a").await;
+        assert_eq!((repair.user.as_str(), repair.is_automatic), ("ada", false));
+        assert_eq!(repair.ended.unwrap().1, RepairEnd::Repaired);
+        assert_eq!(world.catalogue.automatic_repairs_today(&main()).await.unwrap(), 0);
+    }
+}

@@ -1,0 +1,145 @@
+//! `queuekeeper mill verify`: a check of content at once.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
+
+use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
+use queuekeeper_mill::bit::verify::{Said, Scope, Totals};
+use queuekeeper_mill::metrics::MillMetrics;
+use queuekeeper_mill::policy::StoreId;
+use queuekeeper_mill::run::MillSettings;
+use queuekeeper_store::error::shortened;
+use queuekeeper_store::{Key, SpaceName, StoreFamilies};
+
+use super::PlaceArgs;
+use crate::cli::UsageError;
+use crate::cli::exit::{CommandError, FAILED, NOT_FOUND, NOT_PROVEN};
+use crate::cli::meter::ProgressLine;
+use crate::cli::output;
+use crate::cli::words::count;
+use crate::config::MillConfig;
+use crate::mirror::words::size;
+use crate::server;
+
+/// Check content now: read it, and compare it with its store, the content index and the audit log
+///
+/// One line for each item that is wrong, or could not be checked. The result is recorded as that of a loop: what is proven, and
+/// what is wrong as a bit error, which waits for a decision. Content is read whatever the configuration says of proofs. Exits with 7
+/// where anything is wrong.
+#[derive(Clone, Debug, Args)]
+pub(super) struct VerifyArgs {
+    /// An item, a space, or all that an account has in a store, which is named, or has the number that policies have
+    #[arg(
+        value_name = "ACCOUNT/STORE[/SPACE[/KEY]]",
+        value_parser = OsStringValueParser::new().try_map(|text| Named::parse(&text))
+    )]
+    what: Named,
+
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+/// What is to be checked, as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Named {
+    account: String,
+    store: String,
+    space: Option<SpaceName>,
+    key: Option<Key>,
+}
+
+impl Named {
+    fn parse(text: &OsString) -> Result<Self, String> {
+        let mut parts = text.as_bytes().splitn(4, |byte| *byte == b'/');
+        let mut next = || parts.next().filter(|part| !part.is_empty());
+        let text = |part: &[u8]| String::from_utf8_lossy(part).into_owned();
+        let (account, store) = next().zip(next()).ok_or("name an account and a store: ACCOUNT/STORE")?;
+        let space = next().map(|space| text(space).parse()).transpose();
+        let space = space.map_err(|error| format!("the space has an {error}"))?;
+        let key = next().map(Key::new).transpose().map_err(|error| error.to_string())?;
+        Ok(Self { account: text(account), store: text(store), space, key })
+    }
+
+    fn scope(self, config: &MillConfig) -> Result<Scope, UsageError> {
+        let Self { account, store, space, key } = self;
+        let none = |what: &str| UsageError(format!("{what} is not in the configuration"));
+        let known = config.accounts.get(&account).ok_or_else(|| none(&format!("account {account:?}")))?;
+        let by_number = known.stores.get(&StoreId(store.clone()));
+        let found = by_number.or_else(|| known.stores.values().find(|name| name.as_str() == store)).cloned();
+        let store = found.ok_or_else(|| none(&format!("the store {store:?} of {account}")))?;
+        Ok(Scope { account, store, space, key })
+    }
+}
+
+impl VerifyArgs {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        crate::cli::log::begin_plain();
+        let (file, config) = self.place.read()?;
+        let scope = self.what.scope(&config)?;
+        let (families, counted) = (StoreFamilies::default(), MillMetrics::default());
+        let settings = MillSettings::default();
+        let mill = server::mill::open(&config, file.stores(), settings, &families, counted).await?;
+        let catalogue = mill.catalogue.clone();
+        let (mut progress, mut lines) = (ProgressLine::new(), Ok(()));
+        let mut say = |said: Said| match said {
+            Said::Progress(totals) => progress.show(|| summary(&totals)),
+            Said::Wrong(space, key, verdict) => {
+                let line = format!("{}: {verdict}\n", name(&scope, &space, &key));
+                lines = std::mem::replace(&mut lines, Ok(())).and_then(|()| output::write(&line));
+            }
+            Said::Unchecked(space, key, why) => {
+                let line = format!("{}: not checked: {why}\n", name(&scope, &space, &key));
+                lines = std::mem::replace(&mut lines, Ok(())).and_then(|()| output::write(&line));
+            }
+        };
+        let outcome = mill.verify(&scope, &mut say).await;
+        drop(progress);
+        catalogue.close().await;
+        lines?;
+        let totals = outcome.map_err(|why| CommandError::new(FAILED, why))?;
+        if scope.key.is_some() && totals == Totals::default() {
+            return Err(CommandError::new(NOT_FOUND, "there is no such item, and no record of one").into());
+        }
+        output::write(&format!("{}\n", summary(&totals)))?;
+        if totals.wrong > 0 || totals.unchecked > 0 {
+            let why = format!("{} wrong, {} not checked", count(totals.wrong), count(totals.unchecked));
+            return Err(CommandError::new(NOT_PROVEN, why).into());
+        }
+        Ok(())
+    }
+}
+
+fn summary(totals: &Totals) -> String {
+    let Totals { proven, bytes, wrong, unchecked } = totals;
+    let (proven, bytes) = (count(*proven), size(*bytes));
+    format!("{proven} items proven by reading {bytes}, {} wrong, {} not checked", count(*wrong), count(*unchecked))
+}
+
+/// `ACCOUNT/STORE/SPACE/KEY`, on one line.
+fn name(scope: &Scope, space: &SpaceName, key: &Key) -> String {
+    format!("{}/{}/{space}/{}", scope.account, scope.store, shortened(&key.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_checked_is_an_item_a_space_or_all_of_a_store() {
+        let parse = |text: &str| Named::parse(&OsString::from(text));
+        let of = |space: Option<&str>, key: Option<&str>| Named {
+            account: "a".to_owned(),
+            store: "1".to_owned(),
+            space: space.map(|space| space.parse().unwrap()),
+            key: key.map(|key| key.parse().unwrap()),
+        };
+        assert_eq!(parse("a/1").unwrap(), of(None, None));
+        assert_eq!(parse("a/1/").unwrap(), of(None, None));
+        assert_eq!(parse("a/1/theses").unwrap(), of(Some("theses"), None));
+        assert_eq!(parse("a/1/theses/b/c").unwrap(), of(Some("theses"), Some("b/c")));
+        for wrong in ["", "a", "a/", "/1", "a/1/.."] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}
