@@ -36,6 +36,8 @@ async fn content_is_checked_at_once_and_by_a_process_for_that_alone() {
          mill: {{accounts: {{one: {{stores: {{\"1\": main}}}}}}, policies: {{directory: policies}}}}\n"
     );
     fs::write(home.join("config.yml"), text).unwrap();
+    fs::write(home.join("policies/duplication-accounts.json"), r#"["one"]"#).unwrap();
+    fs::write(home.join("policies/one-duplication-policy.json"), "{}").unwrap();
     let content = home.join("content").display().to_string();
     fs::write(&content, "one\n").unwrap();
     command(home, &format!("store put {content} main/theses/a --create-space")).await.is(0, &[]);
