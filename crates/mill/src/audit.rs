@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use queuekeeper_catalogue::audit::{Event, EventKind};
+use queuekeeper_catalogue::audit::Event;
 use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TakenTask, TaskKind, TaskSubject};
 use queuekeeper_store::{SpaceName, StoreName};
 
@@ -18,6 +18,9 @@ use crate::worker::{Lease, Processed, Processor};
 /// The user under whose name the mill changes content, and brings policies into force. No person is called so: a login has no
 /// colon (RFC 7617), and the command line adds the name of its host.
 pub const MILL: &str = "queuekeeper:mill";
+
+/// The user under whose name checks of content say what they observed.
+pub const CHECK: &str = "queuekeeper:check";
 
 /// The name under which the audit log is followed.
 pub const FOLLOWER: &str = "mill";
@@ -49,8 +52,7 @@ impl Auditor {
             copies.is_none_or(|copies| copies.iter().any(|(source, _)| source == store))
         };
         // What a check observed is not a change: it starts no copy before a person accepts it.
-        let is_finding = event.user == MILL && event.kind == EventKind::Observed;
-        if space.is_reserved() || is_finding || (event.user == MILL && !is_source()) {
+        if space.is_reserved() || event.user == CHECK || (event.user == MILL && !is_source()) {
             return None;
         }
         let subject = TaskSubject {

@@ -19,7 +19,7 @@ use crate::cli::meter::ProgressLine;
 use crate::cli::output;
 use crate::cli::words::count;
 use crate::config::MillConfig;
-use crate::mirror::words::size;
+use crate::mirror::words::{counted, size};
 use crate::server;
 
 /// Check content now: read it, and compare it with its store, the content index and the audit log
@@ -112,8 +112,8 @@ impl VerifyArgs {
 
 fn summary(totals: &Totals) -> String {
     let Totals { proven, bytes, wrong, unchecked } = totals;
-    let (proven, bytes) = (count(*proven), size(*bytes));
-    format!("{proven} items proven by reading {bytes}, {} wrong, {} not checked", count(*wrong), count(*unchecked))
+    let (proven, bytes) = (counted(*proven, "item", "items"), size(*bytes));
+    format!("{proven} proven by reading {bytes}, {} wrong, {} not checked", count(*wrong), count(*unchecked))
 }
 
 /// `ACCOUNT/STORE/SPACE/KEY`, on one line.

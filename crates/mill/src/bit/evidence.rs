@@ -5,7 +5,7 @@ use queuekeeper_store::Item;
 use serde_json::json;
 
 use super::verdict::{CheckResult, Fixity, Proof, Sighting, Sources, Verdict};
-use crate::audit::MILL;
+use crate::audit::CHECK;
 
 /// What the content index says; nothing of a copy that was deleted.
 pub(super) fn index(records: Option<&ItemRecords>) -> Option<Fixity> {
@@ -53,7 +53,7 @@ fn observed(sources: &Sources) -> Observed {
         Sighting::Missing | Sighting::NotLooked => None,
     });
     Observed {
-        user: MILL.to_owned(),
+        user: CHECK.to_owned(),
         size: seen.map(|seen| seen.size),
         digests: seen.map(|seen| seen.digests.clone()).unwrap_or_default(),
     }

@@ -10,6 +10,7 @@ use queuekeeper_mill::producer::Step;
 use queuekeeper_store::Digests;
 use queuekeeper_store::audit::{AuditSink as _, Change, Intent, Settlement, Subject};
 use queuekeeper_store::error::Operation;
+use queuekeeper_store::ocfl::Root;
 use queuekeeper_testkit::faulty::{Fault, Rule};
 use uuid::Uuid;
 
@@ -161,6 +162,23 @@ on_all! {
         assert_eq!(errors["busy"].findings, ["changed_outside"]);
         let counts = bit.counts().await;
         assert_eq!((counts["success"], counts["failure"], counts.len()), (3, 1, 2));
+    }
+
+    async fn what_a_job_has_not_recorded_yet_is_no_finding_and_once_it_is_given_up_it_is(world: World) {
+        let (bit, job, ark) = (Bit::new(&world, "read"), Uuid::now_v7(), "ark:/99999/fk4abc");
+        let place = ("main".to_owned(), item("a").space.to_string());
+        world.catalogue.store_content(job, ark, &place, Duration::ZERO).await.unwrap();
+        let content = item(&format!("{}/v1/content/a", Root::folder_of(ark).unwrap()));
+        world.put(&main(), false, &content, "of a job", "text/plain").await;
+        bit.run_loop().await;
+        assert_eq!(bit.counts().await, [("skipped".to_owned(), 1)].into());
+        assert_eq!(bit.errors().await.len(), 0);
+
+        let intent = world.catalogue.object_intents(Duration::ZERO, None, 1).await.unwrap().remove(0);
+        world.catalogue.end_object_intent(&intent).await.unwrap();
+        world.tamper("UPDATE loops SET next_start = 0".to_owned()).await;
+        bit.run_loop().await;
+        assert_eq!(bit.errors().await[content.key.as_str().unwrap()].findings, ["not_recorded"]);
     }
 
     async fn a_store_that_fails_is_no_finding_and_what_was_checked_before_is_kept(world: World) {

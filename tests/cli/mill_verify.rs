@@ -1,0 +1,97 @@
+//! Checks of content from the command line: at once, and by a process that does nothing else.
+
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use queuekeeper_testkit::process::Program;
+use queuekeeper_testkit::wait::eventually;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::program::{Ran, queuekeeper, run};
+use super::stores::command;
+
+/// Lets the content of a file rot in place: its size and time stay.
+fn rot(file: &Path) {
+    let modified = fs::metadata(file).unwrap().modified().unwrap();
+    let mut content = fs::read(file).unwrap();
+    content[0] ^= 1;
+    fs::write(file, content).unwrap();
+    fs::File::options().write(true).open(file).unwrap().set_modified(modified).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn content_is_checked_at_once_and_by_a_process_for_that_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = directory.path();
+    fs::set_permissions(home, fs::Permissions::from_mode(0o700)).unwrap();
+    for name in ["objects", "policies"] {
+        fs::create_dir(home.join(name)).unwrap();
+    }
+    let objects = home.join("objects").display().to_string();
+    let text = format!(
+        "stores:\n  main: {{url: \"file://{objects}\"}}\ncatalogue: {{url: \"sqlite:catalogue.db\"}}\n\
+         mill: {{accounts: {{one: {{stores: {{\"1\": main}}}}}}, policies: {{directory: policies}}}}\n"
+    );
+    fs::write(home.join("config.yml"), text).unwrap();
+    fs::write(home.join("policies/duplication-accounts.json"), r#"["one"]"#).unwrap();
+    fs::write(home.join("policies/one-duplication-policy.json"), "{}").unwrap();
+    let content = home.join("content").display().to_string();
+    fs::write(&content, "one\n").unwrap();
+    command(home, &format!("store put {content} main/theses/a --create-space")).await.is(0, &[]);
+    command(home, &format!("store put {content} main/theses/b/c")).await.is(0, &[]);
+
+    command(home, "mill verify one/main").await.is(0, &["2 items proven by reading 8 bytes, 0 wrong, 0 not checked"]);
+    command(home, "mill verify one/1/theses/b/c").await.is(0, &["1 item proven"]);
+    command(home, "mill verify one/1/theses/none").await.is(4, &["no such item"]);
+    command(home, "mill verify one/replica").await.is(2, &["the store \"replica\" of one is not in the configuration"]);
+    command(home, "mill verify one").await.is(2, &["ACCOUNT/STORE"]);
+    rot(&home.join("objects/theses/b/c"));
+    command(home, "mill verify one/main").await.is(
+        7,
+        &["one/main/theses/b/c: content damaged\n", "1 item proven by reading 4 bytes, 1 wrong", "1 wrong, 0 not"],
+    );
+    command(home, "catalogue check").await.is(0, &["nothing is wrong"]);
+
+    // What is wrong waits for a person, which is said where people look.
+    command(home, "mill queues").await.is(1, &["BIT_ERROR"]);
+    let list = home.join("list");
+    fs::write(&list, "one/main/theses\n").unwrap();
+    let produce = format!("mill produce bit --once --bit.include {}", list.display());
+    command(home, &produce).await.is(2, &["--bit.include", "line 1: write /account/store/space"]);
+    fs::write(&list, "# nothing\n").unwrap();
+    command(home, &produce).await.is(2, &["it names no space"]);
+    fs::write(&list, "/one/1/*\n").unwrap();
+    command(home, &produce).await.is(0, &["bit: the checks that were asked for have not ended"]);
+
+    let file = home.join("config.yml").display().to_string();
+    let wrong: Ran = run(home, &["mill", "run", "--queues", "bits", "--config.file", &file]).await;
+    wrong.is(2, &["write one or more of duplication-high,"]);
+    let web = format!("127.0.0.1:{}", queuekeeper_zookeeper::child::free_port().unwrap());
+    let words = "mill run --workers 2 --queues bit-integrity --produce bit --config.file";
+    let words: Vec<_> = words.split(' ').chain([&*file, "--web.listen-address", &web]).collect();
+    let mut child = Program(queuekeeper(home, &words).spawn().unwrap());
+    let mut log = child.0.stderr.take().unwrap();
+    let log = std::thread::spawn(move || {
+        let mut text = String::new();
+        log.read_to_string(&mut text).map(|_bytes| text)
+    });
+    let metrics = async || {
+        let answer = reqwest::get(format!("http://{web}/metrics")).await.ok()?;
+        answer.text().await.ok()
+    };
+    let has = async |line: &str| metrics().await.is_some_and(|text| text.contains(line));
+    let page = "mill_task_duration_seconds_count{kind=\"BIT_PAGE\"} 1";
+    eventually(Duration::from_mins(1), "the page is checked", async || has(page).await).await;
+    let item = "mill_task_duration_seconds_count{kind=\"BIT\"} 1";
+    eventually(Duration::from_mins(1), "the damaged one is checked again", async || has(item).await).await;
+    kill_process(Pid::from_child(&child.0), Signal::TERM).unwrap();
+    assert!(child.0.wait().unwrap().success());
+    let log = log.join().unwrap().unwrap();
+    assert!(!log.contains("ERROR"), "{log}");
+    command(home, &produce).await.is(0, &["bit: the loop is done, and the next one is not due"]);
+    rot(&home.join("objects/theses/b/c"));
+    command(home, "mill verify one/main/theses").await.is(0, &["2 items proven"]);
+}
