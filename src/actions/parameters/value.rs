@@ -156,9 +156,9 @@ mod tests {
             assert_eq!(T::read(value.written()), Ok(value));
             assert_eq!(value == T::default(), value.text().is_empty());
         }
-        [false, true].map(same);
-        [None, Priority::new(0), Priority::new(99)].map(same);
-        [None, Some(JobState::Pending), Some(JobState::Failed)].map(same);
+        [false, true].into_iter().for_each(same);
+        [None, Priority::new(0), Priority::new(99)].into_iter().for_each(same);
+        [None, Some(JobState::Pending), Some(JobState::Failed)].into_iter().for_each(same);
     }
 
     #[test]
