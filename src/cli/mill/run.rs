@@ -26,7 +26,10 @@ pub(super) struct RunArgs {
     workers: u16,
 
     /// The queues that tasks are taken from, the first one first; one take in ten begins at another one
+    ///
+    /// Without it, all of them: audit, duplication-high, bit-error, duplication-low, bit-integrity, bit-report.
     #[arg(
+        hide_default_value = true,
         long,
         value_name = "QUEUE",
         value_delimiter = ',',
