@@ -26,6 +26,8 @@ fn variable(command: &str, argument: &Arg) -> Option<String> {
     // what another command has under the same name with another meaning: the audit file of `serve` is rotated by one
     // process alone.
     let prefix = match argument.get_help_heading() {
+        // How content is checked is the same for whoever asks for checks.
+        _ if long.starts_with("bit.") => "QUEUEKEEPER_MILL",
         // `--workers` of `ingest` and `--data` of `standalone` mean something else.
         None if is_mill && long != "config.file" => "QUEUEKEEPER_MILL",
         Some("Probes") if is_mill => "QUEUEKEEPER_MILL",
