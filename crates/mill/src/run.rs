@@ -298,7 +298,7 @@ impl Mill {
             match of.resolve_changes().await {
                 Ok(0) => {}
                 Ok(left) => {
-                    tracing::warn!(%store, left, "changes that were left are not resolved; this is tried again")
+                    tracing::warn!(%store, left, "changes that were left are not resolved; this is tried again");
                 }
                 Err(why) => tracing::warn!(%store, why, "it is not known which changes were left; this is tried again"),
             }

@@ -185,7 +185,9 @@ impl Reporter {
         let mut coverage = Coverage { stored, never_reached, ..Coverage::default() };
         let mut checks = Checks::of(catalogue, run);
         while let Some(page) = checks.page().await? {
-            page.iter().for_each(|row| add(&mut coverage, row));
+            for row in &page {
+                add(&mut coverage, row);
+            }
             lease.progressed();
         }
         for count in catalogue.bit_counts(run.id).await.map_err(said)? {
