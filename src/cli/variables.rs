@@ -31,8 +31,6 @@ fn variable(command: &str, argument: &Arg) -> Option<String> {
         // `--workers` of `ingest` and `--data` of `standalone` mean something else.
         None if is_mill && long != "config.file" => "QUEUEKEEPER_MILL",
         Some("Probes") if is_mill => "QUEUEKEEPER_MILL",
-        // Of its loops, which other commands go through, too.
-        None if long.starts_with("bit.") => "QUEUEKEEPER_MILL",
         Some("Demo") => "QUEUEKEEPER_DEMO",
         Some("Audit") => "QUEUEKEEPER_CLI",
         Some("Dump") => "QUEUEKEEPER_DUMP",
