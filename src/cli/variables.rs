@@ -26,6 +26,8 @@ fn variable(command: &str, argument: &Arg) -> Option<String> {
     // what another command has under the same name with another meaning: the audit file of `serve` is rotated by one
     // process alone.
     let prefix = match argument.get_help_heading() {
+        // How content is checked is the same for whoever asks for checks.
+        _ if long.starts_with("bit.") => "QUEUEKEEPER_MILL",
         // `--workers` of `ingest` and `--data` of `standalone` mean something else.
         None if is_mill && long != "config.file" => "QUEUEKEEPER_MILL",
         Some("Probes") if is_mill => "QUEUEKEEPER_MILL",
@@ -45,7 +47,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// What there is in the environments of installations: none of these may change by accident.
-    const VARIABLES: [&str; 89] = [
+    const VARIABLES: [&str; 95] = [
         "QUEUEKEEPER_ACCESS_LIFETIME",
         "QUEUEKEEPER_AUDIT_FILE",
         "QUEUEKEEPER_AUDIT_FILES",
@@ -90,11 +92,17 @@ mod tests {
         "QUEUEKEEPER_MAIL_SERVER",
         "QUEUEKEEPER_MAIL_TLS",
         "QUEUEKEEPER_METRICS_COLLECTIONS",
+        "QUEUEKEEPER_MILL_BIT_EXCLUDE",
+        "QUEUEKEEPER_MILL_BIT_INCLUDE",
+        "QUEUEKEEPER_MILL_BIT_MAX_AGE",
+        "QUEUEKEEPER_MILL_BIT_SPACES",
         "QUEUEKEEPER_MILL_BRAKE_ITEMS",
         "QUEUEKEEPER_MILL_BRAKE_PERCENT",
         "QUEUEKEEPER_MILL_DATA",
         "QUEUEKEEPER_MILL_DELETE_AFTER",
         "QUEUEKEEPER_MILL_FREQUENCY",
+        "QUEUEKEEPER_MILL_PRODUCE",
+        "QUEUEKEEPER_MILL_QUEUES",
         "QUEUEKEEPER_MILL_QUEUE_LIMIT",
         "QUEUEKEEPER_MILL_THOROUGH_EVERY",
         "QUEUEKEEPER_MILL_WEB_LISTEN_ADDRESS",

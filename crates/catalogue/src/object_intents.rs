@@ -58,7 +58,7 @@ impl Catalogue {
     /// When the database cannot be read.
     pub async fn is_intended_by_another(&self, job: Uuid, ark: &str) -> Result<bool, Error> {
         let sql = "SELECT 1 FROM object_intents WHERE ark = $1 AND job <> $2 LIMIT 1";
-        Ok(!self.list(sql, values![ark, job], |row: &Row| row.get::<i64>(0)).await?.is_empty())
+        Ok(!self.list(sql, values![ark, job], |_found: &Row| Ok(())).await?.is_empty())
     }
 
     /// Writes that a job stores content of a version from now on, unless that was written within some time. The answer is the

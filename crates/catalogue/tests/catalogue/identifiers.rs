@@ -93,6 +93,9 @@ on_both! {
         };
         let stored = async |within| catalogue.store_content(job, ark, &request.place, within).await.unwrap();
         let hour = Duration::from_hours(1);
+        for (by, is_intended) in [(job, false), (Uuid::nil(), true)] {
+            assert_eq!(catalogue.is_intended_by_another(by, ark).await.unwrap(), is_intended);
+        }
         // What the reservation says is fresh.
         let intent = listed().await;
         assert_eq!(stored(hour).await, job);
