@@ -42,7 +42,7 @@ impl Grouped {
     pub(crate) async fn run<W: Work>(&self, database: &Database, work: W) -> Result<W::Answer, String> {
         let (answer, answered) = oneshot::channel();
         self.push(database, Box::new(Piece { work, done: None, answer }));
-        answered.await.unwrap_or_else(|_| Err("the program ends".to_owned()))
+        answered.await.unwrap_or_else(|_| Err("its transaction was broken off".to_owned()))
     }
 
     fn push(&self, database: &Database, piece: Box<dyn Waiting>) {
@@ -55,7 +55,9 @@ impl Grouped {
 
     async fn empty(self, database: Database) {
         while let Some(group) = self.next() {
-            run_all(&database, group).await;
+            let database = database.clone();
+            // In a task of its own: if it panics, those that wait hear it, and the next group is run.
+            let _panics = tokio::spawn(async move { run_all(&database, group).await }).await;
         }
     }
 
@@ -149,10 +151,18 @@ mod tests {
     use crate::database::value::values;
     use crate::error::ErrorKind;
 
-    /// Writes a row, and fails behind it where it is to.
+    /// What becomes of a piece of work behind the row that it writes.
+    #[derive(Clone, Copy)]
+    enum Then {
+        Done,
+        Fails,
+        Panics,
+    }
+
+    /// Writes a row.
     struct Write {
         id: Uuid,
-        fails: bool,
+        then: Then,
     }
 
     #[async_trait]
@@ -162,7 +172,11 @@ mod tests {
         async fn work(&self, session: &mut Session) -> Result<Uuid, Error> {
             let sql = "INSERT INTO dropped_intents (id, dropped) VALUES ($1, {now})";
             session.run(sql, values![self.id]).await?;
-            if self.fails { Err(session.error(ErrorKind::Conflict("as planned".to_owned()))) } else { Ok(self.id) }
+            match self.then {
+                Then::Done => Ok(self.id),
+                Then::Fails => Err(session.error(ErrorKind::Conflict("as planned".to_owned()))),
+                Then::Panics => panic!("as planned"),
+            }
         }
     }
 
@@ -176,22 +190,27 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", directory.path().join("catalogue.db").display());
         let catalogue = Catalogue::open(&url).await.unwrap();
-        let run = |fails| catalogue.grouped.run(&catalogue.database, Write { id: Uuid::now_v7(), fails });
-        let answers = join_all((0..100).map(|number| run(number == 10))).await;
+        let run = |then| catalogue.grouped.run(&catalogue.database, Write { id: Uuid::now_v7(), then });
+        let then = |number| if number == 10 { Then::Fails } else { Then::Done };
+        let answers = join_all((0..100).map(|number| run(then(number)))).await;
         for (number, answer) in answers.iter().enumerate() {
             assert_eq!(answer.is_err(), number == 10, "{answer:?}");
         }
         assert!(answers[10].as_ref().unwrap_err().contains("as planned"));
         assert_eq!(written(&catalogue).await, 99);
 
-        let abandoned = tokio::time::timeout(Duration::ZERO, run(false)).await;
+        let abandoned = tokio::time::timeout(Duration::ZERO, run(Then::Done)).await;
         assert!(abandoned.is_err());
         // What comes later is done later.
-        run(false).await.unwrap();
+        run(Then::Done).await.unwrap();
         assert_eq!(written(&catalogue).await, 101);
 
+        assert!(run(Then::Panics).await.is_err_and(|why| why.contains("broken off")));
+        run(Then::Done).await.unwrap();
+        assert_eq!(written(&catalogue).await, 102);
+
         catalogue.close().await;
-        let answers = join_all((0..3).map(|_| run(false))).await;
+        let answers = join_all((0..3).map(|_| run(Then::Done))).await;
         assert!(answers.iter().all(|answer| answer.as_ref().is_err_and(|why| why.contains("catalogue.db"))));
     }
 }
