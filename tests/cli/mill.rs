@@ -63,7 +63,7 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     fs::write(&content, "one\n").unwrap();
     command(home, &format!("store put {content} main/theses/before --create-space")).await.is(0, &[]);
     let web = format!("127.0.0.1:{}", queuekeeper_zookeeper::child::free_port().unwrap());
-    let run = "mill run --workers 3 --brake.items 0 --brake.percent 0 --config.file";
+    let run = "mill run --produce duplication,stats --workers 3 --brake.items 0 --brake.percent 0 --config.file";
     let run: Vec<_> = run.split(' ').chain([&*file, "--web.listen-address", &web]).collect();
     let mut child = Program(queuekeeper(home, &run).spawn().unwrap());
     // Nobody reads the log, which would fill the pipe.
