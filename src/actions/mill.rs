@@ -1,4 +1,4 @@
-//! What people do to the mill: decisions on tasks that wait for them, pauses, and changes of policies.
+//! What people do to the mill: decisions on tasks that wait for them, repairs, pauses, and changes of policies.
 //!
 //! Each is recorded before anything is changed and afterwards, with its reason and what came of it, and counted as the actions on
 //! the queue are. They need no ZooKeeper.
@@ -6,6 +6,7 @@
 mod kind;
 mod pauses;
 mod policies;
+mod repairs;
 mod tasks;
 
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ use tokio_util::task::TaskTracker;
 pub use kind::MillActionKind;
 pub use pauses::{PauseChange, pause_scope};
 pub use queuekeeper_catalogue::tasks::{Decided, TaskState};
+pub use repairs::WrongCopy;
 pub use tasks::{MOST_TASKS, TaskDecision};
 
 use super::accept::Actions;

@@ -1,6 +1,7 @@
 //! `queuekeeper mill`: copies of content in other stores.
 
 mod bit;
+mod errors;
 mod pause;
 mod policies;
 mod policy;
@@ -38,6 +39,8 @@ enum MillCommand {
     Verify(verify::VerifyArgs),
     Queues(queues::QueuesArgs),
     Spaces(spaces::SpacesArgs),
+    Errors(errors::ErrorsArgs),
+    Repair(errors::RepairArgs),
     Held(waiting::HeldArgs),
     DeadLetters(waiting::DeadLettersArgs),
     Retry(waiting::RetryArgs),
@@ -100,6 +103,8 @@ impl MillArgs {
             MillCommand::Verify(args) => Box::pin(args.run()).await,
             MillCommand::Queues(args) => Box::pin(args.run()).await,
             MillCommand::Spaces(args) => Box::pin(args.run()).await,
+            MillCommand::Errors(args) => Box::pin(args.run()).await,
+            MillCommand::Repair(args) => Box::pin(args.run()).await,
             MillCommand::Held(args) => args.run().await,
             MillCommand::DeadLetters(args) => args.run().await,
             MillCommand::Policies(args) => args.run().await,

@@ -38,8 +38,8 @@ pub struct MillFigures {
     pub unserved: Vec<(&'static str, u64)>,
     /// How many checks of copies had each result.
     pub bit_results: Vec<(&'static str, u64)>,
-    /// How many copies something is known to be wrong with, by account.
-    pub bit_errors: Vec<(String, u64)>,
+    /// How many copies something is known to be wrong with, by account and store.
+    pub bit_errors: Vec<(String, String, u64)>,
     /// The loops.
     pub loops: Vec<LoopFigures>,
     /// Since when work is paused, by account and store, of which an empty one stands for all.
@@ -156,8 +156,13 @@ impl MillFigures {
         )?;
         let results = self.bit_results.iter().map(|(result, count)| ([("result", *result)], *count));
         families.counters("mill_bit_results", "Total number of checks of copies by result.", results)?;
-        let errors = self.bit_errors.iter().map(|(account, count)| ([("account", &**account)], *count));
-        families.gauges("mill_bit_errors", "Number of copies with open bit errors by account.", errors)?;
+        families.gauges(
+            "mill_bit_errors",
+            "Number of copies with open bit errors by account and store.",
+            self.bit_errors
+                .iter()
+                .map(|(account, store, count)| ([("account", &**account), ("store", &**store)], *count)),
+        )?;
         self.write_loops(families)?;
         let pauses = self.pauses.iter();
         families.gauges(

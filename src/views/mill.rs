@@ -3,6 +3,7 @@
 //! Every figure is a counter of the catalogue, so that none of this costs more with more items.
 
 mod causes;
+mod errors;
 mod figures;
 mod items;
 mod key;
@@ -22,6 +23,7 @@ use queuekeeper_mill::account::Account;
 use queuekeeper_mill::policy::PolicySource;
 use queuekeeper_store::SpaceName;
 
+pub(crate) use errors::{BitErrorItem, ErrorFilter, ErrorList};
 pub(crate) use figures::Measured;
 pub(crate) use items::{
     AsideItem, CopyItem, EventItem, ItemDetail, ItemFilter, ItemList, ItemName, ItemTask, SpaceItem,

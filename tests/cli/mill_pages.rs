@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use reqwest::redirect::Policy;
 use serde_json::{Value, json};
 use url::form_urlencoded;
 
+use super::mill_verify::rot;
 use super::program::queuekeeper;
 use super::stores::command;
 
@@ -52,6 +54,37 @@ impl Pages {
     async fn json(&self, path: &str) -> Value {
         serde_json::from_str(&self.ask("oscar", path, None).await.1).unwrap()
     }
+}
+
+/// An operator sees that a copy rots, and has it repaired from the other one.
+async fn content_that_is_wrong_is_repaired(home: &Path, pages: &Pages) {
+    pages.get("/mill/errors", &["No bit errors"]).await;
+    let copy = home.join("objects/theses/a/c");
+    rot(&copy);
+    command(home, "mill verify one/main/theses/a/c").await.is(7, &["content damaged"]);
+    pages.get("/mill", &["A copy is not what was recorded", "/mill/errors"]).await;
+    pages
+        .get(
+            "/mill/errors",
+            &["content damaged", "theses/a/c", "main", "repaired from another copy", "Repair</button>"],
+        )
+        .await;
+    let (_, of_viewer) = pages.ask("vera", "/mill/errors", None).await;
+    assert!(of_viewer.contains("theses/a/c") && !of_viewer.contains("Repair</button>"), "{of_viewer}");
+    let error = pages.json("/api/v1/mill/errors").await["errors"][0].clone();
+    assert_eq!((&error["key"], &error["is_repairable"]), (&json!("a/c"), &json!(true)), "{error}");
+    let number = error["number"].to_string();
+    let form = |reason| [("number", &*number), ("reason", reason)];
+    assert_eq!(pages.ask("vera", "/mill/errors", Some(&form("rotten"))).await.0, 403);
+    assert_eq!(pages.ask("oscar", "/mill/errors", Some(&form(""))).await.0, 400);
+    let wrong = json!({"number": 4711, "reason": "rotten"}).to_string();
+    let (code, text) = pages.ask("oscar", "/api/v1/mill/errors/repair", Some(&[("json", &*wrong)])).await;
+    assert!(code == 404 && text.contains("no open bit error 4711"), "{code}: {text}");
+    assert_eq!(pages.ask("oscar", "/mill/errors", Some(&form("rotten"))).await.0, 303);
+    let is_repaired = async || pages.ask("vera", "/mill/errors", None).await.1.contains("No bit errors");
+    eventually(Duration::from_mins(2), "it is repaired", is_repaired).await;
+    assert_eq!(fs::read_to_string(&copy).unwrap(), "new\n");
+    pages.get("/audit", &["Repair copy", "rotten", "copy:one/main/theses/a/c", "Wrong → being repaired"]).await;
 }
 
 #[expect(clippy::too_many_lines, reason = "one story, from its beginning to its end")]
@@ -237,6 +270,8 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
     pages
         .get("/audit", &["Pause mill", "it moves", "mill:store:replica", "running → paused", "paused → running"])
         .await;
+
+    content_that_is_wrong_is_repaired(home, &pages).await;
 
     // A file that was changed by hand takes nothing away before an admin agrees, who is shown what it would do.
     fs::write(home.join("policies/one-duplication-policy.json"), "{}").unwrap();

@@ -9,17 +9,58 @@ use std::time::Duration;
 use queuekeeper_testkit::process::Program;
 use queuekeeper_testkit::wait::eventually;
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
 
 use super::program::{Ran, queuekeeper, run};
 use super::stores::command;
 
 /// Lets the content of a file rot in place: its size and time stay.
-fn rot(file: &Path) {
+pub(super) fn rot(file: &Path) {
     let modified = fs::metadata(file).unwrap().modified().unwrap();
     let mut content = fs::read(file).unwrap();
     content[0] ^= 1;
     fs::write(file, content).unwrap();
     fs::File::options().write(true).open(file).unwrap().set_modified(modified).unwrap();
+}
+
+/// Lists what is wrong, and has it repaired.
+async fn decide(home: &Path) {
+    let errors = command(home, "mill errors").await;
+    errors.is(0, &["one: 1 open", "main", "one/theses/b/c", "content damaged", "repaired from another copy"]);
+    let list = command(home, "mill errors one --output json").await.json();
+    let error = &list["errors"][0];
+    assert_eq!(
+        (&error["findings"], &error["is_repairable"], &error["repair_started"], &list["next"]),
+        (&json!(["content_damaged"]), &json!(true), &Value::Null, &Value::Null),
+        "{list}"
+    );
+    let number = &error["number"];
+    command(home, &format!("mill errors --after {number}")).await.is(0, &["there are no bit errors"]);
+    command(home, "mill errors other").await.is(4, &["no account", "other"]);
+    let repair = async |what: &str| command(home, &format!("mill repair {what} --reason rotten")).await;
+    command(home, &format!("mill repair {number}")).await.is(2, &["--reason"]);
+    repair("4711").await.is(4, &["there is no open bit error 4711"]);
+    repair("one/main/theses/a").await.is(4, &["nothing is known to be wrong with one/main/theses/a"]);
+    repair("one/main/theses").await.is(2, &["name one item: ACCOUNT/STORE/SPACE/KEY"]);
+    repair("one/1/theses/b/c").await.is(0, &["the repair of one/main/theses/b/c waits for a worker"]);
+    repair(&number.to_string()).await.is(3, &["a repair of this copy has not ended; nothing was done"]);
+    command(home, "mill errors").await.is(0, &["A repair was requested and has not ended"]);
+    let trail = fs::read_to_string(home.join(".local/state/queuekeeper/audit.jsonl")).unwrap();
+    let records: Vec<Value> = trail.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(
+        records.iter().map(|of| (&of["record"], &of["outcome"])).collect::<Vec<_>>(),
+        [
+            (&json!("requested"), &Value::Null),
+            (&json!("outcome"), &json!("done")),
+            (&json!("requested"), &Value::Null),
+            (&json!("outcome"), &json!("conflict"))
+        ],
+        "{trail}"
+    );
+    assert_eq!(
+        (&records[0]["action"], &records[0]["targets"], &records[0]["reason"]),
+        (&json!("repair_copy"), &json!(["copy:one/main/theses/b/c"]), &json!("rotten"))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -56,7 +97,8 @@ async fn content_is_checked_at_once_and_by_a_process_for_that_alone() {
     command(home, "catalogue check").await.is(0, &["nothing is wrong"]);
 
     // What is wrong waits for a person, which is said where people look.
-    command(home, "mill queues").await.is(1, &["BIT_ERROR"]);
+    command(home, "mill queues").await.is(1, &["A copy is not what was recorded: it has a bit error"]);
+    decide(home).await;
     let list = home.join("list");
     fs::write(&list, "one/main/theses\n").unwrap();
     let produce = format!("mill produce bit --once --bit.include {}", list.display());

@@ -19,7 +19,7 @@ fn exposed(format: Format) -> String {
         processes: 1,
         unserved: vec![("BIT", 0)],
         bit_results: vec![("success", 9), ("failure", 0)],
-        bit_errors: vec![("account1".to_owned(), 2)],
+        bit_errors: vec![("account1".to_owned(), "main".to_owned(), 2)],
         loops: vec![LoopFigures {
             producer: "duplication",
             started: at(1_800_000_000),

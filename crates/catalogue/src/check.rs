@@ -114,7 +114,9 @@ pub(crate) fn counted(counter: Counter) -> Option<&'static str> {
         Counter::PausedTasks => {
             "SELECT CAST(pause AS TEXT) AS scope, COUNT(*) FROM tasks WHERE state = 'paused' GROUP BY scope"
         }
-        Counter::BitErrors => "SELECT account, COUNT(*) FROM bit_errors WHERE ended IS NULL GROUP BY account",
+        Counter::BitErrors => {
+            "SELECT account || '/' || store AS scope, COUNT(*) FROM bit_errors WHERE ended IS NULL GROUP BY scope"
+        }
         Counter::BitResults | Counter::EndedTasks => return None,
     })
 }

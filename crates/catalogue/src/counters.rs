@@ -46,7 +46,7 @@ pub enum Counter {
     PausedTasks,
     /// Checks of copies, since the catalogue counts that; by result.
     BitResults,
-    /// Copies of which something is known to be wrong; by account.
+    /// Copies of which something is known to be wrong; by account and store.
     BitErrors,
     /// How often a worker came to an end with a task, since the catalogue counts that; by queue and outcome.
     EndedTasks,

@@ -4,10 +4,12 @@
 //! - [`policy`]: which proof is asked for; [`checker`]: what checks need; [`item`]: the check of one item; [`page`]: that of many;
 //! - [`verify`]: a check at once, in the foreground;
 //! - [`lists`]: which spaces are checked; [`producer`]: goes through all of them, and asks for checks;
-//! - [`repair`]: who may start a repair, and from which copy; [`decisions`]: what is done about a finding; [`repairer`]: the repair;
+//! - [`repair`]: who may start a repair, and from which copy; [`decisions`]: what is done about a finding; [`asked`]: a
+//!   repair that a person asks for; [`repairer`]: the repair;
 //! - `corrections`: the record is put right; `seen`: a copy that was read for either;
 //! - [`coverage`]: how much of a space is proven; [`report`]: that as files; [`reporter`]: who writes them.
 
+pub mod asked;
 pub mod checker;
 mod corrections;
 pub mod coverage;

@@ -9,6 +9,8 @@ pub enum MillActionKind {
     RetryTask,
     /// Removes held tasks or dead letters.
     DropTask,
+    /// Repairs a copy from another one.
+    RepairCopy,
     /// Writes the policy of an account and brings it into force.
     SavePolicy,
     /// Brings the policy file of an account into force.
@@ -21,10 +23,11 @@ pub enum MillActionKind {
 
 impl MillActionKind {
     /// Every kind.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::ReleaseTask,
         Self::RetryTask,
         Self::DropTask,
+        Self::RepairCopy,
         Self::SavePolicy,
         Self::ApplyPolicy,
         Self::PauseMill,
@@ -38,6 +41,7 @@ impl MillActionKind {
             Self::ReleaseTask => "release_task",
             Self::RetryTask => "retry_task",
             Self::DropTask => "drop_task",
+            Self::RepairCopy => "repair_copy",
             Self::SavePolicy => "save_policy",
             Self::ApplyPolicy => "apply_policy",
             Self::PauseMill => "pause_mill",

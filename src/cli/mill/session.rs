@@ -12,6 +12,7 @@ use crate::actions::{Actor, Reason};
 use crate::cli::UsageError;
 use crate::cli::actor::{AuditArgs, actor};
 use crate::cli::exit::{CommandError, FAILED};
+use crate::config::MillConfig;
 use crate::server;
 
 /// The options of commands that execute actions on the mill.
@@ -39,6 +40,11 @@ pub(super) struct MillSession {
 }
 
 impl MillActArgs {
+    /// The accounts of the mill.
+    pub(super) fn config(&self) -> Result<MillConfig, UsageError> {
+        self.place.read().map(|(_file, config)| config)
+    }
+
     /// Opens the catalogue and the audit trail, executes something, and waits until it is recorded.
     pub(super) async fn with_session(
         &self,

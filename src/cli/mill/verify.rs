@@ -42,7 +42,7 @@ pub(super) struct VerifyArgs {
 
 /// What is to be checked, as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Named {
+pub(super) struct Named {
     account: String,
     store: String,
     space: Option<SpaceName>,
@@ -50,7 +50,7 @@ struct Named {
 }
 
 impl Named {
-    fn parse(text: &OsString) -> Result<Self, String> {
+    pub(super) fn parse(text: &OsString) -> Result<Self, String> {
         let mut parts = text.as_bytes().splitn(4, |byte| *byte == b'/');
         let mut next = || parts.next().filter(|part| !part.is_empty());
         let text = |part: &[u8]| String::from_utf8_lossy(part).into_owned();
@@ -61,7 +61,7 @@ impl Named {
         Ok(Self { account: text(account), store: text(store), space, key })
     }
 
-    fn scope(self, config: &MillConfig) -> Result<Scope, UsageError> {
+    pub(super) fn scope(self, config: &MillConfig) -> Result<Scope, UsageError> {
         let Self { account, store, space, key } = self;
         let none = |what: &str| UsageError(format!("{what} is not in the configuration"));
         let known = config.accounts.get(&account).ok_or_else(|| none(&format!("account {account:?}")))?;

@@ -6,8 +6,10 @@ use jiff::Timestamp;
 use queuekeeper_catalogue::bit::NOTHING;
 use queuekeeper_catalogue::counters::Counter;
 use queuekeeper_catalogue::tasks::{Outcome, Queue, TaskKind};
+use queuekeeper_mill::account::Account;
 use queuekeeper_mill::bit::verdict::CheckResult;
 use queuekeeper_mill::policy;
+use queuekeeper_store::StoreName;
 use tokio_util::sync::CancellationToken;
 
 use super::{CopyState, Mill, SpaceFilter, ViewError, WorkerItem, unavailable};
@@ -55,7 +57,14 @@ impl Mill {
         let figure = |counter, scope: String| {
             counters.get(&(counter, scope)).and_then(|figure| u64::try_from(*figure).ok()).unwrap_or(0)
         };
-        let pairs = || self.accounts().flat_map(|account| account.stores.values().map(move |store| (account, store)));
+        let of_pairs = |counter| {
+            let pairs = self.accounts().flat_map(|account| account.stores.values().map(move |store| (account, store)));
+            let of = |(account, store): (&Account, &StoreName)| {
+                let scope = format!("{}/{store}", account.name);
+                (account.name.clone(), store.to_string(), figure(counter, scope))
+            };
+            pairs.map(of).collect()
+        };
         let ended = Queue::ALL.into_iter().flat_map(|queue| Outcome::NAMES.map(|outcome| (queue.as_str(), outcome)));
         Ok(MillFigures {
             ended: ended
@@ -73,16 +82,8 @@ impl Mill {
                 .filter(|result| *result != NOTHING)
                 .map(|result| (result, figure(Counter::BitResults, result.to_owned())))
                 .collect(),
-            bit_errors: self
-                .accounts()
-                .map(|account| (account.name.clone(), figure(Counter::BitErrors, account.name.clone())))
-                .collect(),
-            held: pairs()
-                .map(|(account, store)| {
-                    let held = figure(Counter::HeldTasks, format!("{}/{store}", account.name));
-                    (account.name.clone(), store.to_string(), held)
-                })
-                .collect(),
+            bit_errors: of_pairs(Counter::BitErrors),
+            held: of_pairs(Counter::HeldTasks),
             pauses: overview
                 .pauses
                 .iter()

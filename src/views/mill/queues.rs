@@ -192,15 +192,19 @@ impl Mill {
         }
         let workers = self.workers().await?;
         let served: BTreeSet<_> = workers.iter().flat_map(|process| process.kinds.iter().copied()).collect();
+        // A finding waits for a person, who sees it as a bit error.
         let waits = |kind: &TaskKind| {
-            counters.get(&(Counter::WaitingTasks, kind.as_str().to_owned())).is_some_and(|count| *count > 0)
+            *kind != TaskKind::BitError
+                && counters.get(&(Counter::WaitingTasks, kind.as_str().to_owned())).is_some_and(|count| *count > 0)
         };
+        let open = counters.iter().filter(|((counter, _), _)| *counter == Counter::BitErrors);
+        let bit_errors = open.map(|(_, open)| u64::try_from(*open).unwrap_or(0)).sum();
         let unserved = TaskKind::ALL.into_iter().filter(waits).map(TaskKind::as_str);
         let unserved_kinds: Vec<_> = unserved.filter(|kind| !served.contains(kind)).collect();
         let (producers, pauses) = (vec![self.producer(now).await?], self.pauses(&counters).await?);
         let decisions = catalogue.decisions(None, DECISIONS).await.map_err(error)?;
         let mut problems = self.policy_problems().await;
-        problems.extend(problems_of(&queues, &producers, &unserved_kinds));
+        problems.extend(problems_of(&queues, &producers, &unserved_kinds, bit_errors));
         problems.extend(pauses.iter().filter_map(|pause| pause.problem(now)));
         let decisions = decisions.into_iter().map(DecisionItem::from).collect();
         let limits = self.limits(now);
@@ -302,7 +306,7 @@ fn ends(state: &LoopState, now: Timestamp) -> Option<Timestamp> {
     now.checked_add(Duration::try_from_secs_f64(elapsed.as_secs_f64() * left).ok()?).ok()
 }
 
-fn problems_of(queues: &[QueueItem], producers: &[ProducerItem], unserved: &[&str]) -> Vec<String> {
+fn problems_of(queues: &[QueueItem], producers: &[ProducerItem], unserved: &[&str], bit_errors: u64) -> Vec<String> {
     let mut problems = Vec::new();
     let sum = |of: fn(&QueueItem) -> u64| queues.iter().map(of).sum::<u64>();
     match sum(|of| of.held) {
@@ -314,6 +318,11 @@ fn problems_of(queues: &[QueueItem], producers: &[ProducerItem], unserved: &[&st
         0 => {}
         1 => problems.push("A task failed three times and is a dead letter.".to_owned()),
         dead => problems.push(format!("{dead} tasks failed three times and are dead letters.")),
+    }
+    match bit_errors {
+        0 => {}
+        1 => problems.push("A copy is not what was recorded: it has a bit error.".to_owned()),
+        open => problems.push(format!("{open} copies are not what was recorded: they have bit errors.")),
     }
     if !unserved.is_empty() {
         problems.push(format!("Tasks of kinds wait that no process has workers for: {}.", unserved.join(", ")));

@@ -1,5 +1,7 @@
 //! The mill: queues, what waits for a person, spaces and items, policies.
 
+mod errors;
+
 use axum::extract::{Path, State as FromState};
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -31,6 +33,7 @@ pub(super) fn router() -> OpenApiRouter<State> {
         .routes(routes!(decide_mill_held))
         .routes(routes!(mill_dead_letters))
         .routes(routes!(decide_mill_dead_letters))
+        .merge(errors::router())
         .routes(routes!(mill_spaces))
         .routes(routes!(mill_items))
         .routes(routes!(mill_item))

@@ -40,11 +40,15 @@ pub struct BitError {
     pub seen: Timestamp,
     /// How often it was found.
     pub times: u64,
+    /// When the repair of the copy was started that has not ended; `None` where there is none.
+    pub repair_started: Option<Timestamp>,
 }
 
 macro_rules! columns {
     () => {
-        "id, account, store, space, key, run, result, findings, content, provider, content_index, audit, detail, found, seen, times"
+        "id, account, store, space, key, run, result, findings, content, provider, content_index, audit, detail, found, seen, times,
+            (SELECT started FROM repairs WHERE repairs.store = bit_errors.store AND repairs.space = bit_errors.space
+                AND repairs.key = bit_errors.key AND repairs.ended IS NULL)"
     };
 }
 
@@ -57,6 +61,8 @@ pub(crate) const OF_ACCOUNT: &str = concat!(
 
 const OF_ITEM: &str =
     concat!("SELECT ", columns!(), " FROM bit_errors WHERE store = $1 AND space = $2 AND key = $3 AND ended IS NULL");
+
+const NUMBERED: &str = concat!("SELECT ", columns!(), " FROM bit_errors WHERE id = $1 AND ended IS NULL");
 
 /// The keys of the open ones of a part of a space.
 pub(crate) const OPEN_KEYS: &str = "SELECT key FROM bit_errors
@@ -77,6 +83,14 @@ impl Catalogue {
     /// When the database cannot be read.
     pub async fn bit_error(&self, store: &StoreName, item: &Item) -> Result<Option<BitError>, Error> {
         Ok(self.list(OF_ITEM, values![store, &item.space, &item.key], read).await?.pop())
+    }
+
+    /// What is wrong with a copy, by its number; `None` where that has ended.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn bit_error_numbered(&self, id: u64) -> Result<Option<BitError>, Error> {
+        Ok(self.list(NUMBERED, values![id], read).await?.pop())
     }
 
     /// The keys of the copies of which something is known to be wrong, of those above `behind`, up to `last`; at most `limit`, and
@@ -130,7 +144,7 @@ pub(super) async fn open(
     let row = session.row(sql, values).await?;
     let times = row.map(|row| session.decode(row.count(0))).transpose()?;
     if times == Some(1) {
-        counters::add(session, account, &[(Counter::BitErrors, 1)]).await?;
+        counters::add(session, &format!("{account}/{store}"), &[(Counter::BitErrors, 1)]).await?;
     }
     Ok(())
 }
@@ -141,7 +155,7 @@ pub(super) async fn end(session: &mut Session, store: &StoreName, item: &Item, o
         WHERE store = $1 AND space = $2 AND key = $3 AND ended IS NULL RETURNING account";
     let Some(row) = session.row(sql, values![store, &item.space, &item.key, outcome]).await? else { return Ok(()) };
     let account: String = session.decode(row.get(0))?;
-    counters::add(session, &account, &[(Counter::BitErrors, -1)]).await
+    counters::add(session, &format!("{account}/{store}"), &[(Counter::BitErrors, -1)]).await
 }
 
 fn read(row: &Row) -> Result<BitError, sqlx::Error> {
@@ -160,5 +174,6 @@ fn read(row: &Row) -> Result<BitError, sqlx::Error> {
         found: row.time(13)?,
         seen: row.time(14)?,
         times: row.count(15)?,
+        repair_started: row.parse(16, Timestamp::from_millisecond)?,
     })
 }

@@ -178,7 +178,7 @@ on_both! {
         end(&world, task, part(None, None, vec![failure])).await;
         assert_eq!(catalogue.bit_errors("account", 0, 10).await.unwrap().len(), 2);
         assert_eq!(catalogue.bit_error_keys(&main(), &morsel().space, (None, Some(&key("b"))), 10).await.unwrap(), [key("a")]);
-        assert_eq!(figure(&world, Counter::BitErrors, "account").await, 2);
+        assert_eq!(figure(&world, Counter::BitErrors, "account/main").await, 2);
         let observed = catalogue.events(&Events::Observed, None, 10).await.unwrap();
         assert_eq!(observed.len(), 2, "{observed:?}");
         assert_eq!(proof(&world, "a").await, None);
@@ -188,7 +188,7 @@ on_both! {
         let success = checked(&world, "a", None).await;
         end(&world, task, part(None, None, vec![success])).await;
         assert_eq!(catalogue.bit_error(&main(), &item("a")).await.unwrap(), None);
-        assert_eq!(figure(&world, Counter::BitErrors, "account").await, 1);
+        assert_eq!(figure(&world, Counter::BitErrors, "account/main").await, 1);
         assert_eq!(proof(&world, "a").await.as_deref(), Some("read"));
         let history = catalogue.checks_of_item(&main(), &item("a"), None, 10).await.unwrap();
         let results: Vec<_> = history.iter().map(|check| check.result.as_str()).collect();
@@ -200,7 +200,7 @@ on_both! {
         let task = take(&world, TaskKind::Bit).await;
         let nothing = CheckedItem { result: "nothing", ..checked(&world, "new", None).await };
         end(&world, task, part(None, None, vec![nothing])).await;
-        assert_eq!(figure(&world, Counter::BitErrors, "account").await, 0);
+        assert_eq!(figure(&world, Counter::BitErrors, "account/main").await, 0);
         assert_eq!(catalogue.checks_of_item(&main(), &item("new"), None, 10).await.unwrap().len(), 1);
         assert_eq!(catalogue.check().await.unwrap(), []);
 
@@ -208,7 +208,7 @@ on_both! {
         world.tamper("DELETE FROM bit_log WHERE result = 'failure'").await;
         let findings = catalogue.check().await.unwrap();
         assert!(findings.iter().any(|finding| finding.what.contains("the log of checks does not have it: main/space-a/new")), "{findings:?}");
-        assert!(findings.iter().any(|finding| finding.what.contains("counter bit_errors of \"account\" is 0, and there are 1")), "{findings:?}");
+        assert!(findings.iter().any(|finding| finding.what.contains("counter bit_errors of \"account/main\" is 0, and there are 1")), "{findings:?}");
     }
 
     async fn what_was_changed_meanwhile_is_not_proven_and_a_change_ends_a_proof(world: World) {

@@ -49,24 +49,6 @@ impl Processor for Decider {
 }
 
 impl Decider {
-    /// Starts the repair of a copy that a person asks for, from a store if they name one.
-    ///
-    /// # Errors
-    /// With one sentence, where nothing is known to be wrong that another copy repairs, or the catalogue cannot be read or written.
-    pub async fn ask(
-        &self,
-        subject: &TaskSubject,
-        user: &str,
-        source: Option<StoreName>,
-    ) -> Result<RepairStarted, String> {
-        let known = self.known(subject).await?.ok_or(NOTHING_WRONG)?;
-        // What else is set decides only what the mill may start.
-        if start(&known.verdict, &RepairLimits::default()) == RepairStart::Never {
-            return Err(format!("this is nothing that another copy repairs: {}", known.error.detail));
-        }
-        self.start(subject, &known, user, source, None).await
-    }
-
     /// Carries out a remedy that concerns the record alone, for a person who asks for it: [`Remedy::CorrectIndex`],
     /// [`Remedy::AppendEvent`], [`Remedy::Adopt`], [`Remedy::AcceptChange`]. The content is read first, and nothing is recorded
     /// that is not there.
@@ -100,7 +82,7 @@ impl Decider {
             return Ok(Processed { checked: Some(part), ..outcome.into() });
         }
         let why = match start(&known.verdict, &self.repair_limits(subject, &known.error.store).await?) {
-            RepairStart::Automatic => match self.start(subject, &known, MILL, None, Some(MOST_A_DAY)).await? {
+            RepairStart::Automatic => match self.start(subject, &known).await? {
                 RepairStarted::Started | RepairStarted::Open => return Ok(Outcome::Done.into()),
                 RepairStarted::TooMany => AskFor::TooMany.to_string(),
             },
@@ -123,11 +105,7 @@ impl Decider {
         };
         let item = Item::new(space, key);
         let Some(error) = self.0.catalogue.bit_error(store, &item).await.map_err(said)? else { return Ok(None) };
-        let sources =
-            sources(&error.evidence).map_err(|why| format!("what was seen of {item} is not readable: {why}"))?;
-        // It was decided already that this counts.
-        let look = Look { may_read: true, is_second: true, is_last_round: true };
-        let verdict = decide(&sources, look).verdict;
+        let verdict = verdict_of(&error)?;
         Ok(Some(Known { item, error, verdict }))
     }
 
@@ -144,20 +122,26 @@ impl Decider {
         })
     }
 
-    async fn start(
-        &self,
-        subject: &TaskSubject,
-        known: &Known,
-        user: &str,
-        source: Option<StoreName>,
-        most_a_day: Option<u64>,
-    ) -> Result<RepairStarted, String> {
+    async fn start(&self, subject: &TaskSubject, known: &Known) -> Result<RepairStarted, String> {
         let Known { item, error: BitError { store, detail, .. }, .. } = known;
-        let new = NewRepair { account: &subject.account, store, item, user, reason: detail, most_a_day };
+        let account = &subject.account;
+        let new = NewRepair { account, store, item, user: MILL, reason: detail, most_a_day: Some(MOST_A_DAY) };
         let subject = TaskSubject { kind: TaskKind::Repair, ..subject.clone() };
-        let task = NewTask { queue: Queue::BitError, subject, source };
+        let task = NewTask { queue: Queue::BitError, subject, source: None };
         self.0.catalogue.start_repair(&new, task).await.map_err(said)
     }
+}
+
+/// What the check found that found this last, by what was kept of what it saw.
+///
+/// # Errors
+/// With one sentence, where that is not readable.
+pub fn verdict_of(error: &BitError) -> Result<Verdict, String> {
+    let sources =
+        sources(&error.evidence).map_err(|why| format!("what was seen of {} is not readable: {why}", error.item))?;
+    // It was decided already that this counts.
+    let look = Look { may_read: true, is_second: true, is_last_round: true };
+    Ok(decide(&sources, look).verdict)
 }
 
 /// What a check saw, of what was kept of it.

@@ -48,11 +48,11 @@ struct DeadPage {
 
 /// Whose tasks are listed, or could be.
 #[derive(Debug)]
-struct Choice {
-    name: String,
-    count: String,
-    href: String,
-    is_current: bool,
+pub(super) struct Choice {
+    pub(super) name: String,
+    pub(super) count: String,
+    pub(super) href: String,
+    pub(super) is_current: bool,
 }
 
 /// A task.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use queuekeeper_catalogue::repairs::{RepairEnd, RepairStarted};
 use queuekeeper_catalogue::tasks::{EndedTask, NewTask, Outcome, Queue, TaskKind, TaskSubject, Tasks};
+use queuekeeper_mill::bit::asked::{AskedRepair, ask};
 use queuekeeper_mill::bit::checker::Checker;
 use queuekeeper_mill::bit::decisions::Decider;
 use queuekeeper_mill::bit::item::ItemChecks;
@@ -85,16 +86,18 @@ on_all! {
         let decided = process(&world, &checker, TaskKind::BitError).await.unwrap();
         assert!(matches!(decided.outcome, Outcome::PutOff(wait) if wait > Duration::from_hours(1)), "{decided:?}");
         assert!(process(&world, &checker, TaskKind::Repair).await.is_none());
-        let decider = Decider(checker.clone());
-        let why = decider.ask(&subject("b"), "ada", None).await.unwrap_err();
-        assert!(why.contains("nothing is known to be wrong"), "{why}");
-        assert_eq!(decider.ask(&subject("a"), "ada", None).await, Ok(RepairStarted::Started));
-        assert_eq!(decider.ask(&subject("a"), "ada", None).await, Ok(RepairStarted::Open));
+        let error = world.catalogue.bit_error(&main(), &item("a")).await.unwrap().unwrap();
+        assert_eq!(error.repair_started, None);
+        let asked = AskedRepair { user: "ada", reason: "the disk is new", source: None };
+        let asks = async || ask(&world.catalogue, &checker.accounts["account1"], &error, asked).await.unwrap();
+        assert_eq!((asks().await, asks().await), (RepairStarted::Started, RepairStarted::Open));
+        let error = world.catalogue.bit_error_numbered(error.id).await.unwrap().unwrap();
+        assert!(error.repair_started.is_some());
         process(&world, &checker, TaskKind::Repair).await.unwrap();
         assert_repaired(&world, "a", "the content", &damaged).await;
         assert!(!is_wrong(&world, "a").await);
         let repair = newest(&world, "a").await;
-        assert_eq!((repair.user.as_str(), repair.is_automatic), ("ada", false));
+        assert_eq!((repair.user.as_str(), &*repair.reason, repair.is_automatic), ("ada", "the disk is new", false));
         assert_eq!(repair.ended.unwrap().1, RepairEnd::Repaired);
         assert_eq!(world.catalogue.automatic_repairs_today(&main()).await.unwrap(), 0);
     }

@@ -1,0 +1,74 @@
+//! Bit errors, and repairs.
+
+use axum::extract::State as FromState;
+use serde::Deserialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::Answer;
+use crate::actions::mill::WrongCopy;
+use crate::actions::{Role, Source};
+use crate::views::actions::ActionView;
+use crate::views::mill::{ErrorFilter, ErrorList};
+use crate::web::actions::reason;
+use crate::web::http::identity::Identity;
+use crate::web::http::json::Json;
+use crate::web::http::params::{Body, Params};
+use crate::web::state::State;
+
+/// Both.
+pub(super) fn router() -> OpenApiRouter<State> {
+    OpenApiRouter::new().routes(routes!(mill_errors)).routes(routes!(repair_mill_copy))
+}
+
+/// A repair to request.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RepairBody {
+    /// The number of the bit error.
+    #[schema(example = 4711)]
+    number: u64,
+    /// Why, in a few words.
+    #[schema(example = "the disk was replaced")]
+    reason: String,
+}
+
+/// `GET /api/v1/mill/errors`: bit errors, and what can be done about them.
+#[utoipa::path(
+    get, path = "/mill/errors",
+    params(ErrorFilter),
+    responses((status = 200, body = ErrorList), (status = 404, description = "There is no such account, or this server has no mill")),
+)]
+pub(super) async fn mill_errors(
+    FromState(state): FromState<State>,
+    Params(filter): Params<ErrorFilter>,
+) -> Answer<ErrorList> {
+    Ok(Json(state.mill()?.errors(&filter).await?))
+}
+
+/// `POST /api/v1/mill/errors/repair`: has a copy repaired from another one, as an operator.
+///
+/// A worker reads another copy, and writes it where content index and audit log have the same of both; the damaged content is kept
+/// aside.
+#[utoipa::path(
+    post, path = "/mill/errors/repair",
+    request_body = RepairBody,
+    responses(
+        (status = 200, body = ActionView),
+        (status = 400, description = "The reason is missing or not valid"),
+        (status = 404, description = "There is no such open bit error, or this server has no mill"),
+        (status = 409, description = "A repair of the copy has not ended, or another copy does not repair it; nothing was done"),
+        (status = 503, description = "The catalogue or the audit file cannot be written; nothing was done"),
+    ),
+)]
+pub(super) async fn repair_mill_copy(
+    FromState(state): FromState<State>,
+    who: Identity,
+    Body(body): Body<RepairBody>,
+) -> Answer<ActionView> {
+    let actor = state.authorize(&who, Role::Operator, Source::Api)?;
+    let reason = reason(&body.reason)?;
+    let entry = state.mill_actions()?.repair(&WrongCopy::Error(body.number), &actor, &reason).await?;
+    Ok(Json(ActionView::remembered(entry)))
+}

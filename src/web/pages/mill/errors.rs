@@ -1,0 +1,128 @@
+//! Bit errors: what is wrong with copies, and their repair.
+
+use askama::Template;
+use axum::extract::State as FromState;
+use axum::http::StatusCode;
+use axum::response::Response;
+use jiff::Timestamp;
+
+use super::super::action::{see_other, with_status};
+use super::super::frame::Frame;
+use super::super::render;
+use super::tasks::Choice;
+use super::{Fields, frame};
+use crate::actions::mill::WrongCopy;
+use crate::actions::{Role, Source};
+use crate::views::mill::{BitErrorItem, ErrorFilter};
+use crate::views::query::Parameters as _;
+use crate::views::show::{Count, Moment, visible};
+use crate::web::actions::reason;
+use crate::web::http::identity::Identity;
+use crate::web::http::params::{Params, Sent};
+use crate::web::http::problem::Problem;
+use crate::web::http::query::{address, pair};
+use crate::web::state::State;
+
+#[derive(Debug, Template)]
+#[template(path = "mill_errors.html")]
+struct ErrorsPage {
+    frame: Frame,
+    /// Why nothing was requested; empty where it was.
+    refused: String,
+    accounts: Vec<Choice>,
+    errors: Vec<ErrorRow>,
+    next: String,
+    may_decide: bool,
+}
+
+/// What is wrong with a copy.
+#[derive(Debug)]
+struct ErrorRow {
+    number: u64,
+    /// The item, with its space.
+    name: String,
+    href: String,
+    store: String,
+    detail: String,
+    remedy: String,
+    is_repairable: bool,
+    found: Moment,
+    seen: Moment,
+    times: String,
+}
+
+/// `GET /mill/errors`: what is wrong with copies.
+pub(in crate::web::pages) async fn list(
+    FromState(state): FromState<State>,
+    who: Identity,
+    Params(filter): Params<ErrorFilter>,
+) -> Result<Response, Problem> {
+    Ok(render(StatusCode::OK, &ErrorsPage::new(&state, &who, &filter, String::new()).await?))
+}
+
+/// `POST /mill/errors`: requests the repair of a copy.
+pub(in crate::web::pages) async fn repair(
+    FromState(state): FromState<State>,
+    who: Identity,
+    Sent(fields): Sent<Vec<(String, String)>>,
+) -> Result<Response, Problem> {
+    match request(&state, &who, &Fields(fields)).await {
+        Ok(()) => Ok(see_other("errors".to_owned())),
+        Err(problem) => {
+            let page = ErrorsPage::new(&state, &who, &ErrorFilter::default(), problem.detail.to_string()).await?;
+            Ok(with_status(problem.status(), &page))
+        }
+    }
+}
+
+async fn request(state: &State, who: &Identity, fields: &Fields) -> Result<(), Problem> {
+    let actor = state.authorize(who, Role::Operator, Source::Web)?;
+    let reason = reason(fields.one("reason")?)?;
+    let number = fields.one("number")?.parse().map_err(|_| Problem::bad("A bit error is named by its number."))?;
+    state.mill_actions()?.repair(&WrongCopy::Error(number), &actor, &reason).await?;
+    Ok(())
+}
+
+impl ErrorsPage {
+    async fn new(state: &State, who: &Identity, filter: &ErrorFilter, refused: String) -> Result<Self, Problem> {
+        let now = Timestamp::now();
+        let list = state.mill()?.errors(filter).await?;
+        let frame = frame(state, "../", now);
+        let base = format!("{}mill/errors", frame.root);
+        let accounts = list.accounts.iter().map(|(account, count)| Choice {
+            name: account.clone(),
+            count: Count(*count).to_string(),
+            href: address(&base, &[pair("account", &**account)]),
+            is_current: *account == list.account,
+        });
+        let account = list.account.clone();
+        let next = list.next.map(|after| address(&base, &ErrorFilter { account, after, limit: filter.limit }.pairs()));
+        Ok(Self {
+            accounts: accounts.collect(),
+            errors: list.errors.iter().map(|error| ErrorRow::new(error, &frame.root, now)).collect(),
+            next: next.unwrap_or_default(),
+            may_decide: state.rights(who) >= Role::Operator,
+            refused,
+            frame,
+        })
+    }
+}
+
+impl ErrorRow {
+    fn new(error: &BitErrorItem, root: &str, now: Timestamp) -> Self {
+        let BitErrorItem { account, space, key, key_encoded, .. } = error;
+        let of_item = format!("{root}mill/spaces/{account}/{space}/item");
+        Self {
+            number: error.number,
+            name: format!("{space}/{key}"),
+            href: address(&of_item, &[pair("key", &**key_encoded)]),
+            store: error.store.clone(),
+            detail: visible(&error.detail),
+            remedy: visible(&error.remedy),
+            is_repairable: error.is_repairable,
+            found: Moment::new(error.found, now),
+            seen: Moment::new(error.seen, now),
+            times: Count(error.times).to_string(),
+        }
+    }
+}
