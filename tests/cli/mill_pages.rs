@@ -81,8 +81,16 @@ async fn content_that_is_wrong_is_repaired(home: &Path, pages: &Pages) {
     let (code, text) = pages.ask("oscar", "/api/v1/mill/errors/repair", Some(&[("json", &*wrong)])).await;
     assert!(code == 404 && text.contains("no open bit error 4711"), "{code}: {text}");
     assert_eq!(pages.ask("oscar", "/mill/errors", Some(&form("rotten"))).await.0, 303);
+    // It writes over content, and the brake of this mill holds that as anything else.
+    let minutes = Duration::from_mins(2);
+    let held = eventually_some(minutes, "the brake holds it", async || {
+        pages.json("/api/v1/mill/held").await["tasks"][0]["number"].as_u64()
+    });
+    let held = held.await.to_string();
+    let release = [("task", &*held), ("decision", "retry"), ("reason", "one copy alone")];
+    assert_eq!(pages.ask("ada", "/mill/held", Some(&release)).await.0, 303);
     let is_repaired = async || pages.ask("vera", "/mill/errors", None).await.1.contains("No bit errors");
-    eventually(Duration::from_mins(2), "it is repaired", is_repaired).await;
+    eventually(minutes, "it is repaired", is_repaired).await;
     assert_eq!(fs::read_to_string(&copy).unwrap(), "new\n");
     pages.get("/audit", &["Repair copy", "rotten", "copy:one/main/theses/a/c", "Wrong → being repaired"]).await;
 }

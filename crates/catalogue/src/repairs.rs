@@ -14,7 +14,7 @@ use crate::database::Session;
 use crate::database::dialect::Dialect;
 use crate::database::value::{Row, millis, values};
 use crate::error::Error;
-use crate::tasks::{NewTask, put};
+use crate::tasks::{NewTask, TaskState, TaskSubject, key_column, put, store_column};
 
 /// Within what time automatic repairs are counted.
 const DAY: Duration = Duration::from_hours(24);
@@ -42,7 +42,7 @@ pub struct NewRepair<'a> {
 /// What became of a request for a repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RepairStarted {
-    /// It is started now.
+    /// It is started now, or goes on: it was open, and its task had failed for good or was dropped.
     Started,
     /// It was started before, and has not ended.
     Open,
@@ -232,11 +232,20 @@ async fn start(session: &mut Session, new: &NewRepair<'_>, task: NewTask) -> Res
         VALUES ($1, $2, $3, $4, $5, $6, $7, {now}) ON CONFLICT (store, space, key) WHERE ended IS NULL DO NOTHING";
     let reason = crate::error::one_line(reason);
     let values = values![account, store, &item.space, &item.key, user, most_a_day.is_some(), &*reason];
-    if session.run(sql, values).await? == 0 {
+    if session.run(sql, values).await? == 0 && !is_stuck(session, &task.subject).await? {
         return Ok(RepairStarted::Open);
     }
     put(session, vec![task]).await?;
     Ok(RepairStarted::Started)
+}
+
+/// Whether nobody will end a repair that is open: its task is in the dead letters, or was dropped.
+async fn is_stuck(session: &mut Session, task: &TaskSubject) -> Result<bool, Error> {
+    let sql = "SELECT 1 FROM tasks WHERE account = $1 AND space = $2 AND key = $3 AND kind = $4 AND destination = $5
+        AND state <> $6";
+    let mut values = values![&task.account, &task.space, key_column(task.key.as_ref()), task.kind.as_str()];
+    values.extend(values![store_column(task.destination.as_ref()), TaskState::Dead.as_str()]);
+    Ok(session.row(sql, values).await?.is_none())
 }
 
 fn read(row: &Row) -> Result<Repair, sqlx::Error> {

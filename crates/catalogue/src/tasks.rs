@@ -75,12 +75,12 @@ pub struct TaskError {
 }
 
 /// The column of a subject's key: a space has an empty one.
-fn key_column(key: Option<&Key>) -> &[u8] {
+pub(crate) fn key_column(key: Option<&Key>) -> &[u8] {
     key.map_or(&b""[..], Key::as_bytes)
 }
 
 /// The column of a store: where there is none, an empty name.
-fn store_column(store: Option<&StoreName>) -> &str {
+pub(crate) fn store_column(store: Option<&StoreName>) -> &str {
     store.map_or("", StoreName::as_str)
 }
 

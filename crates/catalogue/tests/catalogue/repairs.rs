@@ -42,6 +42,15 @@ on_both! {
         assert_eq!(start(world, "a", &main(), None).await, RepairStarted::Open);
         assert_eq!(start(world, "a", &"replica".parse().unwrap(), None).await, RepairStarted::Started);
         assert_eq!(waiting(world).await, 2);
+        // One whose task has failed for good, or was dropped, goes on once it is requested again.
+        world
+            .tamper("UPDATE tasks SET state = 'dead', queue = 'dead-letter', holder = NULL WHERE destination = 'main'")
+            .await;
+        assert_eq!(start(world, "a", &main(), None).await, RepairStarted::Started);
+        assert_eq!((waiting(world).await, start(world, "a", &main(), None).await), (1, RepairStarted::Open));
+        world.tamper("DELETE FROM tasks WHERE destination = 'main'").await;
+        assert_eq!(start(world, "a", &main(), None).await, RepairStarted::Started);
+        assert_eq!(waiting(world).await, 1);
         let open = catalogue.open_repair(&main(), &item("a")).await.unwrap().unwrap();
         assert_eq!((open.user.as_str(), open.is_automatic, open.reason.as_str()), ("ada", false, "content damaged"));
         assert_eq!((open.source, open.kept_as, open.ended), (None, None, None));
