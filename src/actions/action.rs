@@ -238,7 +238,9 @@ mod tests {
                 );
                 assert_eq!(requested.spec().kind, kind);
                 let mut all = ActionParameters::default();
-                Parameter::ALL.into_iter().for_each(|parameter| set(&mut all, parameter));
+                for parameter in Parameter::ALL {
+                    set(&mut all, parameter);
+                }
                 assert!(Requested::new(kind, target.clone(), all).is_err(), "{kind} {target}");
             }
         }
