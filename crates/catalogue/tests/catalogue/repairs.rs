@@ -73,9 +73,9 @@ on_both! {
         let (_, end, detail) = first.ended.clone().unwrap();
         assert_eq!((end, detail.as_str(), &first.source), (RepairEnd::Repaired, "proven", &Some(replica)));
         let page = catalogue.repairs_of_copy(&main(), &item("a"), Some(second.id), 10).await.unwrap();
-        assert_eq!(page, [first.clone()]);
+        assert_eq!(page, std::slice::from_ref(first));
         assert_eq!(catalogue.repairs("account", None, 10).await.unwrap().len(), 3);
-        assert_eq!(catalogue.repairs("account", None, 1).await.unwrap(), [second.clone()]);
+        assert_eq!(catalogue.repairs("account", None, 1).await.unwrap(), std::slice::from_ref(second));
         assert_eq!(catalogue.repairs("other", None, 10).await.unwrap(), []);
     }
 
