@@ -92,7 +92,7 @@ async fn content_that_is_wrong_is_repaired(home: &Path, pages: &Pages) {
     let is_repaired = async || pages.ask("vera", "/mill/errors", None).await.1.contains("No bit errors");
     eventually(minutes, "it is repaired", is_repaired).await;
     assert_eq!(fs::read_to_string(&copy).unwrap(), "new\n");
-    pages.get("/audit", &["Repair copy", "rotten", "copy:one/main/theses/a/c", "Wrong → being repaired"]).await;
+    pages.get("/audit", &["Repair copy", "rotten", "copy:one/main/theses/a/c", "wrong → being repaired"]).await;
 }
 
 #[expect(clippy::too_many_lines, reason = "one story, from its beginning to its end")]
