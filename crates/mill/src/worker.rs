@@ -2,6 +2,7 @@
 
 mod lease;
 mod order;
+mod stop;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use lease::{Lease, Times};
 use order::Order;
+pub(crate) use stop::{CHANGING, Stop};
 
 use crate::metrics::MillMetrics;
 

@@ -13,9 +13,9 @@ use queuekeeper_store::store::Item;
 use uuid::Uuid;
 
 use super::checker::Checker;
-use super::seen::{CHANGING, Seen, Stop, is_proven};
+use super::seen::{Seen, is_proven};
 use super::verdict::{Remedy, Sighting};
-use crate::worker::Lease;
+use crate::worker::{CHANGING, Lease, Stop};
 
 /// How long the item is locked at most.
 const LOCKED: Duration = Duration::from_mins(1);

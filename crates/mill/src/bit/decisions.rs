@@ -13,11 +13,10 @@ use super::checker::{Checker, said};
 use super::decide::decide;
 use super::repair::{AskFor, MOST_A_DAY, RepairLimits, RepairMode, RepairStart, start};
 use super::report::Statement;
-use super::seen::Stop;
 use super::verdict::{Fixity, Look, Offer, Remedy, Sighting, Sources, Verdict};
 use crate::audit::MILL;
 use crate::limits::StoreLimits;
-use crate::worker::{Lease, Processed, Processor};
+use crate::worker::{Lease, Processed, Processor, Stop};
 
 /// How long a finding waits for a person until it is looked at again.
 const AGAIN: Duration = Duration::from_hours(24);
@@ -41,10 +40,7 @@ impl Processor for Decider {
     }
 
     async fn process(&self, task: &TakenTask, lease: &Lease) -> Processed {
-        match self.decide(&task.subject, lease).await {
-            Ok(processed) | Err(Stop::Ended(processed)) => processed,
-            Err(Stop::Failed(why)) => Outcome::Failed(why).into(),
-        }
+        self.decide(&task.subject, lease).await.unwrap_or_else(Processed::from)
     }
 }
 

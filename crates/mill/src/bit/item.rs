@@ -17,10 +17,7 @@ use super::evidence;
 use super::intended::is_intended;
 use super::look::{self, Reading};
 use super::verdict::{Look, Next, Sighting, Sources, Verdict};
-use crate::worker::{Lease, Processed, Processor};
-
-/// How long to wait for the record of an item that is just being changed.
-const CHANGING: Duration = Duration::from_secs(10);
+use crate::worker::{CHANGING, Lease, Processed, Processor};
 
 /// How long to wait for the next round.
 const ROUND: Duration = Duration::from_mins(5);

@@ -22,10 +22,10 @@ use queuekeeper_store::{Digests, Error, ErrorKind};
 
 use super::checker::{Checker, Place, item_task};
 use super::repair::{NotGood, RepairLimits, RepairMode, RepairStart, check_good, start};
-use super::seen::{CHANGING, Seen, Stop, is_proven};
+use super::seen::{Seen, is_proven};
 use super::verdict::{Fixity, Sighting, Verdict};
 use crate::asides;
-use crate::worker::{Lease, Processed, Processor};
+use crate::worker::{CHANGING, Lease, Processed, Processor, Stop};
 
 /// Repairs copies.
 pub struct Repairer {
@@ -61,10 +61,7 @@ impl Processor for Repairer {
     }
 
     async fn process(&self, task: &TakenTask, lease: &Lease) -> Processed {
-        match self.repair(task, lease).await {
-            Ok(processed) | Err(Stop::Ended(processed)) => processed,
-            Err(Stop::Failed(why)) => Outcome::Failed(why).into(),
-        }
+        self.repair(task, lease).await.unwrap_or_else(Processed::from)
     }
 }
 

@@ -1,11 +1,9 @@
 //! A copy that was read just now for what is to be done about it.
 
-use std::time::Duration;
-
 use queuekeeper_catalogue::bit::{CheckedPart, ItemRecords};
 use queuekeeper_catalogue::tasks::Outcome;
+use queuekeeper_store::Digests;
 use queuekeeper_store::store::{Item, Properties};
-use queuekeeper_store::{Digests, Error};
 
 use super::checker::{Checker, Place};
 use super::decide::decide;
@@ -13,42 +11,7 @@ use super::evidence;
 use super::look::{self, Reading};
 use super::verdict::{CheckResult, Fixity, Look, Proof, Sighting, Sources, Verdict};
 use crate::missing::unless_missing;
-use crate::worker::{Lease, Processed};
-
-/// How long to wait for the record of an item that is just being changed.
-pub(super) const CHANGING: Duration = Duration::from_secs(10);
-
-/// How a step ended that did not come to its goal.
-pub(super) enum Stop {
-    /// The task is to end so.
-    Ended(Processed),
-    /// It failed, and is tried again.
-    Failed(String),
-}
-
-impl From<String> for Stop {
-    fn from(why: String) -> Self {
-        Self::Failed(why)
-    }
-}
-
-impl From<Error> for Stop {
-    fn from(error: Error) -> Self {
-        Self::Failed(error.to_string())
-    }
-}
-
-impl From<queuekeeper_catalogue::Error> for Stop {
-    fn from(error: queuekeeper_catalogue::Error) -> Self {
-        Self::Failed(error.to_string())
-    }
-}
-
-impl From<Outcome> for Stop {
-    fn from(outcome: Outcome) -> Self {
-        Self::Ended(outcome.into())
-    }
-}
+use crate::worker::{CHANGING, Lease, Stop};
 
 /// A copy as it was read.
 pub(super) struct Seen {

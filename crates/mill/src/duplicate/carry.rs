@@ -1,7 +1,6 @@
 //! Carrying out what was decided.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -16,42 +15,7 @@ use super::look::{self, Side};
 use super::whole;
 use super::{ALGORITHM, Duplicator, Places};
 use crate::asides;
-use crate::worker::{Lease, Processed};
-
-/// How long to wait for the record of an item that is just being changed.
-const CHANGING: Duration = Duration::from_secs(10);
-
-/// How a step ended that did not bring the copy to what its source is.
-enum Stop {
-    /// It is to end so.
-    Ended(Processed),
-    /// It failed, and is tried again.
-    Failed(String),
-}
-
-impl From<String> for Stop {
-    fn from(why: String) -> Self {
-        Self::Failed(why)
-    }
-}
-
-impl From<Error> for Stop {
-    fn from(error: Error) -> Self {
-        Self::Failed(error.to_string())
-    }
-}
-
-impl From<queuekeeper_catalogue::Error> for Stop {
-    fn from(error: queuekeeper_catalogue::Error) -> Self {
-        Self::Failed(error.to_string())
-    }
-}
-
-impl From<Outcome> for Stop {
-    fn from(outcome: Outcome) -> Self {
-        Self::Ended(outcome.into())
-    }
-}
+use crate::worker::{CHANGING, Lease, Processed, Stop};
 
 impl Duplicator {
     pub(super) async fn space(&self, places: &Places<'_>) -> Processed {
@@ -81,8 +45,7 @@ impl Duplicator {
         let item = Item::new(places.space.clone(), key.clone());
         match self.item_in(task, places, &item, lease).await {
             Ok(()) => Outcome::Done.into(),
-            Err(Stop::Ended(processed)) => processed,
-            Err(Stop::Failed(why)) => Outcome::Failed(why).into(),
+            Err(stop) => stop.into(),
         }
     }
 
