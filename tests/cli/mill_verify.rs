@@ -87,6 +87,7 @@ async fn content_is_checked_at_once_and_by_a_process_for_that_alone() {
     command(home, "mill verify one/main").await.is(0, &["2 items proven by reading 8 bytes, 0 wrong, 0 not checked"]);
     command(home, "mill verify one/1/theses/b/c").await.is(0, &["1 item proven"]);
     command(home, "mill verify one/1/theses/none").await.is(4, &["no such item"]);
+    command(home, "mill verify one/main/nospace").await.is(4, &["there is no such space, or nothing in it"]);
     command(home, "mill verify one/replica").await.is(2, &["the store \"replica\" of one is not in the configuration"]);
     command(home, "mill verify one").await.is(2, &["ACCOUNT/STORE"]);
     rot(&home.join("objects/theses/b/c"));

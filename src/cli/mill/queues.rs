@@ -120,7 +120,7 @@ fn show(overview: &MillOverview, now: Timestamp, screen: &mut Screen) {
         for problem in &overview.problems {
             screen.item("! ", problem);
         }
-        screen.say("queuekeeper mill held, dead-letters and policies show more of it.");
+        screen.say("queuekeeper mill held, dead-letters, errors and policies show more of it.");
     }
 }
 

@@ -98,8 +98,12 @@ impl VerifyArgs {
         catalogue.close().await;
         lines?;
         let totals = outcome.map_err(|why| CommandError::new(FAILED, why))?;
-        if scope.key.is_some() && totals == Totals::default() {
-            return Err(CommandError::new(NOT_FOUND, "there is no such item, and no record of one").into());
+        if totals == Totals::default() && scope.space.is_some() {
+            let why = match scope.key {
+                Some(_) => "there is no such item, and no record of one",
+                None => "there is no such space, or nothing in it, and no record of anything",
+            };
+            return Err(CommandError::new(NOT_FOUND, why).into());
         }
         output::write(&format!("{}\n", summary(&totals)))?;
         if totals.wrong > 0 || totals.unchecked > 0 {

@@ -136,9 +136,9 @@ impl BitErrorItem {
             findings,
             detail,
             remedy: match repair_started {
-                Some(_) => {
-                    "A repair was requested and has not ended; one that failed three times is a dead letter.".to_owned()
-                }
+                Some(_) => "A repair was requested and has not ended. One that failed three times is a dead letter; \
+                    queuekeeper mill repair requests it again."
+                    .to_owned(),
                 None => remedy,
             },
             is_repairable: is_repairable && repair_started.is_none(),
