@@ -159,6 +159,12 @@ impl Grants {
         self.failed.lock().insert(job);
     }
 
+    /// The grants of these jobs are written as they are to be.
+    fn forget(&self, jobs: &BTreeSet<JobId>) {
+        self.ended.lock().retain(|job| !jobs.contains(job));
+        self.failed.lock().retain(|job| !jobs.contains(job));
+    }
+
     /// A job has not ended: an operator resumed it after it had failed.
     fn goes_on(&self, job: JobId) {
         self.ended.lock().remove(&job);
@@ -278,7 +284,8 @@ impl LockedGrants<'_> {
         let form = GrantNote { bytes, since: now.as_millisecond(), extension: None };
         next.grants.insert(wanted.job.to_string(), form);
         self.of.reserved.lock().take_if(|reserved| reserved.job == wanted.job);
-        Ok(Some(self.write(next)))
+        let (next, ended) = self.without_ended(next);
+        Ok(Some(self.write(next, ended)))
     }
 
     /// Sees to it that a job may write so many bytes in all, what it has written included. The answer is what has to be
@@ -317,8 +324,11 @@ impl LockedGrants<'_> {
             (form.bytes, form.extension) = (bytes, None);
         }
         let outcome = if is_extended { Extension::Granted } else { Extension::Waits };
-        let is_known = next == self.known.granted;
-        Ok((if is_known { Transaction::new() } else { self.write(next) }, outcome))
+        if next == self.known.granted {
+            return Ok((Transaction::new(), outcome));
+        }
+        let (next, ended) = self.without_ended(next);
+        Ok((self.write(next, ended), outcome))
     }
 
     /// What is to be written so that the grants of ended jobs go; `None` where there are none.
@@ -327,16 +337,17 @@ impl LockedGrants<'_> {
         if self.of.ended.lock().is_empty() && self.of.failed.lock().is_empty() {
             return None;
         }
-        let transaction = self.write(self.known.granted.clone());
-        if self.next.as_ref().is_some_and(|(next, _)| *next == self.known.granted) {
-            // None of them had one.
-            self.committed();
+        let (next, ended) = self.without_ended(self.known.granted.clone());
+        if next == self.known.granted {
+            // None of them had one: nothing is written, and the version stays.
+            self.of.forget(&ended);
             return None;
         }
-        Some(transaction)
+        Some(self.write(next, ended))
     }
 
-    fn write(&mut self, mut next: GrantsNote) -> Transaction {
+    /// These grants without those of ended jobs, and which jobs that takes into account.
+    fn without_ended(&self, mut next: GrantsNote) -> (GrantsNote, BTreeSet<JobId>) {
         let ended = self.of.ended.lock().clone();
         next.grants.retain(|job, _| job.parse().is_ok_and(|job: JobId| !ended.contains(&job)));
         let failed = self.of.failed.lock().clone();
@@ -346,13 +357,17 @@ impl LockedGrants<'_> {
             }
         }
         forget_oldest(&mut next);
+        (next, ended.into_iter().chain(failed).collect())
+    }
+
+    fn write(&mut self, next: GrantsNote, ended: BTreeSet<JobId>) -> Transaction {
         let data = next.encode();
         let mut transaction = Transaction::new();
         match self.known.version {
             Some(version) => transaction.set(self.of.path.clone(), data, version),
             None => transaction.create(self.of.path.clone(), data),
         };
-        self.next = Some((next, ended.into_iter().chain(failed).collect()));
+        self.next = Some((next, ended));
         transaction
     }
 
@@ -365,12 +380,9 @@ impl LockedGrants<'_> {
     /// The last transaction was committed.
     pub fn committed(&mut self) {
         if let Some((next, ended)) = self.next.take() {
-            if next != self.known.granted || self.known.version.is_none() {
-                self.known.version = Some(self.known.version.map_or(0, |version| version.wrapping_add(1)));
-            }
+            self.known.version = Some(self.known.version.map_or(0, |version| version.wrapping_add(1)));
             self.known.granted = next;
-            self.of.ended.lock().retain(|job| !ended.contains(job));
-            self.of.failed.lock().retain(|job| !ended.contains(job));
+            self.of.forget(&ended);
         }
     }
 

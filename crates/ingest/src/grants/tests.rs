@@ -1,3 +1,5 @@
+use queuekeeper_queue::Operation;
+
 use super::*;
 use crate::directory::SizeLimit;
 
@@ -108,4 +110,17 @@ fn the_grants_of_as_many_jobs_as_may_have_one_fit_into_a_znode() {
     let jobs = u32::try_from(space::MOST_GRANTS + MOST_FAILED).unwrap();
     let grants = (0..jobs).map(|number| (JobId::new(number).to_string(), form)).collect();
     assert!(GrantsNote { grants }.encode().len() < 950 << 10);
+}
+
+#[tokio::test]
+async fn where_no_grant_was_ever_written_a_job_that_ends_without_one_does_not_make_them_known() {
+    let here = tempfile::tempdir().unwrap();
+    let storage = WorkingStorage::open(here.path()).unwrap().limited(SizeLimit::new(100 << 20));
+    let grants = Grants::new(Uuid::nil(), Rules::default());
+    let mut locked = LockedGrants { of: &grants, known: grants.known.lock().await, next: None };
+    grants.ended(JobId::new(1));
+    assert!(locked.remove_ended().is_none());
+    // Set as the first version, they would take the place of what another process has granted meanwhile.
+    let written = locked.grant(&storage, &wanted(2, 30), Timestamp::now()).unwrap().unwrap();
+    assert!(matches!(written.operations(), [Operation::Create { .. }]), "{written:?}");
 }
