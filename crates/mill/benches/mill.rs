@@ -5,6 +5,8 @@
 //! - `small [directory|s3|mixed] [--files N] [--size BYTES] [--rounds N]`: 100,000 items of 10 kB are copied from one directory to
 //!   another, from one bucket to another, and from a directory to a bucket; and a loop in which nothing has changed;
 //! - `large [directory|s3|mixed] [--files N] [--size BYTES]`: the same of 4 items of 1 GiB;
+//! - `fixity [small|large] [--files N] [--size BYTES]`: each item of a directory is read and proven, 100,000 of 10 kB and 4 of 1 GiB;
+//! - `burst [--events N] [--files N]`: 10,000 items are copied while 10^6 changes are recorded that lead to no copy;
 //! - `merge [directory|s3] [--keys N]`: two listings of 10^6 keys;
 //! - `queue [--rows N] [--rounds N]`: tasks are put, taken and finished by 20 connections, with 10^4 and 10^7 rows;
 //! - `idle [--seconds N]`: what 20 workers cost that have nothing to do;
@@ -19,6 +21,8 @@
 
 #[path = "mill/bare.rs"]
 mod bare;
+#[path = "mill/burst.rs"]
+mod burst;
 #[path = "../../store/benches/stores/child.rs"]
 #[expect(dead_code, reason = "the stores' own benchmark uses all of it")]
 mod child;
@@ -26,6 +30,8 @@ mod child;
 mod copies;
 #[path = "mill/database.rs"]
 mod database;
+#[path = "mill/fixity.rs"]
+mod fixity;
 #[path = "mill/idle.rs"]
 mod idle;
 #[path = "mill/listings.rs"]
@@ -85,11 +91,13 @@ fn main() {
         process::MARK => process::run(&rest),
         "small" => copies::measure(&options, (100_000, 10_000)),
         "large" => copies::measure(&options, (4, 1 << 30)),
+        "burst" => burst::measure(&options),
+        "fixity" => fixity::measure(&options),
         "merge" => listings::measure(&options),
         "queue" => queue::measure(&options),
         "idle" => idle::measure(&options),
         "machines" => machines::measure(&options),
-        _ => println!("cases: small, large, merge, queue, idle, machines; run with -- CASE"),
+        _ => println!("cases: small, large, fixity, burst, merge, queue, idle, machines; run with -- CASE"),
     }
 }
 

@@ -48,6 +48,7 @@ fn copy(kind: &str, files: usize, size: u64, workers: usize) {
     let workers_text = workers.to_string();
     let first = process::time("run", &world, &["bench", &workers_text]);
     let again = process::time("loop", &world, &[]);
+    let catalogue_bytes = world.sqlite_bytes();
     drop_copy(top.path(), &servers);
 
     // Into a bucket, or a directory, that is as empty.
@@ -62,6 +63,7 @@ fn copy(kind: &str, files: usize, size: u64, workers: usize) {
     let servers = [main, replica];
     let theirs = [rclone(top.path(), &servers, workers), rclone(top.path(), &servers, workers)];
     compare(kind, (files, size), &first, &again, &theirs);
+    println!("{kind:10}  the catalogue has {} bytes for an item and its copy", catalogue_bytes / files as u64);
 }
 
 /// Removes the copy that the mill has made, where it is in a directory.

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use queuekeeper_catalogue::Catalogue;
+use queuekeeper_mill::producer::PRODUCER;
 use queuekeeper_testkit::postgres::Postgres;
 
 use super::process::{self, Working};
@@ -36,7 +37,7 @@ fn items_a_second(server: &Postgres, processes: usize, files: usize, size: u64, 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let catalogue = Catalogue::open(&world.database).await.unwrap();
-        while !process::is_done(&catalogue).await {
+        while !process::is_done(&catalogue, PRODUCER).await {
             tokio::time::sleep(LOOK).await;
         }
         catalogue.close().await;

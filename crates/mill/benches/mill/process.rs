@@ -5,20 +5,25 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use aws_lc_rs::digest::{SHA256, digest};
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use queuekeeper_catalogue::Catalogue;
+use queuekeeper_mill::bit::producer::{BitSettings, PRODUCER as CHECKS};
 use queuekeeper_mill::merge::merge;
 use queuekeeper_mill::producer::{PRODUCER, Step};
-use queuekeeper_store::noted::Noted;
-use queuekeeper_store::store::{Condition, Put};
-use queuekeeper_store::{Algorithm, Item, Key, Store};
+use queuekeeper_mill::run::Mill;
+use queuekeeper_store::audit::Change;
+use queuekeeper_store::noted::{Noted, NotedChange};
+use queuekeeper_store::store::{Condition, EntityTag, Put, Written};
+use queuekeeper_store::{Algorithm, Digests, Item, Key, Store};
 use serde_json::{Value, json};
+
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::rivals;
-use super::world::{self, World};
+use super::world::{self, STORES, World};
+use super::{SPACE, rivals};
 
 /// The first argument of such a process.
 pub(crate) const MARK: &str = "--mill";
@@ -49,7 +54,13 @@ fn command(mode: &str, world: &World, more: &[&str]) -> Command {
     command
 }
 
-/// Runs a mode to its end: `fill FILES SIZE`, `run NAME WORKERS`, `loop`, `both COUNT` or `merge COUNT`.
+/// Begins a mode that writes nothing to its output that is needed.
+pub(crate) fn start(mode: &str, world: &World, more: &[&str]) -> Child {
+    command(mode, world, more).stdout(Stdio::null()).spawn().unwrap()
+}
+
+/// Runs a mode to its end: `fill FILES SIZE [ALGORITHM]`, `run NAME WORKERS`, `check WORKERS`,
+/// `loop`, `both COUNT`, `merge COUNT`, `burst EVENTS` or `hash THREADS`.
 pub(crate) fn time(mode: &str, world: &World, more: &[&str]) -> Ran {
     rivals::settle(&world.top);
     let began = Instant::now();
@@ -67,6 +78,11 @@ impl Working {
     pub(crate) fn start(world: &World, name: &str, workers: usize) -> Self {
         let mut command = command("work", world, &[name, &workers.to_string()]);
         Self(command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap())
+    }
+
+    /// The peak of its memory, in MB.
+    pub(crate) fn peak_mb(&self) -> u64 {
+        memory_mb(&self.0.id().to_string(), "VmHWM:")
     }
 
     /// The time of processors that it has used, in seconds, and the memory that it has, in MB.
@@ -92,8 +108,18 @@ pub(crate) fn run(arguments: &[String]) {
     let world = World::of_arguments(place);
     runtime.block_on(async {
         match (*mode, rest) {
-            ("fill", [files, size]) => fill(&world, files.parse().unwrap(), size.parse().unwrap()).await,
-            ("run", [name, workers]) => run_to_end(&world, name, workers.parse().unwrap()).await,
+            ("fill", [files, size, also @ ..]) => {
+                let algorithms = [Algorithm::Sha256].into_iter().chain(also.iter().map(|one| one.parse().unwrap()));
+                fill(&world, (files.parse().unwrap(), size.parse().unwrap()), &algorithms.collect::<Vec<_>>()).await;
+            }
+            ("run", [name, workers]) => run_to_end(world.mill(name, workers.parse().unwrap()).await, PRODUCER).await,
+            ("check", [workers]) => {
+                let mut mill = world.mill("bench", workers.parse().unwrap()).await;
+                (mill.settings.is_duplicating, mill.settings.bit) = (false, Some(BitSettings::default()));
+                run_to_end(mill, CHECKS).await;
+            }
+            ("burst", [events]) => burst(&world, events.parse().unwrap()).await,
+            ("hash", [threads]) => hash(&world, threads.parse().unwrap()),
             ("work", [name, workers]) => work(&world, name, workers.parse().unwrap()).await,
             ("loop", []) => go_through(&world).await,
             ("both", [count]) => list_both(&world, count.parse().unwrap()).await,
@@ -105,7 +131,7 @@ pub(crate) fn run(arguments: &[String]) {
 }
 
 /// Writes items into the source, and records them.
-async fn fill(world: &World, files: usize, size: usize) {
+async fn fill(world: &World, (files, size): (usize, usize), algorithms: &[Algorithm]) {
     let catalogue = Catalogue::open(&world.database).await.unwrap();
     let noted = Arc::new(Noted::new(world.store(0).await));
     noted.create_space(&world::space()).await.unwrap();
@@ -118,7 +144,7 @@ async fn fill(world: &World, files: usize, size: usize) {
                 let item = Item::new(world::space(), Key::new(key.into_bytes()).unwrap());
                 let put = Put {
                     size: Some(size as u64),
-                    compute: vec![Algorithm::Sha256],
+                    compute: algorithms.to_vec(),
                     condition: Condition::IfAbsent,
                     ..Put::default()
                 };
@@ -149,13 +175,12 @@ fn content(number: usize, size: usize) -> impl Iterator<Item = std::io::Result<B
     })
 }
 
-/// Has the mill work until a loop is done and nothing waits.
-async fn run_to_end(world: &World, name: &str, workers: usize) {
-    let mill = world.mill(name, workers).await;
+/// Has a mill work until a loop of a producer is done and nothing waits.
+async fn run_to_end(mill: Mill, producer: &str) {
     let catalogue = mill.catalogue.clone();
     let stop = CancellationToken::new();
     let running = tokio::spawn(mill.run(stop.clone()));
-    while !is_done(&catalogue).await {
+    while !is_done(&catalogue, producer).await {
         tokio::time::sleep(LOOK).await;
     }
     stop.cancel();
@@ -163,12 +188,31 @@ async fn run_to_end(world: &World, name: &str, workers: usize) {
     catalogue.close().await;
 }
 
-/// Whether a loop has ended, and no task waits.
-pub(crate) async fn is_done(catalogue: &Catalogue) -> bool {
-    let has_ended = catalogue.loop_state(PRODUCER).await.unwrap().is_some_and(|state| state.ended.is_some());
+/// Whether a loop of a producer has ended, and no task waits.
+pub(crate) async fn is_done(catalogue: &Catalogue, producer: &str) -> bool {
+    let has_ended = catalogue.loop_state(producer).await.unwrap().is_some_and(|state| state.ended.is_some());
     let figures = catalogue.task_figures().await.unwrap();
     assert!(figures.iter().all(|of| of.dead == 0 && of.held == 0), "{figures:?}");
     has_ended && figures.iter().all(|of| of.waiting == 0)
+}
+
+/// Reads and hashes all files of the source, by so many threads, and writes nothing.
+fn hash(world: &World, threads: usize) {
+    let mut folders = vec![world.top.join(STORES[0]).join(SPACE)];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            let of = if entry.file_type().unwrap().is_dir() { &mut folders } else { &mut files };
+            of.push(entry.path());
+        }
+    }
+    files.sort_unstable();
+    std::thread::scope(|scope| {
+        for part in files.chunks(files.len().div_ceil(threads)) {
+            scope.spawn(move || part.iter().for_each(|file| drop(digest(&SHA256, &std::fs::read(file).unwrap()))));
+        }
+    });
 }
 
 /// Has the mill work until the standard input ends.
@@ -180,6 +224,24 @@ async fn work(world: &World, name: &str, workers: usize) {
     tokio::task::spawn_blocking(wait).await.unwrap().unwrap();
     stop.cancel();
     running.await.unwrap();
+}
+
+/// Records so many changes, each of another item, in a space that no policy copies.
+async fn burst(world: &World, events: usize) {
+    let catalogue = Catalogue::open(&world.database).await.unwrap();
+    let name = STORES[0].parse().unwrap();
+    let change = |number: usize| NotedChange {
+        space: world::ignored(),
+        key: Some(Key::new(format!("{number:09}").into_bytes()).unwrap()),
+        change: Change::Add,
+        seen: None,
+        after: Some(Written { size: 1, etag: EntityTag(number.to_string()), digests: Digests::default() }),
+    };
+    for first in (0..events).step_by(RECORDED) {
+        let changes: Vec<_> = (first..events.min(first + RECORDED)).map(change).collect();
+        assert!(catalogue.record_changes(&name, "bench", &changes).await.unwrap().is_empty());
+    }
+    catalogue.close().await;
 }
 
 /// Goes through everything once, as `queuekeeper mill produce duplication --once` does: nothing has changed.
@@ -200,7 +262,7 @@ async fn go_through(world: &World) {
 
 /// Lists one store after the other.
 async fn list_both(world: &World, count: usize) {
-    for at in 0..world::STORES.len() {
+    for at in 0..STORES.len() {
         let listed = world.store(at).await.list(&world::space(), b"", None);
         let found = listed.try_fold(0, async |count, _| Ok(count + 1)).await.unwrap();
         assert_eq!(found, count);

@@ -19,6 +19,9 @@ use super::SPACE;
 /// The source and its copy.
 pub(crate) const STORES: [&str; 2] = ["main", "replica"];
 
+/// A space that no policy copies.
+const IGNORED: &str = "ignored";
+
 /// What an argument of a process says where it has nothing to say.
 const NONE: &str = "-";
 
@@ -39,7 +42,9 @@ impl World {
         for folder in STORES.iter().chain(&["policies"]) {
             std::fs::create_dir_all(top.join(folder)).unwrap();
         }
-        let policy = r#"{"defaultPolicies": [{"srcStoreId": "1", "destStoreId": "2"}]}"#;
+        let policy = format!(
+            r#"{{"defaultPolicies": [{{"srcStoreId": "1", "destStoreId": "2"}}], "spacesToIgnore": ["{IGNORED}"]}}"#
+        );
         std::fs::write(top.join("policies/one-duplication-policy.json"), policy).unwrap();
         std::fs::write(top.join("policies/duplication-accounts.json"), r#"["one"]"#).unwrap();
         Self { top: top.to_owned(), database, endpoints }
@@ -64,6 +69,13 @@ impl World {
             database: (*database).to_owned(),
             endpoints: [endpoint(main), endpoint(replica)],
         }
+    }
+
+    /// How many bytes the catalogue has in its file and the log of that.
+    pub(crate) fn sqlite_bytes(&self) -> u64 {
+        let file = self.database.strip_prefix("sqlite:").unwrap();
+        let size = |path: String| std::fs::metadata(path).map_or(0, |file| file.len());
+        size(file.to_owned()) + size(format!("{file}-wal"))
     }
 
     /// A store itself.
@@ -110,4 +122,8 @@ impl World {
 
 pub(crate) fn space() -> SpaceName {
     SPACE.parse().unwrap()
+}
+
+pub(crate) fn ignored() -> SpaceName {
+    IGNORED.parse().unwrap()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use queuekeeper_store::audit::{Change, Settlement};
 use queuekeeper_store::store::{Condition, EntityTag, Gate, Item, Put, UserProperties};
-use queuekeeper_store::{Algorithm, Digests, Error, ErrorKind, Store as _};
+use queuekeeper_store::{Algorithm, Digests, Error, ErrorKind, Hashers, Store as _};
 
 use super::setup::{chunks, item, setup, sha256};
 use crate::support::memory::{Kind, MemoryStore};
@@ -44,6 +44,20 @@ async fn a_callers_condition_keeps_its_meaning() {
     let written = store.put(&item("a"), chunks(b"newer"), put(Condition::IfMatch(tag))).await.expect("it matches");
     assert!(store.delete(&item("a"), Some(&written.etag)).await.is_ok_and(|deleted| deleted));
     assert_eq!(changes(&setup.sink.events()), [Change::Add, Change::Copy, Change::Update, Change::Delete]);
+}
+
+#[tokio::test]
+async fn known_content_that_may_not_be_written_has_no_intent_that_a_crash_could_leave() {
+    let setup = setup(Kind::default());
+    setup.store.plant(&item("a"), b"content");
+    let mut hashers = Hashers::new([Algorithm::Sha256]);
+    hashers.update(b"content");
+    let put = Put { size: Some(7), expected: hashers.finish(), condition: Condition::IfAbsent, ..Put::default() };
+    // Left open, it would be found with its content, and be recorded as what this program did.
+    assert!(is_precondition(setup.put("a", chunks(b"content"), put.clone()).await));
+    assert_eq!(setup.sink.intents(), 0);
+    assert!(setup.put("b", chunks(b"content"), put).await.is_ok());
+    assert_eq!(setup.sink.intents(), 1);
 }
 
 /// Writes the item that is being written, around the audited store.

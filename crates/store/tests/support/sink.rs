@@ -70,6 +70,12 @@ impl MemorySink {
         self.state.lock().open.iter().map(|(intent, _)| intent.clone()).collect()
     }
 
+    /// How many intents there were.
+    pub(crate) fn intents(&self) -> usize {
+        let state = self.state.lock();
+        state.open.len() + state.settled.len()
+    }
+
     /// How often a lease was extended.
     pub(crate) fn extended(&self) -> usize {
         self.state.lock().extended
