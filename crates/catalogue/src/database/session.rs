@@ -20,13 +20,14 @@ const STATEMENT_LIMIT: Duration = Duration::from_mins(1);
 pub(crate) const ROWS_AT_ONCE: usize = 100;
 
 /// `row` is what stands in the parentheses of one row, with `?` for each argument.
-fn insert_statement(into: &str, row: &str, rows: usize, then: &str) -> String {
+fn insert_statement(dialect: Dialect, into: &str, row: &str, rows: usize, then: &str) -> String {
     let mut sql = format!("{into} VALUES ");
     let mut argument = 0;
     for number in 0..rows {
         sql.push_str(if number == 0 { "(" } else { ", (" });
         for char in row.chars() {
-            if char == '?' {
+            // SQLite goes through all names that an argument may have, once for each of them: a thousand are a million steps.
+            if char == '?' && dialect == Dialect::Postgres {
                 argument += 1;
                 let _infallible = write!(sql, "${argument}");
             } else {
@@ -162,7 +163,7 @@ impl Session {
     }
 
     /// As [`Self::insert_many`]. `row` is one row, with `?` for each argument; `then` is what comes after the rows, and its answers
-    /// are returned.
+    /// are returned. There are no arguments but those of the rows.
     pub(crate) async fn insert_returning(
         &mut self,
         into: &'static str,
@@ -174,7 +175,7 @@ impl Session {
         let mut answers = Vec::new();
         while !values.is_empty() {
             let rest = values.split_off(values.len().min(ROWS_AT_ONCE * columns));
-            let sql = insert_statement(into, row, values.len() / columns, then);
+            let sql = insert_statement(self.dialect(), into, row, values.len() / columns, then);
             answers.extend(self.rows_of(sql, values).await?);
             values = rest;
         }

@@ -48,11 +48,17 @@ impl Operator {
         tokio::task::block_in_place(|| self.server.lock().query(DATABASE, sql))
     }
 
+    /// Lets tasks be taken at once. One that is being changed is passed by: to wait for several of them in any order can end in a
+    /// deadlock.
+    fn let_be_taken(&self, which: &str) {
+        let found = format!("SELECT id FROM tasks WHERE {which} FOR UPDATE SKIP LOCKED");
+        drop(self.query(&format!("UPDATE tasks SET visible = 0 WHERE id IN ({found})")));
+    }
+
     /// Ends the leases that processes have which are gone: all but these.
     pub(super) fn end_leases(&self, living: &[&str]) {
         let living = living.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
-        let sql = format!("UPDATE tasks SET visible = 0 WHERE holder IS NOT NULL AND worker NOT IN ({living})");
-        drop(self.query(&sql));
+        self.let_be_taken(&format!("holder IS NOT NULL AND worker NOT IN ({living})"));
     }
 
     /// Ends the lead of loops, whether its process is gone or not, and has the next one begin.
@@ -62,7 +68,7 @@ impl Operator {
 
     /// Ends the leases of tasks whose workers work on.
     pub(super) fn end_leases_of_all(&self) {
-        drop(self.query("UPDATE tasks SET visible = 0 WHERE holder IS NOT NULL"));
+        self.let_be_taken("holder IS NOT NULL");
     }
 
     /// Waits until nothing is left to be done.
@@ -72,7 +78,7 @@ impl Operator {
         loop {
             self.end_leases(living);
             // Nobody waits here for the next attempt.
-            drop(self.query("UPDATE tasks SET visible = 0 WHERE state = 'waiting' AND holder IS NULL"));
+            self.let_be_taken("state = 'waiting' AND holder IS NULL");
             for store in &self.stores {
                 store.resolve_left().await.unwrap();
             }
