@@ -57,7 +57,9 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
         .is(1, &["one-duplication-policy.json: default policy: ", "no store \"7\""]);
     fs::write(&policy, POLICY).unwrap();
     command(home, "mill policy check").await.is(0, &["one: its policy file can be used, and ends nothing"]);
-    command(home, "mill queues").await.is(0, &["audit", "no loop has begun yet", "no process with workers", shown]);
+    command(home, "mill queues")
+        .await
+        .is(0, &["audit", "bit: no loop has begun yet", "no process with workers", shown]);
 
     let content = home.join("content").display().to_string();
     fs::write(&content, "one\n").unwrap();

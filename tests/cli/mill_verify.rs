@@ -108,6 +108,11 @@ async fn content_is_checked_at_once_and_by_a_process_for_that_alone() {
     command(home, &produce).await.is(2, &["it names no space"]);
     fs::write(&list, "/one/1/*\n").unwrap();
     command(home, &produce).await.is(0, &["bit: the checks that were asked for have not ended"]);
+    let queues = command(home, "mill queues").await;
+    queues.is(
+        1,
+        &["duplication: no loop has begun yet", "bit: loop 1 has requested all checks, those of a space have not"],
+    );
 
     let file = home.join("config.yml").display().to_string();
     let wrong: Ran = run(home, &["mill", "run", "--queues", "bits", "--config.file", &file]).await;

@@ -1,4 +1,4 @@
-//! `queuekeeper mill queues`: the queues, the loop, the workers, and what stands still.
+//! `queuekeeper mill queues`: the queues, the loops, the workers, and what stands still.
 
 use clap::Args;
 use jiff::Timestamp;
@@ -10,7 +10,7 @@ use crate::cli::words::{ago, count};
 use crate::views::mill::{MillOverview, ProducerItem};
 use crate::views::show::{Ago, machine};
 
-/// Show the queues, the loop and the workers, and what is stalled
+/// Show the queues, the loops and the workers, and what is stalled
 ///
 /// Exits with 1 where something is stalled: dead letters, held tasks, spaces that cannot be scanned, policies that cannot
 /// be read or wait for an admin, kinds of tasks without workers, pauses that are older than a day, bit errors.
@@ -69,8 +69,7 @@ fn show(overview: &MillOverview, now: Timestamp, screen: &mut Screen) {
         screen.say(&loop_line(producer, now));
         let mut parts = Table::new([
             Column::rest("SPACE"),
-            Column::new("FROM"),
-            Column::new("TO"),
+            Column::new("STORES"),
             Column::number("LOOKED AT"),
             Column::number("OF"),
             Column::rest("ERROR").if_filled(),
@@ -78,8 +77,7 @@ fn show(overview: &MillOverview, now: Timestamp, screen: &mut Screen) {
         for part in &producer.left {
             parts.row([
                 format!("{}/{}", part.account, part.space),
-                part.source.clone(),
-                part.destination.clone(),
+                part.stores(),
                 count(part.looked),
                 count(part.items.max(part.looked)),
                 if part.is_paused { "paused".to_owned() } else { part.error.clone().unwrap_or_default() },
@@ -125,13 +123,17 @@ fn show(overview: &MillOverview, now: Timestamp, screen: &mut Screen) {
 }
 
 fn loop_line(producer: &ProducerItem, now: Timestamp) -> String {
-    let ProducerItem { producer: name, number, morsels, morsels_left, looked, items, .. } = producer;
+    let ProducerItem { producer: name, number, morsels, morsels_left, checking, looked, items, .. } = producer;
     let until = |at: Option<Timestamp>| {
         at.and_then(|at| std::time::Duration::try_from(at.duration_since(now)).ok()).map(|left| Ago(left).to_string())
     };
     let next = until(producer.next_due).map(|left| format!("; the next one is due in {left}")).unwrap_or_default();
     match (number, morsels_left) {
         (0, _) => format!("{name}: no loop has begun yet"),
+        (_, 0) if *checking > 0 => {
+            let spaces = if *checking == 1 { "a space".to_owned() } else { format!("{} spaces", count(*checking)) };
+            format!("{name}: loop {number} has requested all checks, those of {spaces} have not ended{next}")
+        }
         (_, 0) => format!("{name}: loop {number} is done{next}"),
         (_, left) => {
             let ends = until(producer.ends).map(|left| format!("; at this rate it ends in {left}")).unwrap_or_default();

@@ -9,6 +9,7 @@ use queuekeeper_catalogue::loops::{LoopState, Morsel};
 use queuekeeper_catalogue::pauses::Pause;
 use queuekeeper_catalogue::tasks::{Queue, TaskKind};
 use queuekeeper_mill::account::Account;
+use queuekeeper_mill::bit::producer::PRODUCER as BIT;
 use queuekeeper_mill::policy;
 use queuekeeper_mill::presence::SEEN_WITHIN;
 use queuekeeper_mill::producer::PRODUCER;
@@ -92,19 +93,21 @@ pub(crate) struct ProducerItem {
     pub(crate) ends: Option<Timestamp>,
     /// Whether that is later than the next one is due.
     pub(crate) is_late: bool,
-    /// How many pairs of a space and two stores it began with.
+    /// How many parts it began with: a space and two stores, or a space of a store whose content is checked.
     pub(crate) morsels: u64,
     /// How many of them are not done.
     pub(crate) morsels_left: u64,
+    /// How many spaces have checks that were requested, and have not all ended.
+    pub(crate) checking: u64,
     /// How many items their sources had when it began.
     pub(crate) items: u64,
-    /// How many keys were looked at.
+    /// How many keys were looked at, or requested to be checked.
     pub(crate) looked: u64,
     /// Those that are not done, at most two hundred.
     pub(crate) left: Vec<MorselItem>,
 }
 
-/// A space that is being gone through, with two of its stores.
+/// A space that is being gone through, with two of its stores; with the same one twice where its content is checked.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct MorselItem {
     /// The account.
@@ -201,7 +204,8 @@ impl Mill {
         let bit_errors = open.map(|(_, open)| u64::try_from(*open).unwrap_or(0)).sum();
         let unserved = TaskKind::ALL.into_iter().filter(waits).map(TaskKind::as_str);
         let unserved_kinds: Vec<_> = unserved.filter(|kind| !served.contains(kind)).collect();
-        let (producers, pauses) = (vec![self.producer(now).await?], self.pauses(&counters).await?);
+        let producers = vec![self.producer(PRODUCER, now).await?, self.producer(BIT, now).await?];
+        let pauses = self.pauses(&counters).await?;
         let decisions = catalogue.decisions(None, DECISIONS).await.map_err(error)?;
         let mut problems = self.policy_problems().await;
         problems.extend(problems_of(&queues, &producers, &unserved_kinds, bit_errors));
@@ -250,24 +254,27 @@ impl Mill {
         Ok(processes.into_iter().map(item).collect())
     }
 
-    async fn producer(&self, now: Timestamp) -> Result<ProducerItem, ViewError> {
+    async fn producer(&self, producer: &'static str, now: Timestamp) -> Result<ProducerItem, ViewError> {
         let error = |error: queuekeeper_catalogue::Error| unavailable(&error);
-        let state = self.catalogue().loop_state(PRODUCER).await.map_err(error)?;
-        let left = self.catalogue().morsels(PRODUCER).await.map_err(error)?;
+        let state = self.catalogue().loop_state(producer).await.map_err(error)?;
+        let left = self.catalogue().morsels(producer).await.map_err(error)?;
+        let runs = if producer == BIT { self.catalogue().open_bit_runs().await.map_err(error)? } else { Vec::new() };
+        let checking = runs.iter().filter(|run| run.listed.is_some()).count() as u64;
         let pauses = self.catalogue().pauses().await.map_err(error)?;
         let ends = state.as_ref().filter(|_| !left.is_empty()).and_then(|state| ends(state, now));
         let is_late = ends.zip(state.as_ref().and_then(|state| state.next)).is_some_and(|(ends, due)| ends > due);
         Ok(ProducerItem {
-            producer: PRODUCER,
+            producer,
             number: state.as_ref().map_or(0, |state| state.number),
             is_led: state.as_ref().is_some_and(|state| state.is_led),
             started: state.as_ref().and_then(|state| state.started),
-            ended: state.as_ref().and_then(|state| state.ended).filter(|_| left.is_empty()),
+            ended: state.as_ref().and_then(|state| state.ended).filter(|_| left.is_empty() && checking == 0),
             next_due: state.as_ref().and_then(|state| state.next),
             ends,
             is_late,
             morsels: state.as_ref().map_or(0, |state| state.morsels),
             morsels_left: left.len() as u64,
+            checking,
             items: state.as_ref().map_or(0, |state| state.items),
             looked: state.as_ref().map_or(0, |state| state.looked),
             left: left.into_iter().take(MORSELS).map(|morsel| MorselItem::new(morsel, &pauses)).collect(),
@@ -334,10 +341,10 @@ fn problems_of(queues: &[QueueItem], producers: &[ProducerItem], unserved: &[&st
                 producer.producer
             ));
         }
-        for MorselItem { account, space, source, destination, error, .. } in &producer.left {
-            if let Some(error) = error {
-                problems
-                    .push(format!("{account}/{space} from {source} to {destination} cannot be gone through: {error}."));
+        for part in &producer.left {
+            if let Some(error) = &part.error {
+                let MorselItem { account, space, .. } = part;
+                problems.push(format!("{account}/{space} {} cannot be gone through: {error}.", part.stores()));
             }
         }
     }
@@ -350,6 +357,12 @@ impl MorselItem {
         let is_paused = pauses.iter().any(|pause| pause.scope.stops(&account, [&source, &destination]));
         let [source, destination] = [source, destination].map(|store| store.to_string());
         Self { account, space: space.to_string(), source, destination, items, looked, error, is_paused }
+    }
+
+    /// Between which stores it is, or in which one.
+    pub(crate) fn stores(&self) -> String {
+        let Self { source, destination, .. } = self;
+        if source == destination { format!("in {source}") } else { format!("from {source} to {destination}") }
     }
 }
 

@@ -171,7 +171,13 @@ impl Producer {
     fn new(item: ProducerItem, root: &str, now: Timestamp) -> Self {
         let does = match (item.number, item.morsels_left) {
             (0, _) => "No loop has begun yet: a process of queuekeeper mill run begins one.".to_owned(),
-            (number, 0) => format!("Loop {number} is done."),
+            (number, 0) => match item.checking {
+                0 => format!("Loop {number} is done."),
+                1 => format!("Loop {number} has requested all checks; those of a space have not ended."),
+                spaces => {
+                    format!("Loop {number} has requested all checks; those of {} spaces have not ended.", Count(spaces))
+                }
+            },
             (number, left) if item.is_led => {
                 format!("Loop {number} is under way: {left} of {} parts are left.", item.morsels)
             }
@@ -199,11 +205,12 @@ impl Producer {
 
 impl MorselRow {
     fn new(morsel: MorselItem, root: &str) -> Self {
-        let MorselItem { account, space, source, destination, items, looked, error, is_paused } = morsel;
+        let stores = morsel.stores();
+        let MorselItem { account, space, items, looked, error, is_paused, .. } = morsel;
         Self {
             href: format!("{root}mill/spaces/{account}/{space}"),
             name: format!("{account}/{space}"),
-            stores: format!("{source} to {destination}"),
+            stores,
             text: format!("{} of {} items", Count(looked), Count(items.max(looked))),
             width: width(looked, items),
             error: error.map(|error| visible(&error)).unwrap_or_default(),
