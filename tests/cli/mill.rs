@@ -182,4 +182,10 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     let log = log.join().unwrap();
     assert!(log.iter().all(|line| !line.contains("ERROR")), "{log:#?}");
     command(home, "catalogue check").await.is(0, &["nothing is wrong"]);
+    command(home, &format!("store put {content} main/theses/later")).await.is(0, &[]);
+    command(home, "mill queues").await.is(1, &["No process of the mill runs, and a change of content waits for one"]);
+    let produce = "mill produce duplication --once";
+    command(home, produce).await.is(0, &["the next one is not due"]);
+    command(home, &format!("{produce} --now --queue-limit 0")).await.is(0, &["as many tasks wait as may"]);
+    command(home, "mill produce stats --once --now").await.is(2, &["--now is for duplication and bit"]);
 }

@@ -185,7 +185,7 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
     let number = number.await.to_string();
     pages.get("/mill/held", &["theses/a/b", "one in replica", "An admin releases or drops them"]).await;
     pages.get("/mill/spaces", &["one/theses", "1 item, copied from main"]).await;
-    pages.get("/mill/spaces/one/theses?prefix=a%2F", &["a/b", "outdated in replica"]).await;
+    pages.get("/mill/spaces/one/theses?prefix=a%2F", &["a/b", "not up to date in replica"]).await;
     pages.get("/mill/spaces/one/theses?prefix=b", &["There is no such item"]).await;
     pages
         .get("/mill/spaces/one/theses/item?key=a/b", &["The copy in replica is held by the brake", "queuekeeper:mill"])

@@ -125,6 +125,13 @@ async fn requests_without_the_role_are_refused_on_every_route_and_changes_nothin
         assert_eq!(all_of(&world).await, before, "nothing of that was an action");
     }
 
+    // SNS sends its messages as text.
+    let sender = tokens.asker(Role::StoreEvents);
+    for (kind, is_taken) in [("text/plain; charset=UTF-8", true), ("text/html", false), (JSON, true)] {
+        let answer = tokens.ask(sender, &Method::POST, STORE_EVENTS, &[("content-type", kind)], "{}").await;
+        assert_eq!(answer.code == 415, !is_taken, "{kind}: {}", answer.text);
+    }
+
     nobody_may_where_nobody_was_named(&world, &routes).await;
     assert_eq!(all_of(&world).await, before, "nobody may request anything");
 

@@ -73,6 +73,13 @@ pub struct LoopState {
     pub looked: u64,
 }
 
+/// The producer whose loops find out which copies policies want.
+pub const DUPLICATION: &str = "duplication";
+
+/// How long after a change of a policy the next loop begins at the latest: by then, every process has read the policy. What was stored
+/// before that is found by the loop.
+const AFTER_A_POLICY: Duration = Duration::from_mins(2);
+
 /// How far a morsel is afterwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Advance {
@@ -111,6 +118,16 @@ impl Catalogue {
         let sql = "UPDATE loops SET lease_end = {now} WHERE producer = $1 AND holder = $2 AND lease_end > {now}";
         let outcome = session.run(sql, values![producer, holder]).await;
         session.end(outcome).await.map(|_rows| ())
+    }
+
+    /// Lets the next loop of a producer begin as soon as the last one is done.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub async fn request_loop(&self, producer: &str) -> Result<(), Error> {
+        let mut session = self.database.begin().await?;
+        let outcome = hasten(&mut session, producer, Duration::ZERO).await;
+        session.end(outcome).await
     }
 
     /// Begins the next loop with these morsels, in place of what is left of the last one; the one after it is due after a time.
@@ -165,6 +182,17 @@ impl Catalogue {
         }
         Ok(is_leading)
     }
+}
+
+/// A policy was changed: what it adds is found by the next loop.
+pub(crate) async fn follow_policy(session: &mut Session) -> Result<(), Error> {
+    hasten(session, DUPLICATION, AFTER_A_POLICY).await
+}
+
+/// Lets the next loop of a producer be due after a time, unless it is earlier.
+async fn hasten(session: &mut Session, producer: &str, after: Duration) -> Result<(), Error> {
+    let sql = "UPDATE loops SET next_start = {now} + $2 WHERE producer = $1 AND next_start > {now} + $2";
+    session.run(sql, values![producer, millis(after)]).await.map(|_rows| ())
 }
 
 async fn lead(session: &mut Session, producer: &str, holder: Uuid, lease: Duration) -> Result<Option<Lead>, Error> {

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use crate::catalogue::{Catalogue, page};
 use crate::database::value::{Row, values};
 use crate::error::Error;
+use crate::loops;
 
 /// A policy that is, or was, in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +39,7 @@ impl Catalogue {
     }
 
     /// Brings a policy into force, where the last one of the account is still the one with this number; the answer is whether it
-    /// is.
+    /// is. The next loop through all copies begins soon then.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -66,7 +67,8 @@ impl Catalogue {
                 return Ok(false);
             }
             let sql = "INSERT INTO policies (account, time, user_name, reason, content) VALUES ($1, {now}, $2, $3, $4)";
-            session.run(sql, values![account, user, reason, content]).await.map(|_rows| true)
+            session.run(sql, values![account, user, reason, content]).await?;
+            loops::follow_policy(&mut session).await.map(|()| true)
         };
         let outcome = outcome.await;
         session.end(outcome).await

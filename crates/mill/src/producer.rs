@@ -9,10 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::counters::{Counter, Figures};
 use queuekeeper_catalogue::index::IndexedItem;
-use queuekeeper_catalogue::loops::{Advance, Lead, Morsel};
+use queuekeeper_catalogue::loops::{Advance, DUPLICATION, Lead, Morsel};
 use queuekeeper_catalogue::tasks::{NewTask, Queue, TaskKind, TaskSubject};
 use queuekeeper_store::{Key, SpaceName, StoreName};
 use uuid::Uuid;
@@ -25,7 +26,7 @@ use crate::stores::AccountStores;
 use crate::worker::Lease;
 
 /// The producer's name in the catalogue.
-pub const PRODUCER: &str = "duplication";
+pub const PRODUCER: &str = DUPLICATION;
 
 /// How many keys a morsel looks at before the next one has its turn, for each task that it may put.
 const KEYS: usize = 10;
@@ -57,6 +58,12 @@ pub struct Producer {
     pub lease: Duration,
 }
 
+/// Whether the next loop is due: by what was planned at the beginning of the last one, or because loops are to be more frequent now.
+pub(crate) fn is_due(lead: &Lead, frequency: Duration) -> bool {
+    let age = lead.started.and_then(|started| Duration::try_from(Timestamp::now().duration_since(started)).ok());
+    lead.is_due || age.is_some_and(|age| age >= frequency)
+}
+
 /// What a step came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -86,7 +93,7 @@ impl Producer {
         let Some(lead) = lead else { return Ok(Step::Follows) };
         let morsels = self.catalogue.morsels(PRODUCER).await.map_err(|error| error.to_string())?;
         if morsels.is_empty() {
-            return if lead.is_due { self.begin(&lead).await } else { Ok(Step::Idle) };
+            return if is_due(&lead, self.frequency) { self.begin(&lead).await } else { Ok(Step::Idle) };
         }
         if self.waiting().await? >= self.most_waiting {
             return Ok(Step::Full);

@@ -3,14 +3,15 @@
 use std::fmt;
 
 use clap::{Args, ValueEnum};
+use queuekeeper_mill::bit::producer::PRODUCER as BIT;
 use queuekeeper_mill::metrics::MillMetrics;
-use queuekeeper_mill::producer::Step;
+use queuekeeper_mill::producer::{PRODUCER, Step};
 use queuekeeper_mill::run::MillSettings;
 use queuekeeper_store::StoreFamilies;
 
 use super::PlaceArgs;
 use super::bit::BitArgs;
-use crate::cli::exit::{CommandError, FAILED};
+use crate::cli::exit::{BAD_USAGE, CommandError, FAILED};
 use crate::cli::output;
 use crate::config::PrometheusDuration;
 use crate::server;
@@ -29,6 +30,10 @@ pub(super) struct ProduceArgs {
     /// Do what is due, and end
     #[arg(long, required = true)]
     once: bool,
+
+    /// Begin the next loop of copies or checks though it is not due, as soon as the last one is done
+    #[arg(long)]
+    now: bool,
 
     /// How long after the beginning of a loop of copies the next one begins
     #[arg(long, value_name = "DURATION", default_value = "30d")]
@@ -72,6 +77,19 @@ impl ProduceArgs {
         let (families, counted) = (StoreFamilies::default(), MillMetrics::default());
         let mill = server::mill::open(&config, file.stores(), settings, &families, counted).await?;
         let catalogue = mill.catalogue.clone();
+        let looping = match self.producer {
+            ProducerName::Duplication => Some(PRODUCER),
+            ProducerName::Bit => Some(BIT),
+            ProducerName::Stats | ProducerName::Asides | ProducerName::Noop => None,
+        };
+        match looping {
+            Some(producer) if self.now => catalogue.request_loop(producer).await?,
+            None if self.now => {
+                let why = format!("--now is for duplication and bit, which have loops; {} has none", self.producer);
+                return Err(CommandError::new(BAD_USAGE, why).into());
+            }
+            Some(_) | None => {}
+        }
         let produced = match self.producer {
             ProducerName::Duplication => mill.produce_once().await.map(|step| said(&step)),
             ProducerName::Bit => mill.check_once().await.map(|step| said(&step)),

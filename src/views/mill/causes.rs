@@ -11,7 +11,7 @@ use queuekeeper_store::{SpaceName, StoreName};
 
 use super::spaces::Standing;
 use super::wanted::{differs, pairs};
-use crate::views::show::as_sentence;
+use crate::views::show::{as_sentence, machine};
 
 /// An item, and all that decides why it is not done.
 pub(super) struct Looked<'a> {
@@ -81,8 +81,11 @@ impl Looked<'_> {
                 )
             }
             Some(_) | None => {
+                let due = self.standing.next_loop.map(|due| format!(", which is due at {},", machine(due)));
+                let due = due.unwrap_or_default();
                 format!(
-                    "{destination} has not what {source} has, and no task is open for that; the next loop asks for it."
+                    "{destination} has not what {source} has, and no task is open for that. If that was changed just now, a process \
+                     of the mill follows it within seconds; else the next loop{due} creates a task."
                 )
             }
         }

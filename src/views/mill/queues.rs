@@ -9,6 +9,7 @@ use queuekeeper_catalogue::loops::{LoopState, Morsel};
 use queuekeeper_catalogue::pauses::Pause;
 use queuekeeper_catalogue::tasks::{Queue, TaskKind};
 use queuekeeper_mill::account::Account;
+use queuekeeper_mill::audit::FOLLOWER;
 use queuekeeper_mill::bit::producer::PRODUCER as BIT;
 use queuekeeper_mill::policy;
 use queuekeeper_mill::presence::SEEN_WITHIN;
@@ -210,6 +211,9 @@ impl Mill {
         let mut problems = self.policy_problems().await;
         problems.extend(problems_of(&queues, &producers, &unserved_kinds, bit_errors));
         problems.extend(pauses.iter().filter_map(|pause| pause.problem(now)));
+        if workers.is_empty() {
+            problems.extend(unseen(catalogue.unfollowed(FOLLOWER).await.map_err(error)?));
+        }
         let decisions = decisions.into_iter().map(DecisionItem::from).collect();
         let limits = self.limits(now);
         Ok(MillOverview { problems, queues, producers, workers, unserved_kinds, pauses, limits, decisions })
@@ -311,6 +315,16 @@ fn ends(state: &LoopState, now: Timestamp) -> Option<Timestamp> {
     let elapsed = Duration::try_from(now.duration_since(state.started?)).ok()?;
     let left = state.items.saturating_sub(state.looked) as f64 / state.looked as f64;
     now.checked_add(Duration::try_from_secs_f64(elapsed.as_secs_f64() * left).ok()?).ok()
+}
+
+/// That changes of content wait for any process of the mill.
+fn unseen(events: u64) -> Option<String> {
+    let waiting = match events {
+        0 => return None,
+        1 => "a change of content waits".to_owned(),
+        events => format!("{events} changes of content wait"),
+    };
+    Some(format!("No process of the mill runs, and {waiting} for one: start queuekeeper mill run."))
 }
 
 fn problems_of(queues: &[QueueItem], producers: &[ProducerItem], unserved: &[&str], bit_errors: u64) -> Vec<String> {

@@ -139,6 +139,8 @@ impl CopyState {
 pub(super) struct Standing {
     figures: Figures,
     morsels: Vec<Morsel>,
+    /// When the next loop is due.
+    pub(super) next_loop: Option<Timestamp>,
     counts: BTreeMap<(String, StoreName, SpaceName), SpaceCount>,
 }
 
@@ -191,7 +193,9 @@ impl Mill {
                 counts.insert((account, store, space), SpaceCount { items, bytes, time });
             }
         }
-        Ok(Standing { figures, morsels: self.catalogue().morsels(PRODUCER).await.map_err(error)?, counts })
+        let morsels = self.catalogue().morsels(PRODUCER).await.map_err(error)?;
+        let next_loop = self.catalogue().loop_state(PRODUCER).await.map_err(error)?.and_then(|state| state.next);
+        Ok(Standing { figures, morsels, next_loop, counts })
     }
 
     /// The policy of an account that is in force.

@@ -17,7 +17,7 @@ use super::context::HttpContext;
 use super::host::Hosts;
 use super::layers;
 use super::problem::Problem;
-use crate::web::routes::{API_ROOT, DEPOSITS, FAILED, WITHDRAW};
+use crate::web::routes::{API_ROOT, DEPOSITS, FAILED, STORE_EVENTS, WITHDRAW};
 
 /// The relation between the requesting page and this server; browsers send it over trustworthy connections (Fetch
 /// Metadata).
@@ -101,7 +101,12 @@ fn wrong_content_type(context: &HttpContext, request: &Request) -> Option<Proble
     if is_bare_command(context, request) {
         return None;
     }
-    let is_api = context.strip_prefix(request.uri().path()).is_some_and(|path| path.starts_with(API_ROOT));
+    let path = context.strip_prefix(request.uri().path()).unwrap_or_default();
+    // SNS sends its messages as text. Without a token they change nothing, and a browser sends none by itself.
+    if path == STORE_EVENTS && other_than("text/plain", request).is_none() {
+        return None;
+    }
+    let is_api = path.starts_with(API_ROOT);
     let expected = if is_api { "application/json" } else { "application/x-www-form-urlencoded" };
     other_than(expected, request)
 }

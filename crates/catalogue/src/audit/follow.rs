@@ -40,6 +40,18 @@ impl Catalogue {
     }
 }
 
+impl Catalogue {
+    /// How many events a follower has not read; none before it has begun.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn unfollowed(&self, follower: &str) -> Result<u64, Error> {
+        let sql =
+            "SELECT audit_chain.seq - followers.seq FROM followers CROSS JOIN audit_chain WHERE followers.name = $1";
+        Ok(self.list(sql, values![follower], |row| row.count(0)).await?.pop().unwrap_or(0))
+    }
+}
+
 async fn follow(
     session: &mut Session,
     follower: &str,

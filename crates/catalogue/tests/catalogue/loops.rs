@@ -78,4 +78,29 @@ on_both! {
         assert_eq!(catalogue.morsels(PRODUCER).await.unwrap(), [morsel("a")]);
         assert_eq!(catalogue.morsels("bit").await.unwrap(), []);
     }
+
+    async fn the_next_loop_is_due_when_it_is_requested_and_soon_after_a_policy_was_changed(world: World) {
+        let catalogue = &world.catalogue;
+        let holder = Uuid::now_v7();
+        let lead = async || catalogue.lead(PRODUCER, holder, LEASE).await.unwrap().unwrap();
+        let day = Duration::from_hours(24);
+        assert!(catalogue.begin_loop(&lead().await, &[], day).await.unwrap());
+        let next = async || catalogue.loop_state(PRODUCER).await.unwrap().unwrap().next.unwrap();
+        let planned = next().await;
+        // The policy of another one was recorded meanwhile: this one is not in force.
+        assert!(!catalogue.record_policy("one", Some(7), "ada", "why", "{}").await.unwrap());
+        assert_eq!(next().await, planned);
+        assert!(catalogue.record_policy("one", None, "ada", "why", "{}").await.unwrap());
+        let soon = next().await;
+        assert!(planned.duration_since(soon) > jiff::SignedDuration::from_hours(23), "{soon} {planned}");
+        assert!(!lead().await.is_due);
+        catalogue.request_loop("bit").await.unwrap();
+        assert!(!lead().await.is_due);
+        catalogue.request_loop(PRODUCER).await.unwrap();
+        assert!(lead().await.is_due);
+        // One that is due already is not put off.
+        let due = next().await;
+        assert!(catalogue.record_policy("two", None, "ada", "why", "{}").await.unwrap());
+        assert_eq!(next().await, due);
+    }
 }

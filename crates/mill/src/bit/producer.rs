@@ -20,7 +20,7 @@ use super::checker::said;
 use super::lists::SpaceLists;
 use crate::account::Account;
 use crate::missing::listing;
-use crate::producer::Step;
+use crate::producer::{Step, is_due};
 use crate::stores::AccountStores;
 use crate::worker::Lease;
 
@@ -93,7 +93,7 @@ impl BitProducer {
         let (ended, open) = self.end_runs(&lead, &pauses).await?;
         let morsels = self.catalogue.morsels(PRODUCER).await.map_err(said)?;
         if morsels.is_empty() {
-            return match (open.is_empty(), lead.is_due) {
+            return match (open.is_empty(), is_due(&lead, self.max_age / 2)) {
                 (true, true) => self.begin(&lead, &pauses).await,
                 (true, false) => Ok(Step::Idle),
                 (false, _) => Ok(if ended > 0 { Step::Advanced } else { Step::Checking }),

@@ -25,6 +25,8 @@ pub enum Fault {
     Itself(StoreId),
     /// A store would be copied to from several ones.
     Sources(StoreId, Vec<StoreId>),
+    /// The space is one of the program's own.
+    Reserved,
     /// Stores would be copied to each other, each to the next and the last to the first.
     Circle(Vec<StoreId>),
 }
@@ -41,6 +43,7 @@ impl fmt::Display for Problem {
             Fault::Sources(store, sources) => {
                 write!(to, "store {store} has more than one source: {}", joined(sources, " and "))
             }
+            Fault::Reserved => to.write_str("names that begin with x- are reserved, and such spaces are not copied"),
             Fault::Circle(stores) => write!(to, "the stores {} are copied in a circle", joined(stores, " to ")),
         }
     }
@@ -55,8 +58,10 @@ fn joined(stores: &[StoreId], by: &str) -> String {
 pub fn check(policy: &Policy, stores: &BTreeSet<StoreId>) -> Vec<Problem> {
     let default = (None, &policy.defaults);
     let spaces = policy.spaces.iter().map(|(space, pairs)| (Some(space.clone()), pairs));
-    let problems = |(space, pairs): (Option<SpaceName>, _)| {
-        faults(pairs, stores).into_iter().map(move |fault| Problem { space: space.clone(), fault })
+    let problems = |(space, pairs): (Option<SpaceName>, &BTreeSet<Pair>)| {
+        let is_reserved = space.as_ref().is_some_and(SpaceName::is_reserved) && !pairs.is_empty();
+        let reserved = is_reserved.then_some(Fault::Reserved);
+        faults(pairs, stores).into_iter().chain(reserved).map(move |fault| Problem { space: space.clone(), fault })
     };
     [default].into_iter().chain(spaces).flat_map(problems).collect()
 }
@@ -137,5 +142,10 @@ mod tests {
         of_space.spaces.insert("theses".parse().unwrap(), policy(&[("1", "1")]).defaults);
         let found = check(&of_space, &BTreeSet::from([StoreId("1".to_owned())]));
         assert_eq!(found[0].to_string(), "space theses: store 1 is copied to itself");
+        let (stores, mut reserved) = (BTreeSet::from(["1", "2"].map(|id| StoreId(id.to_owned()))), policy(&[]));
+        reserved.spaces.insert("x-own".parse().unwrap(), policy(&[("1", "2")]).defaults);
+        assert_eq!(check(&reserved, &stores).len(), 1);
+        reserved.spaces.insert("x-own".parse().unwrap(), BTreeSet::new());
+        assert_eq!(check(&reserved, &stores), []);
     }
 }

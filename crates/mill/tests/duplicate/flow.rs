@@ -31,14 +31,18 @@ on_all! {
         let follower = auditor();
         let follow = || world.catalogue.follow_audit(FOLLOWER, 1000, |event| follower.task(event).into_iter().collect());
         // It begins with what comes after its first look.
+        let unfollowed = || world.catalogue.unfollowed(FOLLOWER);
+        assert_eq!(unfollowed().await.unwrap(), 0);
         assert_eq!(follow().await.unwrap().events, 0);
         for key in ["a", "b", "c"] {
             world.put(&main(), true, &item(key), "one", "text/plain").await;
         }
         world.put(&main(), true, &item("b"), "two", "text/plain").await;
         world.stores[&main()].delete(&item("c"), None).await.unwrap();
+        assert_eq!(unfollowed().await.unwrap(), 5);
         let followed = follow().await.unwrap();
         assert_eq!((followed.events, followed.tasks), (5, 3));
+        assert_eq!(unfollowed().await.unwrap(), 0);
         assert_eq!(follow().await.unwrap().events, 0);
 
         let (catalogue, wake, stop) = (world.catalogue.clone(), Arc::new(Notify::new()), CancellationToken::new());
