@@ -1,5 +1,6 @@
 //! `queuekeeper mill`: copies of content in other stores.
 
+mod adopt;
 mod bit;
 mod errors;
 mod pause;
@@ -41,6 +42,8 @@ enum MillCommand {
     Spaces(spaces::SpacesArgs),
     Errors(errors::ErrorsArgs),
     Repair(errors::RepairArgs),
+    Resolve(errors::ResolveArgs),
+    Adopt(adopt::AdoptArgs),
     Held(waiting::HeldArgs),
     DeadLetters(waiting::DeadLettersArgs),
     Retry(waiting::RetryArgs),
@@ -105,6 +108,8 @@ impl MillArgs {
             MillCommand::Spaces(args) => Box::pin(args.run()).await,
             MillCommand::Errors(args) => Box::pin(args.run()).await,
             MillCommand::Repair(args) => Box::pin(args.run()).await,
+            MillCommand::Resolve(args) => Box::pin(args.run()).await,
+            MillCommand::Adopt(args) => Box::pin(args.run()).await,
             MillCommand::Held(args) => args.run().await,
             MillCommand::DeadLetters(args) => args.run().await,
             MillCommand::Policies(args) => args.run().await,

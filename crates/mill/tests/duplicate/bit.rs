@@ -1,5 +1,6 @@
 //! Checks of copies: each row of the table planted for real, by single checks and by loops.
 
+mod adopt;
 mod loops;
 mod reports;
 mod rows;

@@ -1,4 +1,4 @@
-//! Bit errors, and repairs.
+//! Bit errors, and what is decided about them.
 
 use axum::extract::State as FromState;
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Answer;
-use crate::actions::mill::WrongCopy;
+use crate::actions::mill::{Resolution, WrongCopy};
 use crate::actions::{Role, Source};
 use crate::views::actions::ActionView;
 use crate::views::mill::{ErrorFilter, ErrorList};
@@ -17,9 +17,12 @@ use crate::web::http::json::Json;
 use crate::web::http::params::{Body, Params};
 use crate::web::state::State;
 
-/// Both.
+/// All of them.
 pub(super) fn router() -> OpenApiRouter<State> {
-    OpenApiRouter::new().routes(routes!(mill_errors)).routes(routes!(repair_mill_copy))
+    OpenApiRouter::new()
+        .routes(routes!(mill_errors))
+        .routes(routes!(repair_mill_copy))
+        .routes(routes!(resolve_mill_error))
 }
 
 /// A repair to request.
@@ -31,6 +34,20 @@ pub(super) struct RepairBody {
     number: u64,
     /// Why, in a few words.
     #[schema(example = "the disk was replaced")]
+    reason: String,
+}
+
+/// What is decided about a bit error.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ResolveBody {
+    /// The number of the bit error.
+    #[schema(example = 4711)]
+    number: u64,
+    /// What resolves it.
+    resolution: Resolution,
+    /// Why, in a few words.
+    #[schema(example = "the file was replaced by its owner")]
     reason: String,
 }
 
@@ -69,6 +86,34 @@ pub(super) async fn repair_mill_copy(
 ) -> Answer<ActionView> {
     let actor = state.authorize(&who, Role::Operator, Source::Api)?;
     let reason = reason(&body.reason)?;
-    let entry = state.mill_actions()?.repair(&WrongCopy::Error(body.number), &actor, &reason).await?;
+    let actions = state.mill_actions()?;
+    let entry = actions.resolve(&WrongCopy::Error(body.number), Resolution::Repair, &actor, &reason).await?;
+    Ok(Json(ActionView::remembered(entry)))
+}
+
+/// `POST /api/v1/mill/errors/resolve`: has a bit error resolved, as an operator; as an admin where the record is changed.
+///
+/// A worker reads the copy, and does what was decided where it is still a remedy for what is there. `resolutions` of a bit error
+/// names those that are.
+#[utoipa::path(
+    post, path = "/mill/errors/resolve",
+    request_body = ResolveBody,
+    responses(
+        (status = 200, body = ActionView),
+        (status = 400, description = "The reason is missing or not valid"),
+        (status = 404, description = "There is no such open bit error, or this server has no mill"),
+        (status = 409, description = "What was decided before has not ended, or this does not resolve it; nothing was done"),
+        (status = 503, description = "The catalogue or the audit file cannot be written; nothing was done"),
+    ),
+)]
+pub(super) async fn resolve_mill_error(
+    FromState(state): FromState<State>,
+    who: Identity,
+    Body(body): Body<ResolveBody>,
+) -> Answer<ActionView> {
+    let actor = state.authorize(&who, body.resolution.role(), Source::Api)?;
+    let reason = reason(&body.reason)?;
+    let actions = state.mill_actions()?;
+    let entry = actions.resolve(&WrongCopy::Error(body.number), body.resolution, &actor, &reason).await?;
     Ok(Json(ActionView::remembered(entry)))
 }

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use queuekeeper_catalogue::repairs::{RepairEnd, RepairStarted};
 use queuekeeper_catalogue::tasks::{EndedTask, NewTask, Outcome, Queue, TaskKind, TaskSubject, Tasks};
-use queuekeeper_mill::bit::asked::{AskedRepair, ask};
+use queuekeeper_mill::bit::asked::{AskError, AskedRemedy, ask, offers};
 use queuekeeper_mill::bit::checker::Checker;
 use queuekeeper_mill::bit::decisions::Decider;
 use queuekeeper_mill::bit::item::ItemChecks;
 use queuekeeper_mill::bit::repair::RepairMode;
+use queuekeeper_mill::bit::verdict::Remedy;
 use queuekeeper_mill::limits::StoreLimits;
 use queuekeeper_mill::worker::{Lease, Processed, Processor as _};
 
@@ -88,7 +89,14 @@ on_all! {
         assert!(process(&world, &checker, TaskKind::Repair).await.is_none());
         let error = world.catalogue.bit_error(&main(), &item("a")).await.unwrap().unwrap();
         assert_eq!(error.repair_started, None);
-        let asked = AskedRepair { user: "ada", reason: "the disk is new", source: None };
+        let (remedy, user) = (Remedy::RepairFromCopy, "ada");
+        let asked = AskedRemedy { remedy, user, reason: "the disk is new", source: None };
+        // An account with one store has no other copy.
+        let mut alone = checker.accounts["account1"].clone();
+        alone.stores.retain(|_, store| *store == main());
+        assert_eq!(offers(&alone, &error).unwrap(), []);
+        let refused = ask(&world.catalogue, &alone, &error, asked).await.unwrap_err();
+        assert!(matches!(refused, AskError::Never(..)), "{refused}");
         let asks = async || ask(&world.catalogue, &checker.accounts["account1"], &error, asked).await.unwrap();
         assert_eq!((asks().await, asks().await), (RepairStarted::Started, RepairStarted::Open));
         let error = world.catalogue.bit_error_numbered(error.id).await.unwrap().unwrap();
