@@ -21,7 +21,9 @@ pub(super) const DATABASE: &str = "chaos";
 const LIMIT: Duration = Duration::from_mins(4);
 
 /// How many tasks there are, how many changes are under way, how many events nobody has followed.
-const LEFT: &str = "SELECT (SELECT COUNT(*) FROM tasks), (SELECT COUNT(*) FROM intents),
+/// That there is content which no record knows of waits for a person.
+const LEFT: &str =
+    "SELECT (SELECT COUNT(*) FROM tasks WHERE key IS DISTINCT FROM 'foreign'), (SELECT COUNT(*) FROM intents),
     (SELECT COUNT(*) FROM audit_log WHERE seq > (SELECT COALESCE(MAX(seq), 0) FROM followers))";
 
 pub(super) struct Operator {
@@ -60,6 +62,23 @@ impl Operator {
         drop(self.query("UPDATE loops SET lease_end = 0, next_start = 0 WHERE producer = 'duplication'"));
     }
 
+    /// Has the next loop of a producer begin.
+    pub(super) fn end_lead_of(&self, producer: &str) {
+        drop(self.query(&format!("UPDATE loops SET lease_end = 0, next_start = 0 WHERE producer = '{producer}'")));
+    }
+
+    /// Lets nothing wait for the next attempt or round, nor for a process that is gone.
+    pub(super) async fn hurry(&mut self, living: &[&str]) {
+        self.end_leases(living);
+        drop(self.query("UPDATE tasks SET visible = 0 WHERE state = 'waiting' AND holder IS NULL"));
+        for store in &self.stores {
+            store.resolve_left().await.unwrap();
+        }
+        self.retry_dead_letters().await;
+        // What waits hears that there may be something to do.
+        self.catalogue.put_tasks(&[]).await.unwrap();
+    }
+
     /// Ends the leases of tasks whose workers work on.
     pub(super) fn end_leases_of_all(&self) {
         drop(self.query("UPDATE tasks SET visible = 0 WHERE holder IS NOT NULL"));
@@ -70,15 +89,7 @@ impl Operator {
         let deadline = Instant::now() + LIMIT;
         let mut quiet = 0;
         loop {
-            self.end_leases(living);
-            // Nobody waits here for the next attempt.
-            drop(self.query("UPDATE tasks SET visible = 0 WHERE state = 'waiting' AND holder IS NULL"));
-            for store in &self.stores {
-                store.resolve_left().await.unwrap();
-            }
-            self.retry_dead_letters().await;
-            // What waits hears that there may be something to do.
-            self.catalogue.put_tasks(&[]).await.unwrap();
+            self.hurry(living).await;
             let left = self.query(LEFT);
             // What a loop asks for is not seen before it does.
             quiet = if left.trim() == "0|0|0" { quiet + 1 } else { 0 };

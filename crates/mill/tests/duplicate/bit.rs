@@ -2,6 +2,7 @@
 
 mod adopt;
 mod loops;
+mod many;
 mod reports;
 mod rows;
 mod verify;

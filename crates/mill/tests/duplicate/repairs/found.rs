@@ -13,7 +13,7 @@ use queuekeeper_mill::bit::verdict::Remedy;
 use queuekeeper_mill::limits::StoreLimits;
 use queuekeeper_mill::worker::{Lease, Processed, Processor as _};
 
-use super::{LEASE, assert_repaired, has, item, main, newest, on_all, put_both, repairer, task_of};
+use super::{LEASE, assert_repaired, has, item, main, newest, on_all, put_both, repairer, replica, task_of};
 use crate::duplicate::world::World;
 
 pub(super) fn checker(world: &World, limits: &StoreLimits) -> Checker {
@@ -108,5 +108,38 @@ on_all! {
         assert_eq!((repair.user.as_str(), &*repair.reason, repair.is_automatic), ("ada", "the disk is new", false));
         assert_eq!(repair.ended.unwrap().1, RepairEnd::Repaired);
         assert_eq!(world.catalogue.automatic_repairs_today(&main()).await.unwrap(), 0);
+    }
+
+    async fn what_is_rotten_or_gone_at_both_sides_is_found_at_both_and_written_at_none(world: World) {
+        let checker = checker(&world, &StoreLimits { repair: RepairMode::Automatic, ..StoreLimits::default() });
+        for (key, finding) in [("rotten", "content_damaged"), ("gone", "content_missing")] {
+            put_both(&world, key, "the content").await;
+            for store in [main(), replica()] {
+                if key == "rotten" {
+                    world.rot_in(&store, key);
+                } else {
+                    world.bare[&store].delete(&item(key), None).await.unwrap();
+                }
+            }
+            let before = (has(&world, &main(), &item(key)).await, has(&world, &replica(), &item(key)).await);
+            let check = NewTask { queue: Queue::BitIntegrity, subject: subject(key), source: None };
+            world.catalogue.put_tasks(&[check]).await.unwrap();
+            // The repair fails three times, and has the other copy checked, which is wrong as well.
+            for kind in [TaskKind::Bit, TaskKind::BitError, TaskKind::Repair, TaskKind::Bit] {
+                while process(&world, &checker, kind).await.is_some() {
+                    world.tamper("UPDATE tasks SET visible = 0 WHERE kind <> 'BIT_ERROR'".to_owned()).await;
+                }
+            }
+            for store in [main(), replica()] {
+                let error = world.catalogue.bit_error(&store, &item(key)).await.unwrap().unwrap();
+                assert_eq!(error.findings, [finding], "{key} in {store}");
+                let repairs = world.catalogue.repairs_of_copy(&store, &item(key), None, 9).await.unwrap();
+                assert!(repairs.iter().all(|repair| repair.source.is_none()), "{key} in {store}: {repairs:?}");
+            }
+            assert!(world.catalogue.is_repair_stuck(&task_of(key).subject).await.unwrap(), "{key}");
+            let after = (has(&world, &main(), &item(key)).await, has(&world, &replica(), &item(key)).await);
+            assert_eq!(after, before, "{key}");
+        }
+        assert_eq!(world.catalogue.automatic_repairs_today(&main()).await.unwrap(), 2);
     }
 }
