@@ -8,6 +8,7 @@ mod kind;
 mod pauses;
 mod policies;
 mod repairs;
+mod stops;
 mod tasks;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ pub use kind::MillActionKind;
 pub use pauses::{PauseChange, pause_scope};
 pub use queuekeeper_catalogue::tasks::{Decided, TaskState};
 pub use repairs::{Resolution, WrongCopy};
+pub use stops::StopChange;
 pub use tasks::{MOST_TASKS, TaskDecision};
 
 use super::accept::Actions;

@@ -11,6 +11,7 @@ mod queues;
 mod run;
 mod session;
 mod spaces;
+mod stops;
 mod verify;
 mod waiting;
 
@@ -44,6 +45,8 @@ enum MillCommand {
     Repair(errors::RepairArgs),
     Resolve(errors::ResolveArgs),
     Adopt(adopt::AdoptArgs),
+    StopRepairs(stops::StopRepairsArgs),
+    ResumeRepairs(stops::ResumeRepairsArgs),
     Held(waiting::HeldArgs),
     DeadLetters(waiting::DeadLettersArgs),
     Retry(waiting::RetryArgs),
@@ -110,6 +113,8 @@ impl MillArgs {
             MillCommand::Repair(args) => Box::pin(args.run()).await,
             MillCommand::Resolve(args) => Box::pin(args.run()).await,
             MillCommand::Adopt(args) => Box::pin(args.run()).await,
+            MillCommand::StopRepairs(args) => Box::pin(args.run()).await,
+            MillCommand::ResumeRepairs(args) => Box::pin(args.run()).await,
             MillCommand::Held(args) => args.run().await,
             MillCommand::DeadLetters(args) => args.run().await,
             MillCommand::Policies(args) => args.run().await,

@@ -99,6 +99,13 @@ async fn content_that_is_wrong_is_repaired(home: &Path, pages: &Pages) {
     let held = held.await.to_string();
     let release = [("task", &*held), ("decision", "retry"), ("reason", "one copy alone")];
     assert_eq!(pages.ask("ada", "/mill/held", Some(&release)).await.0, 303);
+    let stop = [("repairs", "stop"), ("store", ""), ("reason", "disks")];
+    assert_eq!(pages.ask("vera", "/mill/errors", Some(&stop)).await.0, 403);
+    assert_eq!(pages.ask("oscar", "/mill/errors", Some(&stop)).await.0, 303);
+    pages.get("/mill/errors", &["Automatic repairs are stopped", "in all stores", "by oscar", "disks"]).await;
+    let resume = json!({"reason": "disks"}).to_string();
+    assert_eq!(pages.ask("oscar", "/api/v1/mill/repairs/resume", Some(&[("json", &*resume)])).await.0, 403);
+    assert_eq!(pages.ask("ada", "/api/v1/mill/repairs/resume", Some(&[("json", &*resume)])).await.0, 200);
     let is_repaired = async || pages.ask("vera", "/mill/errors", None).await.1.contains("No bit errors");
     eventually(minutes, "it is repaired", is_repaired).await;
     assert_eq!(fs::read_to_string(&copy).unwrap(), "new\n");

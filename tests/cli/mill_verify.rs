@@ -81,6 +81,23 @@ async fn decide(home: &Path) {
     );
 }
 
+/// Stops automatic repairs, and resumes them.
+async fn stop_repairs(home: &Path) {
+    let act = async |what: &str| command(home, &format!("mill {what} --reason disks")).await;
+    act("stop-repairs cold").await.is(4, &["no account has a store \"cold\""]);
+    act("stop-repairs").await.is(0, &["automatic repairs in all stores are stopped"]);
+    act("stop-repairs").await.is(3, &["repairs in all stores are stopped already; nothing was done"]);
+    act("stop-repairs main").await.is(0, &["automatic repairs in main are stopped"]);
+    let stops = command(home, "mill errors --output json").await.json()["stops"].clone();
+    assert_eq!(
+        (&stops[0]["store"], &stops[1]["store"], &stops[1]["reason"]),
+        (&json!(""), &json!("main"), &json!("disks"))
+    );
+    act("resume-repairs").await.is(0, &["repairs in all stores start by themselves again"]);
+    act("resume-repairs main").await.is(0, &["repairs in main start by themselves again"]);
+    act("resume-repairs main").await.is(3, &["repairs in main are not stopped; nothing was done"]);
+}
+
 /// Takes what another program wrote into the record.
 async fn adopt(home: &Path) {
     fs::create_dir(home.join("replica/found")).unwrap();
@@ -107,10 +124,11 @@ async fn adopt(home: &Path) {
     assert!(trail.contains("2 items adopted with 10 bytes"), "{trail}");
     command(home, "mill verify one/replica/found/x").await.is(0, &["1 item proven"]);
 
-    // What was changed outside is accepted by a person, and recorded by a worker.
-    command(home, "mill verify one/replica/found").await.is(7, &["one/replica/found/y: changed outside"]);
-    let accept = command(home, "mill resolve accept one/2/found/y --reason ours").await;
-    accept.is(0, &["accept of one/replica/found/y waits for a worker"]);
+    // What is there later is adopted one by one, by a worker.
+    fs::write(home.join("replica/found/z"), "later").unwrap();
+    command(home, "mill verify one/replica/found/z").await.is(7, &["one/replica/found/z: stored, not recorded"]);
+    let later = command(home, "mill resolve adopt one/2/found/z --reason ours").await;
+    later.is(0, &["adopt of one/replica/found/z waits for a worker"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -189,4 +207,5 @@ async fn content_is_checked_at_once_and_by_a_process_for_that_alone() {
     rot(&home.join("objects/theses/b/c"));
     command(home, "mill verify one/main/theses").await.is(0, &["2 items proven"]);
     adopt(home).await;
+    stop_repairs(home).await;
 }

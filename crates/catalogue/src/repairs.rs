@@ -15,6 +15,7 @@ use crate::database::Session;
 use crate::database::dialect::Dialect;
 use crate::database::value::{Row, Value, millis, values};
 use crate::error::Error;
+use crate::repair_stops;
 use crate::tasks::{NewTask, TaskKind, TaskState, TaskSubject, key_column, put, store_column};
 
 /// Within what time automatic repairs are counted.
@@ -53,6 +54,10 @@ pub enum RepairStarted {
     Open,
     /// As many as may be were started automatically in that store within 24 hours.
     TooMany,
+    /// Automatic repairs are stopped there.
+    Stopped,
+    /// An automatic repair of the copy ended lately.
+    Cooling,
 }
 
 /// How a repair ended.
@@ -256,6 +261,9 @@ async fn start(session: &mut Session, new: &NewRepair<'_>, task: NewTask) -> Res
             let lock = "SELECT pg_advisory_xact_lock(HASHTEXTEXTENDED($1, $2))";
             session.rows(lock, values![store, LOCK]).await?;
         }
+        if let Some(refused) = repair_stops::refuse(session, store, item, user).await? {
+            return Ok(refused);
+        }
         let row = session.row(TODAY, values![store, millis(DAY)]).await?;
         let number: u64 = row.map(|row| session.decode(row.count(0))).transpose()?.unwrap_or(0);
         if number >= most {
@@ -264,7 +272,7 @@ async fn start(session: &mut Session, new: &NewRepair<'_>, task: NewTask) -> Res
     }
     if is_stuck(session, &task.subject).await? {
         let sql = "UPDATE repairs SET ended = {now}, outcome = $5, detail = 'another one was requested in its place'
-            WHERE store = $1 AND space = $2 AND key = $3 AND remedy <> $4 AND ended IS NULL";
+            WHERE store = $1 AND space = $2 AND key = $3 AND (remedy <> $4 OR is_automatic) AND ended IS NULL";
         let values = values![store, &item.space, &item.key, remedy, RepairEnd::Dropped.as_str()];
         session.run(sql, values).await?;
     }

@@ -21,6 +21,10 @@ pub enum MillActionKind {
     AcceptChange,
     /// Closes a bit error without anything being done about it.
     DropError,
+    /// Stops automatic repairs.
+    StopRepairs,
+    /// Lets repairs start by themselves again.
+    ResumeRepairs,
     /// Writes the policy of an account and brings it into force.
     SavePolicy,
     /// Brings the policy file of an account into force.
@@ -33,7 +37,7 @@ pub enum MillActionKind {
 
 impl MillActionKind {
     /// Every kind.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::ReleaseTask,
         Self::RetryTask,
         Self::DropTask,
@@ -43,6 +47,8 @@ impl MillActionKind {
         Self::AdoptContent,
         Self::AcceptChange,
         Self::DropError,
+        Self::StopRepairs,
+        Self::ResumeRepairs,
         Self::SavePolicy,
         Self::ApplyPolicy,
         Self::PauseMill,
@@ -62,6 +68,8 @@ impl MillActionKind {
             Self::AdoptContent => "adopt_content",
             Self::AcceptChange => "accept_change",
             Self::DropError => "drop_error",
+            Self::StopRepairs => "stop_repairs",
+            Self::ResumeRepairs => "resume_repairs",
             Self::SavePolicy => "save_policy",
             Self::ApplyPolicy => "apply_policy",
             Self::PauseMill => "pause_mill",

@@ -233,8 +233,8 @@ async fn start(
     match ask(&mill.catalogue, account, error, asked).await {
         Ok(RepairStarted::Started) => Ok(()),
         Ok(RepairStarted::Open) => Err(Refusal::conflict("a repair of this copy has not ended; nothing was done")),
-        Ok(RepairStarted::TooMany) => {
-            Err(Refusal::conflict("too many repairs were started in this store; nothing was done"))
+        Ok(RepairStarted::TooMany | RepairStarted::Stopped | RepairStarted::Cooling) => {
+            Err(Refusal::conflict("no repair starts in this store now; nothing was done"))
         }
         Err(why @ (AskError::Never(..) | AskError::Unreadable(_))) => Err(Refusal::conflict(why.to_string())),
         Err(AskError::Catalogue(error)) => Err(Refusal::of_catalogue(&error)),

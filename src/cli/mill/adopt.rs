@@ -64,7 +64,7 @@ impl AdoptArgs {
         let (families, metrics) = (StoreFamilies::default(), MillMetrics::default());
         let mill = server::mill::open(&config, file.stores(), MillSettings::default(), &families, metrics).await?;
         let outcome = if dry_run {
-            adopt(&mill, &scope, None).await.map_err(|why| CommandError::new(FAILED, why).into())
+            Box::pin(adopt(&mill, &scope, None)).await.map_err(|why| CommandError::new(FAILED, why).into())
         } else {
             let act = MillActArgs::new(reason.unwrap_or_default(), place, audit);
             act.with_session(async |session| recorded(session, &mill, &scope).await).await
@@ -88,7 +88,7 @@ async fn recorded(session: &MillSession, mill: &Mill, scope: &Scope) -> anyhow::
     let MillSession { actions, actor, reason, .. } = session;
     let mut adopted = Adopted::default();
     let work = async {
-        adopted = adopt(mill, scope, Some(&actor.name)).await?;
+        adopted = Box::pin(adopt(mill, scope, Some(&actor.name))).await?;
         Ok(summary(&adopted, "adopted"))
     };
     actions.adopt(&name(scope), actor, reason, work).await.map_err(CommandError::from)?;

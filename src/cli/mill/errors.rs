@@ -15,7 +15,7 @@ use crate::cli::UsageError;
 use crate::cli::exit::CommandError;
 use crate::cli::output::{self, Column, OutputArgs, Screen, Table, without_csv};
 use crate::cli::words::{ago, count};
-use crate::views::mill::{BitErrorItem, ErrorFilter, ErrorList};
+use crate::views::mill::{BitErrorItem, ErrorFilter, ErrorList, StopItem};
 
 /// List the bit errors: copies that are not what was recorded, and what can be done about them
 #[derive(Clone, Debug, Args)]
@@ -113,6 +113,10 @@ impl ErrorsArgs {
 }
 
 fn show(list: &ErrorList, screen: &mut Screen) {
+    for StopItem { store, user, reason, .. } in &list.stops {
+        let store = if store.is_empty() { "all stores" } else { store };
+        screen.say(&format!("automatic repairs in {store} are stopped by {user}: {reason}"));
+    }
     if list.errors.is_empty() {
         return;
     }

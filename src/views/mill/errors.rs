@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use queuekeeper_catalogue::bit::{BitError, Evidence};
 use queuekeeper_catalogue::counters::Counter;
+use queuekeeper_catalogue::repair_stops::RepairStop;
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::bit::asked::{offers, task_of};
 use queuekeeper_mill::bit::report::Statement;
@@ -46,6 +47,8 @@ pub(crate) struct ErrorList {
     pub(crate) account: String,
     /// Those of a page, by number: the order in which they were found.
     pub(crate) errors: Vec<BitErrorItem>,
+    /// Where no repair starts by itself, though that may be configured.
+    pub(crate) stops: Vec<StopItem>,
     /// `after` of the next page; null on the last one.
     pub(crate) next: Option<u64>,
 }
@@ -87,6 +90,26 @@ pub(crate) struct BitErrorItem {
     pub(crate) seen: Timestamp,
     /// How often it was found.
     pub(crate) times: u64,
+}
+
+/// A stop of automatic repairs.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct StopItem {
+    /// The store; empty for all of them.
+    pub(crate) store: String,
+    /// Who stopped them: `mill` where too many failed, or too much was wrong at once.
+    pub(crate) user: String,
+    /// Why: one sentence.
+    pub(crate) reason: String,
+    /// Since when.
+    pub(crate) since: Timestamp,
+}
+
+impl StopItem {
+    fn new(stop: RepairStop) -> Self {
+        let RepairStop { store, user, reason, since } = stop;
+        Self { store: store.map(|store| store.to_string()).unwrap_or_default(), user, reason, since }
+    }
 }
 
 /// What the last check saw of a copy, and what is recorded of it: each a size with a digest, `missing`, or empty where it was not
@@ -133,9 +156,11 @@ impl Mill {
                 *accounts.entry(account.to_owned()).or_insert(0) += open;
             }
         }
+        let stops = self.catalogue().repair_stops().await.map_err(|error| unavailable(&error))?;
+        let stops = stops.into_iter().map(StopItem::new).collect();
         let name = if filter.account.is_empty() {
             let Some(first) = self.accounts().find(|account| accounts.contains_key(&account.name)) else {
-                return Ok(ErrorList { accounts, account: String::new(), errors: Vec::new(), next: None });
+                return Ok(ErrorList { accounts, account: String::new(), errors: Vec::new(), stops, next: None });
             };
             &first.name
         } else {
@@ -152,7 +177,7 @@ impl Mill {
             errors.push(BitErrorItem::new(error, account, repair));
         }
         let next = errors.last().filter(|_| has_more).map(|error| error.number);
-        Ok(ErrorList { accounts, account: account.name.clone(), errors, next })
+        Ok(ErrorList { accounts, account: account.name.clone(), errors, stops, next })
     }
 
     async fn repair_of(&self, account: &Account, error: &BitError) -> Result<OpenRepair, ViewError> {

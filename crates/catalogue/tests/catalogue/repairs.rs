@@ -125,6 +125,59 @@ on_both! {
         assert!(!catalogue.drop_bit_error(&error, &task, "again").await.unwrap());
     }
 
+    async fn a_person_failures_and_a_wave_stop_what_starts_by_itself_until_a_person_resumes_it(world: World) {
+        let (catalogue, world, store) = (&world.catalogue, &world, main());
+        assert!(catalogue.stop_repairs(None, "ada", "a test").await.unwrap());
+        assert!(!catalogue.stop_repairs(None, "ada", "again").await.unwrap());
+        assert_eq!(start(world, "a", &store, Some(9)).await, RepairStarted::Stopped);
+        assert_eq!(start(world, "p", &store, None).await, RepairStarted::Started);
+        assert!(catalogue.resume_repairs(None).await.unwrap());
+        assert!(!catalogue.resume_repairs(None).await.unwrap());
+
+        // Two that were refused, and one whose task is a dead letter.
+        for name in ["a", "b", "c"] {
+            assert_eq!(start(world, name, &store, Some(9)).await, RepairStarted::Started, "{name}");
+        }
+        for name in ["a", "b"] {
+            catalogue.end_repair(&store, &item(name), RepairEnd::Refused, "a test").await.unwrap();
+        }
+        let replica: StoreName = "replica".parse().unwrap();
+        assert_eq!(start(world, "d", &replica, Some(9)).await, RepairStarted::Started);
+        world.tamper("UPDATE tasks SET state = 'dead', queue = 'dead-letter', holder = NULL").await;
+        assert_eq!(start(world, "e", &store, Some(9)).await, RepairStarted::Stopped);
+        let [stop] = catalogue.repair_stops().await.unwrap().try_into().unwrap();
+        assert_eq!((stop.store, stop.reason.contains("3 automatic repairs")), (Some(store.clone()), true));
+        assert_eq!(start(world, "e", &replica, Some(9)).await, RepairStarted::Started);
+        assert!(catalogue.resume_repairs(Some(&store)).await.unwrap());
+        assert_eq!(start(world, "e", &store, Some(9)).await, RepairStarted::Started);
+
+        // One of the mill that no worker will end is none of the person who asks for the same.
+        world.tamper("UPDATE tasks SET state = 'dead', queue = 'dead-letter', holder = NULL").await;
+        assert_eq!(start(world, "d", &replica, None).await, RepairStarted::Started);
+        assert!(!catalogue.open_repair(&replica, &item("d")).await.unwrap().unwrap().is_automatic);
+
+        // What is wrong again soon is for a person.
+        catalogue.end_repair(&store, &item("e"), RepairEnd::Repaired, "a test").await.unwrap();
+        assert_eq!(start(world, "e", &store, Some(9)).await, RepairStarted::Cooling);
+        world.tamper("UPDATE repairs SET ended = ended - 604800001 WHERE outcome = 'repaired'").await;
+        assert_eq!(start(world, "e", &store, Some(9)).await, RepairStarted::Started);
+
+        for number in 0..30 {
+            assert_eq!(start(world, &format!("wave-{number}"), &store, None).await, RepairStarted::Started);
+        }
+        world
+            .tamper(
+                "INSERT INTO bit_errors (account, store, space, key, result, findings, detail, found, seen, times)
+                SELECT account, store, space, key, 'failure', '', 'a test', started, started, 1 FROM repairs
+                WHERE ended IS NULL AND store = 'main'",
+            )
+            .await;
+        assert_eq!(start(world, "f", &store, Some(9)).await, RepairStarted::Stopped);
+        let [stop] = catalogue.repair_stops().await.unwrap().try_into().unwrap();
+        assert!(stop.reason.contains("within an hour"), "{stop:?}");
+        assert_eq!(start(world, "f", &replica, Some(9)).await, RepairStarted::Started);
+    }
+
     async fn no_more_are_started_automatically_in_a_store_within_a_day_than_may_be(world: World) {
         let (names, world) = (["a", "b", "c", "d", "e"], &world);
         // A person starts as many as they want, and these do not count.

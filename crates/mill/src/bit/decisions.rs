@@ -62,6 +62,8 @@ impl Decider {
             RepairStart::Automatic => match self.start(subject, &known).await? {
                 RepairStarted::Started | RepairStarted::Open => return Ok(Outcome::Done.into()),
                 RepairStarted::TooMany => AskFor::TooMany.to_string(),
+                RepairStarted::Stopped => "automatic repairs in this store are stopped".to_owned(),
+                RepairStarted::Cooling => "it was repaired automatically within a week".to_owned(),
             },
             RepairStart::ByAsking(why) => why.to_string(),
             RepairStart::Never => "no other copy repairs this".to_owned(),

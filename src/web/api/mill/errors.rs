@@ -7,7 +7,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Answer;
-use crate::actions::mill::{Resolution, WrongCopy};
+use crate::actions::mill::{Resolution, StopChange, WrongCopy};
 use crate::actions::{Role, Source};
 use crate::views::actions::ActionView;
 use crate::views::mill::{ErrorFilter, ErrorList};
@@ -23,6 +23,8 @@ pub(super) fn router() -> OpenApiRouter<State> {
         .routes(routes!(mill_errors))
         .routes(routes!(repair_mill_copy))
         .routes(routes!(resolve_mill_error))
+        .routes(routes!(stop_mill_repairs))
+        .routes(routes!(resume_mill_repairs))
 }
 
 /// A repair to request.
@@ -49,6 +51,66 @@ pub(super) struct ResolveBody {
     /// Why, in a few words.
     #[schema(example = "the file was replaced by its owner")]
     reason: String,
+}
+
+/// Where automatic repairs are stopped, or resumed.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StopBody {
+    /// The store; without one, all stores.
+    #[serde(default)]
+    #[schema(example = "replica")]
+    store: String,
+    /// Why, in a few words.
+    #[schema(example = "the disks are being replaced")]
+    reason: String,
+}
+
+/// `POST /api/v1/mill/repairs/stop`: stops automatic repairs in a store or in all of them, as an operator.
+#[utoipa::path(
+    post, path = "/mill/repairs/stop",
+    request_body = StopBody,
+    responses(
+        (status = 200, body = ActionView),
+        (status = 400, description = "The reason is missing or not valid"),
+        (status = 404, description = "No account has such a store, or this server has no mill"),
+        (status = 409, description = "They are stopped already; nothing was done"),
+        (status = 503, description = "The catalogue or the audit file cannot be written; nothing was done"),
+    ),
+)]
+pub(super) async fn stop_mill_repairs(
+    FromState(state): FromState<State>,
+    who: Identity,
+    Body(body): Body<StopBody>,
+) -> Answer<ActionView> {
+    change_stop(&state, &who, StopChange::Stop, &body).await
+}
+
+/// `POST /api/v1/mill/repairs/resume`: lets repairs start by themselves again, as an admin.
+#[utoipa::path(
+    post, path = "/mill/repairs/resume",
+    request_body = StopBody,
+    responses(
+        (status = 200, body = ActionView),
+        (status = 400, description = "The reason is missing or not valid"),
+        (status = 404, description = "No account has such a store, or this server has no mill"),
+        (status = 409, description = "They are not stopped; nothing was done"),
+        (status = 503, description = "The catalogue or the audit file cannot be written; nothing was done"),
+    ),
+)]
+pub(super) async fn resume_mill_repairs(
+    FromState(state): FromState<State>,
+    who: Identity,
+    Body(body): Body<StopBody>,
+) -> Answer<ActionView> {
+    change_stop(&state, &who, StopChange::Resume, &body).await
+}
+
+async fn change_stop(state: &State, who: &Identity, change: StopChange, body: &StopBody) -> Answer<ActionView> {
+    let actor = state.authorize(who, change.role(), Source::Api)?;
+    let reason = reason(&body.reason)?;
+    let entry = state.mill_actions()?.change_stop(change, &body.store, &actor, &reason).await?;
+    Ok(Json(ActionView::remembered(entry)))
 }
 
 /// `GET /api/v1/mill/errors`: bit errors, and what can be done about them.

@@ -11,9 +11,9 @@ use super::super::frame::Frame;
 use super::super::render;
 use super::tasks::Choice;
 use super::{Fields, frame};
-use crate::actions::mill::{Resolution, WrongCopy};
+use crate::actions::mill::{Resolution, StopChange, WrongCopy};
 use crate::actions::{Role, Source};
-use crate::views::mill::{BitErrorItem, ErrorFilter, ErrorProof, ResolutionItem};
+use crate::views::mill::{BitErrorItem, ErrorFilter, ErrorProof, ResolutionItem, StopItem};
 use crate::views::query::Parameters as _;
 use crate::views::show::{Count, Moment, visible};
 use crate::web::actions::reason;
@@ -29,9 +29,22 @@ struct ErrorsPage {
     frame: Frame,
     /// Why nothing was requested; empty where it was.
     refused: String,
+    stops: Vec<StopRow>,
+    may_stop: bool,
+    may_resume: bool,
     accounts: Vec<Choice>,
     errors: Vec<ErrorRow>,
     next: String,
+}
+
+/// Where no repair starts by itself.
+#[derive(Debug)]
+struct StopRow {
+    /// The store; empty for all of them.
+    store: String,
+    user: String,
+    reason: String,
+    since: Moment,
 }
 
 /// What is wrong with a copy.
@@ -62,7 +75,7 @@ pub(in crate::web::pages) async fn list(
     Ok(render(StatusCode::OK, &ErrorsPage::new(&state, &who, &filter, String::new()).await?))
 }
 
-/// `POST /mill/errors`: has a bit error resolved.
+/// `POST /mill/errors`: has a bit error resolved, or automatic repairs stopped or resumed.
 pub(in crate::web::pages) async fn resolve(
     FromState(state): FromState<State>,
     who: Identity,
@@ -78,6 +91,17 @@ pub(in crate::web::pages) async fn resolve(
 }
 
 async fn request(state: &State, who: &Identity, fields: &Fields) -> Result<(), Problem> {
+    if let Some(change) = fields.all("repairs").next() {
+        let change = match change {
+            "stop" => StopChange::Stop,
+            "resume" => StopChange::Resume,
+            _ => return Err(Problem::bad("Automatic repairs are stopped or resumed.")),
+        };
+        let actor = state.authorize(who, change.role(), Source::Web)?;
+        let reason = reason(fields.one("reason")?)?;
+        state.mill_actions()?.change_stop(change, fields.one("store")?, &actor, &reason).await?;
+        return Ok(());
+    }
     let named = fields.all("resolution").next().unwrap_or(Resolution::Repair.as_str());
     let resolution =
         Resolution::named(named).ok_or_else(|| Problem::bad("Nothing resolves a bit error in this way."))?;
@@ -102,7 +126,17 @@ impl ErrorsPage {
         });
         let account = list.account.clone();
         let next = list.next.map(|after| address(&base, &ErrorFilter { account, after, limit: filter.limit }.pairs()));
+        let stop = |stop: &StopItem| StopRow {
+            store: stop.store.clone(),
+            user: visible(&stop.user),
+            reason: visible(&stop.reason),
+            since: Moment::new(stop.since, now),
+        };
         Ok(Self {
+            may_stop: state.rights(who) >= StopChange::Stop.role()
+                && !list.stops.iter().any(|stop| stop.store.is_empty()),
+            may_resume: state.rights(who) >= StopChange::Resume.role(),
+            stops: list.stops.iter().map(stop).collect(),
             accounts: accounts.collect(),
             errors: list.errors.iter().map(|error| ErrorRow::new(error, &frame.root, state.rights(who), now)).collect(),
             next: next.unwrap_or_default(),
