@@ -53,8 +53,13 @@ impl Operator {
     /// Ends the leases that processes have which are gone: all but these.
     pub(super) fn end_leases(&self, living: &[&str]) {
         let living = living.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
-        let sql = format!("UPDATE tasks SET visible = 0 WHERE holder IS NOT NULL AND worker NOT IN ({living})");
-        drop(self.query(&sql));
+        self.show(&format!("holder IS NOT NULL AND worker NOT IN ({living})"));
+    }
+
+    /// Makes tasks visible, but for those that a process is just writing: it locks several, in an order of its own.
+    fn show(&self, which: &str) {
+        let ids = format!("SELECT id FROM tasks WHERE {which} FOR UPDATE SKIP LOCKED");
+        drop(self.query(&format!("UPDATE tasks SET visible = 0 WHERE id IN ({ids})")));
     }
 
     /// Ends the lead of loops, whether its process is gone or not, and has the next one begin.
@@ -70,7 +75,7 @@ impl Operator {
     /// Lets nothing wait for the next attempt or round, nor for a process that is gone.
     pub(super) async fn hurry(&mut self, living: &[&str]) {
         self.end_leases(living);
-        drop(self.query("UPDATE tasks SET visible = 0 WHERE state = 'waiting' AND holder IS NULL"));
+        self.show("state = 'waiting' AND holder IS NULL");
         for store in &self.stores {
             store.resolve_left().await.unwrap();
         }
@@ -81,7 +86,7 @@ impl Operator {
 
     /// Ends the leases of tasks whose workers work on.
     pub(super) fn end_leases_of_all(&self) {
-        drop(self.query("UPDATE tasks SET visible = 0 WHERE holder IS NOT NULL"));
+        self.show("holder IS NOT NULL");
     }
 
     /// Waits until nothing is left to be done.
