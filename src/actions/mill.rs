@@ -3,10 +3,12 @@
 //! Each is recorded before anything is changed and afterwards, with its reason and what came of it, and counted as the actions on
 //! the queue are. They need no ZooKeeper.
 
+mod adoptions;
 mod kind;
 mod pauses;
 mod policies;
 mod repairs;
+mod stops;
 mod tasks;
 
 use std::collections::BTreeMap;
@@ -24,7 +26,8 @@ use tokio_util::task::TaskTracker;
 pub use kind::MillActionKind;
 pub use pauses::{PauseChange, pause_scope};
 pub use queuekeeper_catalogue::tasks::{Decided, TaskState};
-pub use repairs::WrongCopy;
+pub use repairs::{Resolution, WrongCopy};
+pub use stops::StopChange;
 pub use tasks::{MOST_TASKS, TaskDecision};
 
 use super::accept::Actions;

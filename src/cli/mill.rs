@@ -1,5 +1,6 @@
 //! `queuekeeper mill`: copies of content in other stores.
 
+mod adopt;
 mod bit;
 mod errors;
 mod pause;
@@ -10,6 +11,7 @@ mod queues;
 mod run;
 mod session;
 mod spaces;
+mod stops;
 mod verify;
 mod waiting;
 
@@ -41,6 +43,10 @@ enum MillCommand {
     Spaces(spaces::SpacesArgs),
     Errors(errors::ErrorsArgs),
     Repair(errors::RepairArgs),
+    Resolve(errors::ResolveArgs),
+    Adopt(adopt::AdoptArgs),
+    StopRepairs(stops::StopRepairsArgs),
+    ResumeRepairs(stops::ResumeRepairsArgs),
     Held(waiting::HeldArgs),
     DeadLetters(waiting::DeadLettersArgs),
     Retry(waiting::RetryArgs),
@@ -105,6 +111,10 @@ impl MillArgs {
             MillCommand::Spaces(args) => Box::pin(args.run()).await,
             MillCommand::Errors(args) => Box::pin(args.run()).await,
             MillCommand::Repair(args) => Box::pin(args.run()).await,
+            MillCommand::Resolve(args) => Box::pin(args.run()).await,
+            MillCommand::Adopt(args) => Box::pin(args.run()).await,
+            MillCommand::StopRepairs(args) => Box::pin(args.run()).await,
+            MillCommand::ResumeRepairs(args) => Box::pin(args.run()).await,
             MillCommand::Held(args) => args.run().await,
             MillCommand::DeadLetters(args) => args.run().await,
             MillCommand::Policies(args) => args.run().await,

@@ -23,7 +23,7 @@ use queuekeeper_mill::account::Account;
 use queuekeeper_mill::policy::PolicySource;
 use queuekeeper_store::SpaceName;
 
-pub(crate) use errors::{BitErrorItem, ErrorFilter, ErrorList};
+pub(crate) use errors::{BitErrorItem, ErrorFilter, ErrorList, ErrorProof, ResolutionItem, StopItem};
 pub(crate) use figures::Measured;
 pub(crate) use items::{
     AsideItem, CopyItem, EventItem, ItemDetail, ItemFilter, ItemList, ItemName, ItemTask, SpaceItem,

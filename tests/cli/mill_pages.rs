@@ -74,7 +74,17 @@ async fn content_that_is_wrong_is_repaired(home: &Path, pages: &Pages) {
     let error = pages.json("/api/v1/mill/errors").await["errors"][0].clone();
     assert_eq!((&error["key"], &error["is_repairable"]), (&json!("a/c"), &json!(true)), "{error}");
     let number = error["number"].to_string();
-    let form = |reason| [("number", &*number), ("reason", reason)];
+    pages
+        .get("/mill/errors", &["Writes the content of another copy", "value=\"drop\"", "Content index", "Audit log"])
+        .await;
+    let form = |reason| [("number", &*number), ("resolution", "repair"), ("reason", reason)];
+    let accept = [("number", &*number), ("resolution", "accept"), ("reason", "rotten")];
+    assert_eq!(pages.ask("oscar", "/mill/errors", Some(&accept)).await.0, 403);
+    assert_eq!(pages.ask("ada", "/mill/errors", Some(&accept)).await.0, 409);
+    let unknown = [("number", &*number), ("resolution", "mend"), ("reason", "rotten")];
+    assert_eq!(pages.ask("oscar", "/mill/errors", Some(&unknown)).await.0, 400);
+    let body = json!({"number": error["number"], "resolution": "accept", "reason": "rotten"}).to_string();
+    assert_eq!(pages.ask("oscar", "/api/v1/mill/errors/resolve", Some(&[("json", &*body)])).await.0, 403);
     assert_eq!(pages.ask("vera", "/mill/errors", Some(&form("rotten"))).await.0, 403);
     assert_eq!(pages.ask("oscar", "/mill/errors", Some(&form(""))).await.0, 400);
     let wrong = json!({"number": 4711, "reason": "rotten"}).to_string();
@@ -89,6 +99,13 @@ async fn content_that_is_wrong_is_repaired(home: &Path, pages: &Pages) {
     let held = held.await.to_string();
     let release = [("task", &*held), ("decision", "retry"), ("reason", "one copy alone")];
     assert_eq!(pages.ask("ada", "/mill/held", Some(&release)).await.0, 303);
+    let stop = [("repairs", "stop"), ("store", ""), ("reason", "disks")];
+    assert_eq!(pages.ask("vera", "/mill/errors", Some(&stop)).await.0, 403);
+    assert_eq!(pages.ask("oscar", "/mill/errors", Some(&stop)).await.0, 303);
+    pages.get("/mill/errors", &["Automatic repairs are stopped", "in all stores", "by oscar", "disks"]).await;
+    let resume = json!({"reason": "disks"}).to_string();
+    assert_eq!(pages.ask("oscar", "/api/v1/mill/repairs/resume", Some(&[("json", &*resume)])).await.0, 403);
+    assert_eq!(pages.ask("ada", "/api/v1/mill/repairs/resume", Some(&[("json", &*resume)])).await.0, 200);
     let is_repaired = async || pages.ask("vera", "/mill/errors", None).await.1.contains("No bit errors");
     eventually(minutes, "it is repaired", is_repaired).await;
     assert_eq!(fs::read_to_string(&copy).unwrap(), "new\n");

@@ -26,7 +26,17 @@ pub(super) fn rot(file: &Path) {
 /// Lists what is wrong, and has it repaired.
 async fn decide(home: &Path) {
     let errors = command(home, "mill errors").await;
-    errors.is(0, &["one: 1 open", "main", "one/theses/b/c", "content damaged", "repaired from another copy"]);
+    errors.is(
+        0,
+        &[
+            "one: 1 open",
+            "main",
+            "one/theses/b/c",
+            "content damaged",
+            "repaired from another copy",
+            "Possible: repair, drop",
+        ],
+    );
     let list = command(home, "mill errors one --output json").await.json();
     let error = &list["errors"][0];
     assert_eq!(
@@ -44,7 +54,11 @@ async fn decide(home: &Path) {
     repair("one/main/theses").await.is(2, &["name one item: ACCOUNT/STORE/SPACE/KEY"]);
     repair("one/1/theses/b/c").await.is(0, &["the repair of one/main/theses/b/c waits for a worker"]);
     repair(&number.to_string()).await.is(3, &["a repair of this copy has not ended; nothing was done"]);
-    command(home, "mill errors").await.is(0, &["A repair was requested and has not ended"]);
+    let resolve = async |what: &str| command(home, &format!("mill resolve {what} --reason rotten")).await;
+    resolve("mend one/main/theses/b/c").await.is(2, &["repair, rewrite, correct, adopt, accept, drop"]);
+    resolve(&format!("accept {number}")).await.is(3, &["accept does not resolve this: content damaged"]);
+    resolve(&format!("drop {number}")).await.is(3, &["a repair of this copy has not ended; nothing was done"]);
+    command(home, "mill errors").await.is(0, &["What was decided has not ended"]);
     let trail = fs::read_to_string(home.join(".local/state/queuekeeper/audit.jsonl")).unwrap();
     let records: Vec<Value> = trail.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(
@@ -52,6 +66,10 @@ async fn decide(home: &Path) {
         [
             (&json!("requested"), &Value::Null),
             (&json!("outcome"), &json!("done")),
+            (&json!("requested"), &Value::Null),
+            (&json!("outcome"), &json!("conflict")),
+            (&json!("requested"), &Value::Null),
+            (&json!("outcome"), &json!("conflict")),
             (&json!("requested"), &Value::Null),
             (&json!("outcome"), &json!("conflict"))
         ],
@@ -63,18 +81,69 @@ async fn decide(home: &Path) {
     );
 }
 
+/// Stops automatic repairs, and resumes them.
+async fn stop_repairs(home: &Path) {
+    let act = async |what: &str| command(home, &format!("mill {what} --reason disks")).await;
+    act("stop-repairs cold").await.is(4, &["no account has a store \"cold\""]);
+    act("stop-repairs").await.is(0, &["automatic repairs in all stores are stopped"]);
+    act("stop-repairs").await.is(3, &["repairs in all stores are stopped already; nothing was done"]);
+    act("stop-repairs main").await.is(0, &["automatic repairs in main are stopped"]);
+    let stops = command(home, "mill errors --output json").await.json()["stops"].clone();
+    assert_eq!(
+        (&stops[0]["store"], &stops[1]["store"], &stops[1]["reason"]),
+        (&json!(""), &json!("main"), &json!("disks"))
+    );
+    act("resume-repairs").await.is(0, &["repairs in all stores start by themselves again"]);
+    act("resume-repairs main").await.is(0, &["repairs in main start by themselves again"]);
+    act("resume-repairs main").await.is(3, &["repairs in main are not stopped; nothing was done"]);
+}
+
+/// Takes what another program wrote into the record.
+async fn adopt(home: &Path) {
+    fs::create_dir(home.join("replica/found")).unwrap();
+    for name in ["x", "y"] {
+        fs::write(home.join("replica/found").join(name), "found").unwrap();
+    }
+    command(home, "mill adopt one/2/found").await.is(2, &["--reason"]);
+    command(home, "mill adopt one/2 --reason ours").await.is(2, &["name a space: ACCOUNT/STORE/SPACE"]);
+    command(home, "mill adopt one/2/none --reason ours").await.is(4, &["there is no such space, or nothing in it"]);
+    let view = command(home, "mill adopt one/2/found --dry-run").await;
+    view.is(0, &["2 items would be adopted with 10 bytes, 0 recorded before, 0 left"]);
+    let adopted = command(home, "mill adopt one/2/found --reason ours").await;
+    adopted.is(0, &["2 items adopted with 10 bytes, 0 recorded before, 0 left"]);
+    fs::write(home.join("replica/found/y"), "changed outside").unwrap();
+    let again = command(home, "mill adopt one/2/found --reason ours").await;
+    again.is(
+        7,
+        &["one/replica/found/y: it is not listed as it is recorded", "0 items adopted", "1 recorded before, 1 left"],
+    );
+    let trail = fs::read_to_string(home.join(".local/state/queuekeeper/audit.jsonl")).unwrap();
+    let records: Vec<Value> = trail.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of_adoption: Vec<_> = records.iter().filter(|of| of["action"] == json!("adopt_content")).collect();
+    assert_eq!(of_adoption[1]["targets"], json!(["space:one/replica/found"]), "{trail}");
+    assert!(trail.contains("2 items adopted with 10 bytes"), "{trail}");
+    command(home, "mill verify one/replica/found/x").await.is(0, &["1 item proven"]);
+
+    // What is there later is adopted one by one, by a worker.
+    fs::write(home.join("replica/found/z"), "later").unwrap();
+    command(home, "mill verify one/replica/found/z").await.is(7, &["one/replica/found/z: stored, not recorded"]);
+    let later = command(home, "mill resolve adopt one/2/found/z --reason ours").await;
+    later.is(0, &["adopt of one/replica/found/z waits for a worker"]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn content_is_checked_at_once_and_by_a_process_for_that_alone() {
     let directory = tempfile::tempdir().unwrap();
     let home = directory.path();
     fs::set_permissions(home, fs::Permissions::from_mode(0o700)).unwrap();
-    for name in ["objects", "policies"] {
+    for name in ["objects", "replica", "policies"] {
         fs::create_dir(home.join(name)).unwrap();
     }
-    let objects = home.join("objects").display().to_string();
+    let [objects, replica] = ["objects", "replica"].map(|name| home.join(name).display().to_string());
     let text = format!(
-        "stores:\n  main: {{url: \"file://{objects}\"}}\ncatalogue: {{url: \"sqlite:catalogue.db\"}}\n\
-         mill: {{accounts: {{one: {{stores: {{\"1\": main}}}}}}, policies: {{directory: policies}}}}\n"
+        "stores:\n  main: {{url: \"file://{objects}\"}}\n  replica: {{url: \"file://{replica}\"}}\n\
+         catalogue: {{url: \"sqlite:catalogue.db\"}}\n\
+         mill: {{accounts: {{one: {{stores: {{\"1\": main, \"2\": replica}}}}}}, policies: {{directory: policies}}}}\n"
     );
     fs::write(home.join("config.yml"), text).unwrap();
     fs::write(home.join("policies/duplication-accounts.json"), r#"["one"]"#).unwrap();
@@ -88,7 +157,7 @@ async fn content_is_checked_at_once_and_by_a_process_for_that_alone() {
     command(home, "mill verify one/1/theses/b/c").await.is(0, &["1 item proven"]);
     command(home, "mill verify one/1/theses/none").await.is(4, &["no such item"]);
     command(home, "mill verify one/main/nospace").await.is(4, &["there is no such space, or nothing in it"]);
-    command(home, "mill verify one/replica").await.is(2, &["the store \"replica\" of one is not in the configuration"]);
+    command(home, "mill verify one/cold").await.is(2, &["the store \"cold\" of one is not in the configuration"]);
     command(home, "mill verify one").await.is(2, &["ACCOUNT/STORE"]);
     rot(&home.join("objects/theses/b/c"));
     command(home, "mill verify one/main").await.is(
@@ -142,4 +211,6 @@ async fn content_is_checked_at_once_and_by_a_process_for_that_alone() {
     command(home, &produce).await.is(0, &["bit: the loop is done, and the next one is not due"]);
     rot(&home.join("objects/theses/b/c"));
     command(home, "mill verify one/main/theses").await.is(0, &["2 items proven"]);
+    adopt(home).await;
+    stop_repairs(home).await;
 }

@@ -16,6 +16,7 @@ pub use checked::{CheckedItem, CheckedPart, Evidence, Observed, PageEnd, Wrong};
 pub use counts::ResultCount;
 pub(crate) use counts::fold;
 pub use errors::BitError;
+pub(crate) use errors::end as end_error;
 #[cfg(test)]
 pub(crate) use errors::{OF_ACCOUNT, OPEN_KEYS};
 pub use log::LoggedCheck;

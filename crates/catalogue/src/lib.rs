@@ -13,6 +13,7 @@
 //!   copied; [`brake`]: how much it may destroy in a day; [`asides`]: what it
 //!   kept of that; [`pauses`]: what people paused; [`space_stats`]: what spaces have;
 //! - [`bit`]: what checks of content have found; [`repairs`]: what was repaired of that;
+//!   [`repair_stops`]: where no repair starts by itself;
 //! - [`bell`]: what says that there may be something to do;
 //! - [`deposits`], [`outbox`]: what came from depositors, and what is sent to them;
 //! - [`check`]: whether all that fits together; `backup`: a copy of a file that is in use; [`as_is`]: what there is, with
@@ -48,6 +49,7 @@ pub mod pauses;
 #[cfg(test)]
 mod plans;
 pub mod policies;
+pub mod repair_stops;
 pub mod repairs;
 mod schema;
 pub mod space_stats;

@@ -1,4 +1,4 @@
-//! Repairs of copies from other copies: from the decision to the end.
+//! Repairs of copies and of what is recorded of them: from the decision to the end.
 //!
 //! There is one open repair of a copy. It is recorded in the transaction that requests its task; what it is about to write, and what
 //! it has put aside, is recorded before it writes.
@@ -9,12 +9,14 @@ use jiff::Timestamp;
 use queuekeeper_store::store::Item;
 use queuekeeper_store::{Key, SpaceName, StoreName};
 
+use crate::bit::{BitError, end_error};
 use crate::catalogue::{Catalogue, page};
 use crate::database::Session;
 use crate::database::dialect::Dialect;
-use crate::database::value::{Row, millis, values};
+use crate::database::value::{Row, Value, millis, values};
 use crate::error::Error;
-use crate::tasks::{NewTask, TaskState, TaskSubject, key_column, put, store_column};
+use crate::repair_stops;
+use crate::tasks::{NewTask, TaskKind, TaskState, TaskSubject, key_column, put, store_column};
 
 /// Within what time automatic repairs are counted.
 const DAY: Duration = Duration::from_hours(24);
@@ -35,6 +37,10 @@ pub struct NewRepair<'a> {
     pub user: &'a str,
     /// Why: one sentence.
     pub reason: &'a str,
+    /// The name of what is to be done.
+    pub remedy: &'a str,
+    /// The content that was seen when that was decided, as [`crate::bit::Evidence`] has it; `None` where it was not looked at.
+    pub content: Option<&'a str>,
     /// How many may be started automatically in that store within 24 hours; `None` where a person starts it.
     pub most_a_day: Option<u64>,
 }
@@ -48,6 +54,10 @@ pub enum RepairStarted {
     Open,
     /// As many as may be were started automatically in that store within 24 hours.
     TooMany,
+    /// Automatic repairs are stopped there.
+    Stopped,
+    /// An automatic repair of the copy ended lately.
+    Cooling,
 }
 
 /// How a repair ended.
@@ -57,13 +67,17 @@ pub enum RepairEnd {
     Repaired,
     /// The copy was as recorded when it was looked at, without being written.
     Healthy,
+    /// The content index and the audit log have what was read.
+    Recorded,
     /// The copy has something else that a repair does not concern.
     Refused,
+    /// It did not come to an end, and its bit error was dropped, or something else was requested in its place.
+    Dropped,
 }
 
 impl RepairEnd {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Repaired, Self::Healthy, Self::Refused];
+    pub const ALL: [Self; 5] = [Self::Repaired, Self::Healthy, Self::Recorded, Self::Refused, Self::Dropped];
 
     /// The name in the catalogue.
     #[must_use]
@@ -71,7 +85,9 @@ impl RepairEnd {
         match self {
             Self::Repaired => "repaired",
             Self::Healthy => "healthy",
+            Self::Recorded => "recorded",
             Self::Refused => "refused",
+            Self::Dropped => "dropped",
         }
     }
 }
@@ -95,6 +111,10 @@ pub struct Repair {
     pub reason: String,
     /// When.
     pub started: Timestamp,
+    /// The name of what is to be done.
+    pub remedy: String,
+    /// The content that was seen when that was decided; `None` where it was not looked at.
+    pub content: Option<String>,
     /// The store whose copy is written; `None` until it is.
     pub source: Option<StoreName>,
     /// The key of the damaged content in the space for what is kept; `None` where there was no content, or nothing was written yet.
@@ -107,7 +127,7 @@ macro_rules! repairs {
     ($condition:literal) => {
         concat!(
             "SELECT id, account, store, space, key, user_name, is_automatic, reason, started, source, kept_as, ended, outcome,
-                detail
+                detail, remedy, content
             FROM repairs WHERE ",
             $condition
         )
@@ -181,6 +201,25 @@ impl Catalogue {
         self.list(OF_ACCOUNT, values![account, before.unwrap_or(u64::MAX), page(limit)], read).await
     }
 
+    /// Whether no worker will end the repair of a copy that is open: its task is in the dead letters, or was dropped.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn is_repair_stuck(&self, task: &TaskSubject) -> Result<bool, Error> {
+        Ok(self.list(LIVE, live(task), |_row| Ok(())).await?.is_empty())
+    }
+
+    /// Ends a bit error without anything being done about it, and the repair of its copy that no worker will end: the next check
+    /// that finds the same opens another one. The answer is whether it was open and no worker has a repair of its copy.
+    ///
+    /// # Errors
+    /// When the database cannot be written; then nothing was ended.
+    pub async fn drop_bit_error(&self, error: &BitError, task: &TaskSubject, reason: &str) -> Result<bool, Error> {
+        let mut session = self.database.begin().await?;
+        let outcome = drop_error(&mut session, error, task, reason).await;
+        session.end(outcome).await
+    }
+
     /// Records that the open repair of a copy is about to write the content of another one, and under which key the damaged content
     /// is kept. The answer is whether there is an open one.
     ///
@@ -215,12 +254,15 @@ impl Catalogue {
 }
 
 async fn start(session: &mut Session, new: &NewRepair<'_>, task: NewTask) -> Result<RepairStarted, Error> {
-    let NewRepair { account, store, item, user, reason, most_a_day } = *new;
+    let NewRepair { account, store, item, user, reason, remedy, content, most_a_day } = *new;
     if let Some(most) = most_a_day {
         // Two that start at once do not both take what is left; SQLite's transaction is the lock.
         if session.dialect() == Dialect::Postgres {
             let lock = "SELECT pg_advisory_xact_lock(HASHTEXTEXTENDED($1, $2))";
             session.rows(lock, values![store, LOCK]).await?;
+        }
+        if let Some(refused) = repair_stops::refuse(session, store, item, user).await? {
+            return Ok(refused);
         }
         let row = session.row(TODAY, values![store, millis(DAY)]).await?;
         let number: u64 = row.map(|row| session.decode(row.count(0))).transpose()?.unwrap_or(0);
@@ -228,24 +270,59 @@ async fn start(session: &mut Session, new: &NewRepair<'_>, task: NewTask) -> Res
             return Ok(RepairStarted::TooMany);
         }
     }
-    let sql = "INSERT INTO repairs (account, store, space, key, user_name, is_automatic, reason, started)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, {now}) ON CONFLICT (store, space, key) WHERE ended IS NULL DO NOTHING";
+    if is_stuck(session, &task.subject).await? {
+        let sql = "UPDATE repairs SET ended = {now}, outcome = $5, detail = 'another one was requested in its place'
+            WHERE store = $1 AND space = $2 AND key = $3 AND (remedy <> $4 OR is_automatic) AND ended IS NULL";
+        let values = values![store, &item.space, &item.key, remedy, RepairEnd::Dropped.as_str()];
+        session.run(sql, values).await?;
+    }
+    let sql = "INSERT INTO repairs
+            (account, store, space, key, user_name, is_automatic, reason, started, remedy, content)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, {now}, $8, $9)
+        ON CONFLICT (store, space, key) WHERE ended IS NULL DO NOTHING";
     let reason = crate::error::one_line(reason);
-    let values = values![account, store, &item.space, &item.key, user, most_a_day.is_some(), &*reason];
-    if session.run(sql, values).await? == 0 && !is_stuck(session, &task.subject).await? {
-        return Ok(RepairStarted::Open);
+    let mut values = values![account, store, &item.space, &item.key, user, most_a_day.is_some(), &*reason];
+    values.extend(values![remedy, content]);
+    if session.run(sql, values).await? == 0 {
+        if !is_stuck(session, &task.subject).await? {
+            return Ok(RepairStarted::Open);
+        }
+        // What is there by now is what the caller has seen.
+        let sql = "UPDATE repairs SET content = $4 WHERE store = $1 AND space = $2 AND key = $3 AND ended IS NULL";
+        session.run(sql, values![store, &item.space, &item.key, content]).await?;
     }
     put(session, vec![task]).await?;
     Ok(RepairStarted::Started)
 }
 
-/// Whether nobody will end a repair that is open: its task is in the dead letters, or was dropped.
-async fn is_stuck(session: &mut Session, task: &TaskSubject) -> Result<bool, Error> {
-    let sql = "SELECT 1 FROM tasks WHERE account = $1 AND space = $2 AND key = $3 AND kind = $4 AND destination = $5
-        AND state <> $6";
-    let mut values = values![&task.account, &task.space, key_column(task.key.as_ref()), task.kind.as_str()];
+async fn drop_error(session: &mut Session, error: &BitError, task: &TaskSubject, reason: &str) -> Result<bool, Error> {
+    let BitError { id, store, item, .. } = error;
+    let is_open =
+        session.row("SELECT 1 FROM bit_errors WHERE id = $1 AND ended IS NULL", values![*id]).await?.is_some();
+    if !is_open || !is_stuck(session, task).await? {
+        return Ok(false);
+    }
+    let sql = "UPDATE repairs SET ended = {now}, outcome = $4, detail = $5
+        WHERE store = $1 AND space = $2 AND key = $3 AND ended IS NULL";
+    let reason = crate::error::one_line(reason);
+    session.run(sql, values![store, &item.space, &item.key, RepairEnd::Dropped.as_str(), &*reason]).await?;
+    end_error(session, store, item, "dropped").await?;
+    Ok(true)
+}
+
+/// The task of a repair that is not in the dead letters.
+const LIVE: &str =
+    "SELECT 1 FROM tasks WHERE account = $1 AND space = $2 AND key = $3 AND kind = $4 AND destination = $5
+    AND state <> $6";
+
+fn live(task: &TaskSubject) -> Vec<Value> {
+    let mut values = values![&task.account, &task.space, key_column(task.key.as_ref()), TaskKind::Repair.as_str()];
     values.extend(values![store_column(task.destination.as_ref()), TaskState::Dead.as_str()]);
-    Ok(session.row(sql, values).await?.is_none())
+    values
+}
+
+async fn is_stuck(session: &mut Session, task: &TaskSubject) -> Result<bool, Error> {
+    Ok(session.row(LIVE, live(task)).await?.is_none())
 }
 
 fn read(row: &Row) -> Result<Repair, sqlx::Error> {
@@ -265,6 +342,8 @@ fn read(row: &Row) -> Result<Repair, sqlx::Error> {
         started: row.time(8)?,
         source: row.parse(9, |name: String| name.parse::<StoreName>())?,
         kept_as: row.get(10)?,
+        remedy: row.get(14)?,
+        content: row.get(15)?,
         ended: ended.zip(outcome).map(|(time, end)| (time, end, detail.unwrap_or_default())),
     })
 }

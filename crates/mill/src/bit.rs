@@ -2,13 +2,14 @@
 //!
 //! - [`verdict`]: what a check can find; [`decide`]: what it has found, by what the store, the content index and the audit log say;
 //! - [`policy`]: which proof is asked for; [`checker`]: what checks need; [`item`]: the check of one item; [`page`]: that of many;
-//! - [`verify`]: a check at once, in the foreground;
+//! - [`verify`]: a check at once, in the foreground; [`adopt`]: what has no record is taken into it;
 //! - [`lists`]: which spaces are checked; [`producer`]: goes through all of them, and asks for checks;
-//! - [`repair`]: who may start a repair, and from which copy; [`decisions`]: what is done about a finding; [`asked`]: a
-//!   repair that a person asks for; [`repairer`]: the repair;
+//! - [`repair`]: who may start a repair, and from which copy; [`decisions`]: what is done about a finding; [`asked`]: what a
+//!   person asks for; [`repairer`]: the repair;
 //! - `corrections`: the record is put right; `seen`: a copy that was read for either;
 //! - [`coverage`]: how much of a space is proven; [`report`]: that as files; [`reporter`]: who writes them.
 
+pub mod adopt;
 pub mod asked;
 pub mod checker;
 mod corrections;

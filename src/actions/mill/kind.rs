@@ -11,6 +11,20 @@ pub enum MillActionKind {
     DropTask,
     /// Repairs a copy from another one.
     RepairCopy,
+    /// Writes the content of a copy, which is right, in its own place again.
+    RewriteCopy,
+    /// Brings the record of a copy to what its content and the rest of the record prove.
+    CorrectRecord,
+    /// Takes content that no record knows of into the record.
+    AdoptContent,
+    /// Takes content that was changed outside into the record.
+    AcceptChange,
+    /// Closes a bit error without anything being done about it.
+    DropError,
+    /// Stops automatic repairs.
+    StopRepairs,
+    /// Lets repairs start by themselves again.
+    ResumeRepairs,
     /// Writes the policy of an account and brings it into force.
     SavePolicy,
     /// Brings the policy file of an account into force.
@@ -23,11 +37,18 @@ pub enum MillActionKind {
 
 impl MillActionKind {
     /// Every kind.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 15] = [
         Self::ReleaseTask,
         Self::RetryTask,
         Self::DropTask,
         Self::RepairCopy,
+        Self::RewriteCopy,
+        Self::CorrectRecord,
+        Self::AdoptContent,
+        Self::AcceptChange,
+        Self::DropError,
+        Self::StopRepairs,
+        Self::ResumeRepairs,
         Self::SavePolicy,
         Self::ApplyPolicy,
         Self::PauseMill,
@@ -42,6 +63,13 @@ impl MillActionKind {
             Self::RetryTask => "retry_task",
             Self::DropTask => "drop_task",
             Self::RepairCopy => "repair_copy",
+            Self::RewriteCopy => "rewrite_copy",
+            Self::CorrectRecord => "correct_record",
+            Self::AdoptContent => "adopt_content",
+            Self::AcceptChange => "accept_change",
+            Self::DropError => "drop_error",
+            Self::StopRepairs => "stop_repairs",
+            Self::ResumeRepairs => "resume_repairs",
             Self::SavePolicy => "save_policy",
             Self::ApplyPolicy => "apply_policy",
             Self::PauseMill => "pause_mill",

@@ -1,26 +1,141 @@
-//! Repairs of copies from other copies.
+//! What people decide about bit errors.
 
 use std::sync::Arc;
 
 use queuekeeper_catalogue::bit::BitError;
 use queuekeeper_catalogue::repairs::RepairStarted;
 use queuekeeper_mill::account::Account;
-use queuekeeper_mill::bit::asked::{AskError, AskedRepair, ask};
+use queuekeeper_mill::bit::asked::{AskError, AskedRemedy, ask, offers, task_of};
+use queuekeeper_mill::bit::verdict::Remedy;
 use queuekeeper_store::store::Item;
 use queuekeeper_store::{Key, SpaceName, StoreName};
+use serde::Deserialize;
+use utoipa::ToSchema;
 
 use super::kind::MillActionKind;
-use super::{Ended, MillActions, Requested};
+use super::{Ended, MillActions, MillParts, Requested};
 use crate::actions::actor::{Actor, Role};
 use crate::actions::audit::Entry;
 use crate::actions::metrics::DONE;
 use crate::actions::reason::Reason;
 use crate::actions::refusal::Refusal;
 
-/// The states of a copy, before and after.
-const STATES: [&str; 2] = ["wrong", "being repaired"];
+/// The state of a copy about which nothing was decided.
+const WRONG: &str = "wrong";
 
-/// Which copy is to be repaired.
+/// What is decided about a bit error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Resolution {
+    /// Its content is written from another copy.
+    Repair,
+    /// Its content, which is right, is written in its own place.
+    Rewrite,
+    /// Its record is brought to what the content and the rest of the record prove.
+    Correct,
+    /// Its content, which no record knows of, is recorded.
+    Adopt,
+    /// Its content, which was changed outside, is recorded.
+    Accept,
+    /// It is closed without anything being done.
+    Drop,
+}
+
+impl Resolution {
+    /// Every one.
+    pub const ALL: [Self; 6] = [Self::Repair, Self::Rewrite, Self::Correct, Self::Adopt, Self::Accept, Self::Drop];
+
+    /// The name in the command line, the API and forms.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.words().0
+    }
+
+    /// The resolution with this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|resolution| resolution.as_str() == name)
+    }
+
+    /// What it does, as a sentence.
+    #[must_use]
+    pub fn help(self) -> &'static str {
+        self.words().2
+    }
+
+    fn words(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Repair => (
+                "repair",
+                "being repaired",
+                "Writes the content of another copy, which is read first and must be what content index and audit log say of both. \
+                    What is there now is kept aside.",
+            ),
+            Self::Rewrite => (
+                "rewrite",
+                "being written again",
+                "Writes the content, which is what the record says, in its own place, so that the store computes its checksum anew. \
+                    What is there now is kept aside.",
+            ),
+            Self::Correct => (
+                "correct",
+                "being recorded",
+                "Appends an event that brings the record to what the content and the other record prove.",
+            ),
+            Self::Adopt => (
+                "adopt",
+                "being recorded",
+                "Takes the content, which no record knows of, into the record as it is shown here; policies copy it from then on.",
+            ),
+            Self::Accept => (
+                "accept",
+                "being recorded",
+                "Takes the changed content into the record as it is shown here, in place of what was recorded; policies copy it over \
+                    the other copies from then on.",
+            ),
+            Self::Drop => (
+                "drop",
+                "dropped",
+                "Closes it without doing anything. The next check that finds the same opens another one.",
+            ),
+        }
+    }
+
+    /// The role that it requires: what changes what is held to be right is for an admin.
+    #[must_use]
+    pub fn role(self) -> Role {
+        match self {
+            Self::Repair | Self::Rewrite | Self::Drop => Role::Operator,
+            Self::Correct | Self::Adopt | Self::Accept => Role::Admin,
+        }
+    }
+
+    fn kind(self) -> MillActionKind {
+        match self {
+            Self::Repair => MillActionKind::RepairCopy,
+            Self::Rewrite => MillActionKind::RewriteCopy,
+            Self::Correct => MillActionKind::CorrectRecord,
+            Self::Adopt => MillActionKind::AdoptContent,
+            Self::Accept => MillActionKind::AcceptChange,
+            Self::Drop => MillActionKind::DropError,
+        }
+    }
+
+    /// The one that carries out a remedy; `None` where that is for someone else.
+    #[must_use]
+    pub fn of(remedy: Remedy) -> Option<Self> {
+        match remedy {
+            Remedy::RepairFromCopy => Some(Self::Repair),
+            Remedy::RewriteInPlace => Some(Self::Rewrite),
+            Remedy::CorrectIndex | Remedy::AppendEvent => Some(Self::Correct),
+            Remedy::Adopt => Some(Self::Adopt),
+            Remedy::AcceptChange => Some(Self::Accept),
+            Remedy::WriteToProvider => None,
+        }
+    }
+}
+
+/// Of which copy a bit error is to be resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WrongCopy {
     /// The one of an open bit error, by its number.
@@ -39,43 +154,39 @@ pub enum WrongCopy {
 }
 
 impl MillActions {
-    /// Requests the repair of a copy of which something is known to be wrong, from another one. A worker finds the copy to repair it
-    /// from.
+    /// Has a bit error resolved. A worker does it, and reads the copy first; only to drop one needs none.
     ///
     /// # Errors
-    /// Why it is refused: where nothing is known to be wrong with the copy, another copy does not repair what is, a repair of it has
-    /// not ended, or the catalogue cannot be written.
-    pub async fn repair(&self, copy: &WrongCopy, actor: &Actor, reason: &Reason) -> Result<Entry, Refusal> {
-        let kind = MillActionKind::RepairCopy;
-        self.check_role(kind, actor, Role::Operator)?;
+    /// Why it is refused: where nothing is known to be wrong with the copy, this does not resolve what is, something else that was
+    /// decided has not ended, or the catalogue cannot be written.
+    pub async fn resolve(
+        &self,
+        copy: &WrongCopy,
+        resolution: Resolution,
+        actor: &Actor,
+        reason: &Reason,
+    ) -> Result<Entry, Refusal> {
+        let kind = resolution.kind();
+        self.check_role(kind, actor, resolution.role())?;
         let found = self.wrong(copy).await.map_err(|refusal| self.refused(kind, actor, refusal))?;
         let (account, error) = found;
-        let is_open = error.repair_started.is_some();
-        let change = if is_open { [None; 2] } else { STATES.map(Some) }.map(|state| state.map(str::to_owned));
         let requested = Requested {
             kind,
             targets: vec![target(&account, &error)],
             before_each: Vec::new(),
-            change: change.into(),
+            change: (Some(WRONG.to_owned()), Some(resolution.words().1.to_owned())),
             operations: vec![format!("bit error {}: {}", error.id, error.detail)],
             actor: actor.clone(),
             reason: reason.clone(),
         };
         let (mill, user, reason) = (Arc::clone(&self.mill), actor.name.clone(), reason.clone());
         self.run(requested, async move {
-            let asked = AskedRepair { user: &user, reason: reason.as_str(), source: None };
-            let whole = match ask(&mill.catalogue, &account, &error, asked).await {
-                Ok(RepairStarted::Started) => Ok((DONE, None)),
-                Ok(RepairStarted::Open) => {
-                    Err(Refusal::conflict("a repair of this copy has not ended; nothing was done"))
-                }
-                Ok(RepairStarted::TooMany) => {
-                    Err(Refusal::conflict("too many repairs were started in this store; nothing was done"))
-                }
-                Err(why @ (AskError::Never(_) | AskError::Unreadable(_))) => Err(Refusal::conflict(why.to_string())),
-                Err(AskError::Catalogue(error)) => Err(Refusal::of_catalogue(&error)),
+            let whole = if resolution == Resolution::Drop {
+                drop_error(&mill, &account, &error, &reason).await
+            } else {
+                start(&mill, &account, &error, (resolution, &user, &reason)).await
             };
-            Ended { items: Vec::new(), whole }
+            Ended { items: Vec::new(), whole: whole.map(|()| (DONE, None)) }
         })
         .await
     }
@@ -103,6 +214,40 @@ impl MillActions {
                 Ok((account.clone(), error))
             }
         }
+    }
+}
+
+async fn start(
+    mill: &MillParts,
+    account: &Account,
+    error: &BitError,
+    (resolution, user, reason): (Resolution, &str, &Reason),
+) -> Result<(), Refusal> {
+    let offers = offers(account, error).map_err(Refusal::conflict)?;
+    let remedy = offers.iter().map(|offer| offer.remedy).find(|remedy| Resolution::of(*remedy) == Some(resolution));
+    let Some(remedy) = remedy else {
+        let (name, detail) = (resolution.as_str(), &error.detail);
+        return Err(Refusal::conflict(format!("{name} does not resolve this: {detail}; nothing was done")));
+    };
+    let asked = AskedRemedy { remedy, user, reason: reason.as_str(), source: None };
+    match ask(&mill.catalogue, account, error, asked).await {
+        Ok(RepairStarted::Started) => Ok(()),
+        Ok(RepairStarted::Open) => Err(Refusal::conflict("a repair of this copy has not ended; nothing was done")),
+        Ok(RepairStarted::TooMany | RepairStarted::Stopped | RepairStarted::Cooling) => {
+            Err(Refusal::conflict("no repair starts in this store now; nothing was done"))
+        }
+        Err(why @ (AskError::Never(..) | AskError::Unreadable(_))) => Err(Refusal::conflict(why.to_string())),
+        Err(AskError::Catalogue(error)) => Err(Refusal::of_catalogue(&error)),
+    }
+}
+
+async fn drop_error(mill: &MillParts, account: &Account, error: &BitError, reason: &Reason) -> Result<(), Refusal> {
+    let task = task_of(account, error);
+    let task = task.ok_or_else(|| Refusal::conflict(format!("the space {} is not the account's", error.item.space)))?;
+    match mill.catalogue.drop_bit_error(error, &task, reason.as_str()).await {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Refusal::conflict("it has ended, or a repair of this copy has not ended; nothing was done")),
+        Err(error) => Err(Refusal::of_catalogue(&error)),
     }
 }
 

@@ -1,21 +1,21 @@
-//! `queuekeeper mill errors` and `repair`: what is wrong with copies, and their repair from other ones.
+//! `queuekeeper mill errors`, `repair` and `resolve`: what is wrong with copies, and what is decided about that.
 
 use std::ffi::OsString;
 
 use clap::Args;
-use clap::builder::{OsStringValueParser, TypedValueParser as _};
+use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser as _};
 use jiff::Timestamp;
 use queuekeeper_mill::bit::verify::Scope;
 
 use super::PlaceArgs;
 use super::session::{MillActArgs, MillSession};
 use super::verify::Named;
-use crate::actions::mill::WrongCopy;
+use crate::actions::mill::{Resolution, WrongCopy};
 use crate::cli::UsageError;
 use crate::cli::exit::CommandError;
 use crate::cli::output::{self, Column, OutputArgs, Screen, Table, without_csv};
 use crate::cli::words::{ago, count};
-use crate::views::mill::{BitErrorItem, ErrorFilter, ErrorList};
+use crate::views::mill::{BitErrorItem, ErrorFilter, ErrorList, StopItem};
 
 /// List the bit errors: copies that are not what was recorded, and what can be done about them
 #[derive(Clone, Debug, Args)]
@@ -36,31 +36,56 @@ pub(super) struct ErrorsArgs {
     output: OutputArgs,
 }
 
-/// Have a copy repaired from another one
-///
-/// A worker reads another copy, and writes it where content index and audit log have the same of both; the damaged content is kept
-/// aside. `mill errors` shows whether that has ended.
+/// Have a copy repaired from another one: mill resolve with repair
 #[derive(Clone, Debug, Args)]
 pub(super) struct RepairArgs {
+    #[command(flatten)]
+    decision: DecisionArgs,
+}
+
+/// Have a bit error resolved
+///
+/// A worker reads the copy, and does what was decided where it is still a remedy for what is there; `mill errors` shows what is
+/// possible, and whether it has ended. What is written over is kept aside.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ResolveArgs {
+    /// What to do: repair writes the content of another copy; rewrite writes the content, which is right, in its own place; correct
+    /// brings the record to what the content and the rest of the record prove; adopt records content that no record knows of; accept
+    /// records content that was changed outside; drop closes the bit error, and the next check that finds the same opens another one
+    #[arg(
+        value_name = "RESOLUTION",
+        value_parser = PossibleValuesParser::new(Resolution::ALL.map(Resolution::as_str)).try_map(|name| {
+            Resolution::named(&name).ok_or("it resolves nothing")
+        })
+    )]
+    resolution: Resolution,
+
+    #[command(flatten)]
+    decision: DecisionArgs,
+}
+
+/// Of which copy a bit error is to be resolved, and why.
+#[derive(Clone, Debug, Args)]
+struct DecisionArgs {
     /// The number of a bit error, or the item in a store, which is named, or has the number that policies have
     #[arg(
         value_name = "NUMBER|ACCOUNT/STORE/SPACE/KEY",
-        value_parser = OsStringValueParser::new().try_map(|text| RepairOf::parse(&text))
+        value_parser = OsStringValueParser::new().try_map(|text| ErrorOf::parse(&text))
     )]
-    what: RepairOf,
+    what: ErrorOf,
 
     #[command(flatten)]
     act: MillActArgs,
 }
 
-/// What is to be repaired, as it was written.
+/// Of which copy a bit error is to be resolved, as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum RepairOf {
+enum ErrorOf {
     Error(u64),
     Copy(Named),
 }
 
-impl RepairOf {
+impl ErrorOf {
     fn parse(text: &OsString) -> Result<Self, String> {
         match text.to_str().and_then(|text| text.parse().ok()) {
             Some(number) => Ok(Self::Error(number)),
@@ -88,6 +113,10 @@ impl ErrorsArgs {
 }
 
 fn show(list: &ErrorList, screen: &mut Screen) {
+    for StopItem { store, user, reason, .. } in &list.stops {
+        let store = if store.is_empty() { "all stores" } else { store };
+        screen.say(&format!("automatic repairs in {store} are stopped by {user}: {reason}"));
+    }
     if list.errors.is_empty() {
         return;
     }
@@ -97,7 +126,9 @@ fn show(list: &ErrorList, screen: &mut Screen) {
     screen.table(&table(&list.errors));
     screen.gap();
     for error in &list.errors {
-        screen.item(&format!("{}: ", error.number), &error.remedy);
+        let names: Vec<_> = error.resolutions.iter().map(|resolution| resolution.name).collect();
+        let possible = if names.is_empty() { String::new() } else { format!(" Possible: {}.", names.join(", ")) };
+        screen.item(&format!("{}: ", error.number), &format!("{}{possible}", error.remedy));
     }
 }
 
@@ -128,23 +159,41 @@ fn table(errors: &[BitErrorItem]) -> Table {
 
 impl RepairArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
+        self.decision.run(Resolution::Repair).await
+    }
+}
+
+impl ResolveArgs {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        self.decision.run(self.resolution).await
+    }
+}
+
+impl DecisionArgs {
+    async fn run(self, resolution: Resolution) -> anyhow::Result<()> {
         crate::cli::log::begin_plain();
         let copy = match self.what {
-            RepairOf::Error(number) => WrongCopy::Error(number),
-            RepairOf::Copy(named) => match named.scope(&self.act.config()?)? {
+            ErrorOf::Error(number) => WrongCopy::Error(number),
+            ErrorOf::Copy(named) => match named.scope(&self.act.config()?)? {
                 Scope { account, store, space: Some(space), key: Some(key) } => {
                     WrongCopy::Copy { account, store, space, key }
                 }
                 Scope { .. } => return Err(UsageError("name one item: ACCOUNT/STORE/SPACE/KEY".to_owned()).into()),
             },
         };
-        self.act.with_session(async |session| repair(session, &copy).await).await
+        self.act.with_session(async |session| resolve(session, &copy, resolution).await).await
     }
 }
 
-async fn repair(session: &MillSession, copy: &WrongCopy) -> anyhow::Result<()> {
+async fn resolve(session: &MillSession, copy: &WrongCopy, resolution: Resolution) -> anyhow::Result<()> {
     let MillSession { actions, actor, reason, .. } = session;
-    let entry = actions.repair(copy, actor, reason).await.map_err(CommandError::from)?;
+    let entry = actions.resolve(copy, resolution, actor, reason).await.map_err(CommandError::from)?;
     let name = entry.targets.first().map_or("", |target| target.trim_start_matches("copy:"));
-    output::write(&format!("the repair of {name} waits for a worker\n"))
+    output::write(&match resolution {
+        Resolution::Repair => format!("the repair of {name} waits for a worker\n"),
+        Resolution::Drop => format!("the bit error of {name} is dropped\n"),
+        Resolution::Rewrite | Resolution::Correct | Resolution::Adopt | Resolution::Accept => {
+            format!("{} of {name} waits for a worker\n", resolution.as_str())
+        }
+    })
 }

@@ -40,16 +40,20 @@ pub(super) struct MillSession {
 }
 
 impl MillActArgs {
+    pub(super) fn new(reason: String, place: PlaceArgs, audit: AuditArgs) -> Self {
+        Self { reason, place, audit }
+    }
+
     /// The accounts of the mill.
     pub(super) fn config(&self) -> Result<MillConfig, UsageError> {
         self.place.read().map(|(_file, config)| config)
     }
 
     /// Opens the catalogue and the audit trail, executes something, and waits until it is recorded.
-    pub(super) async fn with_session(
+    pub(super) async fn with_session<T>(
         &self,
-        work: impl AsyncFnOnce(&MillSession) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
+        work: impl AsyncFnOnce(&MillSession) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
         let reason = Reason::new(&self.reason).map_err(|error| UsageError::flag("--reason", error))?;
         let (file, config) = self.place.read()?;
         let (audit, writer) = Audit::open(self.audit.destination()?)

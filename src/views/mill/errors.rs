@@ -3,15 +3,19 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use queuekeeper_catalogue::bit::BitError;
+use queuekeeper_catalogue::bit::{BitError, Evidence};
 use queuekeeper_catalogue::counters::Counter;
+use queuekeeper_catalogue::repair_stops::RepairStop;
 use queuekeeper_mill::account::Account;
-use queuekeeper_mill::bit::decisions::verdict_of;
+use queuekeeper_mill::bit::asked::{offers, task_of};
+use queuekeeper_mill::bit::report::Statement;
 use queuekeeper_mill::bit::verdict::{Offer, Remedy};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{Mill, ViewError, unavailable};
+use crate::actions::mill::Resolution;
+use crate::mirror::words::counted;
 use crate::views::parameter::Within;
 
 /// How many bit errors a page has.
@@ -43,6 +47,8 @@ pub(crate) struct ErrorList {
     pub(crate) account: String,
     /// Those of a page, by number: the order in which they were found.
     pub(crate) errors: Vec<BitErrorItem>,
+    /// Where no repair starts by itself, though that may be configured.
+    pub(crate) stops: Vec<StopItem>,
     /// `after` of the next page; null on the last one.
     pub(crate) next: Option<u64>,
 }
@@ -70,8 +76,12 @@ pub(crate) struct BitErrorItem {
     pub(crate) detail: String,
     /// What can be done about it, as a sentence.
     pub(crate) remedy: String,
-    /// Whether an operator may have it repaired from another copy, and that was not requested yet.
+    /// What was seen and what is recorded.
+    pub(crate) proof: ErrorProof,
+    /// Whether an operator may have it repaired from another copy now.
     pub(crate) is_repairable: bool,
+    /// What may be decided now; empty while something that was decided has not ended.
+    pub(crate) resolutions: Vec<ResolutionItem>,
     /// When the repair of the copy was requested that has not ended; null where there is none.
     pub(crate) repair_started: Option<Timestamp>,
     /// When it was found first.
@@ -80,6 +90,54 @@ pub(crate) struct BitErrorItem {
     pub(crate) seen: Timestamp,
     /// How often it was found.
     pub(crate) times: u64,
+}
+
+/// A stop of automatic repairs.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct StopItem {
+    /// The store; empty for all of them.
+    pub(crate) store: String,
+    /// Who stopped them: `mill` where too many failed, or too much was wrong at once.
+    pub(crate) user: String,
+    /// Why: one sentence.
+    pub(crate) reason: String,
+    /// Since when.
+    pub(crate) since: Timestamp,
+}
+
+impl StopItem {
+    fn new(stop: RepairStop) -> Self {
+        let RepairStop { store, user, reason, since } = stop;
+        Self { store: store.map(|store| store.to_string()).unwrap_or_default(), user, reason, since }
+    }
+}
+
+/// What the last check saw of a copy, and what is recorded of it: each a size with a digest, `missing`, or empty where it was not
+/// looked at or has no record.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+pub(crate) struct ErrorProof {
+    /// The content, as it was read.
+    #[schema(example = "4 bytes, md5:5bbf5a52328e7439ae6e719dfe712200")]
+    pub(crate) content: String,
+    /// What the store says of it.
+    pub(crate) provider: String,
+    /// The content index.
+    pub(crate) index: String,
+    /// The audit log.
+    pub(crate) audit: String,
+}
+
+/// What may be decided about a bit error.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct ResolutionItem {
+    /// Its name.
+    #[schema(example = "repair")]
+    pub(crate) name: &'static str,
+    /// What it does, as a sentence.
+    pub(crate) does: &'static str,
+    /// The role that it requires.
+    #[schema(example = "operator")]
+    pub(crate) role: &'static str,
 }
 
 impl Mill {
@@ -98,9 +156,11 @@ impl Mill {
                 *accounts.entry(account.to_owned()).or_insert(0) += open;
             }
         }
+        let stops = self.catalogue().repair_stops().await.map_err(|error| unavailable(&error))?;
+        let stops = stops.into_iter().map(StopItem::new).collect();
         let name = if filter.account.is_empty() {
             let Some(first) = self.accounts().find(|account| accounts.contains_key(&account.name)) else {
-                return Ok(ErrorList { accounts, account: String::new(), errors: Vec::new(), next: None });
+                return Ok(ErrorList { accounts, account: String::new(), errors: Vec::new(), stops, next: None });
             };
             &first.name
         } else {
@@ -110,20 +170,56 @@ impl Mill {
         let most = u32::try_from(limit + 1).unwrap_or(u32::MAX);
         let found = self.catalogue().bit_errors(&account.name, filter.after, most).await;
         let found = found.map_err(|error| unavailable(&error))?;
-        let mut errors: Vec<_> = found.into_iter().map(|error| BitErrorItem::new(error, account)).collect();
-        let has_more = errors.len() > limit;
-        errors.truncate(limit);
+        let has_more = found.len() > limit;
+        let mut errors = Vec::with_capacity(found.len().min(limit));
+        for error in found.into_iter().take(limit) {
+            let repair = self.repair_of(account, &error).await?;
+            errors.push(BitErrorItem::new(error, account, repair));
+        }
         let next = errors.last().filter(|_| has_more).map(|error| error.number);
-        Ok(ErrorList { accounts, account: account.name.clone(), errors, next })
+        Ok(ErrorList { accounts, account: account.name.clone(), errors, stops, next })
+    }
+
+    async fn repair_of(&self, account: &Account, error: &BitError) -> Result<OpenRepair, ViewError> {
+        let Some(task) = task_of(account, error).filter(|_| error.repair_started.is_some()) else {
+            return Ok(OpenRepair::None);
+        };
+        let is_stuck = self.catalogue().is_repair_stuck(&task).await.map_err(|error| unavailable(&error))?;
+        Ok(if is_stuck { OpenRepair::Stuck } else { OpenRepair::Running })
     }
 }
 
+/// The repair of a copy that has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OpenRepair {
+    /// There is none.
+    None,
+    /// A worker has it, or will.
+    Running,
+    /// No worker will end it: its task is in the dead letters, or was dropped.
+    Stuck,
+}
+
 impl BitErrorItem {
-    fn new(error: BitError, account: &Account) -> Self {
-        let verdict = verdict_of(&error);
-        let (remedy, is_repairable) = match &verdict {
-            Ok(verdict) => (advice(&verdict.offers), offers_repair(&verdict.offers)),
-            Err(why) => (format!("The item has to be looked at by hand: {why}."), false),
+    fn new(error: BitError, account: &Account, repair: OpenRepair) -> Self {
+        let (advice, offers) = match offers(account, &error) {
+            Ok(offers) => (advice(&offers), offers),
+            Err(why) => (format!("The item has to be looked at by hand: {why}."), Vec::new()),
+        };
+        let resolutions = if repair == OpenRepair::Running { Vec::new() } else { resolutions(&offers) };
+        let remedy = match repair {
+            OpenRepair::None => advice,
+            OpenRepair::Running => "What was decided has not ended: a worker does it.".to_owned(),
+            OpenRepair::Stuck => format!(
+                "What was decided did not come to its end: its task is among the dead letters, or was dropped. {advice}"
+            ),
+        };
+        let Evidence { content, provider, index, audit } = &error.evidence;
+        let proof = ErrorProof {
+            content: seen(content.as_deref()),
+            provider: seen(provider.as_deref()),
+            index: seen(index.as_deref()),
+            audit: seen(audit.as_deref()),
         };
         let BitError { id, store, item, findings, detail, found, seen, times, repair_started, .. } = error;
         Self {
@@ -135,13 +231,10 @@ impl BitErrorItem {
             key_encoded: item.key.encoded(),
             findings,
             detail,
-            remedy: match repair_started {
-                Some(_) => "A repair was requested and has not ended. One that failed three times is a dead letter; \
-                    queuekeeper mill repair requests it again."
-                    .to_owned(),
-                None => remedy,
-            },
-            is_repairable: is_repairable && repair_started.is_none(),
+            remedy,
+            proof,
+            is_repairable: resolutions.iter().any(|item| item.name == Resolution::Repair.as_str()),
+            resolutions,
             repair_started,
             found,
             seen,
@@ -150,25 +243,42 @@ impl BitErrorItem {
     }
 }
 
-fn offers_repair(offers: &[Offer]) -> bool {
-    offers.iter().any(|offer| offer.remedy == Remedy::RepairFromCopy)
+/// What may be decided, of the remedies that are possible.
+fn resolutions(offers: &[Offer]) -> Vec<ResolutionItem> {
+    let possible = offers.iter().filter_map(|offer| Resolution::of(offer.remedy)).chain([Resolution::Drop]);
+    let item = |of: Resolution| ResolutionItem { name: of.as_str(), does: of.help(), role: of.role().label() };
+    possible.map(item).collect()
+}
+
+/// What was kept of what one source said, in words.
+fn seen(kept: Option<&str>) -> String {
+    match kept.map(Statement::read).transpose() {
+        Ok(None | Some(Statement::None | Statement::Same)) => String::new(),
+        Ok(Some(Statement::Missing)) => "missing".to_owned(),
+        Ok(Some(Statement::Fixity(fixity))) => {
+            let digest = fixity.digests.strongest();
+            let digest = digest.map_or("no digest".to_owned(), |digest| format!("{}:{digest}", digest.algorithm()));
+            format!("{}, {digest}", counted(fixity.size, "byte", "bytes"))
+        }
+        Err(why) => format!("not readable: {why}"),
+    }
 }
 
 /// What can be done, of the remedies that are possible.
 fn advice(offers: &[Offer]) -> String {
     let sentence = |offer: &Offer| match offer.remedy {
-        Remedy::RepairFromCopy => "An operator can have it repaired from another copy.",
-        Remedy::RewriteInPlace => "The content is right: store it again, so that the store computes its checksum anew.",
+        Remedy::RepairFromCopy => "It can be repaired from another copy.",
+        Remedy::RewriteInPlace => {
+            "The content is right: it can be written again, so that the store computes its checksum anew."
+        }
         Remedy::WriteToProvider => "Report it to the provider of the store.",
         Remedy::CorrectIndex => "The content index is corrected from the audit log once the content is read and right.",
         Remedy::AppendEvent if offer.only_by_asking => {
-            "Store the content again once it is known to be right: that is recorded."
+            "Once the content is known to be right, the audit log can be corrected."
         }
         Remedy::AppendEvent => "The missing event is appended once the content is read and right.",
-        Remedy::Adopt => "Where the content is wanted, set adopt to automatic for this store; else delete it.",
-        Remedy::AcceptChange => {
-            "If the change was intended, store the content again with queuekeeper, which records it."
-        }
+        Remedy::Adopt => "Where the content is wanted, it can be adopted; else delete it.",
+        Remedy::AcceptChange => "If the change was intended, it can be accepted.",
     };
     if offers.is_empty() {
         return "Nothing shows which is right: compare the copies, and store the right content again.".to_owned();

@@ -24,7 +24,7 @@ pub(super) fn routes() -> Vec<(&'static str, MethodRouter<State>)> {
         ("/mill", get(overview::show)),
         ("/mill/held", get(tasks::held).post(tasks::decide_held)),
         ("/mill/dead-letters", get(tasks::dead).post(tasks::decide_dead)),
-        ("/mill/errors", get(errors::list).post(errors::repair)),
+        ("/mill/errors", get(errors::list).post(errors::resolve)),
         ("/mill/spaces", get(spaces::list)),
         ("/mill/spaces/{account}/{space}", get(spaces::items)),
         ("/mill/spaces/{account}/{space}/item", get(spaces::item)),

@@ -150,7 +150,7 @@ pub(super) async fn open(
 }
 
 /// Ends what is open of a copy.
-pub(super) async fn end(session: &mut Session, store: &StoreName, item: &Item, outcome: &str) -> Result<(), Error> {
+pub(crate) async fn end(session: &mut Session, store: &StoreName, item: &Item, outcome: &str) -> Result<(), Error> {
     let sql = "UPDATE bit_errors SET ended = {now}, outcome = $4
         WHERE store = $1 AND space = $2 AND key = $3 AND ended IS NULL RETURNING account";
     let Some(row) = session.row(sql, values![store, &item.space, &item.key, outcome]).await? else { return Ok(()) };

@@ -16,17 +16,30 @@ fn item(name: &str) -> Item {
     Item::new("account.space-a".parse().unwrap(), Key::new(name.as_bytes()).unwrap())
 }
 
-async fn start(world: &World, name: &str, store: &StoreName, most_a_day: Option<u64>) -> RepairStarted {
-    let subject = TaskSubject {
+fn subject(name: &str, store: &StoreName) -> TaskSubject {
+    TaskSubject {
         kind: TaskKind::Repair,
         account: "account".to_owned(),
         space: "space-a".parse().unwrap(),
         key: Some(item(name).key),
         destination: Some(store.clone()),
-    };
-    let (item, reason) = (item(name), "content\ndamaged");
-    let new = NewRepair { account: "account", store, item: &item, user: "ada", reason, most_a_day };
-    world.catalogue.start_repair(&new, NewTask { queue: Queue::BitError, subject, source: None }).await.unwrap()
+    }
+}
+
+async fn start(world: &World, name: &str, store: &StoreName, most_a_day: Option<u64>) -> RepairStarted {
+    begin(world, name, store, (most_a_day, "repair_from_copy")).await
+}
+
+async fn begin(
+    world: &World,
+    name: &str,
+    store: &StoreName,
+    (most_a_day, remedy): (Option<u64>, &str),
+) -> RepairStarted {
+    let (of, reason, content) = (item(name), "content\ndamaged", Some("{}"));
+    let new = NewRepair { account: "account", store, item: &of, user: "ada", reason, remedy, content, most_a_day };
+    let task = NewTask { queue: Queue::BitError, subject: subject(name, store), source: None };
+    world.catalogue.start_repair(&new, task).await.unwrap()
 }
 
 /// How many repairs wait for a worker.
@@ -77,6 +90,92 @@ on_both! {
         assert_eq!(catalogue.repairs("account", None, 10).await.unwrap().len(), 3);
         assert_eq!(catalogue.repairs("account", None, 1).await.unwrap(), std::slice::from_ref(second));
         assert_eq!(catalogue.repairs("other", None, 10).await.unwrap(), []);
+    }
+
+    async fn another_one_takes_the_place_of_one_that_no_worker_will_end_and_a_dropped_error_ends_it(world: World) {
+        let (catalogue, world, store) = (&world.catalogue, &world, main());
+        let task = subject("a", &store);
+        assert!(catalogue.is_repair_stuck(&task).await.unwrap());
+        assert_eq!(start(world, "a", &store, None).await, RepairStarted::Started);
+        assert_eq!(begin(world, "a", &store, (None, "accept_change")).await, RepairStarted::Open);
+        assert!(!catalogue.is_repair_stuck(&task).await.unwrap());
+        world.tamper("UPDATE tasks SET state = 'dead', queue = 'dead-letter', holder = NULL").await;
+        assert!(catalogue.is_repair_stuck(&task).await.unwrap());
+        assert_eq!(begin(world, "a", &store, (None, "accept_change")).await, RepairStarted::Started);
+        let all = catalogue.repairs_of_copy(&store, &item("a"), None, 10).await.unwrap();
+        let [second, first] = &all[..] else { panic!("{all:?}") };
+        assert_eq!((second.remedy.as_str(), second.content.as_deref()), ("accept_change", Some("{}")));
+        assert_eq!((&second.ended, first.ended.as_ref().map(|ended| ended.1)), (&None, Some(RepairEnd::Dropped)));
+
+        world
+            .tamper(
+                "INSERT INTO bit_errors (account, store, space, key, result, findings, detail, found, seen, times)
+                SELECT account, store, space, key, 'failure', '', 'content damaged', 1, 1, 1 FROM repairs WHERE ended IS NULL",
+            )
+            .await;
+        let error = catalogue.bit_error(&store, &item("a")).await.unwrap().unwrap();
+        // A worker has it.
+        assert!(!catalogue.drop_bit_error(&error, &task, "a test").await.unwrap());
+        world.tamper("DELETE FROM tasks").await;
+        assert!(catalogue.drop_bit_error(&error, &task, "a test").await.unwrap());
+        assert_eq!(catalogue.bit_error(&store, &item("a")).await.unwrap(), None);
+        let newest = catalogue.repairs_of_copy(&store, &item("a"), None, 1).await.unwrap().remove(0);
+        let (_, end, detail) = newest.ended.unwrap();
+        assert_eq!((end, detail.as_str()), (RepairEnd::Dropped, "a test"));
+        assert!(!catalogue.drop_bit_error(&error, &task, "again").await.unwrap());
+    }
+
+    async fn a_person_failures_and_a_wave_stop_what_starts_by_itself_until_a_person_resumes_it(world: World) {
+        let (catalogue, world, store) = (&world.catalogue, &world, main());
+        assert!(catalogue.stop_repairs(None, "ada", "a test").await.unwrap());
+        assert!(!catalogue.stop_repairs(None, "ada", "again").await.unwrap());
+        assert_eq!(start(world, "a", &store, Some(9)).await, RepairStarted::Stopped);
+        assert_eq!(start(world, "p", &store, None).await, RepairStarted::Started);
+        assert!(catalogue.resume_repairs(None).await.unwrap());
+        assert!(!catalogue.resume_repairs(None).await.unwrap());
+
+        // Two that were refused, and one whose task is a dead letter.
+        for name in ["a", "b", "c"] {
+            assert_eq!(start(world, name, &store, Some(9)).await, RepairStarted::Started, "{name}");
+        }
+        for name in ["a", "b"] {
+            catalogue.end_repair(&store, &item(name), RepairEnd::Refused, "a test").await.unwrap();
+        }
+        let replica: StoreName = "replica".parse().unwrap();
+        assert_eq!(start(world, "d", &replica, Some(9)).await, RepairStarted::Started);
+        world.tamper("UPDATE tasks SET state = 'dead', queue = 'dead-letter', holder = NULL").await;
+        assert_eq!(start(world, "e", &store, Some(9)).await, RepairStarted::Stopped);
+        let [stop] = catalogue.repair_stops().await.unwrap().try_into().unwrap();
+        assert_eq!((stop.store, stop.reason.contains("3 automatic repairs")), (Some(store.clone()), true));
+        assert_eq!(start(world, "e", &replica, Some(9)).await, RepairStarted::Started);
+        assert!(catalogue.resume_repairs(Some(&store)).await.unwrap());
+        assert_eq!(start(world, "e", &store, Some(9)).await, RepairStarted::Started);
+
+        // One of the mill that no worker will end is none of the person who asks for the same.
+        world.tamper("UPDATE tasks SET state = 'dead', queue = 'dead-letter', holder = NULL").await;
+        assert_eq!(start(world, "d", &replica, None).await, RepairStarted::Started);
+        assert!(!catalogue.open_repair(&replica, &item("d")).await.unwrap().unwrap().is_automatic);
+
+        // What is wrong again soon is for a person.
+        catalogue.end_repair(&store, &item("e"), RepairEnd::Repaired, "a test").await.unwrap();
+        assert_eq!(start(world, "e", &store, Some(9)).await, RepairStarted::Cooling);
+        world.tamper("UPDATE repairs SET ended = ended - 604800001 WHERE outcome = 'repaired'").await;
+        assert_eq!(start(world, "e", &store, Some(9)).await, RepairStarted::Started);
+
+        for number in 0..30 {
+            assert_eq!(start(world, &format!("wave-{number}"), &store, None).await, RepairStarted::Started);
+        }
+        world
+            .tamper(
+                "INSERT INTO bit_errors (account, store, space, key, result, findings, detail, found, seen, times)
+                SELECT account, store, space, key, 'failure', '', 'a test', started, started, 1 FROM repairs
+                WHERE ended IS NULL AND store = 'main'",
+            )
+            .await;
+        assert_eq!(start(world, "f", &store, Some(9)).await, RepairStarted::Stopped);
+        let [stop] = catalogue.repair_stops().await.unwrap().try_into().unwrap();
+        assert!(stop.reason.contains("within an hour"), "{stop:?}");
+        assert_eq!(start(world, "f", &replica, Some(9)).await, RepairStarted::Started);
     }
 
     async fn no_more_are_started_automatically_in_a_store_within_a_day_than_may_be(world: World) {

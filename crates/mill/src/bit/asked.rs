@@ -1,4 +1,4 @@
-//! Repairs that a person asks for.
+//! What a person asks for to have a bit error resolved.
 
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::bit::BitError;
@@ -7,12 +7,14 @@ use queuekeeper_catalogue::tasks::{NewTask, Queue, TaskKind, TaskSubject};
 use queuekeeper_store::StoreName;
 
 use super::decisions::verdict_of;
-use super::repair::{RepairLimits, RepairStart, start};
+use super::verdict::{Offer, Remedy};
 use crate::account::Account;
 
-/// Who asks for a repair, and why.
+/// Who asks for a remedy, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AskedRepair<'a> {
+pub struct AskedRemedy<'a> {
+    /// What is to be done.
+    pub remedy: Remedy,
     /// The user.
     pub user: &'a str,
     /// Their reason.
@@ -21,12 +23,12 @@ pub struct AskedRepair<'a> {
     pub source: Option<&'a StoreName>,
 }
 
-/// Why a repair that was asked for is not started.
+/// Why a remedy that was asked for is not started.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// Another copy does not repair it.
-    #[error("this is nothing that another copy repairs: {0}")]
-    Never(String),
+    /// It is none for what was found.
+    #[error("{remedy} is no remedy for this: {0}", remedy = .1.as_str())]
+    Never(String, Remedy),
     /// What the check saw, or the account's name of the space, is not readable.
     #[error("{0}")]
     Unreadable(String),
@@ -35,33 +37,50 @@ pub enum AskError {
     Catalogue(#[from] queuekeeper_catalogue::Error),
 }
 
-/// Starts the repair of a copy of an account of which something is known to be wrong.
+/// What can be done about a bit error of an account: no repair from another copy where it has one store.
 ///
 /// # Errors
-/// Where another copy does not repair it, or the catalogue cannot be written.
+/// With one sentence, where what the check saw is not readable.
+pub fn offers(account: &Account, error: &BitError) -> Result<Vec<Offer>, String> {
+    let mut offers = verdict_of(error)?.offers;
+    offers.retain(|offer| offer.remedy != Remedy::RepairFromCopy || account.stores.len() > 1);
+    Ok(offers)
+}
+
+/// The task of the repair of a copy of an account; `None` where its space is not the account's.
+#[must_use]
+pub fn task_of(account: &Account, error: &BitError) -> Option<TaskSubject> {
+    Some(TaskSubject {
+        kind: TaskKind::Repair,
+        account: account.name.clone(),
+        space: account.of_store(&error.item.space)?,
+        key: Some(error.item.key.clone()),
+        destination: Some(error.store.clone()),
+    })
+}
+
+/// Starts what a person asks for to be done about a copy of an account of which something is known to be wrong. A worker does it.
+///
+/// # Errors
+/// Where it is no remedy for what was found, or the catalogue cannot be written.
 pub async fn ask(
     catalogue: &Catalogue,
     account: &Account,
     error: &BitError,
-    asked: AskedRepair<'_>,
+    asked: AskedRemedy<'_>,
 ) -> Result<RepairStarted, AskError> {
-    let verdict = verdict_of(error).map_err(AskError::Unreadable)?;
-    // What else is set decides only what the mill may start.
-    if start(&verdict, &RepairLimits::default()) == RepairStart::Never {
-        return Err(AskError::Never(error.detail.clone()));
+    let AskedRemedy { remedy, user, reason, source } = asked;
+    let offers = offers(account, error).map_err(AskError::Unreadable)?;
+    if remedy == Remedy::WriteToProvider || !offers.iter().any(|offer| offer.remedy == remedy) {
+        return Err(AskError::Never(error.detail.clone(), remedy));
     }
-    let BitError { store, item, .. } = error;
-    let space = account.of_store(&item.space);
-    let space = space.ok_or_else(|| AskError::Unreadable(format!("the space {} is not the account's", item.space)))?;
-    let AskedRepair { user, reason, source } = asked;
-    let new = NewRepair { account: &account.name, store, item, user, reason, most_a_day: None };
-    let subject = TaskSubject {
-        kind: TaskKind::Repair,
-        account: account.name.clone(),
-        space,
-        key: Some(item.key.clone()),
-        destination: Some(store.clone()),
-    };
+    let BitError { store, item, evidence, .. } = error;
+    let subject = task_of(account, error);
+    let subject =
+        subject.ok_or_else(|| AskError::Unreadable(format!("the space {} is not the account's", item.space)))?;
+    let content = evidence.content.as_deref().or(evidence.provider.as_deref());
+    let (account, remedy) = (&*account.name, remedy.as_str());
+    let new = NewRepair { account, store, item, user, reason, remedy, content, most_a_day: None };
     let task = NewTask { queue: Queue::BitError, subject, source: source.cloned() };
     Ok(catalogue.start_repair(&new, task).await?)
 }

@@ -12,7 +12,7 @@ use queuekeeper_store::audit::{AuditSink as _, Begun, Change, Intent, Settlement
 use queuekeeper_store::store::Item;
 use uuid::Uuid;
 
-use super::checker::Checker;
+use super::checker::{Checker, Place};
 use super::seen::{Seen, is_proven};
 use super::verdict::{Remedy, Sighting};
 use crate::worker::{CHANGING, Lease, Stop};
@@ -36,10 +36,24 @@ impl Checker {
         let key = subject.key.clone().ok_or_else(|| "the finding names no item".to_owned())?;
         let item = Item::new(place.space.clone(), key);
         let seen = Seen::look(self, &place, &item, &Digests::default(), lease).await?;
-        let verdict = seen.verdict();
-        if is_proven(&verdict) {
-            return Ok(seen.part(&subject.account, &place, &item, &verdict));
+        if is_proven(&seen.verdict()) {
+            return Ok(seen.part(&subject.account, &place, &item, &seen.verdict()));
         }
+        let seen = self.record(&place, &item, seen, remedy, user).await?;
+        Ok(seen.part(&subject.account, &place, &item, &seen.verdict()))
+    }
+
+    /// Records the content of a copy that was read, as a remedy for what is wrong with it. The answer is the copy with what is
+    /// recorded of it then.
+    pub(super) async fn record(
+        &self,
+        place: &Place,
+        item: &Item,
+        seen: Seen,
+        remedy: Remedy,
+        user: &str,
+    ) -> Result<Seen, Stop> {
+        let verdict = seen.verdict();
         let (Some(properties), Sighting::Present(content)) = (&seen.properties, &seen.sources.content) else {
             return Err(Stop::Failed(format!("there is no content to record: {verdict}")));
         };
@@ -66,9 +80,9 @@ impl Checker {
             Begun::Ours => {}
             Begun::Busy(_) | Begun::Left(_) => return Err(Outcome::PutOff(CHANGING).into()),
         }
-        let there = place.store.head(&item).await;
+        let there = place.store.head(item).await;
         let is_as_seen = matches!(&there, Ok(Some(there)) if there.etag == properties.etag)
-            && self.catalogue.records_of_item(store, &item).await.is_ok_and(|records| records == seen.records);
+            && self.catalogue.records_of_item(store, item).await.is_ok_and(|records| records == seen.records);
         let settlement = if is_as_seen {
             Settlement::Done {
                 change,
@@ -84,7 +98,6 @@ impl Checker {
             return Err(Outcome::PutOff(CHANGING).into());
         }
         tracing::info!(%store, %item, user, remedy = remedy.as_str(), %verdict, "recorded what the store has");
-        let seen = seen.recorded_by_now(self, &place, &item).await?;
-        Ok(seen.part(&subject.account, &place, &item, &seen.verdict()))
+        seen.recorded_by_now(self, place, item).await
     }
 }

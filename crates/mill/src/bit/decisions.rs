@@ -9,6 +9,7 @@ use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TakenTask, TaskKind,
 use queuekeeper_store::StoreName;
 use queuekeeper_store::store::Item;
 
+use super::asked::offers;
 use super::checker::{Checker, said};
 use super::decide::decide;
 use super::repair::{AskFor, MOST_A_DAY, RepairLimits, RepairMode, RepairStart, start};
@@ -20,8 +21,6 @@ use crate::worker::{Lease, Processed, Processor, Stop};
 
 /// How long a finding waits for a person until it is looked at again.
 const AGAIN: Duration = Duration::from_hours(24);
-
-const NOTHING_WRONG: &str = "nothing is known to be wrong with this copy";
 
 /// Decides what is done about findings.
 pub struct Decider(pub Checker);
@@ -45,24 +44,6 @@ impl Processor for Decider {
 }
 
 impl Decider {
-    /// Carries out a remedy that concerns the record alone, for a person who asks for it: [`Remedy::CorrectIndex`],
-    /// [`Remedy::AppendEvent`], [`Remedy::Adopt`], [`Remedy::AcceptChange`]. The content is read first, and nothing is recorded
-    /// that is not there.
-    ///
-    /// # Errors
-    /// With one sentence, where nothing is known to be wrong, the remedy is none for what is there now, the copy is being changed, or
-    /// store or catalogue cannot be read or written.
-    pub async fn record(&self, subject: &TaskSubject, remedy: Remedy, user: &str, lease: &Lease) -> Result<(), String> {
-        self.known(subject).await?.ok_or(NOTHING_WRONG)?;
-        match self.0.correct(subject, remedy, user, lease).await {
-            Ok(part) => self.0.catalogue.record_checks(&part, Vec::new()).await.map_err(said),
-            Err(Stop::Failed(why)) => Err(why),
-            Err(Stop::Ended(_)) => {
-                Err("this cannot be done now: it is being changed, or its store is closed".to_owned())
-            }
-        }
-    }
-
     async fn decide(&self, subject: &TaskSubject, lease: &Lease) -> Result<Processed, Stop> {
         let Some(known) = self.known(subject).await? else { return Ok(Outcome::Done.into()) };
         let adopts = self.limits_of(subject, &known.error.store).is_some_and(|set| set.adopt == RepairMode::Automatic);
@@ -81,6 +62,8 @@ impl Decider {
             RepairStart::Automatic => match self.start(subject, &known).await? {
                 RepairStarted::Started | RepairStarted::Open => return Ok(Outcome::Done.into()),
                 RepairStarted::TooMany => AskFor::TooMany.to_string(),
+                RepairStarted::Stopped => "automatic repairs in this store are stopped".to_owned(),
+                RepairStarted::Cooling => "it was repaired automatically within a week".to_owned(),
             },
             RepairStart::ByAsking(why) => why.to_string(),
             RepairStart::Never => "no other copy repairs this".to_owned(),
@@ -101,7 +84,7 @@ impl Decider {
         };
         let item = Item::new(space, key);
         let Some(error) = self.0.catalogue.bit_error(store, &item).await.map_err(said)? else { return Ok(None) };
-        let verdict = verdict_of(&error)?;
+        let verdict = Verdict { offers: offers(account, &error)?, ..verdict_of(&error)? };
         Ok(Some(Known { item, error, verdict }))
     }
 
@@ -121,7 +104,9 @@ impl Decider {
     async fn start(&self, subject: &TaskSubject, known: &Known) -> Result<RepairStarted, String> {
         let Known { item, error: BitError { store, detail, .. }, .. } = known;
         let account = &subject.account;
-        let new = NewRepair { account, store, item, user: MILL, reason: detail, most_a_day: Some(MOST_A_DAY) };
+        let (user, reason, content) = (MILL, &**detail, known.error.evidence.content.as_deref());
+        let (remedy, most_a_day) = (Remedy::RepairFromCopy.as_str(), Some(MOST_A_DAY));
+        let new = NewRepair { account, store, item, user, reason, remedy, content, most_a_day };
         let subject = TaskSubject { kind: TaskKind::Repair, ..subject.clone() };
         let task = NewTask { queue: Queue::BitError, subject, source: None };
         self.0.catalogue.start_repair(&new, task).await.map_err(said)
@@ -151,7 +136,7 @@ fn sources(evidence: &Evidence) -> Result<Sources, serde_json::Error> {
     })
 }
 
-fn sighting(kept: Option<&str>) -> Result<Sighting, serde_json::Error> {
+pub(super) fn sighting(kept: Option<&str>) -> Result<Sighting, serde_json::Error> {
     Ok(match kept.map(Statement::read).transpose()?.unwrap_or_default() {
         Statement::None | Statement::Same => Sighting::NotLooked,
         Statement::Missing => Sighting::Missing,

@@ -69,16 +69,16 @@ pub(super) struct Checked {
 
 /// What is known of one key of a page.
 #[derive(Default)]
-struct Known {
-    listed: Option<Listed>,
-    records: Option<ItemRecords>,
+pub(super) struct Known {
+    pub(super) listed: Option<Listed>,
+    pub(super) records: Option<ItemRecords>,
 }
 
 /// The keys of a page, or of its beginning.
-struct Keys {
-    known: BTreeMap<Key, Known>,
+pub(super) struct Keys {
+    pub(super) known: BTreeMap<Key, Known>,
     /// The key up to which they are all there; `None` for the end of the page.
-    cut: Option<Key>,
+    pub(super) cut: Option<Key>,
 }
 
 /// What became of one key of a page.
@@ -184,7 +184,7 @@ impl Checker {
     }
 
     /// What the store lists and what is recorded, side by side.
-    async fn keys(&self, place: &Place, range: &Range<'_>, lease: &Lease) -> Result<Keys, String> {
+    pub(super) async fn keys(&self, place: &Place, range: &Range<'_>, lease: &Lease) -> Result<Keys, String> {
         let (behind, last) = (range.behind, range.last);
         let (mut known, mut cuts) = (BTreeMap::<Key, Known>::new(), Vec::new());
         let mut listed = listing(&place.store, &place.space, b"", behind).await?;
@@ -291,7 +291,7 @@ fn limit() -> u32 {
 }
 
 /// Whether a listing has an item in the state that both records have of it.
-fn is_listed_as_recorded(listed: &Listed, records: Option<&ItemRecords>) -> bool {
+pub(super) fn is_listed_as_recorded(listed: &Listed, records: Option<&ItemRecords>) -> bool {
     let Some((index, audit)) = records.and_then(|records| records.index.as_ref().zip(records.audit.as_ref())) else {
         return false;
     };

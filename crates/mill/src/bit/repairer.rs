@@ -1,4 +1,4 @@
-//! The repair of a copy from another one.
+//! The repair of a copy from another one, and what else a person has decided to be done about one.
 //!
 //! # Steps
 //! 1. The copy is read: what is right by now is not written.
@@ -7,8 +7,10 @@
 //! 4. It is recorded from which copy it is repaired, then that is written under the entity tag that was read.
 //! 5. The copy is read back.
 //!
-//! A process may die at any of them: the next one begins with the first, and finds what was done.
+//! A process may die at any of them: the next one begins with the first, and finds what was done. Content that is right is written
+//! in its own place in the same steps. What is to be recorded is read, and recorded where it is what was decided about.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -18,12 +20,14 @@ use queuekeeper_catalogue::brake::{BrakeLimit, Braked};
 use queuekeeper_catalogue::repairs::{Repair, RepairEnd};
 use queuekeeper_catalogue::tasks::{NewTask, Outcome, TakenTask, TaskKind, TaskSubject};
 use queuekeeper_store::store::{Chunks, Condition, Item, Properties, Put};
-use queuekeeper_store::{Digests, Error, ErrorKind};
+use queuekeeper_store::{Digests, Error, ErrorKind, Store};
 
 use super::checker::{Checker, Place, item_task};
+use super::decide::is_same;
+use super::decisions::sighting;
 use super::repair::{NotGood, RepairLimits, RepairMode, RepairStart, check_good, start};
 use super::seen::{Seen, is_proven};
-use super::verdict::{Fixity, Sighting, Verdict};
+use super::verdict::{Fixity, Remedy, Sighting, Verdict};
 use crate::asides;
 use crate::worker::{CHANGING, Lease, Processed, Processor, Stop};
 
@@ -37,20 +41,33 @@ pub struct Repairer {
     pub keep: Duration,
 }
 
-/// Another copy that is good.
+/// Content that is good, in the store that has it.
 struct Good {
-    place: Place,
+    store: Arc<dyn Store>,
     properties: Properties,
     content: Fixity,
 }
 
-/// Whether what is found now may be repaired: where the mill has started it, only what it may start.
-fn is_repairable(verdict: &Verdict, repair: &Repair) -> bool {
+/// Whether something is a remedy for what is found now: where the mill has started it, only what it may start.
+fn is_possible(remedy: Remedy, verdict: &Verdict, repair: &Repair) -> bool {
+    if remedy != Remedy::RepairFromCopy {
+        return verdict.offers.iter().any(|offer| offer.remedy == remedy);
+    }
     let limits = RepairLimits { mode: RepairMode::Automatic, ..RepairLimits::default() };
     match start(verdict, &limits) {
         RepairStart::Automatic => true,
         RepairStart::ByAsking(_) => !repair.is_automatic,
         RepairStart::Never => false,
+    }
+}
+
+/// Whether the content is still the one that was seen when it was decided to record it.
+fn is_as_decided(remedy: Remedy, seen: &Seen, repair: &Repair) -> bool {
+    let decided = sighting(repair.content.as_deref());
+    match (&seen.sources.content, decided) {
+        _ if !remedy.is_of_record() => true,
+        (Sighting::Present(now), Ok(Sighting::Present(decided))) => is_same(now, &decided) != Some(false),
+        _ => false,
     }
 }
 
@@ -82,12 +99,26 @@ impl Repairer {
             let end = if repair.source.is_some() { RepairEnd::Repaired } else { RepairEnd::Healthy };
             return self.end(task, &place, &item, (&seen, &verdict), end).await;
         }
-        if !is_repairable(&verdict, &repair) {
+        let remedy = Remedy::named(&repair.remedy);
+        let remedy =
+            remedy.filter(|remedy| is_possible(*remedy, &verdict, &repair) && is_as_decided(*remedy, &seen, &repair));
+        let Some(remedy) = remedy else {
             let catalogue = &self.checker.catalogue;
             catalogue.end_repair(place.store.name(), &item, RepairEnd::Refused, &verdict.to_string()).await?;
             return Ok(checked_again(&task.subject));
+        };
+        if remedy.is_of_record() {
+            let seen = self.checker.record(&place, &item, seen, remedy, &repair.user).await?;
+            let verdict = seen.verdict();
+            return self.end(task, &place, &item, (&seen, &verdict), RepairEnd::Recorded).await;
         }
-        let good = self.good_copy(task, &item, &seen, lease).await?;
+        let good = match (remedy, &seen.properties, &seen.sources.content) {
+            (Remedy::RewriteInPlace, Some(properties), Sighting::Present(content)) => {
+                let store = Arc::clone(&place.store);
+                Good { store, properties: properties.clone(), content: content.clone() }
+            }
+            _ => self.good_copy(task, &item, &seen, lease).await?,
+        };
         self.write(task, &place, &item, (&seen, &repair), &good, lease).await?;
         let seen = Seen::look(&self.checker, &place, &item, &Digests::default(), lease).await?;
         let verdict = seen.verdict();
@@ -130,7 +161,8 @@ impl Repairer {
             };
             match (check_good(&seen.sources, &target.sources), seen.properties, seen.sources.content) {
                 (Ok(()), Some(properties), Sighting::Present(content)) => {
-                    return Ok(Good { place, properties, content });
+                    let store = Arc::clone(&place.store);
+                    return Ok(Good { store, properties, content });
                 }
                 (Err(why), ..) => {
                     reasons.push(format!("{store} {why}"));
@@ -159,7 +191,7 @@ impl Repairer {
         good: &Good,
         lease: &Lease,
     ) -> Result<(), Stop> {
-        let (target, source) = (&place.store, &good.place.store);
+        let (target, source) = (&place.store, &good.store);
         let kept_as = self.put_aside(task, place, item, seen, lease).await?;
         let catalogue = &self.checker.catalogue;
         if !catalogue.begin_repair(target.name(), item, source.name(), kept_as.as_deref()).await? {

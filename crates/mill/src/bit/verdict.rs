@@ -281,6 +281,32 @@ pub enum Remedy {
 }
 
 impl Remedy {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::RepairFromCopy,
+        Self::RewriteInPlace,
+        Self::WriteToProvider,
+        Self::CorrectIndex,
+        Self::AppendEvent,
+        Self::Adopt,
+        Self::AcceptChange,
+    ];
+
+    /// The remedy with this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|remedy| remedy.as_str() == name)
+    }
+
+    /// Whether it concerns the record alone, and leaves the content.
+    #[must_use]
+    pub fn is_of_record(self) -> bool {
+        match self {
+            Self::CorrectIndex | Self::AppendEvent | Self::Adopt | Self::AcceptChange => true,
+            Self::RepairFromCopy | Self::RewriteInPlace | Self::WriteToProvider => false,
+        }
+    }
+
     /// The name in pages, API and command line.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -21,7 +21,7 @@ use crate::account::Account;
 use crate::worker::Lease;
 
 /// How often an item that is being changed is looked at, and how long after each look.
-const CHANGING: (u32, Duration) = (10, Duration::from_secs(1));
+pub(super) const CHANGING: (u32, Duration) = (10, Duration::from_secs(1));
 
 /// What is checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,7 +104,7 @@ impl Checker {
         Ok(spaces.into_iter().filter(|space| !space.is_reserved()).collect())
     }
 
-    fn place_of(&self, account: &Account, subject: &TaskSubject) -> Result<Place, String> {
+    pub(super) fn place_of(&self, account: &Account, subject: &TaskSubject) -> Result<Place, String> {
         let space = account.in_stores(&subject.space);
         let space = space.ok_or_else(|| format!("the space {} has no name in the stores", subject.space))?;
         let name = subject.destination.as_ref().ok_or_else(|| "no store is named".to_owned())?;

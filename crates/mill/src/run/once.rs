@@ -6,6 +6,7 @@ use uuid::Uuid;
 use super::{LEAD, Mill};
 use crate::asides::{self, Removed};
 use crate::bit;
+use crate::bit::adopt::{AdoptSaid, Adopted};
 use crate::bit::verify::{Said, Scope, Totals};
 use crate::policy::Policies;
 use crate::producer::{PRODUCER, Step};
@@ -55,6 +56,19 @@ impl Mill {
     /// With one sentence, where there is no such content, or a store cannot be listed, or the catalogue written.
     pub async fn verify(&self, scope: &Scope, say: &mut (dyn FnMut(Said) + Send)) -> Result<Totals, String> {
         self.checker(&self.account_stores()).verify(scope, say).await
+    }
+
+    /// Takes what a space of a store has and no record knows of into the record, in the name of a user; without one, only counts it.
+    ///
+    /// # Errors
+    /// With one sentence, where there is no such space, the store cannot be listed, or the catalogue written.
+    pub async fn adopt(
+        &self,
+        scope: &Scope,
+        user: Option<&str>,
+        say: &mut (dyn FnMut(AdoptSaid) + Send),
+    ) -> Result<Adopted, String> {
+        self.checker(&self.account_stores()).adopt(scope, user, say).await
     }
 
     /// Asks for a count of each space, where that is due: of how many, `None` where it is not.

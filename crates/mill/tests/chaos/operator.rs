@@ -21,7 +21,9 @@ pub(super) const DATABASE: &str = "chaos";
 const LIMIT: Duration = Duration::from_mins(4);
 
 /// How many tasks there are, how many changes are under way, how many events nobody has followed.
-const LEFT: &str = "SELECT (SELECT COUNT(*) FROM tasks), (SELECT COUNT(*) FROM intents),
+/// That there is content which no record knows of waits for a person.
+const LEFT: &str =
+    "SELECT (SELECT COUNT(*) FROM tasks WHERE key IS DISTINCT FROM 'foreign'), (SELECT COUNT(*) FROM intents),
     (SELECT COUNT(*) FROM audit_log WHERE seq > (SELECT COALESCE(MAX(seq), 0) FROM followers))";
 
 pub(super) struct Operator {
@@ -48,17 +50,16 @@ impl Operator {
         tokio::task::block_in_place(|| self.server.lock().query(DATABASE, sql))
     }
 
-    /// Lets tasks be taken at once. One that is being changed is passed by: to wait for several of them in any order can end in a
-    /// deadlock.
-    fn let_be_taken(&self, which: &str) {
-        let found = format!("SELECT id FROM tasks WHERE {which} FOR UPDATE SKIP LOCKED");
-        drop(self.query(&format!("UPDATE tasks SET visible = 0 WHERE id IN ({found})")));
-    }
-
     /// Ends the leases that processes have which are gone: all but these.
     pub(super) fn end_leases(&self, living: &[&str]) {
         let living = living.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
-        self.let_be_taken(&format!("holder IS NOT NULL AND worker NOT IN ({living})"));
+        self.show(&format!("holder IS NOT NULL AND worker NOT IN ({living})"));
+    }
+
+    /// Makes tasks visible, but for those that a process is just writing: it locks several, in an order of its own.
+    fn show(&self, which: &str) {
+        let ids = format!("SELECT id FROM tasks WHERE {which} FOR UPDATE SKIP LOCKED");
+        drop(self.query(&format!("UPDATE tasks SET visible = 0 WHERE id IN ({ids})")));
     }
 
     /// Ends the lead of loops, whether its process is gone or not, and has the next one begin.
@@ -66,9 +67,26 @@ impl Operator {
         drop(self.query("UPDATE loops SET lease_end = 0, next_start = 0 WHERE producer = 'duplication'"));
     }
 
+    /// Has the next loop of a producer begin.
+    pub(super) fn end_lead_of(&self, producer: &str) {
+        drop(self.query(&format!("UPDATE loops SET lease_end = 0, next_start = 0 WHERE producer = '{producer}'")));
+    }
+
+    /// Lets nothing wait for the next attempt or round, nor for a process that is gone.
+    pub(super) async fn hurry(&mut self, living: &[&str]) {
+        self.end_leases(living);
+        self.show("state = 'waiting' AND holder IS NULL");
+        for store in &self.stores {
+            store.resolve_left().await.unwrap();
+        }
+        self.retry_dead_letters().await;
+        // What waits hears that there may be something to do.
+        self.catalogue.put_tasks(&[]).await.unwrap();
+    }
+
     /// Ends the leases of tasks whose workers work on.
     pub(super) fn end_leases_of_all(&self) {
-        self.let_be_taken("holder IS NOT NULL");
+        self.show("holder IS NOT NULL");
     }
 
     /// Waits until nothing is left to be done.
@@ -76,15 +94,7 @@ impl Operator {
         let deadline = Instant::now() + LIMIT;
         let mut quiet = 0;
         loop {
-            self.end_leases(living);
-            // Nobody waits here for the next attempt.
-            self.let_be_taken("state = 'waiting' AND holder IS NULL");
-            for store in &self.stores {
-                store.resolve_left().await.unwrap();
-            }
-            self.retry_dead_letters().await;
-            // What waits hears that there may be something to do.
-            self.catalogue.put_tasks(&[]).await.unwrap();
+            self.hurry(living).await;
             let left = self.query(LEFT);
             // What a loop asks for is not seen before it does.
             quiet = if left.trim() == "0|0|0" { quiet + 1 } else { 0 };

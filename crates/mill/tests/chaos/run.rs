@@ -17,6 +17,7 @@ use super::depositor::{self, Deposited, Promised};
 use super::operator::{DATABASE, Operator};
 use super::oracle;
 use super::processes::{PRODUCER, Processes};
+use super::rot;
 use super::world::{self, BUCKET, FOREIGN, MAIN, PREFIX, Place, REPLICA, SPACE};
 
 /// What happens.
@@ -47,7 +48,7 @@ const ROUND: [(Episode, usize); 6] = [
 ];
 
 /// How long there is peace before each, at most.
-const PEACE: Duration = Duration::from_millis(1200);
+pub(super) const PEACE: Duration = Duration::from_millis(1200);
 
 /// How long the server is away, at most.
 const AWAY: Duration = Duration::from_millis(800);
@@ -111,7 +112,9 @@ async fn go_through(place: &Place, operator: &Operator) {
 async fn whatever_is_killed_every_item_is_copied_once_and_nothing_else_is_there() {
     let seed = number("QUEUEKEEPER_CHAOS_SEED").unwrap_or_else(rand::random);
     let minutes = number("QUEUEKEEPER_CHAOS_MINUTES").unwrap_or(0);
-    let until = Instant::now() + Duration::from_secs(minutes * 60);
+    // Half of the time, and as much for what rots.
+    let half = Duration::from_secs(minutes * 30);
+    let until = Instant::now() + half;
     println!("seed {seed}");
     let mut rng = StdRng::seed_from_u64(seed);
 
@@ -171,6 +174,18 @@ async fn whatever_is_killed_every_item_is_copied_once_and_nothing_else_is_there(
     operator.await_quiet(&processes.names(), "after a loop").await;
     assert_eq!(events(&operator), before, "seed {seed}");
     println!("  {} events; a loop left {} tasks, and no event", before.trim(), looked.trim());
+    assert_eq!(catalogue.check().await.unwrap(), [], "seed {seed}");
+
+    let (until, mut rounds, mut rotten) = (Instant::now() + half, 0, 0);
+    loop {
+        let (planted, wrong) = rot::round(&place, &bucket, &mut processes, &mut operator, &mut rng).await;
+        assert!(wrong.is_empty(), "seed {seed}, round {rounds}:\n{}", wrong.join("\n"));
+        (rounds, rotten) = (rounds + 1, rotten + planted);
+        if Instant::now() >= until {
+            break;
+        }
+    }
+    println!("  {rotten} copies rotted in {rounds} rounds: each was repaired once, and nothing else was written over");
     assert_eq!(catalogue.check().await.unwrap(), [], "seed {seed}");
     println!("  dead letters that were tried again: {:?}", operator.dead);
 }

@@ -9,7 +9,10 @@ use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::brake::BrakeLimit;
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::audit::MILL;
+use queuekeeper_mill::bit::repair::RepairMode;
+use queuekeeper_mill::bit::reporter::ADMIN;
 use queuekeeper_mill::duplicate::ASIDE;
+use queuekeeper_mill::limits::StoreLimits;
 use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_mill::policy::{PolicySource, StoreId};
 use queuekeeper_mill::run::{Mill, MillSettings};
@@ -99,7 +102,7 @@ pub(super) async fn audited(
     let store = bare(place, name).await?;
     let capabilities = store.probe().await.map_err(|error| error.to_string())?;
     let audited = Audited::new(store, &capabilities, Arc::new(catalogue.clone()), user);
-    Ok(audited.with_owned([ASIDE.parse().unwrap()]).with_timing(TIMING))
+    Ok(audited.with_owned([ASIDE.parse().unwrap(), ADMIN.parse().unwrap()]).with_timing(TIMING))
 }
 
 /// The mill, as a process has it that was just started.
@@ -115,11 +118,12 @@ pub(super) async fn mill(place: &Place, name: &str, workers: usize) -> Result<Mi
         stores.insert(store_name(name), Arc::new(audited));
     }
     let ids = [("1", MAIN), ("2", REPLICA), ("3", CLOUD)];
+    let repaired = StoreLimits { repair: RepairMode::Automatic, ..StoreLimits::default() };
     let account = Account {
         name: "account1".to_owned(),
         stores: ids.map(|(id, name)| (StoreId(id.to_owned()), store_name(name))).into(),
         prefix: Some("account1".to_owned()),
-        ..Account::default()
+        limits: [MAIN, REPLICA, CLOUD].map(|name| (store_name(name), repaired.clone())).into(),
     };
     // What is destroyed is counted, and is more within minutes than else within a day.
     let limit = BrakeLimit { items: u32::MAX, percent: 0 };

@@ -50,7 +50,8 @@ fn task_of(key: &str) -> NewTask {
 /// Starts the repair of an item at the source of copies, and takes its task.
 async fn start(world: &World, key: &str, most_a_day: Option<u64>) -> TakenTask {
     let (store, item) = (main(), item(key));
-    let new = NewRepair { account: "account1", store: &store, item: &item, user: "ada", reason: "a test", most_a_day };
+    let (account, user, reason, remedy) = ("account1", "ada", "a test", "repair_from_copy");
+    let new = NewRepair { account, store: &store, item: &item, user, reason, remedy, content: None, most_a_day };
     let started = world.catalogue.start_repair(&new, task_of(key)).await.unwrap();
     assert_eq!(started, RepairStarted::Started);
     take(world).await

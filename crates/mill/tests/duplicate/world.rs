@@ -32,7 +32,7 @@ use tempfile::TempDir;
 const LEASE: Duration = Duration::from_mins(5);
 
 /// The bucket of the store that is no directory.
-const BUCKET: &str = "preservation";
+pub(super) const BUCKET: &str = "preservation";
 
 pub(super) struct World {
     pub(super) catalogue: Catalogue,
@@ -204,13 +204,20 @@ impl World {
         self.bare[&main()].directory()
     }
 
-    fn server(&self) -> &S3Server {
+    pub(super) fn server(&self) -> &S3Server {
         self.server.as_ref().expect("a store that is no directory is a bucket")
     }
 
     /// Lets the content of an item rot in place at the source: its size, its time and what is kept of it stay.
     pub(super) fn rot(&self, key: &str) {
-        let Some(top) = self.source() else { return self.server().rot(BUCKET, &format!("content/{}/{key}", space())) };
+        self.rot_in(&main(), key);
+    }
+
+    /// The same in a store.
+    pub(super) fn rot_in(&self, store: &StoreName, key: &str) {
+        let Some(top) = self.bare[store].directory() else {
+            return self.server().rot(BUCKET, &format!("content/{}/{key}", space()));
+        };
         let file = top.join(space().as_str()).join(key);
         let modified = std::fs::metadata(&file).unwrap().modified().unwrap();
         let mut content = std::fs::read(&file).unwrap();

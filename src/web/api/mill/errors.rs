@@ -1,4 +1,4 @@
-//! Bit errors, and repairs.
+//! Bit errors, and what is decided about them.
 
 use axum::extract::State as FromState;
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Answer;
-use crate::actions::mill::WrongCopy;
+use crate::actions::mill::{Resolution, StopChange, WrongCopy};
 use crate::actions::{Role, Source};
 use crate::views::actions::ActionView;
 use crate::views::mill::{ErrorFilter, ErrorList};
@@ -17,9 +17,14 @@ use crate::web::http::json::Json;
 use crate::web::http::params::{Body, Params};
 use crate::web::state::State;
 
-/// Both.
+/// All of them.
 pub(super) fn router() -> OpenApiRouter<State> {
-    OpenApiRouter::new().routes(routes!(mill_errors)).routes(routes!(repair_mill_copy))
+    OpenApiRouter::new()
+        .routes(routes!(mill_errors))
+        .routes(routes!(repair_mill_copy))
+        .routes(routes!(resolve_mill_error))
+        .routes(routes!(stop_mill_repairs))
+        .routes(routes!(resume_mill_repairs))
 }
 
 /// A repair to request.
@@ -32,6 +37,80 @@ pub(super) struct RepairBody {
     /// Why, in a few words.
     #[schema(example = "the disk was replaced")]
     reason: String,
+}
+
+/// What is decided about a bit error.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ResolveBody {
+    /// The number of the bit error.
+    #[schema(example = 4711)]
+    number: u64,
+    /// What resolves it.
+    resolution: Resolution,
+    /// Why, in a few words.
+    #[schema(example = "the file was replaced by its owner")]
+    reason: String,
+}
+
+/// Where automatic repairs are stopped, or resumed.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StopBody {
+    /// The store; without one, all stores.
+    #[serde(default)]
+    #[schema(example = "replica")]
+    store: String,
+    /// Why, in a few words.
+    #[schema(example = "the disks are being replaced")]
+    reason: String,
+}
+
+/// `POST /api/v1/mill/repairs/stop`: stops automatic repairs in a store or in all of them, as an operator.
+#[utoipa::path(
+    post, path = "/mill/repairs/stop",
+    request_body = StopBody,
+    responses(
+        (status = 200, body = ActionView),
+        (status = 400, description = "The reason is missing or not valid"),
+        (status = 404, description = "No account has such a store, or this server has no mill"),
+        (status = 409, description = "They are stopped already; nothing was done"),
+        (status = 503, description = "The catalogue or the audit file cannot be written; nothing was done"),
+    ),
+)]
+pub(super) async fn stop_mill_repairs(
+    FromState(state): FromState<State>,
+    who: Identity,
+    Body(body): Body<StopBody>,
+) -> Answer<ActionView> {
+    change_stop(&state, &who, StopChange::Stop, &body).await
+}
+
+/// `POST /api/v1/mill/repairs/resume`: lets repairs start by themselves again, as an admin.
+#[utoipa::path(
+    post, path = "/mill/repairs/resume",
+    request_body = StopBody,
+    responses(
+        (status = 200, body = ActionView),
+        (status = 400, description = "The reason is missing or not valid"),
+        (status = 404, description = "No account has such a store, or this server has no mill"),
+        (status = 409, description = "They are not stopped; nothing was done"),
+        (status = 503, description = "The catalogue or the audit file cannot be written; nothing was done"),
+    ),
+)]
+pub(super) async fn resume_mill_repairs(
+    FromState(state): FromState<State>,
+    who: Identity,
+    Body(body): Body<StopBody>,
+) -> Answer<ActionView> {
+    change_stop(&state, &who, StopChange::Resume, &body).await
+}
+
+async fn change_stop(state: &State, who: &Identity, change: StopChange, body: &StopBody) -> Answer<ActionView> {
+    let actor = state.authorize(who, change.role(), Source::Api)?;
+    let reason = reason(&body.reason)?;
+    let entry = state.mill_actions()?.change_stop(change, &body.store, &actor, &reason).await?;
+    Ok(Json(ActionView::remembered(entry)))
 }
 
 /// `GET /api/v1/mill/errors`: bit errors, and what can be done about them.
@@ -69,6 +148,34 @@ pub(super) async fn repair_mill_copy(
 ) -> Answer<ActionView> {
     let actor = state.authorize(&who, Role::Operator, Source::Api)?;
     let reason = reason(&body.reason)?;
-    let entry = state.mill_actions()?.repair(&WrongCopy::Error(body.number), &actor, &reason).await?;
+    let actions = state.mill_actions()?;
+    let entry = actions.resolve(&WrongCopy::Error(body.number), Resolution::Repair, &actor, &reason).await?;
+    Ok(Json(ActionView::remembered(entry)))
+}
+
+/// `POST /api/v1/mill/errors/resolve`: has a bit error resolved, as an operator; as an admin where the record is changed.
+///
+/// A worker reads the copy, and does what was decided where it is still a remedy for what is there. `resolutions` of a bit error
+/// names those that are.
+#[utoipa::path(
+    post, path = "/mill/errors/resolve",
+    request_body = ResolveBody,
+    responses(
+        (status = 200, body = ActionView),
+        (status = 400, description = "The reason is missing or not valid"),
+        (status = 404, description = "There is no such open bit error, or this server has no mill"),
+        (status = 409, description = "What was decided before has not ended, or this does not resolve it; nothing was done"),
+        (status = 503, description = "The catalogue or the audit file cannot be written; nothing was done"),
+    ),
+)]
+pub(super) async fn resolve_mill_error(
+    FromState(state): FromState<State>,
+    who: Identity,
+    Body(body): Body<ResolveBody>,
+) -> Answer<ActionView> {
+    let actor = state.authorize(&who, body.resolution.role(), Source::Api)?;
+    let reason = reason(&body.reason)?;
+    let actions = state.mill_actions()?;
+    let entry = actions.resolve(&WrongCopy::Error(body.number), body.resolution, &actor, &reason).await?;
     Ok(Json(ActionView::remembered(entry)))
 }

@@ -1,4 +1,4 @@
-//! Bit errors: what is wrong with copies, and their repair.
+//! Bit errors: what is wrong with copies, and what is decided about them.
 
 use askama::Template;
 use axum::extract::State as FromState;
@@ -11,9 +11,9 @@ use super::super::frame::Frame;
 use super::super::render;
 use super::tasks::Choice;
 use super::{Fields, frame};
-use crate::actions::mill::WrongCopy;
+use crate::actions::mill::{Resolution, StopChange, WrongCopy};
 use crate::actions::{Role, Source};
-use crate::views::mill::{BitErrorItem, ErrorFilter};
+use crate::views::mill::{BitErrorItem, ErrorFilter, ErrorProof, ResolutionItem, StopItem};
 use crate::views::query::Parameters as _;
 use crate::views::show::{Count, Moment, visible};
 use crate::web::actions::reason;
@@ -29,10 +29,22 @@ struct ErrorsPage {
     frame: Frame,
     /// Why nothing was requested; empty where it was.
     refused: String,
+    stops: Vec<StopRow>,
+    may_stop: bool,
+    may_resume: bool,
     accounts: Vec<Choice>,
     errors: Vec<ErrorRow>,
     next: String,
-    may_decide: bool,
+}
+
+/// Where no repair starts by itself.
+#[derive(Debug)]
+struct StopRow {
+    /// The store; empty for all of them.
+    store: String,
+    user: String,
+    reason: String,
+    since: Moment,
 }
 
 /// What is wrong with a copy.
@@ -45,7 +57,10 @@ struct ErrorRow {
     store: String,
     detail: String,
     remedy: String,
-    is_repairable: bool,
+    /// What was seen and what is recorded, with what each is.
+    proof: Vec<(&'static str, String)>,
+    /// What the reader may decide now: what the button says, its value, and what it does.
+    buttons: Vec<(String, &'static str, &'static str)>,
     found: Moment,
     seen: Moment,
     times: String,
@@ -60,8 +75,8 @@ pub(in crate::web::pages) async fn list(
     Ok(render(StatusCode::OK, &ErrorsPage::new(&state, &who, &filter, String::new()).await?))
 }
 
-/// `POST /mill/errors`: requests the repair of a copy.
-pub(in crate::web::pages) async fn repair(
+/// `POST /mill/errors`: has a bit error resolved, or automatic repairs stopped or resumed.
+pub(in crate::web::pages) async fn resolve(
     FromState(state): FromState<State>,
     who: Identity,
     Sent(fields): Sent<Vec<(String, String)>>,
@@ -76,10 +91,24 @@ pub(in crate::web::pages) async fn repair(
 }
 
 async fn request(state: &State, who: &Identity, fields: &Fields) -> Result<(), Problem> {
-    let actor = state.authorize(who, Role::Operator, Source::Web)?;
+    if let Some(change) = fields.all("repairs").next() {
+        let change = match change {
+            "stop" => StopChange::Stop,
+            "resume" => StopChange::Resume,
+            _ => return Err(Problem::bad("Automatic repairs are stopped or resumed.")),
+        };
+        let actor = state.authorize(who, change.role(), Source::Web)?;
+        let reason = reason(fields.one("reason")?)?;
+        state.mill_actions()?.change_stop(change, fields.one("store")?, &actor, &reason).await?;
+        return Ok(());
+    }
+    let named = fields.all("resolution").next().unwrap_or(Resolution::Repair.as_str());
+    let resolution =
+        Resolution::named(named).ok_or_else(|| Problem::bad("Nothing resolves a bit error in this way."))?;
+    let actor = state.authorize(who, resolution.role(), Source::Web)?;
     let reason = reason(fields.one("reason")?)?;
     let number = fields.one("number")?.parse().map_err(|_| Problem::bad("A bit error is named by its number."))?;
-    state.mill_actions()?.repair(&WrongCopy::Error(number), &actor, &reason).await?;
+    state.mill_actions()?.resolve(&WrongCopy::Error(number), resolution, &actor, &reason).await?;
     Ok(())
 }
 
@@ -97,11 +126,20 @@ impl ErrorsPage {
         });
         let account = list.account.clone();
         let next = list.next.map(|after| address(&base, &ErrorFilter { account, after, limit: filter.limit }.pairs()));
+        let stop = |stop: &StopItem| StopRow {
+            store: stop.store.clone(),
+            user: visible(&stop.user),
+            reason: visible(&stop.reason),
+            since: Moment::new(stop.since, now),
+        };
         Ok(Self {
+            may_stop: state.rights(who) >= StopChange::Stop.role()
+                && !list.stops.iter().any(|stop| stop.store.is_empty()),
+            may_resume: state.rights(who) >= StopChange::Resume.role(),
+            stops: list.stops.iter().map(stop).collect(),
             accounts: accounts.collect(),
-            errors: list.errors.iter().map(|error| ErrorRow::new(error, &frame.root, now)).collect(),
+            errors: list.errors.iter().map(|error| ErrorRow::new(error, &frame.root, state.rights(who), now)).collect(),
             next: next.unwrap_or_default(),
-            may_decide: state.rights(who) >= Role::Operator,
             refused,
             frame,
         })
@@ -109,7 +147,12 @@ impl ErrorsPage {
 }
 
 impl ErrorRow {
-    fn new(error: &BitErrorItem, root: &str, now: Timestamp) -> Self {
+    fn new(error: &BitErrorItem, root: &str, rights: Role, now: Timestamp) -> Self {
+        let ErrorProof { content, provider, index, audit } = &error.proof;
+        let proof = [("Content", content), ("Store", provider), ("Content index", index), ("Audit log", audit)];
+        let may = |of: &&ResolutionItem| Resolution::named(of.name).is_some_and(|named| rights >= named.role());
+        let possible = error.resolutions.iter().filter(may);
+        let button = |of: &ResolutionItem| (label(of.name), of.name, of.does);
         let BitErrorItem { account, space, key, key_encoded, .. } = error;
         let of_item = format!("{root}mill/spaces/{account}/{space}/item");
         Self {
@@ -119,10 +162,24 @@ impl ErrorRow {
             store: error.store.clone(),
             detail: visible(&error.detail),
             remedy: visible(&error.remedy),
-            is_repairable: error.is_repairable,
+            proof: proof
+                .into_iter()
+                .map(|(of, seen)| (of, visible(seen)))
+                .filter(|(_, seen)| !seen.is_empty())
+                .collect(),
+            buttons: possible.map(button).collect(),
             found: Moment::new(error.found, now),
             seen: Moment::new(error.seen, now),
             times: Count(error.times).to_string(),
         }
     }
+}
+
+/// What the button of a resolution says.
+fn label(name: &str) -> String {
+    let mut label = name.to_owned();
+    if let Some(first) = label.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    label
 }

@@ -4,15 +4,16 @@ use std::time::Duration;
 
 use queuekeeper_catalogue::repairs::{RepairEnd, RepairStarted};
 use queuekeeper_catalogue::tasks::{EndedTask, NewTask, Outcome, Queue, TaskKind, TaskSubject, Tasks};
-use queuekeeper_mill::bit::asked::{AskedRepair, ask};
+use queuekeeper_mill::bit::asked::{AskError, AskedRemedy, ask, offers};
 use queuekeeper_mill::bit::checker::Checker;
 use queuekeeper_mill::bit::decisions::Decider;
 use queuekeeper_mill::bit::item::ItemChecks;
 use queuekeeper_mill::bit::repair::RepairMode;
+use queuekeeper_mill::bit::verdict::Remedy;
 use queuekeeper_mill::limits::StoreLimits;
 use queuekeeper_mill::worker::{Lease, Processed, Processor as _};
 
-use super::{LEASE, assert_repaired, has, item, main, newest, on_all, put_both, repairer, task_of};
+use super::{LEASE, assert_repaired, has, item, main, newest, on_all, put_both, repairer, replica, task_of};
 use crate::duplicate::world::World;
 
 pub(super) fn checker(world: &World, limits: &StoreLimits) -> Checker {
@@ -88,7 +89,14 @@ on_all! {
         assert!(process(&world, &checker, TaskKind::Repair).await.is_none());
         let error = world.catalogue.bit_error(&main(), &item("a")).await.unwrap().unwrap();
         assert_eq!(error.repair_started, None);
-        let asked = AskedRepair { user: "ada", reason: "the disk is new", source: None };
+        let (remedy, user) = (Remedy::RepairFromCopy, "ada");
+        let asked = AskedRemedy { remedy, user, reason: "the disk is new", source: None };
+        // An account with one store has no other copy.
+        let mut alone = checker.accounts["account1"].clone();
+        alone.stores.retain(|_, store| *store == main());
+        assert_eq!(offers(&alone, &error).unwrap(), []);
+        let refused = ask(&world.catalogue, &alone, &error, asked).await.unwrap_err();
+        assert!(matches!(refused, AskError::Never(..)), "{refused}");
         let asks = async || ask(&world.catalogue, &checker.accounts["account1"], &error, asked).await.unwrap();
         assert_eq!((asks().await, asks().await), (RepairStarted::Started, RepairStarted::Open));
         let error = world.catalogue.bit_error_numbered(error.id).await.unwrap().unwrap();
@@ -100,5 +108,38 @@ on_all! {
         assert_eq!((repair.user.as_str(), &*repair.reason, repair.is_automatic), ("ada", "the disk is new", false));
         assert_eq!(repair.ended.unwrap().1, RepairEnd::Repaired);
         assert_eq!(world.catalogue.automatic_repairs_today(&main()).await.unwrap(), 0);
+    }
+
+    async fn what_is_rotten_or_gone_at_both_sides_is_found_at_both_and_written_at_none(world: World) {
+        let checker = checker(&world, &StoreLimits { repair: RepairMode::Automatic, ..StoreLimits::default() });
+        for (key, finding) in [("rotten", "content_damaged"), ("gone", "content_missing")] {
+            put_both(&world, key, "the content").await;
+            for store in [main(), replica()] {
+                if key == "rotten" {
+                    world.rot_in(&store, key);
+                } else {
+                    world.bare[&store].delete(&item(key), None).await.unwrap();
+                }
+            }
+            let before = (has(&world, &main(), &item(key)).await, has(&world, &replica(), &item(key)).await);
+            let check = NewTask { queue: Queue::BitIntegrity, subject: subject(key), source: None };
+            world.catalogue.put_tasks(&[check]).await.unwrap();
+            // The repair fails three times, and has the other copy checked, which is wrong as well.
+            for kind in [TaskKind::Bit, TaskKind::BitError, TaskKind::Repair, TaskKind::Bit] {
+                while process(&world, &checker, kind).await.is_some() {
+                    world.tamper("UPDATE tasks SET visible = 0 WHERE kind <> 'BIT_ERROR'".to_owned()).await;
+                }
+            }
+            for store in [main(), replica()] {
+                let error = world.catalogue.bit_error(&store, &item(key)).await.unwrap().unwrap();
+                assert_eq!(error.findings, [finding], "{key} in {store}");
+                let repairs = world.catalogue.repairs_of_copy(&store, &item(key), None, 9).await.unwrap();
+                assert!(repairs.iter().all(|repair| repair.source.is_none()), "{key} in {store}: {repairs:?}");
+            }
+            assert!(world.catalogue.is_repair_stuck(&task_of(key).subject).await.unwrap(), "{key}");
+            let after = (has(&world, &main(), &item(key)).await, has(&world, &replica(), &item(key)).await);
+            assert_eq!(after, before, "{key}");
+        }
+        assert_eq!(world.catalogue.automatic_repairs_today(&main()).await.unwrap(), 2);
     }
 }

@@ -1,17 +1,18 @@
 //! What is recorded of a copy is put right by what was read, and what was written around the program only by asking.
 
 use queuekeeper_catalogue::audit::{EventKind, Events};
+use queuekeeper_catalogue::repairs::{RepairEnd, RepairStarted};
 use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TaskKind};
 use queuekeeper_mill::audit::MILL;
+use queuekeeper_mill::bit::asked::{AskError, AskedRemedy, ask};
 use queuekeeper_mill::bit::checker::Checker;
-use queuekeeper_mill::bit::decisions::Decider;
 use queuekeeper_mill::bit::repair::RepairMode;
 use queuekeeper_mill::bit::verdict::Remedy;
 use queuekeeper_mill::limits::StoreLimits;
-use queuekeeper_mill::worker::{Lease, Processed};
+use queuekeeper_mill::worker::Processed;
 
 use super::found::{checker, is_wrong, process, subject};
-use super::{has, item, main, on_all, plain};
+use super::{asides, has, item, kept, main, newest, on_all, plain};
 use crate::duplicate::world::World;
 
 const OTHER: &str = r#"{"md5":"00000000000000000000000000000000"}"#;
@@ -36,6 +37,18 @@ async fn decide(world: &World, checker: &Checker, key: &str, finding: &str) -> P
     }
     assert_eq!(found[0].wrong.as_ref().unwrap().findings, [finding], "{key}");
     process(world, checker, TaskKind::BitError).await.unwrap()
+}
+
+async fn asked(world: &World, checker: &Checker, key: &str, remedy: Remedy) -> Result<RepairStarted, AskError> {
+    let error = world.catalogue.bit_error(&main(), &item(key)).await.unwrap().unwrap();
+    let asked = AskedRemedy { remedy, user: "ada", reason: "a test", source: None };
+    ask(&world.catalogue, &checker.accounts["account1"], &error, asked).await
+}
+
+/// Asks for a remedy, and has it carried out.
+async fn resolve(world: &World, checker: &Checker, key: &str, remedy: Remedy) -> Processed {
+    assert_eq!(asked(world, checker, key, remedy).await.unwrap(), RepairStarted::Started, "{key}");
+    process(world, checker, TaskKind::Repair).await.unwrap()
 }
 
 /// Asserts that all that is recorded of a copy is what its store has, and that an event of this user says so.
@@ -74,7 +87,6 @@ on_all! {
 
     async fn what_was_written_around_the_program_is_recorded_only_where_someone_asks_for_that(world: World) {
         let asks = checker(&world, &StoreLimits::default());
-        let (decider, lease) = (Decider(asks.clone()), Lease::unlimited());
         for key in ["audit", "outside"] {
             world.put(&main(), true, &item(key), "the content", "text/plain").await;
         }
@@ -92,15 +104,44 @@ on_all! {
             assert!(matches!(decided.outcome, Outcome::PutOff(_)), "{key}: {decided:?}");
             let records = world.catalogue.records_of_item(&main(), &item(key)).await.unwrap();
             assert_eq!(records.and_then(|after| after.index), before.and_then(|before| before.index), "{key}");
-            let why = decider.record(&subject(key), other, "ada", &lease).await.unwrap_err();
-            assert!(why.contains("is no remedy for what is there now"), "{key}: {why}");
-            assert_eq!(decider.record(&subject(key), remedy, "ada", &lease).await, Ok(()), "{key}");
+            let why = asked(&world, &asks, key, other).await.unwrap_err().to_string();
+            assert!(why.contains("is no remedy for this"), "{key}: {why}");
+            assert_eq!(resolve(&world, &asks, key, remedy).await.outcome, Outcome::Done);
             assert_recorded(&world, key, content, "ada").await;
-            assert!(decider.record(&subject(key), remedy, "ada", &lease).await.is_err(), "{key}");
+            assert_eq!(newest(&world, key).await.ended.unwrap().1, RepairEnd::Recorded, "{key}");
         }
         let adopts = checker(&world, &StoreLimits { adopt: RepairMode::Automatic, ..StoreLimits::default() });
         world.put(&main(), false, &item("new"), "written outside", "text/plain").await;
         assert_eq!(decide(&world, &adopts, "new", "not_recorded").await.outcome, Outcome::Done);
         assert_recorded(&world, "new", "written outside", MILL).await;
+    }
+
+    async fn what_is_recorded_is_what_was_seen_when_that_was_decided(world: World) {
+        let asks = checker(&world, &StoreLimits::default());
+        world.put(&main(), true, &item("a"), "the content", "text/plain").await;
+        world.put(&main(), false, &item("a"), "written outside", "text/plain").await;
+        decide(&world, &asks, "a", "changed_outside").await;
+        assert_eq!(asked(&world, &asks, "a", Remedy::AcceptChange).await.unwrap(), RepairStarted::Started);
+        world.put(&main(), false, &item("a"), "written once more", "text/plain").await;
+        let before = world.catalogue.records_of_item(&main(), &item("a")).await.unwrap();
+        let processed = process(&world, &asks, TaskKind::Repair).await.unwrap();
+        assert_eq!((&processed.outcome, processed.follow_ups.len()), (&Outcome::Done, 1));
+        assert_eq!(newest(&world, "a").await.ended.unwrap().1, RepairEnd::Refused);
+        assert_eq!(world.catalogue.records_of_item(&main(), &item("a")).await.unwrap(), before);
+        assert!(is_wrong(&world, "a").await);
+    }
+
+    async fn content_that_is_right_is_written_again_where_the_checksum_of_its_store_is_wrong(world: World) {
+        let asks = checker(&world, &StoreLimits::default());
+        world.put(&main(), true, &item("a"), "the content", "text/plain").await;
+        world.misstate("a");
+        let decided = decide(&world, &asks, "a", "store_checksum_wrong").await;
+        assert!(matches!(decided.outcome, Outcome::PutOff(_)), "{decided:?}");
+        assert_eq!(resolve(&world, &asks, "a", Remedy::RewriteInPlace).await.outcome, Outcome::Done);
+        assert_recorded(&world, "a", "the content", MILL).await;
+        let repair = newest(&world, "a").await;
+        assert_eq!((repair.source, repair.ended.unwrap().1), (Some(main()), RepairEnd::Repaired));
+        let [aside] = asides(&world, "a").await.try_into().unwrap();
+        assert_eq!(has(&world, &main(), &kept(&aside.kept_as)).await, Some(plain("the content")));
     }
 }

@@ -1,0 +1,135 @@
+//! Where no repair starts by itself: a person has stopped them, or too many failed, or too much is wrong at once.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use queuekeeper_store::StoreName;
+use queuekeeper_store::store::Item;
+
+use crate::catalogue::Catalogue;
+use crate::database::Session;
+use crate::database::value::{Row, Value, millis, values};
+use crate::error::Error;
+use crate::repairs::RepairStarted;
+use crate::tasks::{TaskKind, TaskState};
+
+/// After so many automatic repairs in a store that failed one after the other, none starts there by itself any more.
+pub const MOST_FAILURES: u64 = 3;
+
+/// Where so many copies in a store were found to be wrong within [`WAVE`], the cause is shared: no repair starts there by itself any
+/// more.
+pub const MOST_FOUND: u64 = 25;
+
+/// Within what time copies are counted that were found to be wrong.
+const WAVE: Duration = Duration::from_hours(1);
+
+/// For how long after an automatic repair of a copy none starts by itself again: what is wrong again soon is for a person.
+const COOLDOWN: Duration = Duration::from_hours(7 * 24);
+
+/// A stop of automatic repairs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepairStop {
+    /// The store; `None` for all of them.
+    pub store: Option<StoreName>,
+    /// Who stopped them.
+    pub user: String,
+    /// Why: one sentence.
+    pub reason: String,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// The name of all stores together.
+fn name(store: Option<&StoreName>) -> &str {
+    store.map_or("", StoreName::as_str)
+}
+
+impl Catalogue {
+    /// Stops automatic repairs in a store, or in all of them. The answer is whether they were not stopped before.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub async fn stop_repairs(&self, store: Option<&StoreName>, user: &str, reason: &str) -> Result<bool, Error> {
+        let mut session = self.database.begin().await?;
+        let outcome = stop(&mut session, name(store), user, reason).await;
+        session.end(outcome).await
+    }
+
+    /// Lets repairs start by themselves again in a store, or in all of them but those that are stopped one by one. The answer is
+    /// whether they were stopped.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub async fn resume_repairs(&self, store: Option<&StoreName>) -> Result<bool, Error> {
+        let sql = "UPDATE repair_stops SET ended = {now} WHERE store = $1 AND ended IS NULL";
+        let mut session = self.database.begin().await?;
+        let outcome = session.run(sql, values![name(store)]).await;
+        Ok(session.end(outcome).await? > 0)
+    }
+
+    /// Where automatic repairs are stopped.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn repair_stops(&self) -> Result<Vec<RepairStop>, Error> {
+        let sql = "SELECT store, user_name, reason, since FROM repair_stops WHERE ended IS NULL ORDER BY store";
+        let read = |row: &Row| {
+            let store: String = row.get(0)?;
+            let store = if store.is_empty() { None } else { Some(row.need(0, |name: String| name.parse())?) };
+            Ok(RepairStop { store, user: row.get(1)?, reason: row.get(2)?, since: row.time(3)? })
+        };
+        self.list(sql, values![], read).await
+    }
+}
+
+async fn stop(session: &mut Session, store: &str, user: &str, reason: &str) -> Result<bool, Error> {
+    let sql = "INSERT INTO repair_stops (store, user_name, reason, since) VALUES ($1, $2, $3, {now})
+        ON CONFLICT (store) DO UPDATE SET user_name = excluded.user_name, reason = excluded.reason,
+            since = excluded.since, ended = NULL WHERE repair_stops.ended IS NOT NULL";
+    let reason = crate::error::one_line(reason);
+    Ok(session.run(sql, values![store, user, &*reason]).await? > 0)
+}
+
+/// Why a repair may not start by itself now; `None` where it may. What opens the breaker of the store is written down.
+pub(crate) async fn refuse(
+    session: &mut Session,
+    store: &StoreName,
+    item: &Item,
+    user: &str,
+) -> Result<Option<RepairStarted>, Error> {
+    let sql = "SELECT 1 FROM repair_stops WHERE store IN ($1, '') AND ended IS NULL";
+    if session.row(sql, values![store]).await?.is_some() {
+        return Ok(Some(RepairStarted::Stopped));
+    }
+    let failed = values![TaskKind::Repair.as_str(), TaskState::Dead.as_str(), MOST_FAILURES];
+    let why = if count(session, FAILED, store, failed).await? >= MOST_FAILURES {
+        format!("the last {MOST_FAILURES} automatic repairs in this store failed")
+    } else if count(session, FOUND, store, values![millis(WAVE)]).await? >= MOST_FOUND {
+        format!("{MOST_FOUND} copies or more in this store were found to be wrong within an hour")
+    } else {
+        let sql = "SELECT 1 FROM repairs WHERE store = $1 AND space = $2 AND key = $3 AND is_automatic
+            AND ended > {now} - $4";
+        let row = session.row(sql, values![store, &item.space, &item.key, millis(COOLDOWN)]).await?;
+        return Ok(row.map(|_repaired| RepairStarted::Cooling));
+    };
+    stop(session, store.as_str(), user, &why).await?;
+    Ok(Some(RepairStarted::Stopped))
+}
+
+/// How many of the newest automatic repairs in a store failed, of those since the last stop there ended.
+const FAILED: &str = "SELECT COUNT(*) FROM (SELECT id, key, ended, outcome FROM repairs
+        WHERE store = $1 AND is_automatic AND started > COALESCE((SELECT ended FROM repair_stops WHERE store = $1), 0)
+        ORDER BY id DESC LIMIT $4) AS newest
+    WHERE outcome NOT IN ('repaired', 'healthy') OR (ended IS NULL AND EXISTS (SELECT 1 FROM tasks
+        WHERE tasks.key = newest.key AND destination = $1 AND kind = $2 AND state = $3))";
+
+/// How many copies in a store are wrong that were found lately, of those since the last stop there ended.
+const FOUND: &str = "SELECT COUNT(*) FROM bit_errors WHERE store = $1 AND ended IS NULL AND found > {now} - $2
+    AND found > COALESCE((SELECT ended FROM repair_stops WHERE store = $1), 0)";
+
+async fn count(session: &mut Session, sql: &'static str, store: &StoreName, more: Vec<Value>) -> Result<u64, Error> {
+    let mut values = values![store];
+    values.extend(more);
+    let row = session.row(sql, values).await?;
+    Ok(row.map(|row| session.decode(row.count(0))).transpose()?.unwrap_or(0))
+}

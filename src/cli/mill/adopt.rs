@@ -1,0 +1,124 @@
+//! `queuekeeper mill adopt`: content that queuekeeper did not write is taken into the record.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
+use queuekeeper_mill::bit::adopt::{AdoptSaid, Adopted};
+use queuekeeper_mill::bit::verify::Scope;
+use queuekeeper_mill::metrics::MillMetrics;
+use queuekeeper_mill::run::{Mill, MillSettings};
+use queuekeeper_store::StoreFamilies;
+use queuekeeper_store::error::shortened;
+
+use super::PlaceArgs;
+use super::session::{MillActArgs, MillSession};
+use super::verify::Named;
+use crate::cli::UsageError;
+use crate::cli::actor::AuditArgs;
+use crate::cli::exit::{CommandError, FAILED, NOT_FOUND, NOT_PROVEN};
+use crate::cli::meter::ProgressLine;
+use crate::cli::output;
+use crate::cli::words::count;
+use crate::mirror::words::{counted, size};
+use crate::server;
+
+/// Take what a space of a store has, and no record knows of, into the record
+///
+/// Each item is read, and recorded as it was read: as an event in your name, and in the content index. Policies copy it from then on.
+/// Whatever has a record keeps it: one line for each item that is there and is left as it is. What was adopted stays so where the
+/// command is broken off, and the next one goes on. Exits with 7 where anything was left.
+#[derive(Clone, Debug, Args)]
+pub(super) struct AdoptArgs {
+    /// A space of an account in a store, which is named, or has the number that policies have
+    #[arg(
+        value_name = "ACCOUNT/STORE/SPACE",
+        value_parser = OsStringValueParser::new().try_map(|text: OsString| Named::parse(&text))
+    )]
+    what: Named,
+
+    /// Show what would be adopted, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// The reason, which is recorded in the audit file
+    #[arg(long, value_name = "TEXT", required_unless_present = "dry_run")]
+    reason: Option<String>,
+
+    #[command(flatten)]
+    place: PlaceArgs,
+
+    #[command(flatten)]
+    audit: AuditArgs,
+}
+
+impl AdoptArgs {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        crate::cli::log::begin_plain();
+        let Self { what, dry_run, reason, place, audit } = self;
+        let (file, config) = place.read()?;
+        let scope = what.scope(&config)?;
+        if scope.space.is_none() || scope.key.is_some() {
+            return Err(UsageError("name a space: ACCOUNT/STORE/SPACE".to_owned()).into());
+        }
+        let (families, metrics) = (StoreFamilies::default(), MillMetrics::default());
+        let mill = server::mill::open(&config, file.stores(), MillSettings::default(), &families, metrics).await?;
+        let outcome = if dry_run {
+            Box::pin(adopt(&mill, &scope, None)).await.map_err(|why| CommandError::new(FAILED, why).into())
+        } else {
+            let act = MillActArgs::new(reason.unwrap_or_default(), place, audit);
+            act.with_session(async |session| recorded(session, &mill, &scope).await).await
+        };
+        mill.catalogue.close().await;
+        let adopted = outcome?;
+        if adopted == Adopted::default() {
+            return Err(CommandError::new(NOT_FOUND, "there is no such space, or nothing in it").into());
+        }
+        let verb = if dry_run { "would be adopted" } else { "adopted" };
+        output::write(&format!("{}\n", summary(&adopted, verb)))?;
+        if adopted.left > 0 {
+            let left = counted(adopted.left, "item", "items");
+            return Err(CommandError::new(NOT_PROVEN, format!("{left} left as recorded, or unread")).into());
+        }
+        Ok(())
+    }
+}
+
+async fn recorded(session: &MillSession, mill: &Mill, scope: &Scope) -> anyhow::Result<Adopted> {
+    let MillSession { actions, actor, reason, .. } = session;
+    let mut adopted = Adopted::default();
+    let work = async {
+        adopted = Box::pin(adopt(mill, scope, Some(&actor.name))).await?;
+        Ok(summary(&adopted, "adopted"))
+    };
+    actions.adopt(&name(scope), actor, reason, work).await.map_err(CommandError::from)?;
+    Ok(adopted)
+}
+
+async fn adopt(mill: &Mill, scope: &Scope, user: Option<&str>) -> Result<Adopted, String> {
+    let (mut progress, mut lines) = (ProgressLine::new(), Ok(()));
+    let verb = if user.is_some() { "adopted" } else { "would be adopted" };
+    let mut say = |said: AdoptSaid| match said {
+        AdoptSaid::Progress(adopted) => progress.show(|| summary(&adopted, verb)),
+        AdoptSaid::Left(key, why) => {
+            let line = format!("{}/{}: {why}\n", name(scope), shortened(&key.to_string()));
+            lines = std::mem::replace(&mut lines, Ok(())).and_then(|()| output::write(&line));
+        }
+    };
+    let outcome = mill.adopt(scope, user, &mut say).await;
+    drop(progress);
+    lines.map_err(|error| error.to_string())?;
+    outcome
+}
+
+fn summary(adopted: &Adopted, verb: &str) -> String {
+    let Adopted { items, bytes, recorded, left } = adopted;
+    let (items, bytes) = (counted(*items, "item", "items"), size(*bytes));
+    format!("{items} {verb} with {bytes}, {} recorded before, {} left", count(*recorded), count(*left))
+}
+
+/// `ACCOUNT/STORE/SPACE`.
+fn name(scope: &Scope) -> String {
+    let space = scope.space.as_ref().map_or("", |space| space.as_str());
+    format!("{}/{}/{space}", scope.account, scope.store)
+}

@@ -1,0 +1,66 @@
+//! `queuekeeper mill stop-repairs` and `resume-repairs`.
+
+use clap::Args;
+
+use super::session::{MillActArgs, MillSession};
+use crate::actions::mill::StopChange;
+use crate::cli::exit::CommandError;
+use crate::cli::output;
+
+/// Stop automatic repairs in a store, or in all of them
+///
+/// No repair starts by itself any more, by any process; what was started ends, and a person may start any. The mill stops them by
+/// itself in a store after three that failed one after the other, and where 25 copies were found to be wrong within an hour.
+#[derive(Clone, Debug, Args)]
+pub(super) struct StopRepairsArgs {
+    #[command(flatten)]
+    stopped: StoppedArgs,
+}
+
+/// Let repairs start by themselves again in a store, or in all of them
+///
+/// Each stop is ended by what it was made of, as mill errors shows it.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ResumeRepairsArgs {
+    #[command(flatten)]
+    stopped: StoppedArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+struct StoppedArgs {
+    /// The store; without one, all stores
+    #[arg(value_name = "STORE", default_value = "", hide_default_value = true)]
+    store: String,
+
+    #[command(flatten)]
+    act: MillActArgs,
+}
+
+impl StopRepairsArgs {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        self.stopped.run(StopChange::Stop).await
+    }
+}
+
+impl ResumeRepairsArgs {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        self.stopped.run(StopChange::Resume).await
+    }
+}
+
+impl StoppedArgs {
+    async fn run(self, change: StopChange) -> anyhow::Result<()> {
+        let Self { store, act } = self;
+        act.with_session(async |session| apply(session, change, &store).await).await
+    }
+}
+
+async fn apply(session: &MillSession, change: StopChange, store: &str) -> anyhow::Result<()> {
+    let MillSession { actions, actor, reason, .. } = session;
+    actions.change_stop(change, store, actor, reason).await.map_err(CommandError::from)?;
+    let name = if store.is_empty() { "all stores" } else { store };
+    output::write(&match change {
+        StopChange::Stop => format!("automatic repairs in {name} are stopped\n"),
+        StopChange::Resume => format!("repairs in {name} start by themselves again, where that is configured\n"),
+    })
+}
