@@ -184,8 +184,14 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     command(home, "catalogue check").await.is(0, &["nothing is wrong"]);
     command(home, &format!("store put {content} main/theses/later")).await.is(0, &[]);
     command(home, "mill queues").await.is(1, &["No process of the mill runs, and a change of content waits for one"]);
-    let produce = "mill produce duplication --once";
+    let number = async || {
+        let queues = command(home, "mill queues --output json").await;
+        serde_json::from_str::<serde_json::Value>(&queues.out).unwrap()["producers"][0]["number"].as_u64().unwrap()
+    };
+    let (before, produce) = (number().await, "mill produce duplication --once");
     command(home, produce).await.is(0, &["the next one is not due"]);
-    command(home, &format!("{produce} --now --queue-limit 0")).await.is(0, &["as many tasks wait as may"]);
+    assert_eq!(number().await, before);
+    command(home, &format!("{produce} --now")).await.is(0, &["the next one is not due"]);
+    assert_eq!(number().await, before + 1);
     command(home, "mill produce stats --once --now").await.is(2, &["--now is for duplication and bit"]);
 }

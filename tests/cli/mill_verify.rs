@@ -46,6 +46,8 @@ async fn decide(home: &Path) {
     );
     let number = &error["number"];
     command(home, &format!("mill errors --after {number}")).await.is(0, &["there are no bit errors"]);
+    let of_item = command(home, "mill spaces one/theses --key b/c").await;
+    of_item.is(0, &[&format!("The copy in main has bit error {number}: ")]);
     command(home, "mill errors other").await.is(4, &["no account", "other"]);
     let repair = async |what: &str| command(home, &format!("mill repair {what} --reason rotten")).await;
     command(home, &format!("mill repair {number}")).await.is(2, &["--reason"]);

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use queuekeeper_catalogue::asides::Aside;
 use queuekeeper_catalogue::audit::{Event, Events};
+use queuekeeper_catalogue::bit::BitError;
 use queuekeeper_catalogue::index::{Copy, IndexedItem};
 use queuekeeper_catalogue::tasks::OpenTask;
 use queuekeeper_mill::account::Account;
@@ -213,9 +214,12 @@ impl Mill {
         let key =
             item.key.0.clone().ok_or_else(|| ViewError::parameter("The parameter “key” is missing.").of("key"))?;
         let error = |error: queuekeeper_catalogue::Error| unavailable(&error);
-        let (mut copies, mut events, mut asides) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut copies, mut events, mut asides, mut wrong) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for store in account.stores.values() {
             let of = Item::new(in_stores.clone(), key.clone());
+            if let Some(BitError { id, detail, .. }) = self.catalogue().bit_error(store, &of).await.map_err(error)? {
+                wrong.push(as_sentence(&format!("the copy in {store} has bit error {id}: {detail}")));
+            }
             copies.extend(self.catalogue().copy(store, &of).await.map_err(error)?);
             let kept = self.catalogue().asides(store, &of, None, HISTORY).await.map_err(error)?;
             asides.extend(kept.into_iter().map(AsideItem::from));
@@ -254,6 +258,7 @@ impl Mill {
             pauses: &pauses,
             standing: &standing,
         };
+        causes.append(&mut wrong);
         causes.extend(of.causes(now));
         let is_done = item.differing.is_empty() && tasks.is_empty() && causes.is_empty();
         causes.extend(of.left_out());
