@@ -80,6 +80,7 @@ impl Ran {
                     copied = Some(seconds);
                 }
             }
+            burst.wait().unwrap();
             catalogue.close().await;
             let all = began.elapsed().as_secs_f64();
             Self { recorded: recorded.unwrap(), copied: copied.unwrap(), all, peak_mb: working.peak_mb() }
