@@ -67,9 +67,9 @@ pub(super) struct ResolveArgs {
 /// Of which copy a bit error is to be resolved, and why.
 #[derive(Clone, Debug, Args)]
 struct DecisionArgs {
-    /// The number of a bit error, or the item in a store, which is named, or has the number that policies have
+    /// The number of a bit error, or an item as ACCOUNT/STORE/SPACE/KEY; the store is named, or has the number that policies have
     #[arg(
-        value_name = "NUMBER|ACCOUNT/STORE/SPACE/KEY",
+        value_name = "NUMBER|ITEM",
         value_parser = OsStringValueParser::new().try_map(|text| ErrorOf::parse(&text))
     )]
     what: ErrorOf,
