@@ -16,8 +16,7 @@ use crate::tasks::{TaskKind, TaskState};
 /// After so many automatic repairs in a store that failed one after the other, none starts there by itself any more.
 pub const MOST_FAILURES: u64 = 3;
 
-/// Where so many copies in a store were found to be wrong within [`WAVE`], the cause is shared: no repair starts there by itself any
-/// more.
+/// Where so many copies in a store were found to be wrong within an hour, the cause is shared: no repair starts there by itself any more.
 pub const MOST_FOUND: u64 = 25;
 
 /// Within what time copies are counted that were found to be wrong.
