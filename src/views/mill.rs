@@ -36,7 +36,7 @@ pub(crate) use policies::{
 };
 pub(crate) use queues::{LimitItem, MillOverview, MorselItem, ProducerItem, QueueItem, WorkerItem};
 pub(crate) use spaces::{CopyState, SpaceCopies, SpaceCopy, SpaceFilter, SpaceList};
-pub(crate) use tasks::{DeadFilter, DeadGroup, DeadList, DecisionItem, HeldFilter, HeldList, TaskItem};
+pub(crate) use tasks::{DeadFilter, DeadGroup, DeadList, DecisionItem, ErrorItem, HeldFilter, HeldList, TaskItem};
 
 use super::error::{ViewError, quoted};
 

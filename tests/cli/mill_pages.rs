@@ -7,6 +7,10 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use queuekeeper_catalogue::Catalogue;
+use queuekeeper_catalogue::tasks::{
+    Decided, Decision, EndedTask, NewTask, Outcome, Queue, TaskKind, TaskState, TaskSubject, Tasks,
+};
 use queuekeeper_testkit::process::Program;
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 use queuekeeper_zookeeper::PrivateServer;
@@ -54,6 +58,48 @@ impl Pages {
     async fn json(&self, path: &str) -> Value {
         serde_json::from_str(&self.ask("oscar", path, None).await.1).unwrap()
     }
+}
+
+/// A task that failed again after an operator had retried it is a dead letter with both errors.
+async fn dead_letters_show_each_failed_attempt(home: &Path, pages: &Pages) {
+    let catalogue = Catalogue::open(&format!("sqlite:{}", home.join("catalogue.db").display())).await.unwrap();
+    let subject = TaskSubject {
+        kind: TaskKind::Duplicate,
+        account: "one".to_owned(),
+        space: "theses".parse().unwrap(),
+        key: Some("lost".parse().unwrap()),
+        destination: Some("replica".parse().unwrap()),
+    };
+    let main = Some("main".parse().unwrap());
+    catalogue.put_tasks(&[NewTask { queue: Queue::DuplicationLow, subject, source: main }]).await.unwrap();
+    let dead = async || catalogue.dead_letters("one", 0, 1).await.unwrap().pop().unwrap();
+    for error in ["the <i>disk</i> is full", "the disk is away"] {
+        // Two of its workers die: the third has its last attempt.
+        for attempt in 1..=3 {
+            let low = Tasks { queue: Queue::DuplicationLow, account: "one", kinds: &[TaskKind::Duplicate], limit: 1 };
+            let lease = if attempt == 3 { Duration::from_mins(5) } else { Duration::ZERO };
+            let task = catalogue.take_tasks(&low, "worker-1", lease).await.unwrap().pop().unwrap();
+            if attempt == 3 {
+                let (outcome, follow_ups) = (Outcome::Failed(error.to_owned()), Vec::new());
+                assert_eq!(
+                    catalogue.end_tasks(&[EndedTask { task, outcome, follow_ups, checked: None }]).await.unwrap(),
+                    [true]
+                );
+            }
+        }
+        let retry = Decision { what: Decided::Retry, of: &TaskState::ALL, user: "ada", reason: "emptied" };
+        let number = dead().await.id;
+        if error.contains("full") {
+            assert!(catalogue.decide_task(number, &retry).await.unwrap());
+        }
+    }
+    let attempts =
+        ["2 failed attempts", "worker-1: the &#60;i&#62;disk&#60;/i&#62; is full", "worker-1: the disk is away"];
+    pages.get("/mill/dead-letters", &attempts).await;
+    command(home, "mill dead-letters").await.is(0, &["the <i>disk</i> is full", "the disk is away"]);
+    let drop = Decision { what: Decided::Drop, of: &TaskState::ALL, user: "ada", reason: "a test" };
+    assert!(catalogue.decide_task(dead().await.id, &drop).await.unwrap());
+    catalogue.close().await;
 }
 
 /// An operator sees that a copy rots, and has it repaired from the other one.
@@ -174,6 +220,18 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
     assert_eq!(fs::read_to_string(home.join("policies/duplication-accounts.json")).unwrap(), "[\n  \"one\"\n]\n");
     let (code, text) = save("ada", &first, &copied, "again").await;
     assert!(code == 409 && text.contains("was changed since this was prepared"), "{code}: {text}");
+    assert!(!text.contains("Save it"), "{text}");
+    // A change of the file that waits is named before another one brings it into force as well.
+    let edited = home.join("policies/one-duplication-policy.json");
+    let saved = fs::read_to_string(&edited).unwrap();
+    fs::write(&edited, r#"{"defaultPolices": []}"#).unwrap();
+    pages.get("/mill/policies/one", &["unknown here, and have no effect: defaultPolices"]).await;
+    let ignore = [("change", "ignore"), ("space", "tmp")];
+    let (_, plan) = pages.ask("ada", "/mill/policies/one/plan", Some(&ignore)).await;
+    assert!(plan.contains("saving this brings them into force as well: For all spaces that are not named"), "{plan}");
+    fs::write(&edited, saved).unwrap();
+    let (_, plan) = pages.ask("ada", "/mill/policies/one/plan", Some(&ignore)).await;
+    assert!(plan.contains("Save it") && !plan.contains("as well"), "{plan}");
     // What was refused for its state is on record, too, with why; what a role does not allow is only counted.
     let saves = pages.json("/api/v1/audit?action=save_policy").await;
     let outcomes: Vec<_> =
@@ -185,6 +243,8 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
         (&json!("policy:one"), &json!("copies"))
     );
     pages.get("/mill/policies/one", &["main to replica", "ada", "copies"]).await;
+
+    dead_letters_show_each_failed_attempt(home, &pages).await;
 
     // It is followed, and what the brake holds waits for an admin.
     let run = "mill run --workers 2 --brake.items 0 --brake.percent 0 --web.listen-address 127.0.0.1:0 --config.file";
@@ -213,7 +273,7 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
     let (code, text) = pages.ask("ada", "/mill/held", Some(&release)).await;
     assert!(code == 409 && text.contains("nothing was done"), "{code}: {text}");
     eventually(minutes, "it is copied", async || copy().as_deref() == Some("two\n")).await;
-    pages.get("/mill", &["let go on", "a new edition", "ada"]).await;
+    pages.get("/mill", &["requeued", "a new edition", "ada"]).await;
     pages.get("/audit", &["Release task", "a new edition", &format!("task:{number}"), "Held → waiting"]).await;
     pages.get("/mill/spaces/one/theses/item?key=a/b", &["Kept aside", "overwrite", "in 29 days"]).await;
     let released = pages.json("/api/v1/audit?action=release_task&outcome=done").await["items"][0].clone();

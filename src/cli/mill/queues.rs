@@ -104,10 +104,7 @@ fn show(overview: &MillOverview, now: Timestamp, screen: &mut Screen) {
             1 => "1 task waits".to_owned(),
             tasks => format!("{} tasks wait", count(tasks)),
         };
-        screen.entry(&format!(
-            "{} is paused, for {since}, by {}: {}; {tasks} for its end",
-            pause.what, pause.user, pause.reason
-        ));
+        screen.entry(&format!("{} is paused, for {since}, by {}: {}; {tasks}", pause.what, pause.user, pause.reason));
     }
     for limit in &overview.limits {
         let closed = limit.closed_until.map(|until| format!("; closed until {}", machine(until))).unwrap_or_default();

@@ -258,7 +258,7 @@ impl DecisionRow {
         Self {
             at: Moment::new(item.time, now),
             user: visible(&item.user),
-            did: if item.decision == "drop" { "dropped" } else { "let go on" },
+            did: if item.decision == "drop" { "dropped" } else { "requeued" },
             what: format!("{} of {}: {}{key}{to}", item.kind, item.account, item.space),
             reason: visible(&item.reason),
         }
