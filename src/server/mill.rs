@@ -180,7 +180,7 @@ pub(crate) async fn shown(
     settings: &StoreSettings,
 ) -> anyhow::Result<views::mill::Mill> {
     let source = source(config, settings, &StoreFamilies::default()).await?;
-    Ok(views::mill::Mill::new(catalogue.clone(), config.accounts.clone(), source))
+    Ok(views::mill::Mill::new(catalogue.clone(), config.accounts.clone(), source, config.prices.clone()))
 }
 
 /// What people change of the mill of a configuration, beside a catalogue that is open.

@@ -9,6 +9,7 @@ mod items;
 mod key;
 mod pauses;
 mod policies;
+mod producers;
 mod queues;
 mod spaces;
 mod tasks;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::policy::PolicySource;
+use queuekeeper_mill::prices::Prices;
 use queuekeeper_store::SpaceName;
 
 pub(crate) use errors::{BitErrorItem, ErrorFilter, ErrorList, ErrorProof, ResolutionItem, StopItem};
@@ -34,7 +36,8 @@ pub(crate) use policies::{
     HistoryItem, NewPolicyView, PairView, PlanItem, PlanView, PolicyDetail, PolicyList, PolicyText, SpacePairs,
     WaitingView,
 };
-pub(crate) use queues::{LimitItem, MillOverview, MorselItem, ProducerItem, QueueItem, WorkerItem};
+pub(crate) use producers::{ForecastItem, MorselItem, ProducerItem};
+pub(crate) use queues::{LimitItem, MillOverview, QueueItem, WorkerItem};
 pub(crate) use spaces::{CopyState, SpaceCopies, SpaceCopy, SpaceFilter, SpaceList};
 pub(crate) use tasks::{DeadFilter, DeadGroup, DeadList, DecisionItem, ErrorItem, HeldFilter, HeldList, TaskItem};
 
@@ -48,6 +51,7 @@ struct Parts {
     catalogue: Catalogue,
     accounts: BTreeMap<String, Account>,
     source: PolicySource,
+    prices: Prices,
 }
 
 impl fmt::Debug for Mill {
@@ -57,9 +61,18 @@ impl fmt::Debug for Mill {
 }
 
 impl Mill {
-    /// The mill of these accounts, with their policies to be read.
-    pub(crate) fn new(catalogue: Catalogue, accounts: BTreeMap<String, Account>, source: PolicySource) -> Self {
-        Self(Arc::new(Parts { catalogue, accounts, source }))
+    /// The mill of these accounts, with their policies to be read, and what reading costs.
+    pub(crate) fn new(
+        catalogue: Catalogue,
+        accounts: BTreeMap<String, Account>,
+        source: PolicySource,
+        prices: Prices,
+    ) -> Self {
+        Self(Arc::new(Parts { catalogue, accounts, source, prices }))
+    }
+
+    fn prices(&self) -> &Prices {
+        &self.0.prices
     }
 
     fn catalogue(&self) -> &Catalogue {

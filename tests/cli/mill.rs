@@ -44,6 +44,13 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     command(home, "mill queues").await.is(2, &["mill: accounts: two: it shares a store with one"]);
     config(&accounts("    two: {stores: {\"1\": cold}}\n"));
     command(home, "mill queues").await.is(2, &["two: there is no cold below stores"]);
+    let prices = |prices: &str| config(&format!("{}  prices: {prices}\n", accounts("")));
+    prices("{currency: USD, stores: {cold: {per_gib: 0.09}}}");
+    command(home, "mill queues").await.is(2, &["mill: prices: cold: there is no cold below stores"]);
+    prices("{currency: USD, stores: {main: {per_gib: -1}}}");
+    command(home, "mill queues").await.is(2, &["mill: prices: main: a price is 0 or more"]);
+    prices("{currency: \"\", stores: {}}");
+    command(home, "mill queues").await.is(2, &["prices: currency: write 1 to 8 characters, such as USD"]);
     config(&accounts(""));
     let shown = "one in replica: at most 500 requests a second; leaves out *.tmp";
     let file = home.join("config.yml").display().to_string();

@@ -13,8 +13,8 @@ mod records;
 mod runs;
 
 pub use checked::{CheckedItem, CheckedPart, Evidence, Observed, PageEnd, Wrong};
-pub use counts::ResultCount;
 pub(crate) use counts::fold;
+pub use counts::{CheckedAmount, ResultCount};
 pub use errors::BitError;
 pub(crate) use errors::end as end_error;
 #[cfg(test)]
