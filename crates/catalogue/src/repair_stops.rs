@@ -11,7 +11,7 @@ use crate::database::Session;
 use crate::database::value::{Row, Value, millis, values};
 use crate::error::Error;
 use crate::repairs::RepairStarted;
-use crate::tasks::{TaskKind, TaskState};
+use crate::tasks::{Queue, TaskKind, TaskState};
 
 /// After so many automatic repairs in a store that failed one after the other, none starts there by itself any more.
 pub const MOST_FAILURES: u64 = 3;
@@ -54,16 +54,27 @@ impl Catalogue {
         session.end(outcome).await
     }
 
-    /// Lets repairs start by themselves again in a store, or in all of them but those that are stopped one by one. The answer is
-    /// whether they were stopped.
+    /// Lets repairs start by themselves again in a store, or in all of them but those that are stopped one by one; what was found
+    /// meanwhile is looked at now. The answer is whether they were stopped.
     ///
     /// # Errors
     /// When the database cannot be written.
     pub async fn resume_repairs(&self, store: Option<&StoreName>) -> Result<bool, Error> {
         let sql = "UPDATE repair_stops SET ended = {now} WHERE store = $1 AND ended IS NULL";
+        let wake = "UPDATE tasks SET visible = {now} WHERE queue = $1 AND kind = 'BIT_ERROR' AND state = 'waiting'
+            AND holder IS NULL AND (destination = $2 OR $2 = '')";
         let mut session = self.database.begin().await?;
-        let outcome = session.run(sql, values![name(store)]).await;
-        Ok(session.end(outcome).await? > 0)
+        let outcome = async {
+            let ended = session.run(sql, values![name(store)]).await?;
+            if ended > 0 {
+                session.run(wake, values![Queue::BitError.as_str(), name(store)]).await?;
+            }
+            Ok(ended > 0)
+        };
+        let outcome = outcome.await;
+        let was_stopped = session.end(outcome).await?;
+        self.ring().await;
+        Ok(was_stopped)
     }
 
     /// Where automatic repairs are stopped.

@@ -111,7 +111,9 @@ impl Catalogue {
             put(&mut session, then).await.map(|_new| ())
         };
         let outcome = outcome.await;
-        session.end(outcome).await
+        session.end(outcome).await?;
+        self.ring().await;
+        Ok(())
     }
 }
 

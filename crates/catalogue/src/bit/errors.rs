@@ -149,12 +149,23 @@ pub(super) async fn open(
     Ok(())
 }
 
-/// Ends what is open of a copy.
+/// The task that looks again at what was found, while no worker has it.
+const WAKE: &str =
+    "UPDATE tasks SET visible = {now} WHERE account = $1 AND space = $2 AND key = $3 AND kind = 'BIT_ERROR'
+    AND destination = $4 AND state = 'waiting' AND holder IS NULL";
+
+/// Ends what is open of a copy, and has the task that waits for that looked at now.
 pub(crate) async fn end(session: &mut Session, store: &StoreName, item: &Item, outcome: &str) -> Result<(), Error> {
     let sql = "UPDATE bit_errors SET ended = {now}, outcome = $4
         WHERE store = $1 AND space = $2 AND key = $3 AND ended IS NULL RETURNING account";
     let Some(row) = session.row(sql, values![store, &item.space, &item.key, outcome]).await? else { return Ok(()) };
     let account: String = session.decode(row.get(0))?;
+    // Tasks have the account's own name of the space, which may be without a prefix.
+    let name = item.space.as_str();
+    let names = [name].into_iter().chain(name.match_indices('.').map(|(at, _)| &name[at + 1..]));
+    for space in names {
+        session.run(WAKE, values![&account, space, &item.key, store]).await?;
+    }
     counters::add(session, &format!("{account}/{store}"), &[(Counter::BitErrors, -1)]).await
 }
 

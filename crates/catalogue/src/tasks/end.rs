@@ -77,7 +77,10 @@ impl Catalogue {
         let mut session = self.database.begin().await?;
         let outcome = end_all(&mut session, tasks).await;
         let ours = session.end(outcome).await?;
-        let is_next = |task: &EndedTask| !task.follow_ups.is_empty() || task.outcome == Outcome::GivenBack;
+        // A check of one item may have ended a bit error, whose task is looked at then.
+        let has_checked = |task: &EndedTask| task.checked.as_ref().is_some_and(|part| part.page.is_none());
+        let is_next =
+            |task: &EndedTask| !task.follow_ups.is_empty() || task.outcome == Outcome::GivenBack || has_checked(task);
         if tasks.iter().any(is_next) {
             self.ring().await;
         }

@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 use queuekeeper_catalogue::repairs::{NewRepair, RepairEnd, RepairStarted};
-use queuekeeper_catalogue::tasks::{NewTask, Queue, TaskKind, TaskSubject, Tasks};
+use queuekeeper_catalogue::tasks::{NewTask, Queue, TakenTask, TaskKind, TaskSubject, Tasks};
 use queuekeeper_store::store::Item;
 use queuekeeper_store::{Key, StoreName};
 
@@ -46,6 +46,24 @@ async fn begin(
 async fn waiting(world: &World) -> usize {
     let tasks = Tasks { queue: Queue::BitError, account: "account", kinds: &[TaskKind::Repair], limit: 10 };
     world.catalogue.take_tasks(&tasks, "worker-1", LEASE).await.unwrap().len()
+}
+
+/// Has findings of these copies wait for a day.
+async fn put_off_findings(world: &World, of: &[TaskSubject]) {
+    let task = |subject: &TaskSubject| {
+        let subject = TaskSubject { kind: TaskKind::BitError, ..subject.clone() };
+        NewTask { queue: Queue::BitError, subject, source: None }
+    };
+    world.catalogue.put_tasks(&of.iter().map(task).collect::<Vec<_>>()).await.unwrap();
+    world.tamper("UPDATE tasks SET visible = visible + 86400000 WHERE kind = 'BIT_ERROR' AND holder IS NULL").await;
+}
+
+/// The findings that a worker may look at, which it does.
+async fn findings(world: &World) -> Vec<String> {
+    let tasks = Tasks { queue: Queue::BitError, account: "account", kinds: &[TaskKind::BitError], limit: 10 };
+    let taken = world.catalogue.take_tasks(&tasks, "worker-1", LEASE).await.unwrap();
+    let name = |task: TakenTask| format!("{}/{}", task.subject.destination.unwrap(), task.subject.key.unwrap());
+    taken.into_iter().map(name).collect()
 }
 
 on_both! {
@@ -117,7 +135,12 @@ on_both! {
         // A worker has it.
         assert!(!catalogue.drop_bit_error(&error, &task, "a test").await.unwrap());
         world.tamper("DELETE FROM tasks").await;
+        // What is looked at tomorrow is looked at now that there is nothing to wait for; what is about another copy is not.
+        let others = [subject("b", &store), subject("a", &"replica".parse().unwrap())];
+        put_off_findings(world, &[&[task.clone()], &others[..]].concat()).await;
+        assert_eq!(findings(world).await, [""; 0]);
         assert!(catalogue.drop_bit_error(&error, &task, "a test").await.unwrap());
+        assert_eq!(findings(world).await, ["main/a"]);
         assert_eq!(catalogue.bit_error(&store, &item("a")).await.unwrap(), None);
         let newest = catalogue.repairs_of_copy(&store, &item("a"), None, 1).await.unwrap().remove(0);
         let (_, end, detail) = newest.ended.unwrap();
@@ -131,8 +154,13 @@ on_both! {
         assert!(!catalogue.stop_repairs(None, "ada", "again").await.unwrap());
         assert_eq!(start(world, "a", &store, Some(9)).await, RepairStarted::Stopped);
         assert_eq!(start(world, "p", &store, None).await, RepairStarted::Started);
+        // What was found meanwhile is not looked at before it would have been by itself, unless repairs are resumed.
+        put_off_findings(world, &[subject("f", &store)]).await;
         assert!(catalogue.resume_repairs(None).await.unwrap());
+        assert_eq!(findings(world).await, ["main/f"]);
+        put_off_findings(world, &[subject("g", &store)]).await;
         assert!(!catalogue.resume_repairs(None).await.unwrap());
+        assert_eq!(findings(world).await, [""; 0]);
 
         // Two that were refused, and one whose task is a dead letter.
         for name in ["a", "b", "c"] {
