@@ -9,6 +9,7 @@
 //!   storage;
 //! - `depositors` submit what the `scenario` of `collections` says; `readers` request objects; `operator`: repairs, holds, releases and purges;
 //!   `mishap`: faults of programs that are not ours. Each has a session of its own (`person`);
+//! - `rot`: bytes of copies that change on disk, and their repair;
 //! - `monitoring`: Prometheus and Alertmanager, if enabled;
 //! - all choices follow from the seed (`dice`), all times from the rate (`pace`).
 
@@ -30,6 +31,7 @@ use self::pace::Pace;
 use self::person::Person;
 use self::readers::Readers;
 use self::repository::Repository;
+use self::rot::Rot;
 use self::scenario::Scenario;
 use self::world::World;
 use self::zookeeper::DemoZooKeeper;
@@ -61,6 +63,7 @@ mod pace;
 mod person;
 mod readers;
 mod repository;
+mod rot;
 mod scenario;
 mod storage;
 mod world;
@@ -164,11 +167,11 @@ async fn run_in(
     let ingest = repository.ingest(zookeeper.clone(), limit, pace, url).map_err(Error::Repository)?;
     let families = StoreFamilies::default();
     let services = ingest.open(&families).await.map_err(Error::Repository)?;
-    let settings = server::standalone::mill_settings();
     let accounts = repository.mill().map_err(Error::Repository)?;
+    let rot = Rot::new(&world, &services.catalogue, &accounts, repository.copies());
     let counted = MillMetrics::default();
     server::mill::count_copies_of(&accounts, &services);
-    let mill = server::mill::beside(&accounts, &services, settings, counted.clone()).await;
+    let mill = server::mill::beside(&accounts, &services, rot::mill_settings(world.pace), counted.clone()).await;
     let mill = mill.map_err(Error::Repository)?;
     let volume = storage::exported(&services.working).map_err(made)?;
     let mut monitoring = None;
@@ -230,7 +233,9 @@ async fn run_in(
         monitoring.watch(&end).await
     };
     let copied = mill.run(end.clone());
-    let (served, peopled, watched, (), (), _) = tokio::join!(served, peopled, watched, copied, tidied, measured);
+    let rotted = async { end.run_until_cancelled(rot.go_on()).await };
+    let (served, peopled, watched, (), (), _, _) =
+        tokio::join!(served, peopled, watched, copied, tidied, measured, rotted);
     services.catalogue.close().await;
     // The error of the first part that failed.
     watched?;

@@ -12,7 +12,7 @@ use super::monitoring::Monitoring;
 use super::operator::Operator;
 use super::pace::Pace;
 use super::repository::PATIENCE_SECONDS;
-use super::{Options, storage};
+use super::{Options, rot, storage};
 use queuekeeper_zookeeper::Servers;
 
 /// The addresses, and what will happen.
@@ -40,7 +40,7 @@ pub(super) fn greeting(
         Some(monitoring) => alerts(pace, monitoring),
         None => relief(pace),
     };
-    let held = HELD_IN_TURN[0];
+    let (held, rot) = (HELD_IN_TURN[0], rot(pace));
     writeln!(text, "  ZooKeeper    {zookeeper}   (connect with zkCli.sh -server {zookeeper})").expect(INFALLIBLE);
     if let Some(monitoring) = monitoring {
         let (prometheus, alertmanager) = (monitoring.prometheus(), monitoring.alertmanager());
@@ -59,7 +59,7 @@ pub(super) fn greeting(
         "
 The first line of the status page says how the queue is, as `queuekeeper status --watch` does:
   now        it flows
-{story}Later it stalls again at times, and flows again by itself; a collection is held, {held} first; jobs fail, and
+{story}{rot}Later it stalls again at times, and flows again by itself; a collection is held, {held} first; jobs fail, and
 an operator resumes or deletes them; now and then there is a fault.
 Try it: deposit a file of yours with the profile default, and watch it become an object; or pause the ingest queue, which
 stops all but Recording, and unpause it.
@@ -101,6 +101,17 @@ fn alerts(pace: Pace, monitoring: &Monitoring) -> String {
   {raised}  Prometheus, whose rules take {hour} s for an hour here, raises MerrittProvisioningStuck for the cause
              waiting_for_grant, and Alertmanager calls this server, whose rule holds {collection} until
              there is space; the operator here leaves that and failed jobs alone for some time
+"
+    )
+}
+
+/// When a copy rots, and what becomes of that.
+fn rot(pace: Pace) -> String {
+    let [first, found, left] = rot::times(pace);
+    let (first, found, left) = (in_seconds(first), found.as_secs(), left.as_secs());
+    format!(
+        "  {first}  a byte of a copy rots on disk, now and then another one: the mill finds it within about {found} s, and
+             /mill/errors shows it. Have it repaired there from the other copy: after {left} s the operator does
 "
     )
 }

@@ -1,7 +1,7 @@
 //! The directory of the demo's repository, and how its daemons are set.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -73,6 +73,11 @@ impl Repository {
     /// When the name of a store is invalid, which it is not.
     pub(super) fn mill(&self) -> anyhow::Result<MillConfig> {
         Ok(self.data.mill()?)
+    }
+
+    /// Where copies are.
+    pub(super) fn copies(&self) -> PathBuf {
+        self.data.copies()
     }
 
     /// What its daemons need.

@@ -104,6 +104,38 @@ async fn deposit(demo: &Demo) {
     assert_eq!((file.status().as_u16(), file.text().await.unwrap().as_str()), (200, "my own words"));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_rots_in_a_demo_is_found_and_repaired_from_the_other_one() {
+    let mut demo = Demo::start(&["--jobs", "50", "--rate", "20"]);
+    let open = async || Some(demo.get("/api/v1/mill/errors").await?["errors"].as_array()?.clone());
+    let found = async || open().await?.first().cloned();
+    let found = eventually_some(LIMIT, "a byte of a copy rots, and is found", found).await;
+    assert_eq!(
+        (&found["store"], &found["findings"]),
+        (&"copies".into(), &serde_json::json!(["content_damaged"])),
+        "{found}"
+    );
+    eventually(LIMIT, "it is repaired", async || {
+        open().await.is_some_and(|errors| errors.iter().all(|error| error["number"] != found["number"]))
+    })
+    .await;
+    let item =
+        format!("/api/v1/mill/spaces/{}/{}/item", found["account"].as_str().unwrap(), found["space"].as_str().unwrap());
+    let url = reqwest::Url::parse_with_params(
+        &format!("{}{item}", demo.web),
+        [("key", found["key_encoded"].as_str().unwrap())],
+    );
+    let item = reqwest::get(url.unwrap()).await.unwrap().text().await.unwrap();
+    let item: serde_json::Value = serde_json::from_str(&item).unwrap();
+    assert_eq!(
+        (&item["asides"][0]["store"], &item["asides"][0]["before"]),
+        (&"copies".into(), &"repair".into()),
+        "{item}"
+    );
+    assert_eq!(demo.end(Signal::INT).await.code(), Some(0));
+    assert_eq!(demo.left(), [""; 0]);
+}
+
 /// Pauses the queue: all states but Recording come to rest, and continue afterwards.
 async fn pause(demo: &Demo) {
     let client = connect(&demo.zookeeper).await;

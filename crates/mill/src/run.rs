@@ -177,7 +177,8 @@ impl Mill {
             let Some(settings) = &self.settings.bit else { return };
             let producer = self.bit_producer(settings, &stores);
             loop {
-                let wait = Self::stepped(producer.step().await, &wake);
+                // A loop that is due sooner does not wait for the next look.
+                let wait = Self::stepped(producer.step().await, &wake).min(settings.max_age / 8);
                 if !every(wait).await {
                     break;
                 }
