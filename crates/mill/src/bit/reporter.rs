@@ -202,7 +202,7 @@ impl Reporter {
         Ok(coverage)
     }
 
-    /// The items whose own checks went to the dead letters since the run began.
+    /// The items whose own checks went to the dead letters in the run.
     async fn dead(&self, run: &BitRun) -> Result<Amount, String> {
         let (mut dead, mut after) = (Amount::default(), 0);
         loop {
@@ -229,8 +229,11 @@ impl Reporter {
 
 fn is_of(letter: &KnownTask, run: &BitRun) -> bool {
     let TaskSubject { kind, space, destination, .. } = &letter.subject;
-    let is_new = letter.errors.last().is_some_and(|last| last.time >= run.started);
-    *kind == TaskKind::Bit && *space == run.space && destination.as_ref() == Some(&run.store) && is_new
+    // A run does not end before its checks, so that one of the next run failed later. One that is looked at again by then keeps the
+    // failures that it had before.
+    let mut failed = letter.errors.iter().map(|error| error.time);
+    let is_of_run = failed.any(|time| time >= run.started && run.ended.is_none_or(|ended| time <= ended));
+    *kind == TaskKind::Bit && *space == run.space && destination.as_ref() == Some(&run.store) && is_of_run
 }
 
 /// Adds a check to what it covers.
