@@ -9,10 +9,11 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use queuekeeper_catalogue::Catalogue;
-use queuekeeper_catalogue::bit::{BitRun, LoggedCheck};
+use queuekeeper_catalogue::bit::{BitRun, LoggedCheck, NewReport};
 use queuekeeper_catalogue::tasks::{KnownTask, Outcome, TakenTask, TaskKind, TaskSubject};
 use queuekeeper_store::store::{Chunks, Item, Put, Store, UserProperties};
 use queuekeeper_store::{Error, ErrorKind, Key, SpaceName};
+use serde_json::json;
 
 use super::checker::{Checker, said};
 use super::coverage::{Amount, Coverage};
@@ -149,7 +150,7 @@ impl Reporter {
             space: run.space.clone(),
             number: run.number,
             policy: run.asked.clone(),
-            asked: if policy == ProofPolicy::Provider { Proof::Provider } else { Proof::Read },
+            asked: policy.proof(),
             started: run.started,
             ended,
             coverage: self.coverage(run, lease).await?,
@@ -169,8 +170,14 @@ impl Reporter {
             let item = Item::new(admin.clone(), key);
             write(reports.as_ref(), &item, content, content_type, lease).await?;
         }
-        let result = head.coverage.result(head.asked).as_str();
-        catalogue.report_bit_run(run.id, result, &format!("{place}/{admin}/{name}")).await.map_err(said)?;
+        let (result, covered) = (head.coverage.result(head.asked).as_str(), json!(head.coverage).to_string());
+        let report = NewReport {
+            result,
+            place: &format!("{place}/{admin}/{name}"),
+            coverage: &covered,
+            is_complete: head.coverage.is_complete(head.asked),
+        };
+        catalogue.report_bit_run(run, &report).await.map_err(said)?;
         let (account, space) = (&account.name, &run.space);
         tracing::info!(account, %store, %space, result, name, "reported on the integrity of a space");
         Ok(())

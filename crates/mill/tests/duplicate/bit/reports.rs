@@ -81,7 +81,7 @@ on_all! {
         let mut bit = Bit::new(&world, "read");
         write(&world, &["a", "b", "c"]).await;
         let stored = report(&world, &mut bit).await;
-        assert_eq!(stored.result, "success");
+        assert_eq!((&*stored.result, stored.is_complete, stored.is_newest), ("success", Some(true), true));
         assert_eq!(parts(&file(&world, &stored.place, "coverage.tsv").await), amounts([("stored", 3), ("read", 3)]));
         let table = file(&world, &stored.place, "tsv").await;
         assert_eq!((table.lines().count(), table.matches("\tsuccess\tread\t").count()), (4, 3), "{table}");
@@ -93,7 +93,9 @@ on_all! {
         world.put(&main(), false, &item("un known"), "0123456789", "text/plain").await;
         world.tamper("UPDATE loops SET next_start = 0".to_owned()).await;
         let stored = report(&world, &mut bit).await;
-        assert_eq!(stored.result, "failure");
+        assert_eq!((&*stored.result, stored.is_complete, stored.is_newest), ("failure", Some(true), true));
+        let kept: Value = serde_json::from_str(stored.coverage.as_deref().unwrap()).unwrap();
+        assert_eq!((&kept["missing"]["items"], &kept["read"]["bytes"]), (&1.into(), &30.into()));
         let covered = amounts([("stored", 5), ("read", 3), ("failed", 1), ("foreign", 1), ("missing", 1)]);
         assert_eq!(parts(&file(&world, &stored.place, "coverage.tsv").await), covered);
         let document: Value = serde_json::from_str(&file(&world, &stored.place, "json").await).unwrap();
@@ -148,6 +150,7 @@ on_all! {
         for (run, (result, covered)) in runs.into_iter().zip(expected) {
             let stored = world.catalogue.bit_run(run).await.unwrap().unwrap().report.unwrap();
             assert_eq!((&*stored.result, parts(&file(&world, &stored.place, "coverage.tsv").await)), (result, covered));
+            assert_eq!(stored.is_complete, Some(result == "success"));
         }
     }
 }
