@@ -9,7 +9,10 @@ mod items;
 mod key;
 mod pauses;
 mod policies;
+mod problems;
 mod queues;
+mod report_files;
+mod reports;
 mod spaces;
 mod tasks;
 mod wanted;
@@ -35,6 +38,10 @@ pub(crate) use policies::{
     WaitingView,
 };
 pub(crate) use queues::{LimitItem, MillOverview, MorselItem, ProducerItem, QueueItem, WorkerItem};
+pub(crate) use report_files::{OpenReport, OpenStore, ReportFile, ReportFormat};
+pub(crate) use reports::{
+    CoveragePart, FailedItem, ReportDetail, ReportFilter, ReportItem, ReportList, ReportPage, StoredFile, tag,
+};
 pub(crate) use spaces::{CopyState, SpaceCopies, SpaceCopy, SpaceFilter, SpaceList};
 pub(crate) use tasks::{DeadFilter, DeadGroup, DeadList, DecisionItem, HeldFilter, HeldList, TaskItem};
 
@@ -48,6 +55,7 @@ struct Parts {
     catalogue: Catalogue,
     accounts: BTreeMap<String, Account>,
     source: PolicySource,
+    open: OpenStore,
 }
 
 impl fmt::Debug for Mill {
@@ -57,9 +65,14 @@ impl fmt::Debug for Mill {
 }
 
 impl Mill {
-    /// The mill of these accounts, with their policies to be read.
-    pub(crate) fn new(catalogue: Catalogue, accounts: BTreeMap<String, Account>, source: PolicySource) -> Self {
-        Self(Arc::new(Parts { catalogue, accounts, source }))
+    /// The mill of these accounts, with their policies to be read, and stores to be opened.
+    pub(crate) fn new(
+        catalogue: Catalogue,
+        accounts: BTreeMap<String, Account>,
+        source: PolicySource,
+        open: OpenStore,
+    ) -> Self {
+        Self(Arc::new(Parts { catalogue, accounts, source, open }))
     }
 
     fn catalogue(&self) -> &Catalogue {

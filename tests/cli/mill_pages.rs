@@ -16,6 +16,7 @@ use reqwest::redirect::Policy;
 use serde_json::{Value, json};
 use url::form_urlencoded;
 
+use super::mill_reports::plant_incomplete;
 use super::mill_verify::rot;
 use super::program::queuekeeper;
 use super::stores::command;
@@ -110,6 +111,46 @@ async fn content_that_is_wrong_is_repaired(home: &Path, pages: &Pages) {
     eventually(minutes, "it is repaired", is_repaired).await;
     assert_eq!(fs::read_to_string(&copy).unwrap(), "new\n");
     pages.get("/audit", &["Repair copy", "rotten", "copy:one/main/theses/a/c", "wrong → being repaired"]).await;
+}
+
+/// The loop of checks that began with the mill has written reports, of which one is then incomplete.
+async fn reports_are_shown(home: &Path, pages: &Pages) {
+    let found = eventually_some(Duration::from_mins(2), "the report is stored", async || {
+        pages.json("/api/v1/mill/reports?account=one&store=main").await["items"].as_array()?.first().cloned()
+    });
+    let number = found.await["number"].as_u64().unwrap();
+    pages.get("/mill/reports", &["one/theses", "success", "/api/v1/mill/reports"]).await;
+    pages.get("/mill/spaces/one/theses", &["mill/reports?account=one&#38;space=theses"]).await;
+    plant_incomplete(home, number).await;
+    pages.get("/mill", &["The newest report on 1 space is incomplete"]).await;
+    pages.get("/mill/reports?unsuccessful=true&space=theses", &["2 items never reached"]).await;
+    pages.get("/mill/reports?store=cold", &["No such report"]).await;
+    let (_, empty) = pages.ask("vera", "/mill/reports?account=other", None).await;
+    assert!(empty.contains("no account"), "{empty}");
+    let one = format!("/mill/reports/{number}");
+    pages
+        .get(
+            &one,
+            &[
+                "Report on one/theses in main",
+                "not complete",
+                "skipped: its turn is in another loop",
+                "All items (CSV)",
+            ],
+        )
+        .await;
+    assert_eq!(pages.json(&format!("/api/v1{one}")).await["coverage"][0]["part"], "never_reached");
+    let (code, csv) = pages.ask("vera", &format!("/api/v1{one}/file?format=csv"), None).await;
+    assert!(code == 200 && csv.starts_with("date,account,store,") && csv.contains(",success,read,"), "{code}: {csv}");
+    let (code, tsv) = pages.ask("vera", &format!("/api/v1{one}/file"), None).await;
+    assert!(code == 200 && tsv.starts_with("date\taccount\t"), "{code}: {tsv}");
+    for wrong in ["4711", "4711/file", "x"] {
+        let (code, text) = pages.ask("vera", &format!("/api/v1/mill/reports/{wrong}"), None).await;
+        assert!(code == 404 && text.contains("There is no report"), "{code}: {text}");
+    }
+    assert_eq!(pages.ask("vera", &format!("/api/v1{one}/file?format=xml"), None).await.0, 400);
+    let (_, metrics) = pages.ask("vera", "/metrics", None).await;
+    assert!(metrics.contains("mill_bit_report_incomplete{account=\"one\",store=\"replica\"} 0"), "{metrics}");
 }
 
 #[expect(clippy::too_many_lines, reason = "one story, from its beginning to its end")]
@@ -297,6 +338,7 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
         .await;
 
     content_that_is_wrong_is_repaired(home, &pages).await;
+    reports_are_shown(home, &pages).await;
 
     // A file that was changed by hand takes nothing away before an admin agrees, who is shown what it would do.
     fs::write(home.join("policies/one-duplication-policy.json"), "{}").unwrap();

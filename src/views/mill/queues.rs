@@ -17,6 +17,7 @@ use queuekeeper_mill::producer::PRODUCER;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::problems::unseen;
 use super::{DecisionItem, Mill, PauseItem, ViewError, unavailable};
 
 /// Over how many minutes rates are worked out.
@@ -210,6 +211,7 @@ impl Mill {
         let decisions = catalogue.decisions(None, DECISIONS).await.map_err(error)?;
         let mut problems = self.policy_problems().await;
         problems.extend(problems_of(&queues, &producers, &unserved_kinds, bit_errors));
+        problems.extend(self.report_problems(&counters).await?);
         problems.extend(pauses.iter().filter_map(|pause| pause.problem(now)));
         if workers.is_empty() {
             problems.extend(unseen(catalogue.unfollowed(FOLLOWER).await.map_err(error)?));
@@ -315,16 +317,6 @@ fn ends(state: &LoopState, now: Timestamp) -> Option<Timestamp> {
     let elapsed = Duration::try_from(now.duration_since(state.started?)).ok()?;
     let left = state.items.saturating_sub(state.looked) as f64 / state.looked as f64;
     now.checked_add(Duration::try_from_secs_f64(elapsed.as_secs_f64() * left).ok()?).ok()
-}
-
-/// That changes of content wait for any process of the mill.
-fn unseen(events: u64) -> Option<String> {
-    let waiting = match events {
-        0 => return None,
-        1 => "a change of content waits".to_owned(),
-        events => format!("{events} changes of content wait"),
-    };
-    Some(format!("No process of the mill runs, and {waiting} for one: start queuekeeper mill run."))
 }
 
 fn problems_of(queues: &[QueueItem], producers: &[ProducerItem], unserved: &[&str], bit_errors: u64) -> Vec<String> {
