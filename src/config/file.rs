@@ -52,6 +52,9 @@ pub struct ConfigFile {
     store_events: BTreeMap<String, EventSource>,
 }
 
+/// Where something stands, for errors: the file, and the line.
+type Place<'a> = (&'a Path, u64);
+
 /// The role of a user in the file.
 #[derive(Clone, Copy)]
 struct UserRole {
@@ -110,7 +113,7 @@ impl ConfigFile {
         };
         let of_role = |role| -> BTreeMap<_, _> {
             let users = roles.iter().filter(|(_, given)| given.role == role);
-            users.map(|(name, given)| (name.clone(), given.line)).chain(tokens.of_role(role)).collect()
+            users.map(|(name, given)| (name.clone(), (path, given.line))).chain(tokens.of_role(role)).collect()
         };
         let depositors = depositors::check(path, keys.depositors.unwrap_or_default(), &of_role(Role::Depositor))?;
         let senders = of_role(Role::StoreEvents);

@@ -188,7 +188,7 @@ pub(crate) async fn shown(
             opened.map_err(|error| format!("{error:#}"))
         })
     });
-    Ok(views::mill::Mill::new(catalogue.clone(), config.accounts.clone(), source, open))
+    Ok(views::mill::Mill::new(catalogue.clone(), config.accounts.clone(), source, config.prices.clone(), open))
 }
 
 /// What people change of the mill of a configuration, beside a catalogue that is open.

@@ -15,6 +15,7 @@ use queuekeeper_mill::account::Account;
 use queuekeeper_mill::bit::producer::BitSettings;
 use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_mill::policy::{ACCOUNTS_FILE, StoreId, policy_file};
+use queuekeeper_mill::prices::Prices;
 use queuekeeper_mill::run::MillSettings;
 use queuekeeper_store::StoreFamilies;
 use queuekeeper_zookeeper::PrivateServer;
@@ -127,7 +128,7 @@ impl DataDirectory {
         let stores = stores.into_iter().collect::<Result<_, _>>()?;
         let account = Account { name: ACCOUNT.to_owned(), stores, prefix: None, ..Account::default() };
         let accounts = [(ACCOUNT.to_owned(), account)].into();
-        Ok(MillConfig { accounts, policies: PolicyPlace::Directory(self.policies()) })
+        Ok(MillConfig { accounts, policies: PolicyPlace::Directory(self.policies()), prices: Prices::default() })
     }
 
     /// The archives that were requested.

@@ -10,6 +10,7 @@ mod key;
 mod pauses;
 mod policies;
 mod problems;
+mod producers;
 mod queues;
 mod report_files;
 mod reports;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::policy::PolicySource;
+use queuekeeper_mill::prices::Prices;
 use queuekeeper_store::SpaceName;
 
 pub(crate) use errors::{BitErrorItem, ErrorFilter, ErrorList, ErrorProof, ResolutionItem, StopItem};
@@ -37,13 +39,14 @@ pub(crate) use policies::{
     HistoryItem, NewPolicyView, PairView, PlanItem, PlanView, PolicyDetail, PolicyList, PolicyText, SpacePairs,
     WaitingView,
 };
-pub(crate) use queues::{LimitItem, MillOverview, MorselItem, ProducerItem, QueueItem, WorkerItem};
+pub(crate) use producers::{ForecastItem, MorselItem, ProducerItem};
+pub(crate) use queues::{LimitItem, MillOverview, QueueItem, WorkerItem};
 pub(crate) use report_files::{OpenReport, OpenStore, ReportFile, ReportFormat};
 pub(crate) use reports::{
     CoveragePart, FailedItem, ReportDetail, ReportFilter, ReportItem, ReportList, ReportPage, StoredFile, tag,
 };
 pub(crate) use spaces::{CopyState, SpaceCopies, SpaceCopy, SpaceFilter, SpaceList};
-pub(crate) use tasks::{DeadFilter, DeadGroup, DeadList, DecisionItem, HeldFilter, HeldList, TaskItem};
+pub(crate) use tasks::{DeadFilter, DeadGroup, DeadList, DecisionItem, ErrorItem, HeldFilter, HeldList, TaskItem};
 
 use super::error::{ViewError, quoted};
 
@@ -55,6 +58,7 @@ struct Parts {
     catalogue: Catalogue,
     accounts: BTreeMap<String, Account>,
     source: PolicySource,
+    prices: Prices,
     open: OpenStore,
 }
 
@@ -65,14 +69,19 @@ impl fmt::Debug for Mill {
 }
 
 impl Mill {
-    /// The mill of these accounts, with their policies to be read, and stores to be opened.
+    /// The mill of these accounts, with their policies to be read, what reading costs, and stores to be opened.
     pub(crate) fn new(
         catalogue: Catalogue,
         accounts: BTreeMap<String, Account>,
         source: PolicySource,
+        prices: Prices,
         open: OpenStore,
     ) -> Self {
-        Self(Arc::new(Parts { catalogue, accounts, source, open }))
+        Self(Arc::new(Parts { catalogue, accounts, source, prices, open }))
+    }
+
+    fn prices(&self) -> &Prices {
+        &self.0.prices
     }
 
     fn catalogue(&self) -> &Catalogue {

@@ -53,7 +53,7 @@ async fn an_object_is_copied_whole_as_soon_as_it_is_stored_and_its_page_shows_th
     let says = async || report().contains("copies of the object are still to come.");
     eventually(Duration::from_mins(1), "its report says it", says).await;
     let resume = ["mill", "resume", "--store", "copies", "--reason", "it is back", "--data", &text];
-    run(&data, &resume).await.is(0, &["store copies is not paused any more"]);
+    run(&data, &resume).await.is(0, &["store copies is resumed"]);
     let (objects, copies) = (data.join("objects/default"), data.join("copies/default"));
     let shown = async || -> Value {
         let url = format!("{}/api/v1/objects/{ark}", repository.address);

@@ -44,6 +44,13 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     command(home, "mill queues").await.is(2, &["mill: accounts: two: it shares a store with one"]);
     config(&accounts("    two: {stores: {\"1\": cold}}\n"));
     command(home, "mill queues").await.is(2, &["two: there is no cold below stores"]);
+    let prices = |prices: &str| config(&format!("{}  prices: {prices}\n", accounts("")));
+    prices("{currency: USD, stores: {cold: {per_gib: 0.09}}}");
+    command(home, "mill queues").await.is(2, &["mill: prices: cold: there is no cold below stores"]);
+    prices("{currency: USD, stores: {main: {per_gib: -1}}}");
+    command(home, "mill queues").await.is(2, &["mill: prices: main: a price is 0 or more"]);
+    prices("{currency: \"\", stores: {}}");
+    command(home, "mill queues").await.is(2, &["prices: currency: write 1 to 8 characters, such as USD"]);
     config(&accounts(""));
     let shown = "one in replica: at most 500 requests a second; leaves out *.tmp";
     let file = home.join("config.yml").display().to_string();
@@ -56,10 +63,21 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
         .await
         .is(1, &["one-duplication-policy.json: default policy: ", "no store \"7\""]);
     fs::write(&policy, POLICY).unwrap();
-    command(home, "mill policy check").await.is(0, &["one: its policy file can be used, and ends nothing"]);
+    command(home, "mill policy check")
+        .await
+        .is(0, &["one: its policy file is valid, and no copy would stop being maintained"]);
     command(home, "mill queues")
         .await
         .is(0, &["audit", "bit: no loop has begun yet", "no process with workers", shown]);
+
+    fs::write(&policy, POLICY.replacen('{', "{\"spacesToIgnor\": [\"tmp\"], ", 1)).unwrap();
+    command(home, "mill policy check")
+        .await
+        .is(0, &["one: its policy file is valid", "the unknown key \"spacesToIgnor\", which has no effect"]);
+    command(home, "mill policy plan one").await.is(0, &["nothing would change: these copies are in force already"]);
+    command(home, "mill spaces one/other").await.is(4, &["one has no space “other”"]);
+    command(home, "mill dead-letters --account other").await.is(4, &["no account “other”"]);
+    command(home, "mill held --account other").await.is(4, &["no account “other”"]);
 
     let content = home.join("content").display().to_string();
     fs::write(&content, "one\n").unwrap();
@@ -130,13 +148,13 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     eventually(minute, "it is set aside", async || state().await.as_deref() == Some("paused")).await;
     let why = command(home, "mill spaces one/theses --key paused").await;
     why.is(0, &["The copy in replica waits, as ", " has paused one in replica since ", ": moves"]);
-    command(home, "mill queues").await.is(1, &["PAUSED", "one in replica is paused, for ", "1 task waits for its end"]);
+    command(home, "mill queues").await.is(1, &["PAUSED", "one in replica is paused, for ", "1 task waits"]);
     assert_eq!(copy("paused").await, None);
     command(home, "mill spaces one/theses --key a/b").await.is(0, &["what policies want them to be"]);
     command(home, "mill resume --store replica --reason moved").await.is(3, &["store replica is not paused"]);
     command(home, "mill resume --account one --store replica --reason moved")
         .await
-        .is(0, &["one in replica is not paused any more"]);
+        .is(0, &["one in replica is resumed"]);
     eventually(minute, "it is copied", async || copy("paused").await.as_deref() == Some("two\n")).await;
     command(home, "mill spaces one/theses --key other").await.is(4, &["No store of one was seen to have other"]);
     command(home, "mill dead-letters").await.is(0, &["there are no dead letters"]);
@@ -158,7 +176,9 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     command(home, "mill policies")
         .await
         .is(0, &["spaces that are not named: main to replica", "waiting to end: main to replica"]);
-    command(home, "mill policy check").await.is(0, &["waiting to end: 1 to 2; to begin in its place: none"]);
+    command(home, "mill policy check")
+        .await
+        .is(0, &["copies that an admin has to allow to stop: 1 to 2; that would begin instead: none"]);
     command(home, "mill policy apply one --reason closed").await.is(0, &["one: the policy file is in force"]);
     command(home, "mill policy apply other --reason closed").await.is(4, &["there is no account \"other\""]);
     let trail = fs::read_to_string(home.join(".local/state/queuekeeper/audit.jsonl")).unwrap();

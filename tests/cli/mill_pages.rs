@@ -7,6 +7,10 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use queuekeeper_catalogue::Catalogue;
+use queuekeeper_catalogue::tasks::{
+    Decided, Decision, EndedTask, NewTask, Outcome, Queue, TaskKind, TaskState, TaskSubject, Tasks,
+};
 use queuekeeper_testkit::process::Program;
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 use queuekeeper_zookeeper::PrivateServer;
@@ -16,19 +20,19 @@ use reqwest::redirect::Policy;
 use serde_json::{Value, json};
 use url::form_urlencoded;
 
-use super::mill_reports::plant_incomplete;
+use super::mill_reports::reports_are_shown;
 use super::mill_verify::rot;
 use super::program::queuekeeper;
 use super::stores::command;
 
 /// A server, and who asks it.
-struct Pages {
+pub(super) struct Pages {
     base: String,
     http: reqwest::Client,
 }
 
 impl Pages {
-    async fn ask(&self, who: &str, path: &str, form: Option<&[(&str, &str)]>) -> (u16, String) {
+    pub(super) async fn ask(&self, who: &str, path: &str, form: Option<&[(&str, &str)]>) -> (u16, String) {
         let method = if form.is_some() { Method::POST } else { Method::GET };
         let request = self.http.request(method, format!("{}{path}", self.base)).basic_auth(who, Some(who));
         let request = request.header("accept", "text/html,*/*").header("sec-fetch-site", "same-origin");
@@ -44,7 +48,7 @@ impl Pages {
         (answer.status().as_u16(), answer.text().await.unwrap())
     }
 
-    async fn get(&self, path: &str, expected: &[&str]) {
+    pub(super) async fn get(&self, path: &str, expected: &[&str]) {
         let (code, text) = self.ask("oscar", path, None).await;
         assert_eq!(code, 200, "{path}: {text}");
         for expected in expected {
@@ -52,9 +56,51 @@ impl Pages {
         }
     }
 
-    async fn json(&self, path: &str) -> Value {
+    pub(super) async fn json(&self, path: &str) -> Value {
         serde_json::from_str(&self.ask("oscar", path, None).await.1).unwrap()
     }
+}
+
+/// A task that failed again after an operator had retried it is a dead letter with both errors.
+async fn dead_letters_show_each_failed_attempt(home: &Path, pages: &Pages) {
+    let catalogue = Catalogue::open(&format!("sqlite:{}", home.join("catalogue.db").display())).await.unwrap();
+    let subject = TaskSubject {
+        kind: TaskKind::Duplicate,
+        account: "one".to_owned(),
+        space: "theses".parse().unwrap(),
+        key: Some("lost".parse().unwrap()),
+        destination: Some("replica".parse().unwrap()),
+    };
+    let main = Some("main".parse().unwrap());
+    catalogue.put_tasks(&[NewTask { queue: Queue::DuplicationLow, subject, source: main }]).await.unwrap();
+    let dead = async || catalogue.dead_letters("one", 0, 1).await.unwrap().pop().unwrap();
+    for error in ["the <i>disk</i> is full", "the disk is away"] {
+        // Two of its workers die: the third has its last attempt.
+        for attempt in 1..=3 {
+            let low = Tasks { queue: Queue::DuplicationLow, account: "one", kinds: &[TaskKind::Duplicate], limit: 1 };
+            let lease = if attempt == 3 { Duration::from_mins(5) } else { Duration::ZERO };
+            let task = catalogue.take_tasks(&low, "worker-1", lease).await.unwrap().pop().unwrap();
+            if attempt == 3 {
+                let (outcome, follow_ups) = (Outcome::Failed(error.to_owned()), Vec::new());
+                assert_eq!(
+                    catalogue.end_tasks(&[EndedTask { task, outcome, follow_ups, checked: None }]).await.unwrap(),
+                    [true]
+                );
+            }
+        }
+        let retry = Decision { what: Decided::Retry, of: &TaskState::ALL, user: "ada", reason: "emptied" };
+        let number = dead().await.id;
+        if error.contains("full") {
+            assert!(catalogue.decide_task(number, &retry).await.unwrap());
+        }
+    }
+    let attempts =
+        ["2 failed attempts", "worker-1: the &#60;i&#62;disk&#60;/i&#62; is full", "worker-1: the disk is away"];
+    pages.get("/mill/dead-letters", &attempts).await;
+    command(home, "mill dead-letters").await.is(0, &["the <i>disk</i> is full", "the disk is away"]);
+    let drop = Decision { what: Decided::Drop, of: &TaskState::ALL, user: "ada", reason: "a test" };
+    assert!(catalogue.decide_task(dead().await.id, &drop).await.unwrap());
+    catalogue.close().await;
 }
 
 /// An operator sees that a copy rots, and has it repaired from the other one.
@@ -111,46 +157,6 @@ async fn content_that_is_wrong_is_repaired(home: &Path, pages: &Pages) {
     eventually(minutes, "it is repaired", is_repaired).await;
     assert_eq!(fs::read_to_string(&copy).unwrap(), "new\n");
     pages.get("/audit", &["Repair copy", "rotten", "copy:one/main/theses/a/c", "wrong → being repaired"]).await;
-}
-
-/// The loop of checks that began with the mill has written reports, of which one is then incomplete.
-async fn reports_are_shown(home: &Path, pages: &Pages) {
-    let found = eventually_some(Duration::from_mins(2), "the report is stored", async || {
-        pages.json("/api/v1/mill/reports?account=one&store=main").await["items"].as_array()?.first().cloned()
-    });
-    let number = found.await["number"].as_u64().unwrap();
-    pages.get("/mill/reports", &["one/theses", "success", "/api/v1/mill/reports"]).await;
-    pages.get("/mill/spaces/one/theses", &["mill/reports?account=one&#38;space=theses"]).await;
-    plant_incomplete(home, number).await;
-    pages.get("/mill", &["The newest report on 1 space is incomplete"]).await;
-    pages.get("/mill/reports?unsuccessful=true&space=theses", &["2 items never reached"]).await;
-    pages.get("/mill/reports?store=cold", &["No such report"]).await;
-    let (_, empty) = pages.ask("vera", "/mill/reports?account=other", None).await;
-    assert!(empty.contains("no account"), "{empty}");
-    let one = format!("/mill/reports/{number}");
-    pages
-        .get(
-            &one,
-            &[
-                "Report on one/theses in main",
-                "not complete",
-                "skipped: its turn is in another loop",
-                "All items (CSV)",
-            ],
-        )
-        .await;
-    assert_eq!(pages.json(&format!("/api/v1{one}")).await["coverage"][0]["part"], "never_reached");
-    let (code, csv) = pages.ask("vera", &format!("/api/v1{one}/file?format=csv"), None).await;
-    assert!(code == 200 && csv.starts_with("date,account,store,") && csv.contains(",success,read,"), "{code}: {csv}");
-    let (code, tsv) = pages.ask("vera", &format!("/api/v1{one}/file"), None).await;
-    assert!(code == 200 && tsv.starts_with("date\taccount\t"), "{code}: {tsv}");
-    for wrong in ["4711", "4711/file", "x"] {
-        let (code, text) = pages.ask("vera", &format!("/api/v1/mill/reports/{wrong}"), None).await;
-        assert!(code == 404 && text.contains("There is no report"), "{code}: {text}");
-    }
-    assert_eq!(pages.ask("vera", &format!("/api/v1{one}/file?format=xml"), None).await.0, 400);
-    let (_, metrics) = pages.ask("vera", "/metrics", None).await;
-    assert!(metrics.contains("mill_bit_report_incomplete{account=\"one\",store=\"replica\"} 0"), "{metrics}");
 }
 
 #[expect(clippy::too_many_lines, reason = "one story, from its beginning to its end")]
@@ -215,6 +221,18 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
     assert_eq!(fs::read_to_string(home.join("policies/duplication-accounts.json")).unwrap(), "[\n  \"one\"\n]\n");
     let (code, text) = save("ada", &first, &copied, "again").await;
     assert!(code == 409 && text.contains("was changed since this was prepared"), "{code}: {text}");
+    assert!(!text.contains("Save it"), "{text}");
+    // A change of the file that waits is named before another one brings it into force as well.
+    let edited = home.join("policies/one-duplication-policy.json");
+    let saved = fs::read_to_string(&edited).unwrap();
+    fs::write(&edited, r#"{"defaultPolices": []}"#).unwrap();
+    pages.get("/mill/policies/one", &["unknown here, and have no effect: defaultPolices"]).await;
+    let ignore = [("change", "ignore"), ("space", "tmp")];
+    let (_, plan) = pages.ask("ada", "/mill/policies/one/plan", Some(&ignore)).await;
+    assert!(plan.contains("saving this brings them into force as well: For all spaces that are not named"), "{plan}");
+    fs::write(&edited, saved).unwrap();
+    let (_, plan) = pages.ask("ada", "/mill/policies/one/plan", Some(&ignore)).await;
+    assert!(plan.contains("Save it") && !plan.contains("as well"), "{plan}");
     // What was refused for its state is on record, too, with why; what a role does not allow is only counted.
     let saves = pages.json("/api/v1/audit?action=save_policy").await;
     let outcomes: Vec<_> =
@@ -226,6 +244,8 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
         (&json!("policy:one"), &json!("copies"))
     );
     pages.get("/mill/policies/one", &["main to replica", "ada", "copies"]).await;
+
+    dead_letters_show_each_failed_attempt(home, &pages).await;
 
     // It is followed, and what the brake holds waits for an admin.
     let run = "mill run --workers 2 --brake.items 0 --brake.percent 0 --web.listen-address 127.0.0.1:0 --config.file";
@@ -254,7 +274,7 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
     let (code, text) = pages.ask("ada", "/mill/held", Some(&release)).await;
     assert!(code == 409 && text.contains("nothing was done"), "{code}: {text}");
     eventually(minutes, "it is copied", async || copy().as_deref() == Some("two\n")).await;
-    pages.get("/mill", &["let go on", "a new edition", "ada"]).await;
+    pages.get("/mill", &["requeued", "a new edition", "ada"]).await;
     pages.get("/audit", &["Release task", "a new edition", &format!("task:{number}"), "Held → waiting"]).await;
     pages.get("/mill/spaces/one/theses/item?key=a/b", &["Kept aside", "overwrite", "in 29 days"]).await;
     let released = pages.json("/api/v1/audit?action=release_task&outcome=done").await["items"][0].clone();

@@ -1,4 +1,4 @@
-//! Reports on the integrity of spaces, from the command line.
+//! Reports on the integrity of spaces, from the command line and on pages.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,12 +12,13 @@ use queuekeeper_testkit::process::Program;
 use queuekeeper_testkit::wait::eventually_some;
 use serde_json::{Value, json};
 
+use super::mill_pages::Pages;
 use super::mill_verify::rot;
 use super::program::queuekeeper;
 use super::stores::command;
 
 /// Stores a report again, as if a page of the space had never been reached and nothing were wrong.
-pub(super) async fn plant_incomplete(home: &Path, number: u64) {
+async fn plant_incomplete(home: &Path, number: u64) {
     let catalogue = Catalogue::open(&format!("sqlite:{}", home.join("catalogue.db").display())).await.unwrap();
     let run = catalogue.bit_run(number).await.unwrap().unwrap();
     let place = run.report.clone().unwrap().place;
@@ -30,6 +31,46 @@ pub(super) async fn plant_incomplete(home: &Path, number: u64) {
     let report = NewReport { result: "incomplete", place: &place, coverage: &coverage.to_string(), is_complete: false };
     catalogue.report_bit_run(&run, &report).await.unwrap();
     catalogue.close().await;
+}
+
+/// The loop of checks that began with the mill has written reports, of which one is then incomplete.
+pub(super) async fn reports_are_shown(home: &Path, pages: &Pages) {
+    let found = eventually_some(Duration::from_mins(2), "the report is stored", async || {
+        pages.json("/api/v1/mill/reports?account=one&store=main").await["items"].as_array()?.first().cloned()
+    });
+    let number = found.await["number"].as_u64().unwrap();
+    pages.get("/mill/reports", &["one/theses", "success", "/api/v1/mill/reports"]).await;
+    pages.get("/mill/spaces/one/theses", &["mill/reports?account=one&#38;space=theses"]).await;
+    plant_incomplete(home, number).await;
+    pages.get("/mill", &["The newest report on 1 space is incomplete"]).await;
+    pages.get("/mill/reports?unsuccessful=true&space=theses", &["2 items never reached"]).await;
+    pages.get("/mill/reports?store=cold", &["No such report"]).await;
+    let (_, empty) = pages.ask("vera", "/mill/reports?account=other", None).await;
+    assert!(empty.contains("no account"), "{empty}");
+    let one = format!("/mill/reports/{number}");
+    pages
+        .get(
+            &one,
+            &[
+                "Report on one/theses in main",
+                "not complete",
+                "skipped: its turn is in another loop",
+                "All items (CSV)",
+            ],
+        )
+        .await;
+    assert_eq!(pages.json(&format!("/api/v1{one}")).await["coverage"][0]["part"], "never_reached");
+    let (code, csv) = pages.ask("vera", &format!("/api/v1{one}/file?format=csv"), None).await;
+    assert!(code == 200 && csv.starts_with("date,account,store,") && csv.contains(",success,read,"), "{code}: {csv}");
+    let (code, tsv) = pages.ask("vera", &format!("/api/v1{one}/file"), None).await;
+    assert!(code == 200 && tsv.starts_with("date\taccount\t"), "{code}: {tsv}");
+    for wrong in ["4711", "4711/file", "x"] {
+        let (code, text) = pages.ask("vera", &format!("/api/v1/mill/reports/{wrong}"), None).await;
+        assert!(code == 404 && text.contains("There is no report"), "{code}: {text}");
+    }
+    assert_eq!(pages.ask("vera", &format!("/api/v1{one}/file?format=xml"), None).await.0, 400);
+    let (_, metrics) = pages.ask("vera", "/metrics", None).await;
+    assert!(metrics.contains("mill_bit_report_incomplete{account=\"one\",store=\"replica\"} 0"), "{metrics}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

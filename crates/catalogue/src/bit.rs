@@ -14,8 +14,8 @@ mod reports;
 mod runs;
 
 pub use checked::{CheckedItem, CheckedPart, Evidence, Observed, PageEnd, Wrong};
-pub use counts::ResultCount;
 pub(crate) use counts::fold;
+pub use counts::{CheckedAmount, ResultCount};
 pub use errors::BitError;
 pub(crate) use errors::end as end_error;
 #[cfg(test)]

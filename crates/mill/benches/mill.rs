@@ -6,6 +6,8 @@
 //!   another, from one bucket to another, and from a directory to a bucket; and a loop in which nothing has changed;
 //! - `large [directory|s3|mixed] [--files N] [--size BYTES]`: the same of 4 items of 1 GiB;
 //! - `fixity [small|large] [--files N] [--size BYTES]`: each item of a directory is read and proven, 100,000 of 10 kB and 4 of 1 GiB;
+//! - `forecast [--files N] [--size BYTES] [--large N]`: when a loop of checks was forecast to end, while it went through 200,000
+//!   items of 10 kB and 8 of 1 GiB;
 //! - `burst [--events N] [--files N]`: 10,000 items are copied while 10^6 changes are recorded that lead to no copy;
 //! - `merge [directory|s3] [--keys N]`: two listings of 10^6 keys;
 //! - `queue [--rows N] [--rounds N]`: tasks are put, taken and finished by 20 connections, with 10^4 and 10^7 rows;
@@ -93,11 +95,12 @@ fn main() {
         "large" => copies::measure(&options, (4, 1 << 30)),
         "burst" => burst::measure(&options),
         "fixity" => fixity::measure(&options),
+        "forecast" => fixity::forecast(&options),
         "merge" => listings::measure(&options),
         "queue" => queue::measure(&options),
         "idle" => idle::measure(&options),
         "machines" => machines::measure(&options),
-        _ => println!("cases: small, large, fixity, burst, merge, queue, idle, machines; run with -- CASE"),
+        _ => println!("cases: small, large, fixity, forecast, burst, merge, queue, idle, machines; run with -- CASE"),
     }
 }
 

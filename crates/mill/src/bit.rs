@@ -7,6 +7,7 @@
 //! - [`repair`]: who may start a repair, and from which copy; [`decisions`]: what is done about a finding; [`asked`]: what a
 //!   person asks for; [`repairer`]: the repair;
 //! - `corrections`: the record is put right; `seen`: a copy that was read for either;
+//! - [`forecast`]: what a loop still needs, and when it ends;
 //! - [`coverage`]: how much of a space is proven; [`report`]: that as files; [`reporter`]: who writes them.
 
 pub mod adopt;
@@ -17,6 +18,7 @@ pub mod coverage;
 pub mod decide;
 pub mod decisions;
 mod evidence;
+pub mod forecast;
 mod intended;
 pub mod item;
 pub mod lists;

@@ -26,6 +26,7 @@ pub mod metrics;
 mod missing;
 pub mod policy;
 pub mod presence;
+pub mod prices;
 pub mod producer;
 pub mod run;
 pub mod stats;

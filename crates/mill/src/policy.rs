@@ -21,7 +21,8 @@ pub use check::{Problem, check};
 pub use drift::{Drift, Waiting, drift};
 pub use edit::{Editable, NewPolicy, PairChange, Plan, SaveError, open, plan, save};
 pub use file::{
-    ACCOUNTS_FILE, FileError, is_account_name, policy_file, read_accounts, read_policy, write_accounts, write_policy,
+    ACCOUNTS_FILE, FileError, is_account_name, other_keys, policy_file, read_accounts, read_policy, write_accounts,
+    write_policy,
 };
 pub use force::{InForce, Policies, PolicyError, apply, in_force, read};
 pub use source::PolicySource;

@@ -9,8 +9,8 @@ use crate::cli::output;
 
 /// Pause the work for an account, a store, or an account in a store
 ///
-/// No task is begun that reads from it or writes to it, by any process; what is under way ends. What waits goes on by itself, as it
-/// was, after mill resume.
+/// No process begins a task that reads from it or writes to it; tasks that are under way are finished. After mill resume,
+/// the waiting tasks are processed as before.
 #[derive(Clone, Debug, Args)]
 pub(super) struct PauseArgs {
     #[command(flatten)]
@@ -19,7 +19,7 @@ pub(super) struct PauseArgs {
 
 /// Resume the work that was paused for an account, a store, or an account in a store
 ///
-/// Each pause is ended by what it was made of, as mill queues shows it.
+/// Name the account and the store that the pause was set for, as mill queues shows them.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ResumeArgs {
     #[command(flatten)]
@@ -28,15 +28,10 @@ pub(super) struct ResumeArgs {
 
 /// What is paused.
 #[derive(Clone, Debug, Args)]
+#[group(id = "paused", required = true, multiple = true, args = ["account", "store"])]
 struct PausedArgs {
     /// The account; without one, all accounts
-    #[arg(
-        long,
-        value_name = "ACCOUNT",
-        default_value = "",
-        hide_default_value = true,
-        required_unless_present = "store"
-    )]
+    #[arg(long, value_name = "ACCOUNT", default_value = "", hide_default_value = true)]
     account: String,
 
     /// The store; without one, all stores of the account
@@ -68,7 +63,7 @@ impl PausedArgs {
                 actions.change_pause(change, &scope, actor, reason).await.map_err(CommandError::from)?;
                 output::write(&match change {
                     PauseChange::Pause => format!("{scope} is paused\n"),
-                    PauseChange::Resume => format!("{scope} is not paused any more\n"),
+                    PauseChange::Resume => format!("{scope} is resumed\n"),
                 })
             })
             .await

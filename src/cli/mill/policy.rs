@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use queuekeeper_mill::policy::{self, Pair, Waiting};
+use queuekeeper_mill::policy::{self, Editable, Pair, Waiting};
 use queuekeeper_store::StoreFamilies;
 
 use super::PlaceArgs;
@@ -94,15 +94,26 @@ impl CheckArgs {
         let mut wrong = Vec::new();
         for account in config.accounts.values() {
             let name = &account.name;
-            match policy::read(&catalogue, &source, account).await {
-                Ok(read) => {
-                    if let Some(error) = read.error {
+            match policy::open(&catalogue, &source, account).await {
+                Ok(Editable { file, other_keys, now, .. }) => {
+                    let (error, waiting) = match now {
+                        Ok(now) => (now.error.or(file.err()), now.waiting),
+                        Err(error) => (Some(error), Vec::new()),
+                    };
+                    if let Some(error) = error {
                         wrong.push(format!("{name}: {error}"));
-                    } else if read.waiting.is_empty() {
-                        output::write(&format!("{name}: its policy file can be used, and ends nothing\n"))?;
+                    } else if waiting.is_empty() {
+                        output::write(&format!(
+                            "{name}: its policy file is valid, and no copy would stop being maintained\n"
+                        ))?;
                     }
-                    for waiting in &read.waiting {
+                    for waiting in &waiting {
                         output::write(&format!("{name}: {}\n", waiting_line(waiting)))?;
+                    }
+                    for key in other_keys {
+                        output::note(&format!(
+                            "{name}: its policy file has the unknown key {key:?}, which has no effect"
+                        ));
                     }
                 }
                 Err(error) => wrong.push(format!("{name}: {error}")),
@@ -157,6 +168,10 @@ fn show_plan(plan: &PlanView, screen: &mut Screen) {
         }
         table
     };
+    if plan.begins.is_empty() && plan.ends.is_empty() {
+        screen.say("nothing would change: these copies are in force already");
+        return;
+    }
     let (items, bytes) = (count(plan.items_to_copy), size(plan.bytes_to_copy));
     screen.say(&format!("to be copied: about {items} items, {bytes}"));
     screen.table(&table(&plan.begins));
@@ -171,7 +186,11 @@ fn waiting_line(waiting: &Waiting) -> String {
     };
     let space =
         waiting.space.as_ref().map_or_else(|| "spaces that are not named".to_owned(), |space| format!("space {space}"));
-    format!("{space}: waiting to end: {}; to begin in its place: {}", pairs(&waiting.ends), pairs(&waiting.begins))
+    format!(
+        "{space}: copies that an admin has to allow to stop: {}; that would begin instead: {}",
+        pairs(&waiting.ends),
+        pairs(&waiting.begins)
+    )
 }
 
 impl ApplyArgs {

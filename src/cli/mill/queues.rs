@@ -7,7 +7,8 @@ use super::PlaceArgs;
 use crate::cli::exit::{CommandError, FAILED};
 use crate::cli::output::{Column, OutputArgs, Screen, Table, without_csv};
 use crate::cli::words::{ago, count};
-use crate::views::mill::{MillOverview, ProducerItem};
+use crate::mirror::words::size;
+use crate::views::mill::{ForecastItem, MillOverview, ProducerItem};
 use crate::views::show::{Ago, machine};
 
 /// Show the queues, the loops and the workers, and what is stalled
@@ -67,6 +68,9 @@ fn show(overview: &MillOverview, now: Timestamp, screen: &mut Screen) {
     for producer in &overview.producers {
         screen.gap();
         screen.say(&loop_line(producer, now));
+        if let Some(rest) = &producer.forecast {
+            screen.entry_beneath(&rest_line(rest));
+        }
         let mut parts = Table::new([
             Column::rest("SPACE"),
             Column::new("STORES"),
@@ -104,10 +108,7 @@ fn show(overview: &MillOverview, now: Timestamp, screen: &mut Screen) {
             1 => "1 task waits".to_owned(),
             tasks => format!("{} tasks wait", count(tasks)),
         };
-        screen.entry(&format!(
-            "{} is paused, for {since}, by {}: {}; {tasks} for its end",
-            pause.what, pause.user, pause.reason
-        ));
+        screen.entry(&format!("{} is paused, for {since}, by {}: {}; {tasks}", pause.what, pause.user, pause.reason));
     }
     for limit in &overview.limits {
         let closed = limit.closed_until.map(|until| format!("; closed until {}", machine(until))).unwrap_or_default();
@@ -122,6 +123,12 @@ fn show(overview: &MillOverview, now: Timestamp, screen: &mut Screen) {
     }
 }
 
+fn rest_line(rest: &ForecastItem) -> String {
+    let cost = rest.cost.as_ref().map(|cost| format!(", {}", cost.words())).unwrap_or_default();
+    let (items, requests) = (count(rest.items), count(rest.requests));
+    format!("left to check: {items} items; {} to read, {requests} requests{cost}", size(rest.bytes))
+}
+
 fn loop_line(producer: &ProducerItem, now: Timestamp) -> String {
     let ProducerItem { producer: name, number, morsels, morsels_left, checking, looked, items, .. } = producer;
     let until = |at: Option<Timestamp>| {
@@ -132,7 +139,8 @@ fn loop_line(producer: &ProducerItem, now: Timestamp) -> String {
         (0, _) => format!("{name}: no loop has begun yet"),
         (_, 0) if *checking > 0 => {
             let spaces = if *checking == 1 { "a space".to_owned() } else { format!("{} spaces", count(*checking)) };
-            format!("{name}: loop {number} has requested all checks, those of {spaces} have not ended{next}")
+            let ends = until(producer.ends).map(|left| format!("; ETA in {left}")).unwrap_or_default();
+            format!("{name}: loop {number} has requested all checks, those of {spaces} have not ended{ends}{next}")
         }
         (_, 0) => format!("{name}: loop {number} is done{next}"),
         (_, left) => {

@@ -120,11 +120,13 @@ impl DeadLettersArgs {
                 screen.entry(&format!("{} {} {}", count(number), group.kind, group.error));
                 let numbers: Vec<_> = group.tasks.iter().map(u64::to_string).collect();
                 screen.entry_beneath(&format!("numbers: {}", numbers.join(" ")));
-                screen.table(&table(&group.examples));
+                screen.table(&attempts(&group.examples));
             }
         })?;
         if list.accounts.is_empty() {
             output::note("there are no dead letters");
+        } else if list.groups.is_empty() {
+            output::note(&format!("there are no dead letters of {} with higher numbers", list.account));
         } else if let Some(after) = list.next {
             output::note(&format!("there are more: --after {after}"));
         }
@@ -145,20 +147,51 @@ fn table(tasks: &[TaskItem]) -> Table {
         Column::rest("WHY"),
     ]);
     for task in tasks {
-        let key = task.key.as_ref().map(|key| format!("/{key}")).unwrap_or_default();
         let last = task.errors.last();
-        let store = |store: &Option<String>| store.clone().unwrap_or_else(|| "-".to_owned());
+        let [item, source, destination] = names(task);
         table.row([
             task.number.to_string(),
             task.kind.to_owned(),
-            format!("{}/{}{key}", task.account, task.space),
-            store(&task.source),
-            store(&task.destination),
+            item,
+            source,
+            destination,
             ago(Some(last.map_or(task.created, |error| error.time)), now),
             last.map(|error| error.error.clone()).unwrap_or_default(),
         ]);
     }
     table
+}
+
+/// Dead letters with each of their failed attempts, the oldest first.
+fn attempts(tasks: &[TaskItem]) -> Table {
+    let now = Timestamp::now();
+    let mut table = Table::new([
+        Column::number("NUMBER"),
+        Column::rest("ITEM"),
+        Column::new("FROM"),
+        Column::new("TO"),
+        Column::number("FAILED AGO"),
+        Column::new("WORKER"),
+        Column::rest("WHY"),
+    ]);
+    for task in tasks {
+        let [item, source, destination] = names(task);
+        let mut named = [task.number.to_string(), item, source, destination];
+        for attempt in &task.errors {
+            // Of a task's further attempts, its name is not repeated.
+            let [number, item, source, destination] = std::mem::take(&mut named);
+            let failed = ago(Some(attempt.time), now);
+            table.row([number, item, source, destination, failed, attempt.worker.clone(), attempt.error.clone()]);
+        }
+    }
+    table
+}
+
+/// What a task is about, and the stores that it copies from and to.
+fn names(task: &TaskItem) -> [String; 3] {
+    let key = task.key.as_ref().map(|key| format!("/{key}")).unwrap_or_default();
+    let store = |store: &Option<String>| store.clone().unwrap_or_else(|| "-".to_owned());
+    [format!("{}/{}{key}", task.account, task.space), store(&task.source), store(&task.destination)]
 }
 
 impl RetryArgs {

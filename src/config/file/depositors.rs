@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use super::super::source::{FileError, refuse};
+use super::Place;
 use crate::actions::deposit::Allowance;
 
 /// The keys of a depositor.
@@ -25,14 +26,14 @@ pub(super) struct Keys {
 pub(super) fn check(
     path: &Path,
     keys: BTreeMap<String, Spanned<Keys>>,
-    depositors: &BTreeMap<String, u64>,
+    depositors: &BTreeMap<String, Place<'_>>,
 ) -> Result<BTreeMap<String, Allowance>, FileError> {
     let unnamed = depositors.iter().find(|(name, _)| !keys.contains_key(*name));
-    if let Some((name, line)) = unnamed {
+    if let Some((name, (file, line))) = unnamed {
         let why = format!(
             "{name} has the role depositor and no entry below depositors, such as {name}: {{profiles: [demo]}}"
         );
-        return Err(refuse(path, *line, why));
+        return Err(refuse(file, *line, why));
     }
     let mut allowances = BTreeMap::new();
     for (name, keys) in keys {
@@ -97,7 +98,11 @@ mod tests {
         assert_eq!(allowance.profiles.unwrap().into_iter().collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(read(&both).unwrap().allowance("alice"), None);
         for (text, expected) in [
-            (file.to_owned(), "bob has the role depositor and no entry below depositors"),
+            (file.to_owned(), "/config.yml:2: bob has the role depositor and no entry below depositors"),
+            (
+                format!("{file}depositors: {{bob: {{profiles: [a]}}}}"),
+                "/tokens.yml:1: lab has the role depositor and no entry below depositors",
+            ),
             (format!("{both}  eve: {{profiles: [a]}}"), "depositors: no user or token eve has the role depositor"),
             (both.replace("[a]", "[]"), "depositors: bob: profiles is empty"),
             (both.replace("bytes_per_day", "bytes"), "the key bytes is unknown"),

@@ -1,6 +1,7 @@
 //! The mill's accounts and where their policies are, in the file of `--config.file`.
 
 mod limits;
+mod prices;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::policy::{StoreId, is_account_name};
+use queuekeeper_mill::prices::Prices;
 use queuekeeper_store::{SpaceName, StoreName};
 use serde::Deserialize;
 use serde_saphyr::Spanned;
@@ -21,6 +23,7 @@ use super::StoreSettings;
 pub(super) struct Keys {
     accounts: BTreeMap<String, Spanned<AccountKeys>>,
     policies: Spanned<PolicyKeys>,
+    prices: Option<prices::Keys>,
 }
 
 /// The keys of an account.
@@ -48,6 +51,8 @@ pub struct MillConfig {
     pub accounts: BTreeMap<String, Account>,
     /// Where their policies are.
     pub policies: PolicyPlace,
+    /// What providers charge for reading.
+    pub prices: Prices,
 }
 
 /// Where policies are.
@@ -113,7 +118,9 @@ pub(super) fn check(path: &Path, keys: Keys, stores: &StoreSettings) -> Result<M
         }
         _ => return Err(at(line, &"policies: name a directory, or a store and a space")),
     };
-    Ok(MillConfig { accounts, policies })
+    let prices = keys.prices.map(|keys| prices::check(keys, known)).transpose();
+    let prices = prices.map_err(|(line, why)| at(line, &why))?.unwrap_or_default();
+    Ok(MillConfig { accounts, policies, prices })
 }
 
 /// Whether a space could be of both accounts.

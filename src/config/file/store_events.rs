@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use super::super::source::{FileError, refuse};
-use super::StoreSettings;
+use super::{Place, StoreSettings};
 use crate::actions::store_events::EventSource;
 
 /// How many messages a token may send in a minute, where nothing else is said.
@@ -27,14 +27,14 @@ pub(super) struct Keys {
 pub(super) fn check(
     path: &Path,
     keys: BTreeMap<String, Spanned<Keys>>,
-    senders: &BTreeMap<String, u64>,
+    senders: &BTreeMap<String, Place<'_>>,
     stores: &StoreSettings,
 ) -> Result<BTreeMap<String, EventSource>, FileError> {
-    if let Some((name, line)) = senders.iter().find(|(name, _)| !keys.contains_key(*name)) {
+    if let Some((name, (file, line))) = senders.iter().find(|(name, _)| !keys.contains_key(*name)) {
         let why = format!(
             "{name} has the role store-events and no entry below store_events, such as {name}: {{store: main, space: demo}}"
         );
-        return Err(refuse(path, *line, why));
+        return Err(refuse(file, *line, why));
     }
     let mut sources = BTreeMap::new();
     for (name, keys) in keys {

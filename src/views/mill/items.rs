@@ -183,7 +183,7 @@ impl Mill {
     /// A page of the items of a space.
     ///
     /// # Errors
-    /// For an account that does not exist, and when the catalogue cannot be read.
+    /// For an account or a space that does not exist, and when the catalogue cannot be read.
     pub(crate) async fn items(&self, account: &str, name: &str, filter: &ItemFilter) -> Result<ItemList, ViewError> {
         let account = self.account(account)?;
         let (space, in_stores) = space(account, name)?;
@@ -200,7 +200,14 @@ impl Mill {
         found.truncate(limit);
         let next = found.last().filter(|_| has_more).map(|item| item.key.encoded());
         let items = found.iter().map(|item| SpaceItem::new(account, &policy, &space, item)).collect();
-        let space = self.standing().await?.copies(account, &policy, &space);
+        let standing = self.standing().await?;
+        if found.is_empty() && !policy.spaces.contains_key(&space) && !standing.has(account, &space) {
+            return Err(ViewError::not_found(format!(
+                "{} has no space “{space}”: no item of it is recorded, and no policy names it.",
+                account.name
+            )));
+        }
+        let space = standing.copies(account, &policy, &space);
         Ok(ItemList { space, policy_error, items, next })
     }
 

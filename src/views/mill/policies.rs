@@ -43,6 +43,8 @@ pub(crate) struct PolicyDetail {
     pub(crate) waiting: Vec<WaitingView>,
     /// Why a file cannot be used; null where they can.
     pub(crate) error: Option<String>,
+    /// The keys of the account's file that are not of a policy, and have no effect: another program's, or misspelt.
+    pub(crate) other_keys: Vec<String>,
     /// What was brought into force, the newest first, at most fifty.
     pub(crate) history: Vec<HistoryItem>,
     /// The spaces in which its stores have items.
@@ -186,6 +188,7 @@ impl Mill {
             in_force: None,
             waiting: Vec::new(),
             error: None,
+            other_keys: Vec::new(),
             history: history.into_iter().map(HistoryItem::from).collect(),
             spaces: account
                 .spaces(&figures)
@@ -195,9 +198,10 @@ impl Mill {
                 .collect(),
         };
         match policy::open(self.catalogue(), &self.0.source, account).await {
-            Ok(Editable { version, is_listed, file, now }) => {
+            Ok(Editable { version, is_listed, file, other_keys, now }) => {
                 detail.version = Some(version);
                 detail.is_listed = is_listed;
+                detail.other_keys = other_keys;
                 match now {
                     Ok(now) => {
                         detail.in_force = Some(PolicyText::from(&now.policy));

@@ -31,13 +31,3 @@ impl Mill {
         Ok(incomplete.into_iter().chain(failed).collect())
     }
 }
-
-/// That changes of content wait for any process of the mill.
-pub(super) fn unseen(events: u64) -> Option<String> {
-    let waiting = match events {
-        0 => return None,
-        1 => "a change of content waits".to_owned(),
-        events => format!("{events} changes of content wait"),
-    };
-    Some(format!("No process of the mill runs, and {waiting} for one: start queuekeeper mill run."))
-}

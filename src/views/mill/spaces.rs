@@ -205,6 +205,11 @@ impl Mill {
 }
 
 impl Standing {
+    /// Whether any item of a space is recorded.
+    pub(super) fn has(&self, account: &Account, space: &SpaceName) -> bool {
+        account.spaces(&self.figures).contains(space)
+    }
+
     pub(super) fn copies(&self, account: &Account, policy: &Policy, space: &SpaceName) -> SpaceCopies {
         let pairs = policy.pairs(space);
         let items = |store| account.figure(&self.figures, Counter::SpaceItems, store, space);

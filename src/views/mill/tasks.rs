@@ -189,6 +189,9 @@ impl Mill {
                 Some(HeldGroup { account, destination, held: held.try_into().ok()? })
             })
             .collect();
+        if !filter.account.is_empty() && groups.iter().all(|group| group.account != filter.account) {
+            self.account(&filter.account)?;
+        }
         let matches = |group: &&HeldGroup| {
             [(&filter.account, &group.account), (&filter.destination, &group.destination)]
                 .iter()
@@ -217,7 +220,7 @@ impl Mill {
     /// Dead letters, grouped.
     ///
     /// # Errors
-    /// When the catalogue cannot be read.
+    /// For an account that does not exist, and when the catalogue cannot be read.
     pub(crate) async fn dead_letters(&self, filter: &DeadFilter) -> Result<DeadList, ViewError> {
         let figures = self.catalogue().counters().await.map_err(|error| unavailable(&error))?;
         let dead = figures.into_iter().filter(|((counter, _), dead)| *counter == Counter::DeadTasks && *dead > 0);
@@ -226,6 +229,10 @@ impl Mill {
         let account = if filter.account.is_empty() {
             accounts.keys().next().cloned().unwrap_or_default()
         } else {
+            // One that is no longer in the configuration may have some.
+            if !accounts.contains_key(&filter.account) {
+                self.account(&filter.account)?;
+            }
             filter.account.clone()
         };
         let found = self.catalogue().dead_letters(&account, filter.after, GROUPED).await;

@@ -70,6 +70,34 @@ impl Catalogue {
     }
 }
 
+/// What was checked of the content of a store in some minutes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckedAmount {
+    /// Which proof was asked for.
+    pub asked: String,
+    /// How many items the store listed in the pages that were checked.
+    pub items: u64,
+    /// How many bytes these have.
+    pub bytes: u64,
+}
+
+/// For how many minutes it is kept what was checked in each of them.
+const KEPT_MINUTES: i64 = 24 * 60;
+
+impl Catalogue {
+    /// What a loop has checked in the last `minutes`, the one under way being the last of them, by the proof that was asked for.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn checked_lately(&self, number: u64, minutes: u32) -> Result<Vec<CheckedAmount>, Error> {
+        let sql = "SELECT bit_runs.asked, CAST(SUM(items) AS BIGINT), CAST(SUM(bytes) AS BIGINT)
+            FROM checked_in_minute JOIN bit_runs ON bit_runs.id = checked_in_minute.run
+            WHERE minute > {now} / 60000 - $1 AND bit_runs.loop = $2 GROUP BY bit_runs.asked ORDER BY bit_runs.asked";
+        let amount = |row: &Row| Ok(CheckedAmount { asked: row.get(0)?, items: row.count(1)?, bytes: row.count(2)? });
+        self.list(sql, values![minutes, number], amount).await
+    }
+}
+
 /// Folds deltas, at most so many; the answer is how many.
 pub(crate) async fn fold(session: &mut Session, most: u32) -> Result<u64, Error> {
     let sql = "DELETE FROM bit_deltas WHERE id IN (SELECT id FROM bit_deltas ORDER BY id LIMIT $1)
@@ -86,6 +114,15 @@ pub(crate) async fn fold(session: &mut Session, most: u32) -> Result<u64, Error>
             ON CONFLICT (run, result) DO UPDATE
                 SET items = bit_counts.items + excluded.items, bytes = bit_counts.bytes + excluded.bytes";
         session.run(sql, values![*run, result, *items, *bytes]).await?;
+        if result == LISTED {
+            let sql = "INSERT INTO checked_in_minute (minute, run, items, bytes) VALUES ({now} / 60000, $1, $2, $3)
+                ON CONFLICT (minute, run) DO UPDATE SET items = checked_in_minute.items + excluded.items,
+                    bytes = checked_in_minute.bytes + excluded.bytes";
+            session.run(sql, values![*run, *items, *bytes]).await?;
+        }
+    }
+    if !rows.is_empty() {
+        session.run("DELETE FROM checked_in_minute WHERE minute < {now} / 60000 - $1", values![KEPT_MINUTES]).await?;
     }
     Ok(rows.len() as u64)
 }

@@ -2,7 +2,8 @@
 
 use queuekeeper_catalogue::audit::Events;
 use queuekeeper_catalogue::bit::{
-    CheckedItem, CheckedPart, Evidence, NewPage, NewReport, Observed, PageEnd, Reports, UnsuccessfulReports, Wrong,
+    CheckedAmount, CheckedItem, CheckedPart, Evidence, NewPage, NewReport, Observed, PageEnd, Reports,
+    UnsuccessfulReports, Wrong,
 };
 use queuekeeper_catalogue::counters::Counter;
 use queuekeeper_catalogue::loops::{Advance, Lead, Morsel};
@@ -163,6 +164,10 @@ on_both! {
         }
         assert_eq!(figure(&world, Counter::BitResults, "success").await, 3);
         assert_eq!(world.number("SELECT COUNT(*) FROM bit_deltas").await, 0);
+        // What was checked in these minutes: a minute may have ended between two of them.
+        let lately = catalogue.checked_lately(lead.number, 60).await.unwrap();
+        assert_eq!(lately, [CheckedAmount { asked: "read".to_owned(), items: 3, bytes: 21 }]);
+        assert_eq!(catalogue.checked_lately(lead.number + 1, 60).await.unwrap(), []);
         assert_eq!(catalogue.checks_of_run(run.id, "success", 0, 10).await.unwrap().len(), 3);
         assert_eq!(catalogue.check().await.unwrap(), []);
     }

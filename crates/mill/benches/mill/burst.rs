@@ -54,7 +54,7 @@ impl Ran {
     fn of(kind: &Kind, events: usize, files: usize, size: u64, workers: usize) -> Self {
         let top = temporary();
         let world = World::new(top.path(), kind.url(&format!("beside_{events}")), [None, None]);
-        process::time("fill", &world, &[&files.to_string(), &size.to_string()]);
+        process::time("fill", &world, &["0", &files.to_string(), &size.to_string()]);
         rivals::settle(top.path());
         let working = Working::start(&world, "bench", workers);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -44,7 +44,7 @@ fn copy(kind: &str, files: usize, size: u64, workers: usize) {
     let servers = [is_bucket[0].then(|| serve("server-main")), is_bucket[1].then(|| serve("server-replica"))];
     let endpoints = servers.each_ref().map(|server| server.as_ref().map(|server| server.endpoint.clone()));
     let world = World::new(top.path(), World::sqlite(top.path()), endpoints);
-    process::time("fill", &world, &[&files.to_string(), &size.to_string()]);
+    process::time("fill", &world, &["0", &files.to_string(), &size.to_string()]);
     let workers_text = workers.to_string();
     let first = process::time("run", &world, &["bench", &workers_text]);
     let again = process::time("loop", &world, &[]);

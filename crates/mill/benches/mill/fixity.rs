@@ -25,7 +25,7 @@ pub(crate) fn measure(options: &Options) {
 fn filled(top: &tempfile::TempDir, files: usize, size: u64, also: &[&str]) -> World {
     let world = World::new(top.path(), World::sqlite(top.path()), [None, None]);
     let (files, size) = (files.to_string(), size.to_string());
-    process::time("fill", &world, &[&[files.as_str(), &size], also].concat());
+    process::time("fill", &world, &[&["0", files.as_str(), &size], also].concat());
     world
 }
 
@@ -74,6 +74,31 @@ fn large(files: usize, size: u64, processors: usize) {
         let what = format!("bytes read and proven by {}, against openssl", algorithms.join(" and "));
         report("directory", &what, openssl / ours.seconds, goal("large"), &detail);
         costs(&ours, f64::from(u32::try_from(files).unwrap()));
+    }
+}
+
+/// A loop of checks over small items and then over large ones: how long it was forecast to take, against how long it took.
+pub(crate) fn forecast(options: &Options) {
+    let small = (options.count("--files", 200_000), options.number("--size", 10_000));
+    let large = (options.count("--large", 8), 1_u64 << 30);
+    let (top, workers) = (temporary(), options.count("--workers", 2));
+    let world = World::new(top.path(), World::sqlite(top.path()), [None, None]);
+    for (first, (files, size)) in [(0, small), (small.0, large)] {
+        process::time("fill", &world, &[&first.to_string(), &files.to_string(), &size.to_string()]);
+    }
+    println!("{} items of {} bytes, then {} of {}, {workers} workers", small.0, small.1, large.0, large.1);
+    let said = process::said("forecast", &world, &[&workers.to_string()]);
+    let took = said["took"].as_f64().unwrap();
+    let forecasts: Vec<_> = said["forecasts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| [&one[0], &one[1]].map(|at| at.as_f64().unwrap()))
+        .collect();
+    for part in [0.25, 0.5, 0.75] {
+        let [at, ends] = forecasts.iter().find(|[at, _]| *at >= part * took).unwrap();
+        let detail = format!("after {at:.0} s: {ends:.0} s; it took {took:.0} s");
+        report("directory", "forecast end of a loop, against its end", ends / took, "0.80 to 1.20", &detail);
     }
 }
 

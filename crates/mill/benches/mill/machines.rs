@@ -30,7 +30,7 @@ pub(crate) fn measure(options: &Options) {
 fn items_a_second(server: &Postgres, processes: usize, files: usize, size: u64, workers: usize) -> f64 {
     let (top, database) = (temporary(), format!("of_{processes}"));
     let world = World::new(top.path(), server.create(&database), [None, None]);
-    process::time("fill", &world, &[&files.to_string(), &size.to_string()]);
+    process::time("fill", &world, &["0", &files.to_string(), &size.to_string()]);
     rivals::settle(top.path());
     let began = Instant::now();
     let working: Vec<_> = (0..processes).map(|at| Working::start(&world, &format!("process-{at}"), workers)).collect();

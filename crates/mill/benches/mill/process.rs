@@ -1,6 +1,7 @@
 //! What runs in a process of its own: the mill, what fills its source, and listings.
 
 use std::io::Read as _;
+use std::ops::Range;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,7 +9,9 @@ use std::time::{Duration, Instant};
 use aws_lc_rs::digest::{SHA256, digest};
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
+use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
+use queuekeeper_mill::bit::forecast::forecast;
 use queuekeeper_mill::bit::producer::{BitSettings, PRODUCER as CHECKS};
 use queuekeeper_mill::merge::merge;
 use queuekeeper_mill::producer::{PRODUCER, Step};
@@ -59,16 +62,21 @@ pub(crate) fn start(mode: &str, world: &World, more: &[&str]) -> Child {
     command(mode, world, more).stdout(Stdio::null()).spawn().unwrap()
 }
 
-/// Runs a mode to its end: `fill FILES SIZE [ALGORITHM]`, `run NAME WORKERS`, `check WORKERS`,
-/// `loop`, `both COUNT`, `merge COUNT`, `burst EVENTS` or `hash THREADS`.
+/// Runs a mode to its end: `fill FIRST FILES SIZE [ALGORITHM]`, `run NAME WORKERS`, `check WORKERS`,
+/// `forecast WORKERS`, `loop`, `both COUNT`, `merge COUNT`, `burst EVENTS` or `hash THREADS`.
 pub(crate) fn time(mode: &str, world: &World, more: &[&str]) -> Ran {
     rivals::settle(&world.top);
     let began = Instant::now();
-    let output = command(mode, world, more).stderr(Stdio::inherit()).output().unwrap();
+    let said = said(mode, world, more);
     let seconds = began.elapsed().as_secs_f64();
-    assert!(output.status.success(), "{mode} {more:?}");
-    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
     Ran { seconds, peak_mb: said["peak_mb"].as_u64().unwrap(), cpu_seconds: said["cpu_seconds"].as_f64().unwrap() }
+}
+
+/// Runs a mode to its end; the answer is what it says of itself.
+pub(crate) fn said(mode: &str, world: &World, more: &[&str]) -> Value {
+    let output = command(mode, world, more).stderr(Stdio::inherit()).output().unwrap();
+    assert!(output.status.success(), "{mode} {more:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 /// A mill that works until this is dropped.
@@ -108,15 +116,21 @@ pub(crate) fn run(arguments: &[String]) {
     let world = World::of_arguments(place);
     runtime.block_on(async {
         match (*mode, rest) {
-            ("fill", [files, size, also @ ..]) => {
+            ("fill", [first, files, size, also @ ..]) => {
                 let algorithms = [Algorithm::Sha256].into_iter().chain(also.iter().map(|one| one.parse().unwrap()));
-                fill(&world, (files.parse().unwrap(), size.parse().unwrap()), &algorithms.collect::<Vec<_>>()).await;
+                let files = first.parse().unwrap()..first.parse::<usize>().unwrap() + files.parse::<usize>().unwrap();
+                fill(&world, files, size.parse().unwrap(), &algorithms.collect::<Vec<_>>()).await;
             }
             ("run", [name, workers]) => run_to_end(world.mill(name, workers.parse().unwrap()).await, PRODUCER).await,
             ("check", [workers]) => {
                 let mut mill = world.mill("bench", workers.parse().unwrap()).await;
                 (mill.settings.is_duplicating, mill.settings.bit) = (false, Some(BitSettings::default()));
                 run_to_end(mill, CHECKS).await;
+            }
+            ("forecast", [workers]) => {
+                let mut mill = world.mill("bench", workers.parse().unwrap()).await;
+                (mill.settings.is_duplicating, mill.settings.bit) = (false, Some(BitSettings::default()));
+                return println!("{}", forecasts(mill).await);
             }
             ("burst", [events]) => burst(&world, events.parse().unwrap()).await,
             ("hash", [threads]) => hash(&world, threads.parse().unwrap()),
@@ -131,13 +145,13 @@ pub(crate) fn run(arguments: &[String]) {
 }
 
 /// Writes items into the source, and records them.
-async fn fill(world: &World, (files, size): (usize, usize), algorithms: &[Algorithm]) {
+async fn fill(world: &World, files: Range<usize>, size: usize, algorithms: &[Algorithm]) {
     let catalogue = Catalogue::open(&world.database).await.unwrap();
     let noted = Arc::new(Noted::new(world.store(0).await));
     noted.create_space(&world::space()).await.unwrap();
     let name = noted.store().name().clone();
-    for first in (0..files).step_by(RECORDED) {
-        let puts = (first..files.min(first + RECORDED)).map(|number| {
+    for first in files.clone().step_by(RECORDED) {
+        let puts = (first..files.end.min(first + RECORDED)).map(|number| {
             let noted = Arc::clone(&noted);
             async move {
                 let key = format!("{:03}/{number:07}", number / 1000);
@@ -186,6 +200,32 @@ async fn run_to_end(mill: Mill, producer: &str) {
     stop.cancel();
     running.await.unwrap();
     catalogue.close().await;
+}
+
+/// Has a mill check everything; the answer is what it took, and what it was forecast to take, in seconds, after each of them.
+async fn forecasts(mill: Mill) -> Value {
+    let (catalogue, accounts, stop) = (mill.catalogue.clone(), mill.accounts.clone(), CancellationToken::new());
+    let running = tokio::spawn(mill.run(stop.clone()));
+    let mut forecasts = Vec::new();
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let now = Timestamp::now();
+        let forecast = forecast(&catalogue, &accounts, now).await.unwrap();
+        if forecast.is_none() && is_done(&catalogue, CHECKS).await {
+            break;
+        }
+        if let Some(ends) = forecast.and_then(|forecast| forecast.ends) {
+            let started = catalogue.loop_state(CHECKS).await.unwrap().unwrap().started.unwrap();
+            let seconds = |to: Timestamp| to.duration_since(started).as_secs_f64();
+            forecasts.push((seconds(now), seconds(ends)));
+        }
+    }
+    let state = catalogue.loop_state(CHECKS).await.unwrap().unwrap();
+    let took = Timestamp::now().duration_since(state.started.unwrap()).as_secs_f64();
+    stop.cancel();
+    running.await.unwrap();
+    catalogue.close().await;
+    json!({"took": took, "forecasts": forecasts})
 }
 
 /// Whether a loop of a producer has ended, and no task waits.

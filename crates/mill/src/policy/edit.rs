@@ -6,10 +6,11 @@ use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::counters::{Counter, Figures};
 use queuekeeper_store::{Algorithm, Hashers, SpaceName, StoreName};
 
+use super::file::rewrite_policy;
 use super::force::{InForce, compare};
 use super::{
-    ACCOUNTS_FILE, Pair, Policy, PolicySource, check, policy_file, read_accounts, read_policy, write_accounts,
-    write_policy,
+    ACCOUNTS_FILE, Pair, Policy, PolicySource, check, other_keys, policy_file, read_accounts, read_policy,
+    write_accounts, write_policy,
 };
 use crate::account::Account;
 
@@ -22,6 +23,8 @@ pub struct Editable {
     pub is_listed: bool,
     /// What the account's own file says; empty where there is none, and `Err` where it cannot be used, with why.
     pub file: Result<Policy, String>,
+    /// The keys of that file which are not of a policy: another program's, or misspelt.
+    pub other_keys: Vec<String>,
     /// What is in force, and what waits; `Err` where there is nothing in force, with why.
     pub now: Result<InForce, String>,
 }
@@ -99,6 +102,7 @@ pub async fn open(catalogue: &Catalogue, source: &PolicySource, account: &Accoun
         version: files.version(last.map(|last| last.id)),
         is_listed: files.is_listed(account),
         file: files.policy(),
+        other_keys: files.policy.as_deref().map(other_keys).unwrap_or_default().into_keys().collect(),
         now,
     })
 }
@@ -161,7 +165,7 @@ pub async fn save(
     }
     // Where this process dies between two of these steps, the mill finds files that somebody changed: what they add is done, and
     // what they take away waits for an admin.
-    let text = write_policy(&new.policy);
+    let text = rewrite_policy(&new.policy, files.policy.as_deref().unwrap_or_default());
     if files.policy.as_deref() != Some(text.as_bytes()) && (new.is_listed || files.policy.is_some()) {
         let name = policy_file(&account.name);
         let wrote = source.write(&name, files.policy.as_deref(), &text).await.map_err(|why| failed(&why))?;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use queuekeeper_store::SpaceName;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{Pair, Policy};
 
@@ -37,7 +38,7 @@ pub fn policy_file(account: &str) -> String {
     format!("{account}-duplication-policy.json")
 }
 
-/// A policy as its file has it. What else stands there is another program's.
+/// A policy as its file has it.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Form {
@@ -63,11 +64,33 @@ pub fn read_policy(bytes: &[u8]) -> Result<Policy, FileError> {
     })
 }
 
+/// What a policy file has besides a policy: keys of another program, or misspelt ones. Of a file that is no policy, nothing.
+#[must_use]
+pub fn other_keys(bytes: &[u8]) -> BTreeMap<String, Value> {
+    let mut keys: BTreeMap<String, Value> = read(bytes).unwrap_or_default();
+    let ours = serde_json::to_value(form(&Policy::default())).unwrap_or_default();
+    keys.retain(|key, _| ours.get(key).is_none());
+    keys
+}
+
 /// A policy as its file's text.
 #[must_use]
 pub fn write_policy(policy: &Policy) -> String {
+    write(&form(policy))
+}
+
+/// A policy as its file's text, with what the file had besides a policy.
+pub(super) fn rewrite_policy(policy: &Policy, before: &[u8]) -> String {
+    let mut keys = other_keys(before);
+    if let Ok(Value::Object(ours)) = serde_json::to_value(form(policy)) {
+        keys.extend(ours);
+    }
+    write(&keys)
+}
+
+fn form(policy: &Policy) -> Form {
     let list = |pairs: &BTreeSet<Pair>| pairs.iter().cloned().collect();
-    write(&Form {
+    Form {
         space_duplication_store_policies: policy
             .spaces
             .iter()
@@ -75,7 +98,7 @@ pub fn write_policy(policy: &Policy) -> String {
             .collect(),
         default_policies: list(&policy.defaults),
         spaces_to_ignore: policy.ignored.iter().cloned().collect(),
-    })
+    }
 }
 
 /// Reads the names of the accounts that have a policy.
@@ -143,6 +166,11 @@ mod tests {
         assert!(serde_json::from_str::<serde_json::Value>(&written).is_ok(), "{written}");
         assert_eq!(read_policy(written.as_bytes()).unwrap(), policy);
         assert_eq!(read_policy(b"{}").unwrap(), Policy::default());
+        // What is not ours is named, and stays when ours is written.
+        assert_eq!(other_keys(text.as_bytes()).into_keys().collect::<Vec<_>>(), ["other"]);
+        let rewritten = rewrite_policy(&Policy::default(), text.as_bytes());
+        assert_eq!(read_policy(rewritten.as_bytes()).unwrap(), Policy::default());
+        assert_eq!(other_keys(rewritten.as_bytes()), other_keys(text.as_bytes()));
     }
 
     #[test]
@@ -167,6 +195,8 @@ mod tests {
         }
         // What is not ours in it is passed over, however it is written.
         assert!(read_policy(bomb.as_bytes()).is_ok());
+        assert_eq!(other_keys(bomb.as_bytes()).into_keys().collect::<Vec<_>>(), ["a", "b", "c"]);
+        assert!(other_keys(nested.as_bytes()).is_empty());
         assert_eq!(read_policy(b"\xff"), Err(FileError::NoText));
         assert_eq!(read_policy(&vec![b' '; MOST_BYTES + 1]), Err(FileError::TooLong(MOST_BYTES + 1)));
     }

@@ -13,7 +13,7 @@ use crate::actions::Role;
 use crate::views::mill::{
     DecisionItem, LimitItem, Mill, MillOverview, MorselItem, PauseItem, ProducerItem, QueueItem, WorkerItem,
 };
-use crate::views::show::{Count, Moment, visible};
+use crate::views::show::{Count, Moment, Size, visible};
 use crate::web::http::identity::Identity;
 use crate::web::http::problem::Problem;
 use crate::web::state::State;
@@ -55,11 +55,22 @@ struct Producer {
     ends: Option<Due>,
     is_late: bool,
     next_due: Option<Due>,
+    rest: Option<Rest>,
     looked: String,
     items: String,
     width: String,
     left: Vec<MorselRow>,
     more: String,
+}
+
+/// What the rest of a loop of checks takes.
+#[derive(Debug)]
+struct Rest {
+    items: String,
+    bytes: Size,
+    requests: String,
+    /// Empty without prices.
+    cost: String,
 }
 
 #[derive(Debug)]
@@ -194,6 +205,12 @@ impl Producer {
             ends: item.ends.map(|ends| Due::new(ends, now)),
             is_late: item.is_late,
             next_due: item.next_due.map(|due| Due::new(due, now)),
+            rest: item.forecast.map(|rest| Rest {
+                items: Count(rest.items).to_string(),
+                bytes: Size::new(rest.bytes),
+                requests: Count(rest.requests).to_string(),
+                cost: rest.cost.map(|cost| visible(&cost.words())).unwrap_or_default(),
+            }),
             looked: Count(item.looked).to_string(),
             items: Count(item.items.max(item.looked)).to_string(),
             width: if item.morsels_left == 0 { width(1, 1) } else { width(item.looked, item.items) },
@@ -258,7 +275,7 @@ impl DecisionRow {
         Self {
             at: Moment::new(item.time, now),
             user: visible(&item.user),
-            did: if item.decision == "drop" { "dropped" } else { "let go on" },
+            did: if item.decision == "drop" { "dropped" } else { "requeued" },
             what: format!("{} of {}: {}{key}{to}", item.kind, item.account, item.space),
             reason: visible(&item.reason),
         }

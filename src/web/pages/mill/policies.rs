@@ -50,6 +50,8 @@ struct PolicyPage {
     edited: PolicyWords,
     waiting: Vec<String>,
     error: String,
+    /// The keys of the file that are not read.
+    other_keys: String,
     /// Every pair of stores, as a form names it and in words.
     pairs: Vec<(String, String)>,
     /// The spaces that can be chosen.
@@ -87,6 +89,8 @@ struct PlanPage {
     /// The policy, for the form that saves it.
     policy: String,
     reason: String,
+    /// What the file would change, and what waits for an admin; in sentences.
+    pending: String,
     may_save: bool,
 }
 
@@ -143,8 +147,9 @@ pub(in crate::web::pages) async fn show(
         is_listed: detail.is_listed,
         in_force: detail.in_force.as_ref().map(words),
         edited: words(&edited),
-        waiting: detail.waiting.iter().map(|waiting| PolicyWords::waiting(waiting, &detail.stores)).collect(),
+        waiting: waiting(&detail),
         error: detail.error.as_deref().map(visible).unwrap_or_default(),
+        other_keys: detail.other_keys.iter().map(|key| visible(key)).collect::<Vec<_>>().join(", "),
         pairs: pairs.collect(),
         spaces: detail.spaces.clone(),
         history: detail.history.iter().enumerate().map(row).collect(),
@@ -200,6 +205,11 @@ pub(in crate::web::pages) async fn save(
     }
 }
 
+/// What waits for an admin, each part in a sentence.
+fn waiting(detail: &PolicyDetail) -> Vec<String> {
+    detail.waiting.iter().map(|waiting| PolicyWords::waiting(waiting, &detail.stores)).collect()
+}
+
 impl PlanPage {
     #[expect(clippy::too_many_arguments, reason = "two handlers that show the same page differ in them")]
     async fn new(
@@ -226,7 +236,11 @@ impl PlanPage {
             account: detail.account.clone(),
             is_listed: new.is_listed,
             words: PolicyWords::new(&new.policy, &detail.stores),
-            may_save: problems.is_empty() && state.rights(who) >= Role::Admin,
+            // What was shown is of another version of the files: it has to be looked at anew.
+            may_save: problems.is_empty()
+                && state.rights(who) >= Role::Admin
+                && detail.version.as_ref() == Some(&version),
+            pending: if detail.file.as_ref() == Some(&new.policy) { String::new() } else { waiting(detail).join(" ") },
             problems: problems.iter().map(|problem| visible(problem)).collect(),
             begins: begins.iter().map(row).collect(),
             ends: ends.iter().map(row).collect(),

@@ -161,6 +161,7 @@ mod tests {
             in_force: None,
             waiting: vec![],
             error: None,
+            other_keys: vec![],
             history: vec![],
             spaces: vec![],
         }

@@ -12,7 +12,7 @@ use super::super::render;
 use super::{Fields, frame};
 use crate::actions::mill::{Decided, TaskDecision, TaskState};
 use crate::actions::{Role, Source};
-use crate::views::mill::{DeadFilter, DeadGroup, HeldFilter, TaskItem};
+use crate::views::mill::{DeadFilter, DeadGroup, ErrorItem, HeldFilter, TaskItem};
 use crate::views::query::Parameters as _;
 use crate::views::show::{Count, Moment, visible};
 use crate::web::actions::{reason, sentence};
@@ -66,6 +66,16 @@ pub(super) struct TaskRow {
     pub(super) stores: String,
     pub(super) why: String,
     pub(super) since: Moment,
+    /// Its failed attempts, the oldest first.
+    pub(super) attempts: Vec<Attempt>,
+}
+
+/// A failed attempt at a task.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    pub(super) at: Moment,
+    pub(super) worker: String,
+    pub(super) error: String,
 }
 
 /// Dead letters of one error.
@@ -222,6 +232,11 @@ impl TaskRow {
         let of_space = format!("{root}mill/spaces/{account}/{space}");
         let href = key_encoded.as_ref().map(|key| address(&format!("{of_space}/item"), &[pair("key", &**key)]));
         let store = |store: &Option<String>| store.clone().unwrap_or_else(|| "-".to_owned());
+        let attempt = |ErrorItem { time, worker, error }: &ErrorItem| Attempt {
+            at: Moment::new(*time, now),
+            worker: visible(worker),
+            error: visible(error),
+        };
         Self {
             number: *number,
             kind,
@@ -230,6 +245,7 @@ impl TaskRow {
             stores: format!("{} to {}", store(source), store(destination)),
             why: errors.last().map(|error| visible(&error.error)).unwrap_or_default(),
             since: Moment::new(errors.last().map_or(*created, |error| error.time), now),
+            attempts: errors.iter().map(attempt).collect(),
         }
     }
 }
