@@ -8,6 +8,7 @@ mod policies;
 mod policy;
 mod produce;
 mod queues;
+mod reports;
 mod run;
 mod session;
 mod spaces;
@@ -42,6 +43,7 @@ enum MillCommand {
     Queues(queues::QueuesArgs),
     Spaces(spaces::SpacesArgs),
     Errors(errors::ErrorsArgs),
+    Reports(reports::ReportsArgs),
     Repair(errors::RepairArgs),
     Resolve(errors::ResolveArgs),
     Adopt(adopt::AdoptArgs),
@@ -110,6 +112,7 @@ impl MillArgs {
             MillCommand::Queues(args) => Box::pin(args.run()).await,
             MillCommand::Spaces(args) => Box::pin(args.run()).await,
             MillCommand::Errors(args) => Box::pin(args.run()).await,
+            MillCommand::Reports(args) => Box::pin(args.run()).await,
             MillCommand::Repair(args) => Box::pin(args.run()).await,
             MillCommand::Resolve(args) => Box::pin(args.run()).await,
             MillCommand::Adopt(args) => Box::pin(args.run()).await,

@@ -40,6 +40,8 @@ pub struct MillFigures {
     pub bit_results: Vec<(&'static str, u64)>,
     /// How many copies something is known to be wrong with, by account and store.
     pub bit_errors: Vec<(String, String, u64)>,
+    /// Of how many spaces the newest report does not cover every item, by account and store.
+    pub incomplete_reports: Vec<(String, String, u64)>,
     /// The loops.
     pub loops: Vec<LoopFigures>,
     /// Since when work is paused, by account and store, of which an empty one stands for all.
@@ -160,6 +162,13 @@ impl MillFigures {
             "mill_bit_errors",
             "Number of copies with open bit errors by account and store.",
             self.bit_errors
+                .iter()
+                .map(|(account, store, count)| ([("account", &**account), ("store", &**store)], *count)),
+        )?;
+        families.gauges(
+            "mill_bit_report_incomplete",
+            "Number of spaces whose newest report on integrity is incomplete, by account and store.",
+            self.incomplete_reports
                 .iter()
                 .map(|(account, store, count)| ([("account", &**account), ("store", &**store)], *count)),
         )?;

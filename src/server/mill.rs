@@ -23,7 +23,7 @@ use super::tasks::Tasks;
 use crate::actions::mill::{MillParts, OpenPolicies};
 use crate::config::{MillConfig, PolicyPlace, StoreSettings};
 use crate::metrics::mill::MillFamilies;
-use crate::views::mill::Measured;
+use crate::views::mill::{Measured, OpenStore};
 use crate::{metrics, views, web};
 
 /// Opens what the mill needs: its catalogue, and the stores of all accounts, each so that its changes are recorded. What killed
@@ -180,7 +180,15 @@ pub(crate) async fn shown(
     settings: &StoreSettings,
 ) -> anyhow::Result<views::mill::Mill> {
     let source = source(config, settings, &StoreFamilies::default()).await?;
-    Ok(views::mill::Mill::new(catalogue.clone(), config.accounts.clone(), source, config.prices.clone()))
+    let settings = settings.clone();
+    let open: OpenStore = Arc::new(move |name| {
+        let settings = settings.clone();
+        Box::pin(async move {
+            let opened = bare(&settings, &name, &StoreFamilies::default()).await;
+            opened.map_err(|error| format!("{error:#}"))
+        })
+    });
+    Ok(views::mill::Mill::new(catalogue.clone(), config.accounts.clone(), source, config.prices.clone(), open))
 }
 
 /// What people change of the mill of a configuration, beside a catalogue that is open.

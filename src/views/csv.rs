@@ -59,6 +59,11 @@ pub(crate) fn line(text: &str) -> String {
     lines([[cell(&Value::from(text))]])
 }
 
+/// A line of texts.
+pub(crate) fn record(texts: &[String]) -> String {
+    lines([texts.iter().map(|text| cell(&Value::from(&**text)))])
+}
+
 /// Adds the fields of an object, and of the objects in it.
 fn collect(
     schema: &RefOr<Schema>,

@@ -9,8 +9,11 @@ mod items;
 mod key;
 mod pauses;
 mod policies;
+mod problems;
 mod producers;
 mod queues;
+mod report_files;
+mod reports;
 mod spaces;
 mod tasks;
 mod wanted;
@@ -38,6 +41,10 @@ pub(crate) use policies::{
 };
 pub(crate) use producers::{ForecastItem, MorselItem, ProducerItem};
 pub(crate) use queues::{LimitItem, MillOverview, QueueItem, WorkerItem};
+pub(crate) use report_files::{OpenReport, OpenStore, ReportFile, ReportFormat};
+pub(crate) use reports::{
+    CoveragePart, FailedItem, ReportDetail, ReportFilter, ReportItem, ReportList, ReportPage, StoredFile, tag,
+};
 pub(crate) use spaces::{CopyState, SpaceCopies, SpaceCopy, SpaceFilter, SpaceList};
 pub(crate) use tasks::{DeadFilter, DeadGroup, DeadList, DecisionItem, ErrorItem, HeldFilter, HeldList, TaskItem};
 
@@ -52,6 +59,7 @@ struct Parts {
     accounts: BTreeMap<String, Account>,
     source: PolicySource,
     prices: Prices,
+    open: OpenStore,
 }
 
 impl fmt::Debug for Mill {
@@ -61,14 +69,15 @@ impl fmt::Debug for Mill {
 }
 
 impl Mill {
-    /// The mill of these accounts, with their policies to be read, and what reading costs.
+    /// The mill of these accounts, with their policies to be read, what reading costs, and stores to be opened.
     pub(crate) fn new(
         catalogue: Catalogue,
         accounts: BTreeMap<String, Account>,
         source: PolicySource,
         prices: Prices,
+        open: OpenStore,
     ) -> Self {
-        Self(Arc::new(Parts { catalogue, accounts, source, prices }))
+        Self(Arc::new(Parts { catalogue, accounts, source, prices, open }))
     }
 
     fn prices(&self) -> &Prices {

@@ -20,18 +20,19 @@ use reqwest::redirect::Policy;
 use serde_json::{Value, json};
 use url::form_urlencoded;
 
+use super::mill_reports::reports_are_shown;
 use super::mill_verify::rot;
 use super::program::queuekeeper;
 use super::stores::command;
 
 /// A server, and who asks it.
-struct Pages {
+pub(super) struct Pages {
     base: String,
     http: reqwest::Client,
 }
 
 impl Pages {
-    async fn ask(&self, who: &str, path: &str, form: Option<&[(&str, &str)]>) -> (u16, String) {
+    pub(super) async fn ask(&self, who: &str, path: &str, form: Option<&[(&str, &str)]>) -> (u16, String) {
         let method = if form.is_some() { Method::POST } else { Method::GET };
         let request = self.http.request(method, format!("{}{path}", self.base)).basic_auth(who, Some(who));
         let request = request.header("accept", "text/html,*/*").header("sec-fetch-site", "same-origin");
@@ -47,7 +48,7 @@ impl Pages {
         (answer.status().as_u16(), answer.text().await.unwrap())
     }
 
-    async fn get(&self, path: &str, expected: &[&str]) {
+    pub(super) async fn get(&self, path: &str, expected: &[&str]) {
         let (code, text) = self.ask("oscar", path, None).await;
         assert_eq!(code, 200, "{path}: {text}");
         for expected in expected {
@@ -55,7 +56,7 @@ impl Pages {
         }
     }
 
-    async fn json(&self, path: &str) -> Value {
+    pub(super) async fn json(&self, path: &str) -> Value {
         serde_json::from_str(&self.ask("oscar", path, None).await.1).unwrap()
     }
 }
@@ -357,6 +358,7 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
         .await;
 
     content_that_is_wrong_is_repaired(home, &pages).await;
+    reports_are_shown(home, &pages).await;
 
     // A file that was changed by hand takes nothing away before an admin agrees, who is shown what it would do.
     fs::write(home.join("policies/one-duplication-policy.json"), "{}").unwrap();

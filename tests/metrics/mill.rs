@@ -20,6 +20,7 @@ fn exposed(format: Format) -> String {
         unserved: vec![("BIT", 0)],
         bit_results: vec![("success", 9), ("failure", 0)],
         bit_errors: vec![("account1".to_owned(), "main".to_owned(), 2)],
+        incomplete_reports: vec![("account1".to_owned(), "main".to_owned(), 3)],
         loops: vec![LoopFigures {
             producer: "duplication",
             started: at(1_800_000_000),

@@ -10,6 +10,7 @@ mod counts;
 mod errors;
 mod log;
 mod records;
+mod reports;
 mod runs;
 
 pub use checked::{CheckedItem, CheckedPart, Evidence, Observed, PageEnd, Wrong};
@@ -25,7 +26,10 @@ pub(crate) use log::{OF_ITEM as CHECKS_OF_ITEM, OF_RUN as CHECKS_OF_RUN};
 pub use records::{AuditHead, IndexEntry, ItemRecords};
 #[cfg(test)]
 pub(crate) use records::{RECORDS, RECORDS_OF_ITEM};
-pub use runs::{BitRun, NewPage, RunPage, StoredReport};
+pub use reports::{NewReport, Reports, StoredReport, UnsuccessfulReports};
+#[cfg(test)]
+pub(crate) use reports::{REPORTS, REPORTS_OF_ACCOUNT, REPORTS_OF_SPACE, UNSUCCESSFUL};
+pub use runs::{BitRun, NewPage, RunPage};
 #[cfg(test)]
 pub(crate) use runs::{NEWEST_RUN, OPEN_RUN, PAGE, UNREPORTED};
 

@@ -9,7 +9,7 @@ use crate::asides::{KEYS, OF_ITEM, OVERDUE};
 use crate::audit::{AFTER, Events, TAKE_LEFT};
 use crate::bit::{
     CHECKS_OF_ITEM, CHECKS_OF_RUN, NEWEST_RUN, OF_ACCOUNT, OPEN_KEYS, OPEN_RUN, PAGE, RECORDS, RECORDS_OF_ITEM,
-    UNREPORTED,
+    REPORTS, REPORTS_OF_ACCOUNT, REPORTS_OF_SPACE, UNREPORTED, UNSUCCESSFUL,
 };
 use crate::catalogue::Catalogue;
 use crate::database::Session;
@@ -91,6 +91,10 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
         (OPEN_RUN, values!["account", "main", "space"]),
         (UNREPORTED, values!["account", "main", "space"]),
         (PAGE, values!["account", "main", "space", &b"key"[..]]),
+        (REPORTS, values![u64::MAX, "", 10u64]),
+        (REPORTS_OF_ACCOUNT, values!["account", u64::MAX, "main", 10u64]),
+        (REPORTS_OF_SPACE, values!["space", u64::MAX, "account", "", 10u64]),
+        (UNSUCCESSFUL, values![1u64, u64::MAX, "", "main", "", 10u64]),
     ];
     let mut take = values![0i64, Uuid::nil(), "worker", "audit", "account", 10u64];
     take.extend(values!["AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT"]);

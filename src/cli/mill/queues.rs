@@ -14,7 +14,7 @@ use crate::views::show::{Ago, machine};
 /// Show the queues, the loops and the workers, and what is stalled
 ///
 /// Exits with 1 where something is stalled: dead letters, held tasks, spaces that cannot be scanned, policies that cannot
-/// be read or wait for an admin, kinds of tasks without workers, pauses that are older than a day, bit errors.
+/// be read or wait for an admin, kinds of tasks without workers, pauses that are older than a day, bit errors, reports on integrity that are incomplete.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct QueuesArgs {

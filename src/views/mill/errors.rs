@@ -127,6 +127,14 @@ pub(crate) struct ErrorProof {
     pub(crate) audit: String,
 }
 
+impl ErrorProof {
+    pub(super) fn of(evidence: &Evidence) -> Self {
+        let Evidence { content, provider, index, audit } = evidence;
+        let [content, provider, index, audit] = [content, provider, index, audit].map(|kept| seen(kept.as_deref()));
+        Self { content, provider, index, audit }
+    }
+}
+
 /// What may be decided about a bit error.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct ResolutionItem {
@@ -214,13 +222,7 @@ impl BitErrorItem {
                 "What was decided did not come to its end: its task is among the dead letters, or was dropped. {advice}"
             ),
         };
-        let Evidence { content, provider, index, audit } = &error.evidence;
-        let proof = ErrorProof {
-            content: seen(content.as_deref()),
-            provider: seen(provider.as_deref()),
-            index: seen(index.as_deref()),
-            audit: seen(audit.as_deref()),
-        };
+        let proof = ErrorProof::of(&error.evidence);
         let BitError { id, store, item, findings, detail, found, seen, times, repair_started, .. } = error;
         Self {
             number: id,

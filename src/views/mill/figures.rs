@@ -83,6 +83,7 @@ impl Mill {
                 .map(|result| (result, figure(Counter::BitResults, result.to_owned())))
                 .collect(),
             bit_errors: of_pairs(Counter::BitErrors),
+            incomplete_reports: self.incomplete_reports().await?,
             held: of_pairs(Counter::HeldTasks),
             pauses: overview
                 .pauses
@@ -115,6 +116,17 @@ impl Mill {
                 .collect(),
             ..of_workers(&overview.workers)
         })
+    }
+
+    /// By account and store, of how many spaces the newest report does not cover every item; 0 where there is none.
+    async fn incomplete_reports(&self) -> Result<Vec<(String, String, u64)>, ViewError> {
+        let unsuccessful = self.unsuccessful_reports().await?;
+        let pairs = self.accounts().flat_map(|account| account.stores.values().map(move |store| (account, store)));
+        let of = |(account, store): (&Account, &StoreName)| {
+            let found = unsuccessful.iter().find(|of| of.account == account.name && of.store == *store);
+            (account.name.clone(), store.to_string(), found.map_or(0, |of| of.incomplete))
+        };
+        Ok(pairs.map(of).collect())
     }
 
     /// By account and store, how many items sources have more; 0 where a store is to have none. Of a store at which keys are left

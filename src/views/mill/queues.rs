@@ -151,6 +151,7 @@ impl Mill {
         let decisions = catalogue.decisions(None, DECISIONS).await.map_err(error)?;
         let mut problems = self.policy_problems().await;
         problems.extend(problems_of(&queues, &producers, &unserved_kinds, bit_errors));
+        problems.extend(self.report_problems(&counters).await?);
         problems.extend(pauses.iter().filter_map(|pause| pause.problem(now)));
         if workers.is_empty() {
             problems.extend(unseen(catalogue.unfollowed(FOLLOWER).await.map_err(error)?));

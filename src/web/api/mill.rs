@@ -1,6 +1,7 @@
 //! The mill: queues, what waits for a person, spaces and items, policies.
 
 mod errors;
+mod reports;
 
 use axum::extract::{Path, State as FromState};
 use jiff::Timestamp;
@@ -34,6 +35,7 @@ pub(super) fn router() -> OpenApiRouter<State> {
         .routes(routes!(mill_dead_letters))
         .routes(routes!(decide_mill_dead_letters))
         .merge(errors::router())
+        .merge(reports::router())
         .routes(routes!(mill_spaces))
         .routes(routes!(mill_items))
         .routes(routes!(mill_item))

@@ -6,7 +6,8 @@ use axum::routing::{MethodRouter, get, post};
 use jiff::Timestamp;
 
 use super::frame::{Frame, Section};
-use crate::views::show::{Ago, Moment};
+use crate::views::mill::ErrorProof;
+use crate::views::show::{Ago, Moment, visible};
 use crate::web::http::problem::Problem;
 use crate::web::state::State;
 
@@ -15,6 +16,7 @@ mod overview;
 mod pauses;
 mod policies;
 mod policy;
+mod reports;
 mod spaces;
 mod tasks;
 
@@ -25,6 +27,8 @@ pub(super) fn routes() -> Vec<(&'static str, MethodRouter<State>)> {
         ("/mill/held", get(tasks::held).post(tasks::decide_held)),
         ("/mill/dead-letters", get(tasks::dead).post(tasks::decide_dead)),
         ("/mill/errors", get(errors::list).post(errors::resolve)),
+        ("/mill/reports", get(reports::list)),
+        ("/mill/reports/{id}", get(reports::show)),
         ("/mill/spaces", get(spaces::list)),
         ("/mill/spaces/{account}/{space}", get(spaces::items)),
         ("/mill/spaces/{account}/{space}/item", get(spaces::item)),
@@ -63,6 +67,15 @@ impl Due {
         };
         Self { words, at }
     }
+}
+
+/// What was seen of a copy and what is recorded, with what each is.
+type ProofLines = Vec<(&'static str, String)>;
+
+fn proof_lines(proof: &ErrorProof) -> ProofLines {
+    let ErrorProof { content, provider, index, audit } = proof;
+    let proof = [("Content", content), ("Store", provider), ("Content index", index), ("Audit log", audit)];
+    proof.into_iter().map(|(of, seen)| (of, visible(seen))).filter(|(_, seen)| !seen.is_empty()).collect()
 }
 
 /// How much of a whole is done, in percent of the width of a bar.

@@ -92,8 +92,8 @@ impl Catalogue {
         self.list(OF_RUN, values![run, result, after, page(limit)], read).await
     }
 
-    /// Forgets successes of runs that ended and were followed by another one which ended, a part of one run; failures and errors
-    /// stay. The answer is how many were forgotten, and `None` where nothing is left to forget.
+    /// Forgets successes of runs whose report is stored and that were followed by another one which ended, a part of one run;
+    /// failures and errors stay. The answer is how many were forgotten, and `None` where nothing is left to forget.
     ///
     /// # Errors
     /// When the database cannot be written; then nothing was forgotten.
@@ -105,7 +105,7 @@ impl Catalogue {
 }
 
 async fn forget(session: &mut Session) -> Result<Option<u64>, Error> {
-    let next = "SELECT id FROM bit_runs WHERE NOT is_forgotten AND ended IS NOT NULL AND EXISTS (
+    let next = "SELECT id FROM bit_runs WHERE NOT is_forgotten AND reported IS NOT NULL AND EXISTS (
             SELECT 1 FROM bit_runs AS later WHERE later.account = bit_runs.account AND later.store = bit_runs.store
                 AND later.space = bit_runs.space AND later.loop > bit_runs.loop AND later.ended IS NOT NULL)
         ORDER BY id LIMIT 1 {lock_next}";

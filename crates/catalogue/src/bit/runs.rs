@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use queuekeeper_store::{Key, SpaceName, StoreName};
 
 use super::checked::PageEnd;
+use super::reports::StoredReport;
 use crate::catalogue::Catalogue;
 use crate::database::Session;
 use crate::database::value::{Row, values};
@@ -40,17 +41,6 @@ pub struct BitRun {
     pub report: Option<StoredReport>,
 }
 
-/// The report on a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredReport {
-    /// When it was stored.
-    pub time: Timestamp,
-    /// Its result.
-    pub result: String,
-    /// Where it lies: `STORE/SPACE/KEY` of its table, without the ending.
-    pub place: String,
-}
-
 /// A page of keys to be checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewPage {
@@ -77,18 +67,21 @@ pub struct RunPage {
     pub number: u64,
 }
 
+/// Runs, read by [`read`].
 macro_rules! runs {
     ($condition:literal) => {
         concat!(
             "SELECT id, loop, account, store, space, asked, started, listed, ended, EXISTS (
                 SELECT 1 FROM tasks WHERE tasks.account = bit_runs.account AND tasks.destination = bit_runs.store
                     AND tasks.space = bit_runs.space AND kind IN ('BIT', 'BIT_PAGE') AND state <> 'dead'),
-                reported, result, report
+                reported, result, report, coverage, is_complete, is_newest
             FROM bit_runs WHERE ",
             $condition
         )
     };
 }
+
+pub(super) use runs;
 
 /// Those that have not ended. There are as many as spaces are checked at once.
 const OPEN_RUNS: &str = runs!("ended IS NULL ORDER BY account, store, space");
@@ -218,17 +211,6 @@ impl Catalogue {
         Ok(is_leading)
     }
 
-    /// Records that the report on a run is stored, with its result and where it lies.
-    ///
-    /// # Errors
-    /// When the database cannot be written.
-    pub async fn report_bit_run(&self, run: u64, result: &str, place: &str) -> Result<(), Error> {
-        let sql = "UPDATE bit_runs SET reported = {now}, result = $2, report = $3 WHERE id = $1";
-        let mut session = self.database.begin().await?;
-        let outcome = session.run(sql, values![run, result, place]).await;
-        session.end(outcome).await.map(|_rows| ())
-    }
-
     /// Ends a run of which all checks were requested and have ended, and requests what follows. The answer is whether it ended now.
     ///
     /// # Errors
@@ -325,7 +307,7 @@ pub(crate) async fn end_page(
     Ok(rest.map(|(rest, store)| page_task(account, store, space, Some(rest.clone()))))
 }
 
-fn read(row: &Row) -> Result<BitRun, sqlx::Error> {
+pub(super) fn read(row: &Row) -> Result<BitRun, sqlx::Error> {
     Ok(BitRun {
         id: row.count(0)?,
         number: row.count(1)?,
@@ -337,15 +319,8 @@ fn read(row: &Row) -> Result<BitRun, sqlx::Error> {
         listed: row.parse(7, Timestamp::from_millisecond)?,
         ended: row.parse(8, Timestamp::from_millisecond)?,
         has_open_checks: row.get(9)?,
-        report: report(row)?,
+        report: StoredReport::read(row)?,
     })
-}
-
-fn report(row: &Row) -> Result<Option<StoredReport>, sqlx::Error> {
-    let time = row.parse(10, Timestamp::from_millisecond)?;
-    let (result, place): (Option<String>, Option<String>) = (row.get(11)?, row.get(12)?);
-    let of = |((time, result), place)| StoredReport { time, result, place };
-    Ok(time.zip(result).zip(place).map(of))
 }
 
 fn read_page(row: &Row) -> Result<RunPage, sqlx::Error> {

@@ -2,7 +2,8 @@
 
 use queuekeeper_catalogue::audit::Events;
 use queuekeeper_catalogue::bit::{
-    CheckedAmount, CheckedItem, CheckedPart, Evidence, NewPage, Observed, PageEnd, Wrong,
+    CheckedAmount, CheckedItem, CheckedPart, Evidence, NewPage, NewReport, Observed, PageEnd, Reports,
+    UnsuccessfulReports, Wrong,
 };
 use queuekeeper_catalogue::counters::Counter;
 use queuekeeper_catalogue::loops::{Advance, Lead, Morsel};
@@ -96,6 +97,12 @@ fn part(run: Option<u64>, page: Option<PageEnd>, items: Vec<CheckedItem>) -> Che
 async fn end(world: &World, task: TakenTask, checked: CheckedPart) {
     let ended = EndedTask { task, outcome: Outcome::Done, follow_ups: Vec::new(), checked: Some(checked) };
     assert_eq!(world.catalogue.end_tasks(&[ended]).await.unwrap(), [true]);
+}
+
+async fn store_report(world: &World, run: u64, result: &str, is_complete: bool) {
+    let run = world.catalogue.bit_run(run).await.unwrap().unwrap();
+    let report = NewReport { result, place: "main/x-duracloud-admin/report", coverage: "{}", is_complete };
+    world.catalogue.report_bit_run(&run, &report).await.unwrap();
 }
 
 async fn proof(world: &World, name: &str) -> Option<String> {
@@ -237,7 +244,7 @@ on_both! {
         assert!(findings.len() == 1 && findings[0].what.contains("a proof without a time"), "{findings:?}");
     }
 
-    async fn successes_are_forgotten_after_the_next_run_and_failures_never(world: World) {
+    async fn successes_are_forgotten_after_their_report_and_the_next_run_and_failures_never(world: World) {
         for name in ["a", "b"] {
             write(&world, name, 7).await;
         }
@@ -260,6 +267,10 @@ on_both! {
             assert!(catalogue.end_bit_run(&lead, run, vec![]).await.unwrap());
             runs.push(run);
         }
+        assert_eq!(catalogue.forget_checks().await.unwrap(), None);
+        for run in &runs {
+            store_report(&world, *run, "failure", true).await;
+        }
         assert_eq!(catalogue.forget_checks().await.unwrap(), Some(1));
         assert_eq!(catalogue.forget_checks().await.unwrap(), Some(0));
         assert_eq!(catalogue.forget_checks().await.unwrap(), None);
@@ -268,5 +279,54 @@ on_both! {
         assert_eq!((logged(runs[1], "success").await, logged(runs[1], "failure").await), (1, 1));
         assert_eq!(catalogue.newest_bit_run("account", &main(), &morsel().space).await.unwrap().unwrap().id, runs[1]);
         assert_eq!(catalogue.bit_counts(runs[0]).await.unwrap().len(), 2);
+    }
+
+    async fn reports_are_listed_the_newest_first_and_the_newest_of_a_space_says_what_it_lacks(world: World) {
+        let catalogue = &world.catalogue;
+        let lead = begin(&world).await;
+        let mut runs = Vec::new();
+        for number in 1..=3 {
+            if number > 1 {
+                assert!(catalogue.begin_loop(&lead, &[morsel()], LEASE).await.unwrap());
+            }
+            let lead = Lead { number, ..lead.clone() };
+            assert!(catalogue.advance_bit(&lead, &morsel(), (&Advance::Done(0), "read"), &[]).await.unwrap());
+            let run = catalogue.open_bit_run("account", &main(), &morsel().space).await.unwrap().unwrap();
+            assert!(catalogue.end_bit_run(&lead, run, vec![]).await.unwrap());
+            runs.push(run);
+        }
+        let list = |of: Reports<'static>, before, limit| async move {
+            let found = catalogue.bit_reports(of, before, limit).await.unwrap();
+            found.into_iter().map(|run| (run.number, run.report.unwrap().is_newest)).collect::<Vec<_>>()
+        };
+        let counted = |number| catalogue.unsuccessful_bit_reports(number);
+        assert_eq!(list(Reports::default(), None, 10).await, []);
+
+        // The one of the second loop is written last.
+        for (number, result, is_complete) in [(1, "incomplete", false), (3, "failure", true), (2, "incomplete", false)] {
+            store_report(&world, runs[number - 1], result, is_complete).await;
+        }
+        assert_eq!(list(Reports::default(), None, 10).await, [(3, true), (2, false), (1, false)]);
+        assert_eq!(list(Reports::default(), Some(runs[2]), 1).await, [(2, false)]);
+        for (account, store, space, found) in [
+            ("account", "", "", 3), ("account", "main", "space-a", 3), ("", "main", "", 3), ("", "", "space-a", 3),
+            ("other", "", "", 0), ("account", "other", "", 0), ("", "other", "", 0), ("", "", "space-b", 0),
+            ("other", "", "space-a", 0), ("account", "other", "space-a", 0),
+        ] {
+            for (unsuccessful, found) in [(None, found), (Some(3), found / 3), (Some(4), 0)] {
+                let of = Reports { account, store, space, unsuccessful };
+                assert_eq!(list(of, None, 10).await.len(), found, "{of:?}");
+            }
+        }
+        let of_main = |incomplete, failed| [UnsuccessfulReports { account: "account".to_owned(), store: main(), incomplete, failed }];
+        assert_eq!(counted(3).await.unwrap(), of_main(0, 1));
+        assert_eq!(counted(4).await.unwrap(), []);
+        // A worker that died before it said so writes it again.
+        store_report(&world, runs[2], "failure", false).await;
+        assert_eq!(counted(1).await.unwrap(), of_main(1, 1));
+        store_report(&world, runs[2], "success", true).await;
+        assert_eq!(counted(1).await.unwrap(), []);
+        let stored = catalogue.bit_run(runs[0]).await.unwrap().unwrap().report.unwrap();
+        assert_eq!((&*stored.result, stored.coverage.as_deref(), stored.is_complete), ("incomplete", Some("{}"), Some(false)));
     }
 }

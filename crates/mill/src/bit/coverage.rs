@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::iter::Sum;
 use std::ops::Add;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::verdict::Proof;
 
 /// How much of a space: a number of items, and their bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Amount {
     /// How many items.
     pub items: u64,
@@ -32,7 +32,7 @@ impl Sum for Amount {
 }
 
 /// What became of the items of a space in one run. Each item that the store listed is in one part besides `stored`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coverage {
     /// What the store listed.
     pub stored: Amount,
@@ -84,14 +84,27 @@ impl ReportResult {
     }
 }
 
-/// A part of a coverage, with its name.
-type Part<'a> = (&'static str, Option<&'a str>, Amount);
+/// A part of a coverage: its name, why where it was skipped, and how much it is.
+pub type Part<'a> = (&'static str, Option<&'a str>, Amount);
+
+/// A reason why a report is no success.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lack {
+    /// The part of the coverage that it is of.
+    pub part: &'static str,
+    /// The result that it leads to.
+    pub result: ReportResult,
+    /// How many items it is of.
+    pub items: u64,
+    /// The words that follow on their number.
+    pub words: &'static str,
+}
 
 impl Coverage {
     /// What was listed and is in no part: nothing is known of it.
     #[must_use]
     pub fn unaccounted(&self) -> Amount {
-        let of_listed = self.parts().filter(|(name, ..)| !matches!(*name, "stored" | "missing" | "unaccounted"));
+        let of_listed = self.known_parts().filter(|(name, ..)| !matches!(*name, "stored" | "missing"));
         let known: Amount = of_listed.map(|(.., amount)| amount).sum();
         Amount {
             items: self.stored.items.saturating_sub(known.items),
@@ -102,31 +115,41 @@ impl Coverage {
     /// What the report says as a whole, by the least proof that the policy asks for.
     #[must_use]
     pub fn result(&self, asked: Proof) -> ReportResult {
-        self.lacks(asked).into_iter().map(|lack| lack.0).max().unwrap_or(ReportResult::Success)
+        self.lacks(asked).into_iter().map(|lack| lack.result).max().unwrap_or(ReportResult::Success)
     }
 
-    /// Why the report is no success: for each reason which result it leads to, how many items it is of, and the words that follow
-    /// on their number.
+    /// Whether it covers every item as the policy asks for, whatever is wrong with some.
     #[must_use]
-    pub fn lacks(&self, asked: Proof) -> Vec<(ReportResult, u64, &'static str)> {
+    pub fn is_complete(&self, asked: Proof) -> bool {
+        self.lacks(asked).into_iter().all(|lack| lack.result != ReportResult::Incomplete)
+    }
+
+    /// Why the report is no success, what is wrong first.
+    #[must_use]
+    pub fn lacks(&self, asked: Proof) -> Vec<Lack> {
         use ReportResult::{Failure, Incomplete};
         let too_weak = if asked > Proof::Provider { self.provider } else { Amount::default() };
         let lacks = [
-            (Failure, self.failed, "not as recorded"),
-            (Failure, self.missing, "recorded and missing"),
-            (Failure, self.foreign, "stored and not recorded"),
-            (Incomplete, self.dead, "not checked, as the check is in the dead letters"),
-            (Incomplete, self.never_reached, "never reached"),
-            (Incomplete, self.unproven, "unproven: not read, and without a checksum of the store"),
-            (Incomplete, too_weak, "proven by the provider alone, and to be read"),
-            (Incomplete, self.unaccounted(), "listed, with nothing known of it"),
+            ("failed", Failure, self.failed, "not as recorded"),
+            ("missing", Failure, self.missing, "recorded and missing"),
+            ("foreign", Failure, self.foreign, "stored and not recorded"),
+            ("dead", Incomplete, self.dead, "not checked, as the check is in the dead letters"),
+            ("never_reached", Incomplete, self.never_reached, "never reached"),
+            ("unproven", Incomplete, self.unproven, "unproven: not read, and without a checksum of the store"),
+            ("provider", Incomplete, too_weak, "proven by the provider alone, and to be read"),
+            ("unaccounted", Incomplete, self.unaccounted(), "listed, with nothing known of it"),
         ];
-        let lacks = lacks.into_iter().filter(|(_, amount, _)| amount.items > 0);
-        lacks.map(|(result, amount, words)| (result, amount.items, words)).collect()
+        let lacks = lacks.into_iter().filter(|(_, _, amount, _)| amount.items > 0);
+        lacks.map(|(part, result, amount, words)| Lack { part, result, items: amount.items, words }).collect()
     }
 
-    /// Each part with its name, and why where it was skipped.
-    fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+    /// Each part, those that were skipped by why.
+    pub fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        self.known_parts().chain([("unaccounted", None, self.unaccounted())])
+    }
+
+    /// The same without what is in no part.
+    fn known_parts(&self) -> impl Iterator<Item = Part<'_>> {
         let Self { stored, read, provider, unproven, failed, foreign, gone, never_reached, dead, missing, .. } = self;
         let before = [
             ("stored", *stored),
@@ -146,8 +169,7 @@ impl Coverage {
 
     /// The coverage as lines of a table: part, why, items, bytes.
     pub(super) fn lines(&self) -> impl Iterator<Item = [String; 4]> {
-        let unaccounted = [("unaccounted", None, self.unaccounted())];
-        self.parts().chain(unaccounted).map(|(part, why, Amount { items, bytes })| {
+        self.parts().map(|(part, why, Amount { items, bytes })| {
             [part.to_owned(), why.unwrap_or_default().to_owned(), items.to_string(), bytes.to_string()]
         })
     }
@@ -194,6 +216,8 @@ mod tests {
                 "{coverage:?}"
             );
             assert_eq!(coverage.lacks(Proof::Read).is_empty(), read == Success, "{coverage:?}");
+            let kept = serde_json::to_string(&coverage).unwrap();
+            assert_eq!(serde_json::from_str::<Coverage>(&kept).unwrap(), coverage);
         }
     }
 
@@ -219,7 +243,11 @@ mod tests {
                 "unaccounted||7|80",
             ]
         );
-        let words: Vec<_> = coverage.lacks(Proof::Read).into_iter().map(|lack| (lack.1, lack.2)).collect();
+        let words: Vec<_> = coverage.lacks(Proof::Read).into_iter().map(|lack| (lack.items, lack.words)).collect();
         assert_eq!(words, [(7, "listed, with nothing known of it")]);
+        coverage.failed = ONE;
+        assert!(!coverage.is_complete(Proof::Read));
+        (coverage.read, coverage.stored) = (ONE, Amount { items: 3, bytes: 30 });
+        assert!(coverage.is_complete(Proof::Read) && coverage.result(Proof::Read) == ReportResult::Failure);
     }
 }

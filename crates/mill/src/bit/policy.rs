@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use queuekeeper_store::Key;
 
+use super::verdict::Proof;
+
 /// Which proof each check of a copy is to bring. As text, `read`, `provider`, or `read 1/12`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProofPolicy {
@@ -27,6 +29,12 @@ impl ProofPolicy {
             Self::Read | Self::Sample(_) => true,
             Self::Provider => false,
         }
+    }
+
+    /// The least proof that it asks for, of each item that has its turn.
+    #[must_use]
+    pub fn proof(self) -> Proof {
+        if self.may_read() { Proof::Read } else { Proof::Provider }
     }
 
     /// Whether an item has its turn in a loop.

@@ -9,7 +9,7 @@ use queuekeeper_store::{Digests, Key, SpaceName, StoreName};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::coverage::Coverage;
+use super::coverage::{Coverage, Lack};
 use super::verdict::{Fixity, Proof};
 
 /// What one source said of a copy.
@@ -181,6 +181,25 @@ fn line<const N: usize>(fields: [&str; N]) -> String {
     line
 }
 
+/// The fields of a line of a table, without the line feed at its end.
+#[must_use]
+pub fn fields(line: &str) -> Vec<String> {
+    let field = |field: &str| {
+        let (mut text, mut chars) = (String::new(), field.chars());
+        while let Some(char) = chars.next() {
+            match (char, if char == '\\' { chars.next() } else { None }) {
+                ('\\', Some('t')) => text.push('\t'),
+                ('\\', Some('n')) => text.push('\n'),
+                ('\\', Some('r')) => text.push('\r'),
+                (_, Some(other)) => text.push(other),
+                (char, None) => text.push(char),
+            }
+        }
+        text
+    };
+    line.split('\t').map(field).collect()
+}
+
 /// The table of a coverage, with its first line.
 #[must_use]
 pub fn coverage_tsv(coverage: &Coverage) -> String {
@@ -216,7 +235,7 @@ impl ReportHead {
     #[must_use]
     pub fn json(&self) -> Value {
         let Self { account, store, space, number, policy, asked, started, ended, coverage } = self;
-        let lacks = coverage.lacks(*asked).into_iter().map(|(_, items, words)| {
+        let lacks = coverage.lacks(*asked).into_iter().map(|Lack { items, words, .. }| {
             let noun = if items == 1 { "item" } else { "items" };
             format!("{items} {noun} {words}")
         });

@@ -9,10 +9,11 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use queuekeeper_catalogue::Catalogue;
-use queuekeeper_catalogue::bit::{BitRun, LoggedCheck};
+use queuekeeper_catalogue::bit::{BitRun, LoggedCheck, NewReport};
 use queuekeeper_catalogue::tasks::{KnownTask, Outcome, TakenTask, TaskKind, TaskSubject};
 use queuekeeper_store::store::{Chunks, Item, Put, Store, UserProperties};
 use queuekeeper_store::{Error, ErrorKind, Key, SpaceName};
+use serde_json::json;
 
 use super::checker::{Checker, said};
 use super::coverage::{Amount, Coverage};
@@ -149,7 +150,7 @@ impl Reporter {
             space: run.space.clone(),
             number: run.number,
             policy: run.asked.clone(),
-            asked: if policy == ProofPolicy::Provider { Proof::Provider } else { Proof::Read },
+            asked: policy.proof(),
             started: run.started,
             ended,
             coverage: self.coverage(run, lease).await?,
@@ -169,8 +170,14 @@ impl Reporter {
             let item = Item::new(admin.clone(), key);
             write(reports.as_ref(), &item, content, content_type, lease).await?;
         }
-        let result = head.coverage.result(head.asked).as_str();
-        catalogue.report_bit_run(run.id, result, &format!("{place}/{admin}/{name}")).await.map_err(said)?;
+        let (result, covered) = (head.coverage.result(head.asked).as_str(), json!(head.coverage).to_string());
+        let report = NewReport {
+            result,
+            place: &format!("{place}/{admin}/{name}"),
+            coverage: &covered,
+            is_complete: head.coverage.is_complete(head.asked),
+        };
+        catalogue.report_bit_run(run, &report).await.map_err(said)?;
         let (account, space) = (&account.name, &run.space);
         tracing::info!(account, %store, %space, result, name, "reported on the integrity of a space");
         Ok(())
@@ -202,7 +209,7 @@ impl Reporter {
         Ok(coverage)
     }
 
-    /// The items whose own checks went to the dead letters since the run began.
+    /// The items whose own checks went to the dead letters in the run.
     async fn dead(&self, run: &BitRun) -> Result<Amount, String> {
         let (mut dead, mut after) = (Amount::default(), 0);
         loop {
@@ -229,8 +236,11 @@ impl Reporter {
 
 fn is_of(letter: &KnownTask, run: &BitRun) -> bool {
     let TaskSubject { kind, space, destination, .. } = &letter.subject;
-    let is_new = letter.errors.last().is_some_and(|last| last.time >= run.started);
-    *kind == TaskKind::Bit && *space == run.space && destination.as_ref() == Some(&run.store) && is_new
+    // A run does not end before its checks, so that one of the next run failed later. One that is looked at again by then keeps the
+    // failures that it had before.
+    let mut failed = letter.errors.iter().map(|error| error.time);
+    let is_of_run = failed.any(|time| time >= run.started && run.ended.is_none_or(|ended| time <= ended));
+    *kind == TaskKind::Bit && *space == run.space && destination.as_ref() == Some(&run.store) && is_of_run
 }
 
 /// Adds a check to what it covers.

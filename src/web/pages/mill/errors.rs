@@ -10,10 +10,10 @@ use super::super::action::{see_other, with_status};
 use super::super::frame::Frame;
 use super::super::render;
 use super::tasks::Choice;
-use super::{Fields, frame};
+use super::{Fields, ProofLines, frame, proof_lines};
 use crate::actions::mill::{Resolution, StopChange, WrongCopy};
 use crate::actions::{Role, Source};
-use crate::views::mill::{BitErrorItem, ErrorFilter, ErrorProof, ResolutionItem, StopItem};
+use crate::views::mill::{BitErrorItem, ErrorFilter, ResolutionItem, StopItem};
 use crate::views::query::Parameters as _;
 use crate::views::show::{Count, Moment, visible};
 use crate::web::actions::reason;
@@ -57,8 +57,7 @@ struct ErrorRow {
     store: String,
     detail: String,
     remedy: String,
-    /// What was seen and what is recorded, with what each is.
-    proof: Vec<(&'static str, String)>,
+    proof: ProofLines,
     /// What the reader may decide now: what the button says, its value, and what it does.
     buttons: Vec<(String, &'static str, &'static str)>,
     found: Moment,
@@ -148,8 +147,6 @@ impl ErrorsPage {
 
 impl ErrorRow {
     fn new(error: &BitErrorItem, root: &str, rights: Role, now: Timestamp) -> Self {
-        let ErrorProof { content, provider, index, audit } = &error.proof;
-        let proof = [("Content", content), ("Store", provider), ("Content index", index), ("Audit log", audit)];
         let may = |of: &&ResolutionItem| Resolution::named(of.name).is_some_and(|named| rights >= named.role());
         let possible = error.resolutions.iter().filter(may);
         let button = |of: &ResolutionItem| (label(of.name), of.name, of.does);
@@ -162,11 +159,7 @@ impl ErrorRow {
             store: error.store.clone(),
             detail: visible(&error.detail),
             remedy: visible(&error.remedy),
-            proof: proof
-                .into_iter()
-                .map(|(of, seen)| (of, visible(seen)))
-                .filter(|(_, seen)| !seen.is_empty())
-                .collect(),
+            proof: proof_lines(&error.proof),
             buttons: possible.map(button).collect(),
             found: Moment::new(error.found, now),
             seen: Moment::new(error.seen, now),

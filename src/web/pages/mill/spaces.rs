@@ -38,6 +38,8 @@ struct SpacesPage {
 struct SpacePage {
     frame: Frame,
     space: SpaceRow,
+    /// The page of the reports on it.
+    reports: String,
     policy_error: String,
     prefix: String,
     rows: Vec<ItemRow>,
@@ -156,7 +158,9 @@ pub(in crate::web::pages) async fn items(
     let row = SpaceRow::new(&list.space, &frame.root);
     let after = list.next.as_deref().and_then(|key| key.parse::<KeyText>().ok());
     let next = after.map(|after| address(&row.href, &ItemFilter { after, ..filter.clone() }.pairs()));
+    let of_space = [pair("account", account), pair("space", space)];
     let page = SpacePage {
+        reports: address(&format!("{}mill/reports", frame.root), &of_space),
         policy_error: list.policy_error.as_deref().map(visible).unwrap_or_default(),
         prefix: filter.prefix.clone(),
         rows: list.items.iter().map(|item| ItemRow::new(item, &row.href)).collect(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use queuekeeper_catalogue::bit::StoredReport;
+use queuekeeper_catalogue::bit::{BitRun, StoredReport};
 use queuekeeper_catalogue::tasks::{EndedTask, Outcome, Queue, TaskKind, Tasks};
 use queuekeeper_mill::bit::reporter::Reporter;
 use queuekeeper_mill::producer::Step;
@@ -25,6 +25,26 @@ async fn write(world: &World, keys: &[&str]) {
 async fn report(world: &World, bit: &mut Bit) -> StoredReport {
     bit.producer.reports = true;
     bit.run_loop().await;
+    write_reports(world, bit).await;
+    newest_run(world).await.report.unwrap()
+}
+
+async fn newest_run(world: &World) -> BitRun {
+    world.catalogue.newest_bit_run("account1", &main(), &"theses".parse().unwrap()).await.unwrap().unwrap()
+}
+
+/// Goes through a loop in which nothing can be read: the checks of so many items go to the dead letters.
+async fn die(world: &World, bit: &Bit, items: usize) {
+    bit.faults.add(Rule::new(Fault::Permanent).on(Operation::Get));
+    while bit.producer.step().await.unwrap() != Step::Checking {}
+    assert!(bit.process(TaskKind::BitPage).await.is_some());
+    for _ in 0..items * 3 {
+        assert!(bit.process(TaskKind::Bit).await.is_some());
+        world.tamper("UPDATE tasks SET visible = 0 WHERE state = 'waiting'".to_owned()).await;
+    }
+}
+
+async fn write_reports(world: &World, bit: &Bit) {
     let catalogue = &world.catalogue;
     let tasks = Tasks { queue: Queue::BitReport, account: "account1", kinds: &[TaskKind::BitReport], limit: 1 };
     let task = catalogue.take_tasks(&tasks, "worker-1", LEASE).await.unwrap().remove(0);
@@ -32,8 +52,6 @@ async fn report(world: &World, bit: &mut Bit) -> StoredReport {
     assert_eq!(processed.outcome, Outcome::Done);
     let ended = EndedTask { task, outcome: Outcome::Done, follow_ups: Vec::new(), checked: None };
     assert_eq!(catalogue.end_tasks(&[ended]).await.unwrap(), [true]);
-    let run = catalogue.newest_bit_run("account1", &main(), &"theses".parse().unwrap()).await.unwrap().unwrap();
-    run.report.unwrap()
 }
 
 /// What lies at a place, with this ending.
@@ -63,7 +81,7 @@ on_all! {
         let mut bit = Bit::new(&world, "read");
         write(&world, &["a", "b", "c"]).await;
         let stored = report(&world, &mut bit).await;
-        assert_eq!(stored.result, "success");
+        assert_eq!((&*stored.result, stored.is_complete, stored.is_newest), ("success", Some(true), true));
         assert_eq!(parts(&file(&world, &stored.place, "coverage.tsv").await), amounts([("stored", 3), ("read", 3)]));
         let table = file(&world, &stored.place, "tsv").await;
         assert_eq!((table.lines().count(), table.matches("\tsuccess\tread\t").count()), (4, 3), "{table}");
@@ -75,7 +93,9 @@ on_all! {
         world.put(&main(), false, &item("un known"), "0123456789", "text/plain").await;
         world.tamper("UPDATE loops SET next_start = 0".to_owned()).await;
         let stored = report(&world, &mut bit).await;
-        assert_eq!(stored.result, "failure");
+        assert_eq!((&*stored.result, stored.is_complete, stored.is_newest), ("failure", Some(true), true));
+        let kept: Value = serde_json::from_str(stored.coverage.as_deref().unwrap()).unwrap();
+        assert_eq!((&kept["missing"]["items"], &kept["read"]["bytes"]), (&1.into(), &30.into()));
         let covered = amounts([("stored", 5), ("read", 3), ("failed", 1), ("foreign", 1), ("missing", 1)]);
         assert_eq!(parts(&file(&world, &stored.place, "coverage.tsv").await), covered);
         let document: Value = serde_json::from_str(&file(&world, &stored.place, "json").await).unwrap();
@@ -96,14 +116,7 @@ on_all! {
     async fn what_was_not_checked_is_no_success(world: World) {
         let mut bit = Bit::new(&world, "read");
         write(&world, &["a", "b"]).await;
-        // Whatever is read fails: each check fails three times, and goes to the dead letters.
-        bit.faults.add(Rule::new(Fault::Permanent).on(Operation::Get));
-        while bit.producer.step().await.unwrap() != Step::Checking {}
-        assert!(bit.process(TaskKind::BitPage).await.is_some());
-        for _ in 0..2 * 3 {
-            assert!(bit.process(TaskKind::Bit).await.is_some());
-            world.tamper("UPDATE tasks SET visible = 0 WHERE state = 'waiting'".to_owned()).await;
-        }
+        die(&world, &bit, 2).await;
         let stored = report(&world, &mut bit).await;
         assert_eq!(stored.result, "incomplete");
         assert_eq!(parts(&file(&world, &stored.place, "coverage.tsv").await), amounts([("stored", 2), ("dead", 2)]));
@@ -116,5 +129,28 @@ on_all! {
         let stored = report(&world, &mut bit).await;
         assert_eq!(stored.result, "success");
         assert_eq!(parts(&file(&world, &stored.place, "coverage.tsv").await), amounts([("stored", 2), ("provider", 2)]));
+    }
+
+    async fn a_report_that_is_written_after_later_loops_covers_its_own_loop_alone(world: World) {
+        let mut bit = Bit::new(&world, "read");
+        bit.producer.reports = true;
+        write(&world, &["a", "b"]).await;
+        let mut runs = Vec::new();
+        for number in 1..=3 {
+            if number > 1 {
+                world.tamper("UPDATE loops SET next_start = 0".to_owned()).await;
+                die(&world, &bit, 2).await;
+            }
+            bit.run_loop().await;
+            runs.push(newest_run(&world).await.id);
+        }
+        write_reports(&world, &bit).await;
+        let dead = amounts([("stored", 2), ("dead", 2)]);
+        let expected = [("success", amounts([("stored", 2), ("read", 2)])), ("incomplete", dead.clone()), ("incomplete", dead)];
+        for (run, (result, covered)) in runs.into_iter().zip(expected) {
+            let stored = world.catalogue.bit_run(run).await.unwrap().unwrap().report.unwrap();
+            assert_eq!((&*stored.result, parts(&file(&world, &stored.place, "coverage.tsv").await)), (result, covered));
+            assert_eq!(stored.is_complete, Some(result == "success"));
+        }
     }
 }
