@@ -44,6 +44,8 @@ pub struct MillFigures {
     pub incomplete_reports: Vec<(String, String, u64)>,
     /// The loops.
     pub loops: Vec<LoopFigures>,
+    /// Since when automatic repairs are stopped, by store, of which an empty one stands for all, and by what stopped them.
+    pub repair_stops: Vec<(String, &'static str, Timestamp)>,
     /// Since when work is paused, by account and store, of which an empty one stands for all.
     pub pauses: Vec<(String, String, Timestamp)>,
     /// How many tasks the brake holds, by account and store.
@@ -173,6 +175,12 @@ impl MillFigures {
                 .map(|(account, store, count)| ([("account", &**account), ("store", &**store)], *count)),
         )?;
         self.write_loops(families)?;
+        let stops = self.repair_stops.iter();
+        families.gauges(
+            "mill_repair_stop_started_timestamp_seconds",
+            "Unix time at which automatic repairs were stopped, by store and cause; an empty store stands for all of them.",
+            stops.map(|(store, cause, at)| ([("store", &**store), ("cause", *cause)], seconds(*at))),
+        )?;
         let pauses = self.pauses.iter();
         families.gauges(
             "mill_pause_started_timestamp_seconds",

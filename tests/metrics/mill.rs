@@ -21,6 +21,7 @@ fn exposed(format: Format) -> String {
         bit_results: vec![("success", 9), ("failure", 0)],
         bit_errors: vec![("account1".to_owned(), "main".to_owned(), 2)],
         incomplete_reports: vec![("account1".to_owned(), "main".to_owned(), 3)],
+        repair_stops: vec![(String::new(), "operator", Timestamp::from_second(1_800_000_000).unwrap())],
         loops: vec![LoopFigures {
             producer: "duplication",
             started: at(1_800_000_000),

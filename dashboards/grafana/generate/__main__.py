@@ -11,6 +11,7 @@ sys.dont_write_bytecode = True
 
 import batches
 import daemons
+import fixity
 import itself
 import locks
 import mill
@@ -25,6 +26,7 @@ for name, part in {
     "locks": locks,
     "daemons": daemons,
     "mill": mill,
+    "fixity": fixity,
     "queuekeeper": itself,
 }.items():
     text = json.dumps(part.dashboard(), indent=2, ensure_ascii=False) + "\n"

@@ -5,8 +5,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use queuekeeper_catalogue::bit::NOTHING;
 use queuekeeper_catalogue::counters::Counter;
+use queuekeeper_catalogue::repair_stops::RepairStop;
 use queuekeeper_catalogue::tasks::{Outcome, Queue, TaskKind};
 use queuekeeper_mill::account::Account;
+use queuekeeper_mill::audit::MILL;
 use queuekeeper_mill::bit::verdict::CheckResult;
 use queuekeeper_mill::policy;
 use queuekeeper_store::StoreName;
@@ -85,6 +87,7 @@ impl Mill {
             bit_errors: of_pairs(Counter::BitErrors),
             incomplete_reports: self.incomplete_reports().await?,
             held: of_pairs(Counter::HeldTasks),
+            repair_stops: self.repair_stops().await?,
             pauses: overview
                 .pauses
                 .iter()
@@ -154,6 +157,16 @@ impl Mill {
             let Some(next) = list.next else { return Ok(missing) };
             filter.after = next;
         }
+    }
+
+    /// By store, what stopped automatic repairs there, and when.
+    async fn repair_stops(&self) -> Result<Vec<(String, &'static str, Timestamp)>, ViewError> {
+        let stops = self.catalogue().repair_stops().await.map_err(|error| unavailable(&error))?;
+        let figure = |stop: RepairStop| {
+            let cause = if stop.user == MILL { "limit" } else { "operator" };
+            (stop.store.map(|store| store.to_string()).unwrap_or_default(), cause, stop.since)
+        };
+        Ok(stops.into_iter().map(figure).collect())
     }
 
     async fn policy_figures(&self) -> Vec<PolicyFigures> {
