@@ -73,11 +73,25 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     fs::write(&policy, POLICY.replacen('{', "{\"spacesToIgnor\": [\"tmp\"], ", 1)).unwrap();
     command(home, "mill policy check")
         .await
-        .is(0, &["one: its policy file is valid", "the unknown key \"spacesToIgnor\", which has no effect"]);
-    command(home, "mill policy plan one").await.is(0, &["nothing would change: these copies are in force already"]);
+        .is(1, &["one-duplication-policy.json: the key \"spacesToIgnor\" is unknown; write spacesToIgnore"]);
+    command(home, "mill policy plan one").await.is(1, &["the key \"spacesToIgnor\" is unknown"]);
+    let list = home.join("policies/duplication-accounts.json");
+    fs::write(&list, r#"["own"]"#).unwrap();
+    let stray = "duplication-accounts.json names \"own\", which the configuration does not have, and not \"one\"";
+    command(home, "mill policy check").await.is(1, &["one: not in the list of accounts", stray]);
+    command(home, "mill queues").await.is(1, &[stray]);
+    command(home, "mill policy plan one").await.is(1, &["the key \"spacesToIgnor\" is unknown"]);
+    fs::write(&list, r#"["one"]"#).unwrap();
+    command(home, "mill produce duplication --once --frequency 0s").await.is(2, &["write 1s or more"]);
+    fs::write(&policy, POLICY.replacen('{', "{\"owner\": \"ours\", ", 1)).unwrap();
+    command(home, "mill policy check")
+        .await
+        .is(0, &["one: its policy file is valid", "the unknown key \"owner\", which has no effect"]);
+    command(home, "mill policy plan one").await.is(0, &["nothing would change"]);
     command(home, "mill spaces one/other").await.is(4, &["one has no space “other”"]);
     command(home, "mill dead-letters --account other").await.is(4, &["no account “other”"]);
     command(home, "mill held --account other").await.is(4, &["no account “other”"]);
+    command(home, "mill held --destination other").await.is(4, &["No account has a store “other”"]);
 
     let content = home.join("content").display().to_string();
     fs::write(&content, "one\n").unwrap();

@@ -226,8 +226,14 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
     let edited = home.join("policies/one-duplication-policy.json");
     let saved = fs::read_to_string(&edited).unwrap();
     fs::write(&edited, r#"{"defaultPolices": []}"#).unwrap();
-    pages.get("/mill/policies/one", &["unknown here, and have no effect: defaultPolices"]).await;
+    pages.get("/mill/policies/one", &["the key &#34;defaultPolices&#34; is unknown; write defaultPolicies"]).await;
     let ignore = [("change", "ignore"), ("space", "tmp")];
+    let (_, plan) = pages.ask("ada", "/mill/policies/one/plan", Some(&ignore)).await;
+    assert!(plan.contains("Saving this replaces a policy file that cannot be read"), "{plan}");
+    fs::write(&edited, r#"{"owner": "ours"}"#).unwrap();
+    pages.get("/mill/policies/one", &["unknown here, and have no effect: owner"]).await;
+    let (_, plan) = pages.ask("ada", "/mill/policies/one/plan", Some(&[("change", "again"), ("number", "1")])).await;
+    assert!(plan.contains("saving this overwrites them: For all spaces that are not named"), "{plan}");
     let (_, plan) = pages.ask("ada", "/mill/policies/one/plan", Some(&ignore)).await;
     assert!(plan.contains("saving this brings them into force as well: For all spaces that are not named"), "{plan}");
     fs::write(&edited, saved).unwrap();

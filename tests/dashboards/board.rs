@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 /// All of them, by their file names.
-pub(super) const NAMES: [&str; 8] =
-    ["overview", "state", "batches", "locks", DAEMONS, "mill", "fixity", "queuekeeper"];
+pub(super) const NAMES: [&str; 8] = ["overview", "state", "batches", "locks", DAEMONS, "mill", "fixity", "queuekeeper"];
 
 /// The one of the daemons.
 pub(super) const DAEMONS: &str = "daemons";

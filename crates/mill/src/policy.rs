@@ -24,7 +24,7 @@ pub use file::{
     ACCOUNTS_FILE, FileError, is_account_name, other_keys, policy_file, read_accounts, read_policy, write_accounts,
     write_policy,
 };
-pub use force::{InForce, Policies, PolicyError, apply, in_force, read};
+pub use force::{InForce, Policies, PolicyError, apply, in_force, read, stray_accounts};
 pub use source::PolicySource;
 
 /// The number of a store within an account, as Mill has it: any text.

@@ -75,6 +75,8 @@ pub enum Step {
     Full,
     /// All that was begun waits for its checks to end.
     Checking,
+    /// It was to stop before the loop was done.
+    Stopped,
     /// What is left of the loop cannot go on: how many morsels.
     Stuck(usize),
     /// All that is left of the loop is paused: how many morsels.

@@ -337,7 +337,7 @@ impl Mill {
                 WAITS.0
             }
             Ok(Step::Checking) => WAITS.2,
-            Ok(Step::Follows | Step::Idle | Step::Paused(_)) => WAITS.1,
+            Ok(Step::Follows | Step::Idle | Step::Paused(_) | Step::Stopped) => WAITS.1,
             Ok(Step::Stuck(morsels)) => {
                 tracing::warn!(morsels, "spaces cannot be gone through; queuekeeper mill queues says why");
                 WAITS.1

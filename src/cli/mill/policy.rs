@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use queuekeeper_mill::policy::{self, Editable, Pair, Waiting};
+use queuekeeper_mill::policy::{self, ACCOUNTS_FILE, Editable, Pair, Waiting, policy_file};
 use queuekeeper_store::StoreFamilies;
 
 use super::PlaceArgs;
@@ -95,6 +95,7 @@ impl CheckArgs {
         for account in config.accounts.values() {
             let name = &account.name;
             match policy::open(&catalogue, &source, account).await {
+                Ok(Editable { is_listed: false, now: Ok(_), .. }) => output::write(&format!("{}\n", unlisted(name)))?,
                 Ok(Editable { file, other_keys, now, .. }) => {
                     let (error, waiting) = match now {
                         Ok(now) => (now.error.or(file.err()), now.waiting),
@@ -119,6 +120,9 @@ impl CheckArgs {
                 Err(error) => wrong.push(format!("{name}: {error}")),
             }
         }
+        if let Some(why) = policy::stray_accounts(&source, &config.accounts).await {
+            wrong.push(why);
+        }
         catalogue.close().await;
         if wrong.is_empty() { Ok(()) } else { Err(CommandError::new(FAILED, wrong.join("; ")).into()) }
     }
@@ -135,19 +139,32 @@ impl PlanArgs {
                 NewPolicyView { is_listed: true, policy: PolicyText::from(&policy) }
             } else {
                 let detail = mill.policy(&self.account).await.map_err(CommandError::from)?;
-                let unusable = || CommandError::new(FAILED, detail.error.clone().unwrap_or_default());
-                let policy = detail.file.clone().ok_or_else(unusable)?;
-                NewPolicyView { is_listed: detail.is_listed, policy }
+                if let Some(error) = detail.error {
+                    return Err(CommandError::new(FAILED, error).into());
+                }
+                NewPolicyView { is_listed: detail.is_listed, policy: detail.file.unwrap_or_default() }
             };
-            Ok::<_, anyhow::Error>(mill.plan(&self.account, &new).await.map_err(CommandError::from)?)
+            let plan = mill.plan(&self.account, &new).await.map_err(CommandError::from)?;
+            Ok::<_, anyhow::Error>((plan, new.is_listed))
         };
         let plan = outcome.await;
         catalogue.close().await;
-        let plan = plan?;
-        self.output.show(&plan, |screen| show_plan(&plan, screen))?;
+        let (plan, is_listed) = plan?;
+        self.output.show(&plan, |screen| {
+            if !is_listed {
+                screen.say(&unlisted(&self.account));
+            }
+            show_plan(&plan, screen);
+        })?;
+        let of = self.policy.as_ref().map_or_else(|| policy_file(&self.account), |path| path.display().to_string());
         let problems = plan.problems.join("; ");
-        if problems.is_empty() { Ok(()) } else { Err(CommandError::new(FAILED, problems).into()) }
+        if problems.is_empty() { Ok(()) } else { Err(CommandError::new(FAILED, format!("{of}: {problems}")).into()) }
     }
+}
+
+/// That an account is copied nowhere, whatever its policy file says.
+fn unlisted(account: &str) -> String {
+    format!("{account}: not in the list of accounts, {ACCOUNTS_FILE}: copied nowhere, whatever its policy file says")
 }
 
 fn show_plan(plan: &PlanView, screen: &mut Screen) {
@@ -169,7 +186,7 @@ fn show_plan(plan: &PlanView, screen: &mut Screen) {
         table
     };
     if plan.begins.is_empty() && plan.ends.is_empty() {
-        screen.say("nothing would change: these copies are in force already");
+        screen.say("nothing would change");
         return;
     }
     let (items, bytes) = (count(plan.items_to_copy), size(plan.bytes_to_copy));

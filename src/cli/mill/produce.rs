@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use queuekeeper_mill::bit::producer::PRODUCER as BIT;
 use queuekeeper_mill::metrics::MillMetrics;
@@ -10,9 +11,9 @@ use queuekeeper_mill::run::MillSettings;
 use queuekeeper_store::StoreFamilies;
 
 use super::PlaceArgs;
-use super::bit::BitArgs;
+use super::bit::{BitArgs, frequency};
 use crate::cli::exit::{BAD_USAGE, CommandError, FAILED};
-use crate::cli::output;
+use crate::cli::{on_signal, output};
 use crate::config::PrometheusDuration;
 use crate::server;
 
@@ -36,7 +37,7 @@ pub(super) struct ProduceArgs {
     now: bool,
 
     /// How long after the beginning of a loop of copies the next one begins
-    #[arg(long, value_name = "DURATION", default_value = "30d")]
+    #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = frequency)]
     frequency: PrometheusDuration,
 
     /// How many tasks a loop lets wait before it ends here
@@ -90,9 +91,10 @@ impl ProduceArgs {
             }
             Some(_) | None => {}
         }
+        let (stop, _signals) = on_signal().context("cannot listen to signals")?;
         let produced = match self.producer {
-            ProducerName::Duplication => mill.produce_once().await.map(|step| said(&step)),
-            ProducerName::Bit => mill.check_once().await.map(|step| said(&step)),
+            ProducerName::Duplication => mill.produce_once(&stop).await.map(|step| said(&step)),
+            ProducerName::Bit => mill.check_once(&stop).await.map(|step| said(&step)),
             ProducerName::Stats => mill.stats_once().await.map(|number| match number {
                 Some(number) => format!("{number} spaces are to be counted"),
                 None => "spaces were counted within a day".to_owned(),
@@ -126,6 +128,7 @@ impl fmt::Display for ProducerName {
 fn said(step: &Step) -> String {
     match step {
         Step::Idle | Step::Advanced => "the loop is done, and the next one is not due".to_owned(),
+        Step::Stopped => "it was stopped before the loop was done; the next process goes on with it".to_owned(),
         Step::Follows => "another process leads the loop".to_owned(),
         Step::Checking => "the checks that were asked for have not ended".to_owned(),
         Step::Full => "as many tasks wait as may".to_owned(),

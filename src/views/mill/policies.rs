@@ -272,6 +272,18 @@ impl NewPolicyView {
     }
 }
 
+impl PolicyText {
+    /// The pairs of a space, sorted; without a name, of all that are not named.
+    pub(crate) fn pairs(&self, space: Option<&str>) -> Vec<&PairView> {
+        let is_ignored = space.is_some_and(|space| self.ignored.iter().any(|ignored| ignored == space));
+        let own = self.spaces.iter().find(|own| Some(own.space.as_str()) == space);
+        let pairs = if is_ignored { None } else { Some(own.map_or(&self.defaults, |own| &own.pairs)) };
+        let mut pairs: Vec<_> = pairs.into_iter().flatten().collect();
+        pairs.sort();
+        pairs
+    }
+}
+
 impl From<&PairView> for Pair {
     fn from(pair: &PairView) -> Self {
         Self { source: StoreId(pair.source.clone()), destination: StoreId(pair.destination.clone()) }

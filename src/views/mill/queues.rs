@@ -203,6 +203,8 @@ impl Mill {
     /// What is wrong with policies, and what of them waits for an admin.
     async fn policy_problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
+        let strays = policy::stray_accounts(&self.0.source, &self.0.accounts).await;
+        problems.extend(strays.map(|why| format!("{why}.")));
         for account in self.accounts() {
             let name = &account.name;
             match policy::read(self.catalogue(), &self.0.source, account).await {

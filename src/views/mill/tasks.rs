@@ -192,6 +192,15 @@ impl Mill {
         if !filter.account.is_empty() && groups.iter().all(|group| group.account != filter.account) {
             self.account(&filter.account)?;
         }
+        let is_known =
+            |name: &str| self.accounts().any(|account| account.stores.values().any(|of| of.as_str() == name));
+        let destination = &filter.destination;
+        if !destination.is_empty()
+            && groups.iter().all(|group| group.destination != *destination)
+            && !is_known(destination)
+        {
+            return Err(ViewError::not_found(format!("No account has a store “{}”.", super::quoted(destination))));
+        }
         let matches = |group: &&HeldGroup| {
             [(&filter.account, &group.account), (&filter.destination, &group.destination)]
                 .iter()

@@ -46,8 +46,7 @@ impl Catalogue {
     /// # Errors
     /// When the database cannot be read.
     pub async fn unfollowed(&self, follower: &str) -> Result<u64, Error> {
-        let sql =
-            "SELECT audit_chain.seq - followers.seq FROM followers CROSS JOIN audit_chain WHERE followers.name = $1";
+        let sql = "SELECT audit_chain.seq - COALESCE((SELECT seq FROM followers WHERE name = $1), 0) FROM audit_chain";
         Ok(self.list(sql, values![follower], |row| row.count(0)).await?.pop().unwrap_or(0))
     }
 }

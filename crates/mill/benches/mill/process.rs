@@ -296,7 +296,7 @@ async fn go_through(world: &World) {
     let lead = mill.catalogue.lead(PRODUCER, holder, Duration::from_mins(1)).await.unwrap().unwrap();
     assert!(mill.catalogue.begin_loop(&lead, &[], Duration::ZERO).await.unwrap());
     mill.catalogue.resign(PRODUCER, holder).await.unwrap();
-    assert_eq!(mill.produce_once().await.unwrap(), Step::Idle);
+    assert_eq!(mill.produce_once(&CancellationToken::new()).await.unwrap(), Step::Idle);
     let figures = mill.catalogue.task_figures().await.unwrap();
     let asked: u64 = figures.iter().map(|of| of.waiting).sum();
     // The space itself is looked at in each loop.

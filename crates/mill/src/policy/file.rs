@@ -15,6 +15,9 @@ pub const ACCOUNTS_FILE: &str = "duplication-accounts.json";
 /// The longest file that is read, in bytes: some 50,000 spaces with policies of their own.
 pub(super) const MOST_BYTES: usize = 8 << 20;
 
+/// How much of a key is like another one that is taken for a misspelt form of it.
+const MISSPELT: f64 = 0.75;
+
 /// Why a file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
@@ -27,6 +30,14 @@ pub enum FileError {
     /// It is no JSON, or has another form.
     #[error("{0}")]
     Form(String),
+    /// It has a key that is nearly one of a policy: read over, what it says would be taken away.
+    #[error("the key {found:?} is unknown; write {meant}, or take it out")]
+    Misspelt {
+        /// The key.
+        found: String,
+        /// What it nearly is.
+        meant: String,
+    },
     /// It names an account that can have no file.
     #[error("an account's name has 1 to 63 letters, digits, '-' and '_', not {0:?}")]
     Account(String),
@@ -56,6 +67,10 @@ struct Form {
 /// With a sentence that says what is wrong, and in which line.
 pub fn read_policy(bytes: &[u8]) -> Result<Policy, FileError> {
     let Form { space_duplication_store_policies, default_policies, spaces_to_ignore } = read(bytes)?;
+    let misspelt = other_keys(bytes).into_keys().find_map(|found| Some((nearly(&found)?, found)));
+    if let Some((meant, found)) = misspelt {
+        return Err(FileError::Misspelt { found: found.chars().take(100).collect(), meant });
+    }
     let own = |(space, pairs): (_, Vec<_>)| (space, pairs.into_iter().collect());
     Ok(Policy {
         defaults: default_policies.into_iter().collect(),
@@ -68,9 +83,22 @@ pub fn read_policy(bytes: &[u8]) -> Result<Policy, FileError> {
 #[must_use]
 pub fn other_keys(bytes: &[u8]) -> BTreeMap<String, Value> {
     let mut keys: BTreeMap<String, Value> = read(bytes).unwrap_or_default();
-    let ours = serde_json::to_value(form(&Policy::default())).unwrap_or_default();
-    keys.retain(|key, _| ours.get(key).is_none());
+    let ours = our_keys();
+    keys.retain(|key, _| !ours.contains(key));
     keys
+}
+
+/// The keys of a policy.
+fn our_keys() -> Vec<String> {
+    let Ok(Value::Object(ours)) = serde_json::to_value(form(&Policy::default())) else { return Vec::new() };
+    ours.into_iter().map(|(key, _)| key).collect()
+}
+
+/// The key that somebody meant to write who wrote this one.
+fn nearly(key: &str) -> Option<String> {
+    let like =
+        |ours: &String| strsim::normalized_damerau_levenshtein(&ours.to_lowercase(), &key.to_lowercase()) >= MISSPELT;
+    our_keys().into_iter().find(like)
 }
 
 /// A policy as its file's text.
@@ -187,6 +215,9 @@ mod tests {
             "{\"spacesToIgnore\": [\"a/b\"]}",
             "{\"spacesToIgnore\": [\"..\"]}",
             "{\"defaultPolicies\": [], \"defaultPolicies\": []}",
+            "{\"defaultPolicy\": []}",
+            "{\"spacesToIgnor\": []}",
+            "{\"space_duplication_store_policies\": {}}",
             &nested,
         ] {
             let error =

@@ -151,6 +151,24 @@ async fn known(catalogue: &Catalogue, account: &Account) -> Result<(Option<u64>,
     Ok((last.map(|last| last.id), policy))
 }
 
+/// Whether the list names accounts that the configuration does not have while it lacks some that are there: a misspelt name. One
+/// sentence; `None` where it does not, or cannot be read.
+pub async fn stray_accounts(source: &PolicySource, accounts: &BTreeMap<String, Account>) -> Option<String> {
+    let list = source.read(ACCOUNTS_FILE).await.ok()??;
+    let listed = read_accounts(&list).ok()?;
+    let quoted = |names: Vec<&String>| names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+    let strangers: Vec<_> = listed.iter().filter(|name| !accounts.contains_key(*name)).collect();
+    let lacking: Vec<_> = accounts.keys().filter(|name| !listed.contains(*name)).collect();
+    let is_stray = !strangers.is_empty() && !lacking.is_empty();
+    is_stray.then(|| {
+        format!(
+            "{ACCOUNTS_FILE} names {}, which the configuration does not have, and not {}, which is copied nowhere",
+            quoted(strangers),
+            quoted(lacking)
+        )
+    })
+}
+
 /// What the file of an account says. An account that the list does not have is copied nowhere.
 async fn found(source: &PolicySource, account: &Account) -> Result<Policy, String> {
     let list = source.read(ACCOUNTS_FILE).await?.ok_or_else(|| format!("{ACCOUNTS_FILE}: there is no such file"))?;

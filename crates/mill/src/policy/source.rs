@@ -67,6 +67,7 @@ impl PolicySource {
                 let key: Key = name.parse().map_err(|error| format!("{name}: {error}"))?;
                 let item = Item::new(space.clone(), key);
                 // The tag is read before the content is compared: a change between the two is found by the store.
+                store.create_space(space).await.map_err(|error| error.to_string())?;
                 let found = store.head(&item).await.map_err(|error| error.to_string())?;
                 let tag = found.map(|found| found.etag);
                 if self.read(name).await?.as_deref() != expected {
@@ -107,7 +108,7 @@ impl PolicySource {
             Self::Space(store, space) => {
                 let key: Key = name.parse().map_err(|error| format!("{name}: {error}"))?;
                 let content = match store.get(&Item::new(space.clone(), key), None, None).await {
-                    Err(error) if matches!(error.kind, ErrorKind::NotFound) => return Ok(None),
+                    Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::NoSpace) => return Ok(None),
                     content => content.map_err(|error| error.to_string())?,
                 };
                 let (mut bytes, mut chunks) = (Vec::new(), content.chunks);

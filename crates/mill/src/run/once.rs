@@ -1,6 +1,7 @@
 //! What a mill does once, for those who ask for it: a command, or cron.
 
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{LEAD, Mill};
@@ -13,34 +14,46 @@ use crate::producer::{PRODUCER, Step};
 use crate::stats::{self, noop};
 
 impl Mill {
-    /// Goes on with the loop until it is done, waits, or cannot go on.
+    /// Goes on with the loop until it is done, waits, cannot go on, or is to stop. The next loop is for the next call, however soon it
+    /// is due.
     ///
     /// # Errors
     /// When the catalogue or a store cannot be read; what was done is saved.
-    pub async fn produce_once(&self) -> Result<Step, String> {
+    pub async fn produce_once(&self, stop: &CancellationToken) -> Result<Step, String> {
         let policies = Policies::default();
         self.read_policies(&policies).await;
         // As a mill that runs does: what comes after this look is followed.
         self.follow(&self.auditor(&policies), &Notify::new()).await;
         let producer = self.producer(&policies, &self.account_stores());
         let ended = loop {
+            if stop.is_cancelled() {
+                break Ok(Step::Stopped);
+            }
             match producer.step().await {
                 Ok(Step::Advanced) => {}
                 ended => break ended,
+            }
+            match self.catalogue.loop_state(PRODUCER).await {
+                Ok(state) if state.as_ref().is_some_and(|state| state.ended.is_some()) => break Ok(Step::Idle),
+                Ok(_) => {}
+                Err(error) => break Err(error.to_string()),
             }
         };
         self.resign(PRODUCER, producer.holder).await;
         ended
     }
 
-    /// Goes on with the loop of checks until it is done, waits, or cannot go on.
+    /// Goes on with the loop of checks until it is done, waits, cannot go on, or is to stop.
     ///
     /// # Errors
     /// When the catalogue or a store cannot be read; what was done is saved.
-    pub async fn check_once(&self) -> Result<Step, String> {
+    pub async fn check_once(&self, stop: &CancellationToken) -> Result<Step, String> {
         let settings = self.settings.bit.clone().unwrap_or_default();
         let producer = self.bit_producer(&settings, &self.account_stores());
         let ended = loop {
+            if stop.is_cancelled() {
+                break Ok(Step::Stopped);
+            }
             match producer.step().await {
                 Ok(Step::Advanced) => {}
                 ended => break ended,

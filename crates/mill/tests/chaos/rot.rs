@@ -18,6 +18,7 @@ use super::oracle::{Contents, differences, in_bucket, in_directory};
 use super::processes::{PRODUCER, Processes};
 use super::run::PEACE;
 use super::world::{self, BUCKET, CLOUD, FOREIGN, MAIN, PREFIX, Place, REPLICA, SPACE};
+use tokio_util::sync::CancellationToken;
 
 /// How many copies rot in a round: fewer than are repaired automatically in one store within a day.
 const ROTTEN: usize = 8;
@@ -57,7 +58,7 @@ async fn check_all(place: &Place, processes: &mut Processes, operator: &mut Oper
     mill.settings.bit = Some(BitSettings::default());
     operator.end_lead_of("bit");
     loop {
-        match mill.check_once().await.unwrap() {
+        match mill.check_once(&CancellationToken::new()).await.unwrap() {
             Step::Idle => break,
             Step::Advanced | Step::Checking | Step::Full | Step::Follows => {
                 if rng.random_range(0..KILLS) == 0 {

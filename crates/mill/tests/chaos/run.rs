@@ -99,7 +99,7 @@ async fn go_through(place: &Place, operator: &Operator) {
     loop {
         // Another process leads for as long as it lives.
         operator.end_lead();
-        match mill.produce_once().await.unwrap() {
+        match mill.produce_once(&CancellationToken::new()).await.unwrap() {
             Step::Idle => break,
             Step::Follows => sleep(Duration::from_millis(100)).await,
             other => panic!("{other:?}"),
@@ -129,7 +129,7 @@ async fn whatever_is_killed_every_item_is_copied_once_and_nothing_else_is_there(
     // What is put aside here need not be kept at all: it is not looked for again today.
     mill.asides_once().await.unwrap().unwrap();
     // From here on the log is followed: what a loop finds is not needed.
-    assert_eq!(mill.produce_once().await.unwrap(), Step::Idle);
+    assert_eq!(mill.produce_once(&CancellationToken::new()).await.unwrap(), Step::Idle);
     let catalogue = Catalogue::open(&place.database).await.unwrap();
     mill.catalogue.close().await;
     let source = world::audited(&place, MAIN, &catalogue, "depositor").await.unwrap();

@@ -212,8 +212,9 @@ impl Producer {
                 cost: rest.cost.map(|cost| visible(&cost.words())).unwrap_or_default(),
             }),
             looked: Count(item.looked).to_string(),
-            items: Count(item.items.max(item.looked)).to_string(),
-            width: if item.morsels_left == 0 { width(1, 1) } else { width(item.looked, item.items) },
+            // What was deleted since the loop began was not there to be scanned.
+            items: Count(if item.morsels_left == 0 { item.looked } else { item.items.max(item.looked) }).to_string(),
+            width: if item.morsels_left == 0 && item.number > 0 { width(1, 1) } else { width(item.looked, item.items) },
             left: item.left.into_iter().map(|morsel| MorselRow::new(morsel, root)).collect(),
             more: if more > 0 { Count(more).to_string() } else { String::new() },
         }

@@ -12,7 +12,7 @@ use super::super::render;
 use super::policy::{Change, PolicyWords, changed};
 use super::{Fields, frame};
 use crate::actions::{Role, Source};
-use crate::views::mill::{HistoryItem, NewPolicyView, PlanItem, PlanView, PolicyDetail, PolicyText};
+use crate::views::mill::{HistoryItem, NewPolicyView, PlanItem, PlanView, PolicyDetail, PolicyText, WaitingView};
 use crate::views::show::{Count, Moment, Size, visible};
 use crate::web::actions::reason;
 use crate::web::http::identity::Identity;
@@ -89,8 +89,11 @@ struct PlanPage {
     /// The policy, for the form that saves it.
     policy: String,
     reason: String,
-    /// What the file would change, and what waits for an admin; in sentences.
+    /// What of the changes of the file that wait for an admin is saved with this, and what is lost by it; in sentences.
     pending: String,
+    overwritten: String,
+    /// Why the file that this replaces cannot be read; empty where it can.
+    broken: String,
     may_save: bool,
 }
 
@@ -205,6 +208,17 @@ pub(in crate::web::pages) async fn save(
     }
 }
 
+/// What waits for an admin and is, or is not, in a new policy as the file has it; each part in a sentence.
+fn pending(detail: &PolicyDetail, new: &NewPolicyView, is_kept: bool) -> String {
+    let Some(file) = detail.file.as_ref().filter(|file| **file != new.policy) else { return String::new() };
+    let is_same = |of: &&WaitingView| {
+        let space = of.space.as_deref();
+        new.is_listed == detail.is_listed && file.pairs(space) == new.policy.pairs(space)
+    };
+    let of = detail.waiting.iter().filter(|of| is_same(of) == is_kept);
+    of.map(|waiting| PolicyWords::waiting(waiting, &detail.stores)).collect::<Vec<_>>().join(" ")
+}
+
 /// What waits for an admin, each part in a sentence.
 fn waiting(detail: &PolicyDetail) -> Vec<String> {
     detail.waiting.iter().map(|waiting| PolicyWords::waiting(waiting, &detail.stores)).collect()
@@ -240,7 +254,12 @@ impl PlanPage {
             may_save: problems.is_empty()
                 && state.rights(who) >= Role::Admin
                 && detail.version.as_ref() == Some(&version),
-            pending: if detail.file.as_ref() == Some(&new.policy) { String::new() } else { waiting(detail).join(" ") },
+            pending: pending(detail, &new, true),
+            overwritten: pending(detail, &new, false),
+            broken: match (&detail.file, &detail.error) {
+                (None, Some(error)) => visible(error),
+                _ => String::new(),
+            },
             problems: problems.iter().map(|problem| visible(problem)).collect(),
             begins: begins.iter().map(row).collect(),
             ends: ends.iter().map(row).collect(),
