@@ -48,7 +48,12 @@ async fn asked(world: &World, checker: &Checker, key: &str, remedy: Remedy) -> R
 /// Asks for a remedy, and has it carried out.
 async fn resolve(world: &World, checker: &Checker, key: &str, remedy: Remedy) -> Processed {
     assert_eq!(asked(world, checker, key, remedy).await.unwrap(), RepairStarted::Started, "{key}");
-    process(world, checker, TaskKind::Repair).await.unwrap()
+    let repaired = process(world, checker, TaskKind::Repair).await.unwrap();
+    if !is_wrong(world, key).await {
+        // What waited for a decision is looked at now, and done.
+        assert_eq!(process(world, checker, TaskKind::BitError).await.unwrap().outcome, Outcome::Done, "{key}");
+    }
+    repaired
 }
 
 /// Asserts that all that is recorded of a copy is what its store has, and that an event of this user says so.
