@@ -46,7 +46,7 @@ pub(crate) struct ProducerItem {
     pub(crate) items: u64,
     /// How many keys were looked at, or requested to be checked.
     pub(crate) looked: u64,
-    /// What the checks that have not ended take; null where no check is under way, or the producer requests none.
+    /// What the pages of keys take that are not checked; null where no page of keys waits for its check, or the producer requests none.
     pub(crate) forecast: Option<ForecastItem>,
     /// Those that are not done, at most two hundred.
     pub(crate) left: Vec<MorselItem>,

@@ -76,7 +76,7 @@ impl Need {
     }
 }
 
-/// What the loop of checks that is under way still needs; `None` where none is.
+/// What the loop of checks that is under way still needs; `None` where none is, or only some items are checked once more.
 ///
 /// # Errors
 /// When the catalogue cannot be read.
@@ -119,7 +119,9 @@ pub async fn forecast(
     let since = now.as_second().div_euclid(60) - i64::from(MINUTES - 1);
     let since = Timestamp::from_second(since * 60).ok().max(state.started);
     let elapsed = since.and_then(|since| Duration::try_from(now.duration_since(since)).ok());
-    Ok(Some(Forecast::new(&parts, &lately, elapsed.unwrap_or_default(), now)))
+    let forecast = Forecast::new(&parts, &lately, elapsed.unwrap_or_default(), now);
+    // What is checked once more by itself waits for minutes, whatever the rate.
+    Ok(Some(forecast).filter(|forecast| forecast.left.items > 0))
 }
 
 /// What is left of a space in a store.

@@ -42,6 +42,10 @@ on_all! {
         assert!(catalogue.pause(&paused, "ada", "disks").await.unwrap());
         assert_eq!(seen(&bit).await.unwrap().ends, None);
         assert!(catalogue.resume(&paused).await.unwrap().is_some());
+        world.rot("11");
+        while bit.producer.step().await.unwrap() != Step::Checking {}
+        while bit.process(TaskKind::BitPage).await.is_some() {}
+        assert_eq!(seen(&bit).await, None);
         bit.run_loop().await;
         assert_eq!(seen(&bit).await, None);
     }
