@@ -12,7 +12,7 @@ use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::bit::{BitRun, LoggedCheck};
 use queuekeeper_catalogue::tasks::{KnownTask, Outcome, TakenTask, TaskKind, TaskSubject};
 use queuekeeper_store::store::{Chunks, Item, Put, Store, UserProperties};
-use queuekeeper_store::{Error, ErrorKind, Key, SpaceName};
+use queuekeeper_store::{Error, ErrorKind, Key};
 
 use super::checker::{Checker, said};
 use super::coverage::{Amount, Coverage};
@@ -20,9 +20,6 @@ use super::policy::ProofPolicy;
 use super::report::{JsonReport, ReportHead, ReportRow, Statement, coverage_tsv, tsv_header};
 use super::verdict::{CheckResult, Finding, Proof};
 use crate::worker::{Lease, Processed, Processor};
-
-/// The space of an account in which its reports are.
-pub const ADMIN: &str = "x-duracloud-admin";
 
 /// Why items are skipped.
 const TURN: &str = "its turn to be read is in another loop";
@@ -139,9 +136,8 @@ impl Reporter {
         let ended = run.ended.ok_or_else(|| "the run has not ended".to_owned())?;
         let account = self.0.accounts.get(&subject.account);
         let account = account.ok_or_else(|| format!("account {:?} is not in the configuration", subject.account))?;
-        let place = account.stores.values().next().ok_or_else(|| format!("{} has no store", account.name))?;
-        let admin = ADMIN.parse::<SpaceName>().map_err(|error| error.to_string())?;
-        let admin = account.in_stores(&admin).ok_or_else(|| format!("{ADMIN} has no name in the stores"))?;
+        let place = account.primary().ok_or_else(|| format!("{} has no primary store", account.name))?;
+        let admin = account.admin_space().ok_or_else(|| "the admin space has no name in the stores".to_owned())?;
         let policy = run.asked.parse::<ProofPolicy>()?;
         let head = ReportHead {
             account: account.name.clone(),
