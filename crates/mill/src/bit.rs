@@ -7,7 +7,8 @@
 //! - [`repair`]: who may start a repair, and from which copy; [`decisions`]: what is done about a finding; [`asked`]: what a
 //!   person asks for; [`repairer`]: the repair;
 //! - `corrections`: the record is put right; `seen`: a copy that was read for either;
-//! - [`coverage`]: how much of a space is proven; [`report`]: that as files; [`reporter`]: who writes them.
+//! - [`coverage`]: how much of a space is proven; [`report`]: that as files; [`reporter`]: who writes them; [`premis`]: the
+//!   same as events.
 
 pub mod adopt;
 pub mod asked;
@@ -23,6 +24,7 @@ pub mod lists;
 mod look;
 pub mod page;
 pub mod policy;
+pub mod premis;
 pub mod producer;
 pub mod repair;
 pub mod repairer;

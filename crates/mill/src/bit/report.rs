@@ -143,6 +143,16 @@ impl ReportRow {
         ])
     }
 
+    /// Its checksums, each with the name of its column; empty where the source said nothing.
+    pub(super) fn checksums(&self) -> [(&'static str, String); 4] {
+        [
+            ("content_checksum", self.content.checksum()),
+            ("provider_checksum", self.provider.checksum()),
+            ("index_checksum", self.index.checksum()),
+            ("audit_checksum", self.audit.checksum()),
+        ]
+    }
+
     fn json(&self) -> Value {
         json!({
             "date": self.date,

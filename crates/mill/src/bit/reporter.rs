@@ -17,6 +17,7 @@ use queuekeeper_store::{Error, ErrorKind, Key};
 use super::checker::{Checker, said};
 use super::coverage::{Amount, Coverage};
 use super::policy::ProofPolicy;
+use super::premis::PremisEvents;
 use super::report::{JsonReport, ReportHead, ReportRow, Statement, coverage_tsv, tsv_header};
 use super::verdict::{CheckResult, Finding, Proof};
 use crate::worker::{Lease, Processed, Processor};
@@ -108,6 +109,15 @@ impl Checks {
         stream::iter([Ok(Bytes::from(tsv_header()))]).chain(lines).boxed()
     }
 
+    fn premis(self, report: &str) -> Chunks {
+        let (mut events, begin) = PremisEvents::begin(report);
+        let rows =
+            move |page: Vec<ReportRow>| Bytes::from(page.iter().map(|row| events.event(row)).collect::<String>());
+        let rows = self.pages().map_ok(rows);
+        let end = stream::iter([Ok(Bytes::from(PremisEvents::end()))]);
+        stream::iter([Ok(Bytes::from(begin))]).chain(rows).chain(end).boxed()
+    }
+
     fn json(self, head: &ReportHead) -> Chunks {
         let (mut report, begin) = JsonReport::begin(head);
         let rows = move |page: Vec<ReportRow>| Bytes::from(page.iter().map(|row| report.row(row)).collect::<String>());
@@ -160,6 +170,7 @@ impl Reporter {
             ("coverage.tsv", "text/tab-separated-values", coverage),
             ("tsv", "text/tab-separated-values", checks().tsv()),
             ("json", "application/json", checks().json(&head)),
+            ("premis.xml", "application/xml", checks().premis(&name)),
         ] {
             let key = format!("{name}.{ending}").parse::<Key>().map_err(|error| error.to_string())?;
             let item = Item::new(admin.clone(), key);

@@ -86,6 +86,10 @@ on_all! {
             assert_eq!(found[key], &serde_json::json!([finding]));
         }
         assert_eq!(document["lacks"].as_array().unwrap().len(), 3);
+        let events = file(&world, &stored.place, "premis.xml").await;
+        for (text, number) in [("<premis:event>", 6), ("Outcome>success<", 3), ("Outcome>fail<", 3), ("/un%20known<", 1)] {
+            assert_eq!(events.matches(text).count(), number, "{text} {events}");
+        }
         let table = file(&world, &stored.place, "tsv").await;
         let row = table.lines().find(|line| line.contains("\trotten\t")).unwrap();
         let fields: Vec<_> = row.split('\t').collect();
