@@ -8,6 +8,7 @@ mod policies;
 mod policy;
 mod produce;
 mod queues;
+mod reports;
 mod run;
 mod session;
 mod spaces;
@@ -39,6 +40,7 @@ enum MillCommand {
     Run(run::RunArgs),
     Produce(produce::ProduceArgs),
     Verify(verify::VerifyArgs),
+    VerifyReports(reports::VerifyReportsArgs),
     Queues(queues::QueuesArgs),
     Spaces(spaces::SpacesArgs),
     Errors(errors::ErrorsArgs),
@@ -107,6 +109,7 @@ impl MillArgs {
             MillCommand::Run(args) => Box::pin(args.run()).await,
             MillCommand::Produce(args) => Box::pin(args.run()).await,
             MillCommand::Verify(args) => Box::pin(args.run()).await,
+            MillCommand::VerifyReports(args) => Box::pin(args.run()).await,
             MillCommand::Queues(args) => Box::pin(args.run()).await,
             MillCommand::Spaces(args) => Box::pin(args.run()).await,
             MillCommand::Errors(args) => Box::pin(args.run()).await,

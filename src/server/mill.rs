@@ -9,6 +9,7 @@ use queuekeeper_ingest::copies::{CopyStanding, CountCopies, StoredObjects};
 use queuekeeper_ingest::step::Services;
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::audit::MILL;
+use queuekeeper_mill::bit::chain::ReportChain;
 use queuekeeper_mill::copies::standing;
 use queuekeeper_mill::duplicate::ASIDE;
 use queuekeeper_mill::metrics::MillMetrics;
@@ -213,6 +214,22 @@ pub async fn source_of(
             Ok(PolicySource::Space(Arc::new(audited.with_owned([space.clone()])), space.clone()))
         }
     }
+}
+
+/// What verifies the chain of the reports of an account, without a catalogue. Its stores are only read.
+///
+/// # Errors
+/// One line that names the store that cannot be opened.
+pub async fn report_chain(
+    account: &Account,
+    settings: &StoreSettings,
+    families: &StoreFamilies,
+) -> anyhow::Result<ReportChain> {
+    let mut stores = BTreeMap::new();
+    for store in account.stores.values() {
+        stores.insert(store.clone(), bare(settings, store, families).await?);
+    }
+    Ok(ReportChain { account: account.clone(), stores, catalogue: None, noted: None })
 }
 
 async fn bare(settings: &StoreSettings, name: &StoreName, families: &StoreFamilies) -> anyhow::Result<Arc<dyn Store>> {

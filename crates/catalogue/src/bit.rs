@@ -11,6 +11,7 @@ mod errors;
 mod log;
 mod records;
 mod runs;
+mod seals;
 
 pub use checked::{CheckedItem, CheckedPart, Evidence, Observed, PageEnd, Wrong};
 pub use counts::ResultCount;
@@ -28,6 +29,9 @@ pub(crate) use records::{RECORDS, RECORDS_OF_ITEM};
 pub use runs::{BitRun, NewPage, RunPage, StoredReport};
 #[cfg(test)]
 pub(crate) use runs::{NEWEST_RUN, OPEN_RUN, PAGE, UNREPORTED};
+#[cfg(test)]
+pub(crate) use seals::{SEAL, SEALS_LEFT};
+pub use seals::{Seal, SealHead};
 
 pub(crate) use checked::write;
 pub(crate) use runs::end_page;

@@ -8,8 +8,8 @@ use uuid::Uuid;
 use crate::asides::{KEYS, OF_ITEM, OVERDUE};
 use crate::audit::{AFTER, Events, TAKE_LEFT};
 use crate::bit::{
-    CHECKS_OF_ITEM, CHECKS_OF_RUN, NEWEST_RUN, OF_ACCOUNT, OPEN_KEYS, OPEN_RUN, PAGE, RECORDS, RECORDS_OF_ITEM,
-    UNREPORTED,
+    CHECKS_OF_ITEM, CHECKS_OF_RUN, NEWEST_RUN, OF_ACCOUNT, OPEN_KEYS, OPEN_RUN, PAGE, RECORDS, RECORDS_OF_ITEM, SEAL,
+    SEALS_LEFT, UNREPORTED,
 };
 use crate::catalogue::Catalogue;
 use crate::database::Session;
@@ -90,6 +90,8 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
         (NEWEST_RUN, values!["account", "main", "space"]),
         (OPEN_RUN, values!["account", "main", "space"]),
         (UNREPORTED, values!["account", "main", "space"]),
+        (SEAL, values!["account", 1u64]),
+        (SEALS_LEFT, values!["account", "main", "space", 10u64]),
         (PAGE, values!["account", "main", "space", &b"key"[..]]),
     ];
     let mut take = values![0i64, Uuid::nil(), "worker", "audit", "account", 10u64];

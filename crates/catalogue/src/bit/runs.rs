@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use queuekeeper_store::{Key, SpaceName, StoreName};
 
 use super::checked::PageEnd;
+use super::seals::{self, SealHead};
 use crate::catalogue::Catalogue;
 use crate::database::Session;
 use crate::database::value::{Row, values};
@@ -218,15 +219,22 @@ impl Catalogue {
         Ok(is_leading)
     }
 
-    /// Records that the report on a run is stored, with its result and where it lies.
+    /// Records that the report on a run is stored, with its result and where it lies, and appends its seal to the chain of the
+    /// account, in one transaction. `seal` makes the seal, of its number and the seal before it. Nothing is done where the run has a
+    /// report already.
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub async fn report_bit_run(&self, run: u64, result: &str, place: &str) -> Result<(), Error> {
-        let sql = "UPDATE bit_runs SET reported = {now}, result = $2, report = $3 WHERE id = $1";
+    pub async fn report_bit_run(
+        &self,
+        run: u64,
+        result: &str,
+        place: &str,
+        seal: impl FnOnce(u64, Option<&SealHead>) -> String + Send,
+    ) -> Result<(), Error> {
         let mut session = self.database.begin().await?;
-        let outcome = session.run(sql, values![run, result, place]).await;
-        session.end(outcome).await.map(|_rows| ())
+        let outcome = report_run(&mut session, run, (result, place), seal).await;
+        session.end(outcome).await
     }
 
     /// Ends a run of which all checks were requested and have ended, and requests what follows. The answer is whether it ended now.
@@ -242,6 +250,19 @@ impl Catalogue {
         }
         Ok(has_ended)
     }
+}
+
+async fn report_run(
+    session: &mut Session,
+    run: u64,
+    (result, place): (&str, &str),
+    seal: impl FnOnce(u64, Option<&SealHead>) -> String + Send,
+) -> Result<(), Error> {
+    let sql = "UPDATE bit_runs SET reported = {now}, result = $2, report = $3 WHERE id = $1 AND reported IS NULL
+        RETURNING account";
+    let Some(row) = session.row(sql, values![run, result, place]).await? else { return Ok(()) };
+    let account: String = session.decode(row.get(0))?;
+    seals::append(session, &account, (run, place), seal).await
 }
 
 async fn advance(

@@ -1,24 +1,30 @@
 //! The report on a run: what its checks found is summed up, and written into the account's space for reports.
 //!
 //! Everything is read from the log of checks in pages, once to sum it up and once for each file: a space of any size needs the memory
-//! of one page. A process that dies writes the files again under the same names.
+//! of one page. A process that dies writes the files again under the same names, until the report is recorded with its seal: that
+//! is then stored beside them.
 
+use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _, TryStreamExt as _, stream};
+use jiff::Timestamp;
+use parking_lot::Mutex;
 use queuekeeper_catalogue::Catalogue;
-use queuekeeper_catalogue::bit::{BitRun, LoggedCheck};
+use queuekeeper_catalogue::bit::{BitRun, LoggedCheck, SealHead};
 use queuekeeper_catalogue::tasks::{KnownTask, Outcome, TakenTask, TaskKind, TaskSubject};
 use queuekeeper_store::store::{Chunks, Item, Put, Store, UserProperties};
-use queuekeeper_store::{Error, ErrorKind, Key};
+use queuekeeper_store::{Algorithm, Error, ErrorKind, Hashers, Key};
 
 use super::checker::{Checker, said};
 use super::coverage::{Amount, Coverage};
 use super::policy::ProofPolicy;
 use super::premis::PremisEvents;
 use super::report::{JsonReport, ReportHead, ReportRow, Statement, coverage_tsv, tsv_header};
+use super::seals::{PreviousSeal, SealDocument, SealedFile};
 use super::verdict::{CheckResult, Finding, Proof};
 use crate::worker::{Lease, Processed, Processor};
 
@@ -135,10 +141,11 @@ impl Reporter {
             let run = self.0.catalogue.unreported_bit_run(&subject.account, store, &subject.space).await;
             run.map_err(said)
         };
-        while let Some(run) = next().await? {
+        loop {
+            self.0.store_seals(subject, lease).await?;
+            let Some(run) = next().await? else { return Ok(Outcome::Done) };
             self.report_on(&run, subject, lease).await?;
         }
-        Ok(Outcome::Done)
     }
 
     async fn report_on(&self, run: &BitRun, subject: &TaskSubject, lease: &Lease) -> Result<(), String> {
@@ -160,12 +167,12 @@ impl Reporter {
             ended,
             coverage: self.coverage(run, lease).await?,
         };
-        let name =
-            format!("bit-integrity/{store}/{}/{}-{}", run.space, ended.strftime("%Y-%m-%dT%H-%M-%SZ"), run.number);
+        let name = name(run, ended);
         let reports = self.0.stores.get(&account.name, place, lease)?;
         reports.create_space(&admin).await.map_err(|error| error.to_string())?;
         let coverage = stream::iter([Ok(Bytes::from(coverage_tsv(&head.coverage)))]).boxed();
         let checks = || Checks::of(catalogue, run);
+        let mut files = BTreeMap::new();
         for (ending, content_type, content) in [
             ("coverage.tsv", "text/tab-separated-values", coverage),
             ("tsv", "text/tab-separated-values", checks().tsv()),
@@ -174,10 +181,16 @@ impl Reporter {
         ] {
             let key = format!("{name}.{ending}").parse::<Key>().map_err(|error| error.to_string())?;
             let item = Item::new(admin.clone(), key);
-            write(reports.as_ref(), &item, content, content_type, lease).await?;
+            let file = write(reports.as_ref(), &item, content, content_type, lease).await?;
+            files.insert(ending.to_owned(), file);
         }
-        let result = head.coverage.result(head.asked).as_str();
-        catalogue.report_bit_run(run.id, result, &format!("{place}/{admin}/{name}")).await.map_err(said)?;
+        let (result, report) = (head.coverage.result(head.asked).as_str(), format!("{place}/{admin}/{name}"));
+        let seal = |number, previous: Option<&SealHead>| {
+            let previous = previous.map(|seal| PreviousSeal { report: seal.place.clone(), sha256: seal.hash.clone() });
+            let (account, report, result) = (account.name.clone(), report.clone(), result.to_owned());
+            SealDocument { account, number, previous, report, result, ended, files }.text()
+        };
+        catalogue.report_bit_run(run.id, result, &report, seal).await.map_err(said)?;
         let (account, space) = (&account.name, &run.space);
         tracing::info!(account, %store, %space, result, name, "reported on the integrity of a space");
         Ok(())
@@ -266,20 +279,33 @@ fn add(coverage: &mut Coverage, row: &ReportRow) {
     *part = *part + Amount { items: 1, bytes };
 }
 
-async fn write(
+/// The keys of the files of the report on a run, without their endings.
+pub(super) fn name(run: &BitRun, ended: Timestamp) -> String {
+    let BitRun { store, space, number, .. } = run;
+    format!("bit-integrity/{store}/{space}/{}-{number}", ended.strftime("%Y-%m-%dT%H-%M-%SZ"))
+}
+
+/// Writes a file; the answer is what was written.
+pub(super) async fn write(
     store: &dyn Store,
     item: &Item,
     content: Chunks,
     content_type: &str,
     lease: &Lease,
-) -> Result<(), String> {
-    let progress = lease.clone();
-    let content = content.inspect_ok(move |_chunk| progress.progressed()).boxed();
+) -> Result<SealedFile, String> {
+    let (progress, hashers) = (lease.clone(), Arc::new(Mutex::new(Hashers::new([Algorithm::Sha256]))));
+    let hashed = Arc::clone(&hashers);
+    let content = content.inspect_ok(move |chunk| {
+        progress.progressed();
+        hashed.lock().update(chunk);
+    });
     let user = UserProperties { content_type: Some(content_type.to_owned()), ..UserProperties::default() };
     let put = Put { user, abort: lease.ended().clone(), ..Put::default() };
-    match store.put(item, content, put).await {
+    match store.put(item, content.boxed(), put).await {
         // It was done, and its record follows.
-        Ok(_) | Err(Error { kind: ErrorKind::Unrecorded(_), .. }) => Ok(()),
-        Err(error) => Err(error.to_string()),
+        Ok(_) | Err(Error { kind: ErrorKind::Unrecorded(_), .. }) => {}
+        Err(error) => return Err(error.to_string()),
     }
+    let hashers = std::mem::replace(&mut *hashers.lock(), Hashers::new([]));
+    Ok(SealedFile::of(hashers))
 }

@@ -5,5 +5,7 @@ mod loops;
 mod many;
 mod reports;
 mod rows;
+mod sealed;
+mod seals;
 mod verify;
 mod world;

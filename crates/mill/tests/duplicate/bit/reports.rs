@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use queuekeeper_catalogue::bit::StoredReport;
-use queuekeeper_catalogue::tasks::{EndedTask, Outcome, Queue, TaskKind, Tasks};
+use queuekeeper_catalogue::tasks::{EndedTask, Outcome, Queue, TakenTask, TaskKind, Tasks};
 use queuekeeper_mill::bit::reporter::Reporter;
 use queuekeeper_mill::producer::Step;
 use queuekeeper_mill::worker::{Lease, Processor as _};
@@ -15,21 +15,26 @@ use serde_json::Value;
 use super::world::{Bit, LEASE};
 use crate::duplicate::world::{World, item, main, on_all};
 
-async fn write(world: &World, keys: &[&str]) {
+pub(super) async fn write(world: &World, keys: &[&str]) {
     for key in keys {
         world.put(&main(), true, &item(key), "0123456789", "text/plain").await;
     }
 }
 
-/// Goes through a loop to its end, and has the report written.
-async fn report(world: &World, bit: &mut Bit) -> StoredReport {
+/// Goes through a loop to its end, and takes the task of the report.
+pub(super) async fn asked(world: &World, bit: &mut Bit) -> TakenTask {
     bit.producer.reports = true;
     bit.run_loop().await;
-    let catalogue = &world.catalogue;
     let tasks = Tasks { queue: Queue::BitReport, account: "account1", kinds: &[TaskKind::BitReport], limit: 1 };
-    let task = catalogue.take_tasks(&tasks, "worker-1", LEASE).await.unwrap().remove(0);
+    world.catalogue.take_tasks(&tasks, "worker-1", LEASE).await.unwrap().remove(0)
+}
+
+/// Goes through a loop to its end, and has the report written.
+pub(super) async fn report(world: &World, bit: &mut Bit) -> StoredReport {
+    let task = asked(world, bit).await;
     let processed = Reporter(bit.checker.clone()).process(&task, &Lease::unlimited()).await;
     assert_eq!(processed.outcome, Outcome::Done);
+    let catalogue = &world.catalogue;
     let ended = EndedTask { task, outcome: Outcome::Done, follow_ups: Vec::new(), checked: None };
     assert_eq!(catalogue.end_tasks(&[ended]).await.unwrap(), [true]);
     let run = catalogue.newest_bit_run("account1", &main(), &"theses".parse().unwrap()).await.unwrap().unwrap();
