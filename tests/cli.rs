@@ -22,6 +22,7 @@ mod cli {
     mod looking;
     mod mill;
     mod mill_pages;
+    mod mill_reports;
     mod mill_verify;
     mod packed;
     mod parts;

@@ -1,6 +1,7 @@
 //! `queuekeeper mill`: copies of content in other stores.
 
 mod adopt;
+mod audit;
 mod bit;
 mod errors;
 mod pause;
@@ -41,6 +42,7 @@ enum MillCommand {
     Produce(produce::ProduceArgs),
     Verify(verify::VerifyArgs),
     VerifyReports(reports::VerifyReportsArgs),
+    Audit(audit::AuditArgs),
     Queues(queues::QueuesArgs),
     Spaces(spaces::SpacesArgs),
     Errors(errors::ErrorsArgs),
@@ -110,6 +112,7 @@ impl MillArgs {
             MillCommand::Produce(args) => Box::pin(args.run()).await,
             MillCommand::Verify(args) => Box::pin(args.run()).await,
             MillCommand::VerifyReports(args) => Box::pin(args.run()).await,
+            MillCommand::Audit(args) => Box::pin(args.run()).await,
             MillCommand::Queues(args) => Box::pin(args.run()).await,
             MillCommand::Spaces(args) => Box::pin(args.run()).await,
             MillCommand::Errors(args) => Box::pin(args.run()).await,

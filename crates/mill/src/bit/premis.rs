@@ -111,13 +111,13 @@ struct Xml(String);
 
 impl Xml {
     fn within(&mut self, name: &str, children: impl FnOnce(&mut Self)) {
-        self.0.push_str(&format!("<premis:{name}>"));
+        self.0.extend(["<premis:", name, ">"]);
         children(self);
-        self.0.push_str(&format!("</premis:{name}>\n"));
+        self.0.extend(["</premis:", name, ">\n"]);
     }
 
     fn text(&mut self, name: &str, text: &str) {
-        self.0.push_str(&format!("<premis:{name}>{}</premis:{name}>\n", escape(legal(text))));
+        self.0.extend(["<premis:", name, ">", &escape(legal(text)), "</premis:", name, ">\n"]);
     }
 }
 

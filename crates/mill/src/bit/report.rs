@@ -171,7 +171,7 @@ impl ReportRow {
 }
 
 /// A line of fields, each of which stays on it.
-fn line<const N: usize>(fields: [&str; N]) -> String {
+pub(crate) fn line<const N: usize>(fields: [&str; N]) -> String {
     let mut line = String::new();
     for (at, field) in fields.into_iter().enumerate() {
         if at > 0 {

@@ -122,7 +122,7 @@ fn each_check_is_an_event_in_the_order_of_the_schema() {
     let names: Vec<_> = root.children.iter().map(|child| &*child.name).collect();
     assert_eq!(names, ["event", "event", "event", "event", "agent"]);
     let (agent, events) = root.children.split_last().unwrap();
-    assert!(agent.has_order(&super::tests::AGENT) && events.iter().all(|event| event.has_order(&EVENT)), "{text}");
+    assert!(agent.has_order(&AGENT) && events.iter().all(|event| event.has_order(&EVENT)), "{text}");
     let outcomes: Vec<_> = events.iter().map(|event| event.at("eventOutcomeInformation/eventOutcome")).collect();
     assert_eq!(outcomes, ["fail", "fail", "warning", "success"]);
     let first = &events[0];

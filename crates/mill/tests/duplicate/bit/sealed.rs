@@ -22,7 +22,9 @@ pub(super) fn admin() -> SpaceName {
 
 /// The SHA-256 of a text, in hexadecimal, by another library.
 pub(super) fn sha256(text: &str) -> String {
-    digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    let digest = digest(&SHA256, text.as_bytes());
+    let digit = |half: u8| char::from_digit(u32::from(half), 16).unwrap();
+    digest.as_ref().iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 pub(super) fn parse(seal: &str) -> Value {
