@@ -21,6 +21,7 @@ mod cli {
     mod killed;
     mod looking;
     mod mill;
+    mod mill_evidence;
     mod mill_pages;
     mod mill_reports;
     mod mill_verify;

@@ -25,7 +25,7 @@ pub(super) const UNKNOWN: u8 = 5;
 /// A part of a bulk action, or of an action in several transactions, was done.
 pub(super) const IN_PART: u8 = 6;
 
-/// Content is not what was recorded, or could not be checked.
+/// Content or a report is not what was recorded, or could not be checked.
 pub(super) const NOT_PROVEN: u8 = 7;
 
 /// The exit codes, for the help.
@@ -45,7 +45,7 @@ Exit codes:
      was done
   6  partly done: the rest was refused or failed, or it was interrupted
   7  mill verify: some content is not what was recorded, or could not be
-     checked";
+     checked; mill verify-reports: a report is changed, missing or inserted";
 
 /// An error with its causes, each one once: many errors name their cause themselves.
 pub(super) fn with_causes(error: &anyhow::Error) -> String {

@@ -1,6 +1,7 @@
 //! `queuekeeper mill`: copies of content in other stores.
 
 mod adopt;
+mod audit;
 mod bit;
 mod errors;
 mod pause;
@@ -14,6 +15,7 @@ mod session;
 mod spaces;
 mod stops;
 mod verify;
+mod verify_reports;
 mod waiting;
 
 use std::path::PathBuf;
@@ -40,6 +42,8 @@ enum MillCommand {
     Run(run::RunArgs),
     Produce(produce::ProduceArgs),
     Verify(verify::VerifyArgs),
+    VerifyReports(verify_reports::VerifyReportsArgs),
+    Audit(audit::AuditArgs),
     Queues(queues::QueuesArgs),
     Spaces(spaces::SpacesArgs),
     Errors(errors::ErrorsArgs),
@@ -109,6 +113,8 @@ impl MillArgs {
             MillCommand::Run(args) => Box::pin(args.run()).await,
             MillCommand::Produce(args) => Box::pin(args.run()).await,
             MillCommand::Verify(args) => Box::pin(args.run()).await,
+            MillCommand::VerifyReports(args) => Box::pin(args.run()).await,
+            MillCommand::Audit(args) => Box::pin(args.run()).await,
             MillCommand::Queues(args) => Box::pin(args.run()).await,
             MillCommand::Spaces(args) => Box::pin(args.run()).await,
             MillCommand::Errors(args) => Box::pin(args.run()).await,

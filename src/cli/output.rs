@@ -100,7 +100,7 @@ pub(super) fn write(text: &str) -> anyhow::Result<()> {
 }
 
 /// The same; `false` once the pipe is closed.
-fn write_while_open(text: &str) -> std::io::Result<bool> {
+pub(super) fn write_while_open(text: &str) -> std::io::Result<bool> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),

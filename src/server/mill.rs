@@ -7,15 +7,16 @@ use anyhow::Context as _;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_ingest::copies::{CopyStanding, CountCopies, StoredObjects};
 use queuekeeper_ingest::step::Services;
+use queuekeeper_mill::account::Account;
 use queuekeeper_mill::audit::MILL;
-use queuekeeper_mill::bit::reporter::ADMIN;
+use queuekeeper_mill::bit::chain::ReportChain;
 use queuekeeper_mill::copies::standing;
 use queuekeeper_mill::duplicate::ASIDE;
 use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_mill::policy::PolicySource;
 use queuekeeper_mill::run::{Mill, MillSettings};
 use queuekeeper_mill::worker::Times;
-use queuekeeper_store::{Audited, Store, StoreFamilies, StoreName};
+use queuekeeper_store::{Audited, SpaceName, Store, StoreFamilies, StoreName};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -39,11 +40,11 @@ pub async fn open(
     metrics: MillMetrics,
 ) -> anyhow::Result<Mill> {
     let catalogue = catalogue(settings).await?;
-    let mut stores = BTreeMap::new();
+    let (mut stores, admin) = (BTreeMap::new(), admin_spaces(config));
     for store in config.accounts.values().flat_map(|account| account.stores.values()) {
         if !stores.contains_key(store) {
             let bare = bare(settings, store, families).await?;
-            stores.insert(store.clone(), audited(bare, &catalogue).await?);
+            stores.insert(store.clone(), audited(bare, &catalogue, &admin).await?);
         }
     }
     let source = source(config, settings, families).await?;
@@ -110,10 +111,10 @@ pub async fn beside(
         let store = services.stores.get(name).cloned();
         store.with_context(|| format!("there is no store {name} in the configuration"))
     };
-    let mut stores = BTreeMap::new();
+    let (mut stores, admin) = (BTreeMap::new(), admin_spaces(config));
     for store in config.accounts.values().flat_map(|account| account.stores.values()) {
         if !stores.contains_key(store) {
-            stores.insert(store.clone(), audited(open(store)?, &catalogue).await?);
+            stores.insert(store.clone(), audited(open(store)?, &catalogue, &admin).await?);
         }
     }
     let source = match &config.policies {
@@ -223,18 +224,39 @@ pub async fn source_of(
     }
 }
 
+/// What verifies the chain of the reports of an account, without a catalogue. Its stores are only read.
+///
+/// # Errors
+/// One line that names the store that cannot be opened.
+pub async fn report_chain(
+    account: &Account,
+    settings: &StoreSettings,
+    families: &StoreFamilies,
+) -> anyhow::Result<ReportChain> {
+    let mut stores = BTreeMap::new();
+    for store in account.stores.values() {
+        stores.insert(store.clone(), bare(settings, store, families).await?);
+    }
+    Ok(ReportChain { account: account.clone(), stores, catalogue: None, noted: None })
+}
+
 async fn bare(settings: &StoreSettings, name: &StoreName, families: &StoreFamilies) -> anyhow::Result<Arc<dyn Store>> {
     let opened = settings.open(name, families).await;
     Ok(opened.with_context(|| format!("there is no store {name} in the configuration"))??)
 }
 
-async fn audited(store: Arc<dyn Store>, catalogue: &Catalogue) -> anyhow::Result<Arc<dyn Store>> {
+/// The spaces in which the accounts have their reports, as the stores name them.
+fn admin_spaces(config: &MillConfig) -> Vec<SpaceName> {
+    config.accounts.values().filter_map(Account::admin_space).collect()
+}
+
+async fn audited(store: Arc<dyn Store>, catalogue: &Catalogue, admin: &[SpaceName]) -> anyhow::Result<Arc<dyn Store>> {
     let (capabilities, name) = (store.probe().await?, store.name().clone());
     if let Err(error) = store.remove_probe_bucket().await {
         tracing::warn!(store = %name, "a bucket was made for the probe and is still there; remove it: {error}");
     }
     let audited = Audited::new(store, &capabilities, Arc::new(catalogue.clone()), MILL);
-    let audited = audited.with_owned([ASIDE.parse()?, ADMIN.parse()?]);
+    let audited = audited.with_owned(admin.iter().cloned().chain([ASIDE.parse()?]));
     audited.resolve_left().await?;
     Ok(Arc::new(audited))
 }

@@ -29,7 +29,7 @@ async fn plant_incomplete(home: &Path, number: u64) {
         "never_reached": amount(2), "dead": amount(0), "missing": amount(0),
     });
     let report = NewReport { result: "incomplete", place: &place, coverage: &coverage.to_string(), is_complete: false };
-    catalogue.report_bit_run(&run, &report).await.unwrap();
+    catalogue.report_bit_run(&run, &report, |number, _| number.to_string()).await.unwrap();
     catalogue.close().await;
 }
 

@@ -28,6 +28,8 @@ pub use self::follow::Followed;
 pub(crate) use self::intents::TAKE_LEFT;
 pub(crate) use self::list::AFTER;
 pub use self::list::Events;
+#[cfg(test)]
+pub(crate) use self::list::OF_SPACE_AFTER;
 pub(crate) use self::observed::observe;
 use crate::catalogue::Catalogue;
 use crate::database::Session;

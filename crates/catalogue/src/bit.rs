@@ -12,6 +12,7 @@ mod log;
 mod records;
 mod reports;
 mod runs;
+mod seals;
 
 pub use checked::{CheckedItem, CheckedPart, Evidence, Observed, PageEnd, Wrong};
 pub(crate) use counts::fold;
@@ -32,6 +33,9 @@ pub(crate) use reports::{REPORTS, REPORTS_OF_ACCOUNT, REPORTS_OF_SPACE, UNSUCCES
 pub use runs::{BitRun, NewPage, RunPage};
 #[cfg(test)]
 pub(crate) use runs::{NEWEST_RUN, OPEN_RUN, PAGE, UNREPORTED};
+#[cfg(test)]
+pub(crate) use seals::{SEAL, SEALS_LEFT};
+pub use seals::{Seal, SealHead};
 
 pub(crate) use checked::write;
 pub(crate) use runs::end_page;

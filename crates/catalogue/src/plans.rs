@@ -6,10 +6,10 @@ use queuekeeper_testkit::postgres::Postgres;
 use uuid::Uuid;
 
 use crate::asides::{KEYS, OF_ITEM, OVERDUE};
-use crate::audit::{AFTER, Events, TAKE_LEFT};
+use crate::audit::{AFTER, Events, OF_SPACE_AFTER, TAKE_LEFT};
 use crate::bit::{
     CHECKS_OF_ITEM, CHECKS_OF_RUN, NEWEST_RUN, OF_ACCOUNT, OPEN_KEYS, OPEN_RUN, PAGE, RECORDS, RECORDS_OF_ITEM,
-    REPORTS, REPORTS_OF_ACCOUNT, REPORTS_OF_SPACE, UNREPORTED, UNSUCCESSFUL,
+    REPORTS, REPORTS_OF_ACCOUNT, REPORTS_OF_SPACE, SEAL, SEALS_LEFT, UNREPORTED, UNSUCCESSFUL,
 };
 use crate::catalogue::Catalogue;
 use crate::database::Session;
@@ -90,6 +90,9 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
         (NEWEST_RUN, values!["account", "main", "space"]),
         (OPEN_RUN, values!["account", "main", "space"]),
         (UNREPORTED, values!["account", "main", "space"]),
+        (OF_SPACE_AFTER, values!["main", "space", 0u64, 10u64]),
+        (SEAL, values!["account", 1u64]),
+        (SEALS_LEFT, values!["account", "main", "space", 10u64]),
         (PAGE, values!["account", "main", "space", &b"key"[..]]),
         (REPORTS, values![u64::MAX, "", 10u64]),
         (REPORTS_OF_ACCOUNT, values!["account", u64::MAX, "main", 10u64]),

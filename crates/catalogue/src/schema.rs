@@ -30,7 +30,8 @@ const SCRIPTS: &[&str] = &[
     include_str!("schema/0011.sql"),
     include_str!("schema/0012.sql"),
     include_str!("schema/0013.sql"),
-    include_str!("schema/0016.sql"),
+    include_str!("schema/0014.sql"),
+    include_str!("schema/0015.sql"),
 ];
 
 /// The version that this program writes.

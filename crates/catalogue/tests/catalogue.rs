@@ -22,6 +22,7 @@ mod catalogue {
     mod outbox;
     mod pauses;
     mod repairs;
+    mod seals;
     mod support;
     mod tasks;
 }

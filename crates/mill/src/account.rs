@@ -11,6 +11,9 @@ use crate::bit::policy::ProofPolicy;
 use crate::limits::{KeyPattern, StoreLimits};
 use crate::policy::StoreId;
 
+/// The space of an account in which its reports are, where the configuration names no other.
+pub const ADMIN_SPACE: &str = "x-duracloud-admin";
+
 /// An account: some stores, and in each of them its spaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Account {
@@ -20,6 +23,10 @@ pub struct Account {
     pub stores: BTreeMap<StoreId, StoreName>,
     /// What the names of its spaces begin with in each store, before a `.`; `None` where all spaces are its own.
     pub prefix: Option<String>,
+    /// The number of the store whose content is its source, in which its reports are; `None` for its first store.
+    pub primary: Option<StoreId>,
+    /// The space of that store in which they are, as the account names it; `None` for [`ADMIN_SPACE`].
+    pub admin_space: Option<SpaceName>,
     /// What an operator allows it in its stores; everything in those that are not named.
     pub limits: BTreeMap<StoreName, StoreLimits>,
 }
@@ -29,6 +36,22 @@ impl Account {
     #[must_use]
     pub fn store_ids(&self) -> BTreeSet<StoreId> {
         self.stores.keys().cloned().collect()
+    }
+
+    /// The store whose content is its source, in which its reports are; `None` where it has no store.
+    #[must_use]
+    pub fn primary(&self) -> Option<&StoreName> {
+        let first = || self.stores.values().next();
+        self.primary.as_ref().map_or_else(first, |id| self.stores.get(id))
+    }
+
+    /// The space with its reports, as its stores name it; `None` where that is too long for a name.
+    #[must_use]
+    pub fn admin_space(&self) -> Option<SpaceName> {
+        match &self.admin_space {
+            Some(space) => self.in_stores(space),
+            None => self.in_stores(&ADMIN_SPACE.parse().ok()?),
+        }
     }
 
     /// A space of the account as its stores name it; `None` where that is too long for a name.
@@ -133,6 +156,9 @@ mod tests {
             assert_eq!(other.parse().ok().and_then(|space| ours.of_store(&space)), None, "{other}");
         }
         assert_eq!(ours.in_stores(&space(&"a".repeat(63))), None);
+        assert_eq!(ours.admin_space(), Some(space("account1.x-duracloud-admin")));
+        let named = Account { admin_space: Some(space("x-reports")), ..account(None) };
+        assert_eq!(named.admin_space(), Some(space("x-reports")));
         assert_eq!(account(None).of_store(&space("theses")), Some(space("theses")));
     }
 }

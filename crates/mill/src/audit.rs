@@ -3,6 +3,8 @@
 //! An event means *look at this item*, never what to do: who processes its task asks the policy which copies there are, and each
 //! of them is looked at.
 
+pub mod tsv;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

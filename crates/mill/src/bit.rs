@@ -8,10 +8,13 @@
 //!   person asks for; [`repairer`]: the repair;
 //! - `corrections`: the record is put right; `seen`: a copy that was read for either;
 //! - [`forecast`]: what a loop still needs, and when it ends;
-//! - [`coverage`]: how much of a space is proven; [`report`]: that as files; [`reporter`]: who writes them.
+//! - [`coverage`]: how much of a space is proven; [`report`]: that as files; [`reporter`]: who writes them; [`premis`]: the
+//!   same as events;
+//! - [`seals`]: the seal of a report; [`chain`]: whether those of an account are whole.
 
 pub mod adopt;
 pub mod asked;
+pub mod chain;
 pub mod checker;
 mod corrections;
 pub mod coverage;
@@ -25,11 +28,13 @@ pub mod lists;
 mod look;
 pub mod page;
 pub mod policy;
+pub mod premis;
 pub mod producer;
 pub mod repair;
 pub mod repairer;
 pub mod report;
 pub mod reporter;
+pub mod seals;
 mod seen;
 pub mod verdict;
 pub mod verify;

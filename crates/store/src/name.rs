@@ -87,6 +87,12 @@ impl SpaceName {
     pub fn is_reserved(&self) -> bool {
         self.0.starts_with(Self::RESERVED)
     }
+
+    /// The same of a space as a store names it, where the name of an account with a prefix may come first: `P.x-reports`.
+    #[must_use]
+    pub fn is_reserved_in_store(&self) -> bool {
+        self.is_reserved() || self.0.split_once('.').is_some_and(|(_prefix, space)| space.starts_with(Self::RESERVED))
+    }
 }
 
 #[cfg(test)]
@@ -105,5 +111,16 @@ mod tests {
         }
         assert!("x-aside".parse::<SpaceName>().is_ok_and(|name| name.is_reserved()));
         assert!("xy".parse::<SpaceName>().is_ok_and(|name| !name.is_reserved()));
+    }
+
+    #[test]
+    fn in_a_store_the_reserved_spaces_of_accounts_with_a_prefix_are_reserved() {
+        let is_reserved = |name: &str| name.parse::<SpaceName>().unwrap().is_reserved_in_store();
+        for reserved in ["x-aside", "account1.x-duracloud-admin", "a.x-"] {
+            assert!(is_reserved(reserved), "{reserved}");
+        }
+        for free in ["xy", "account1.theses", "account1.a.x-b", "account1.ax-b", "a-x-b"] {
+            assert!(!is_reserved(free), "{free}");
+        }
     }
 }

@@ -8,8 +8,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use queuekeeper_mill::account::Account;
+use queuekeeper_mill::duplicate::ASIDE;
 use queuekeeper_mill::policy::{StoreId, is_account_name};
 use queuekeeper_mill::prices::Prices;
+use queuekeeper_store::store::PROBE_SPACE;
 use queuekeeper_store::{SpaceName, StoreName};
 use serde::Deserialize;
 use serde_saphyr::Spanned;
@@ -32,6 +34,8 @@ pub(super) struct Keys {
 struct AccountKeys {
     stores: BTreeMap<String, Spanned<String>>,
     prefix: Option<Spanned<String>>,
+    primary: Option<Spanned<String>>,
+    admin_space: Option<Spanned<String>>,
     limits: Option<BTreeMap<String, Spanned<limits::Keys>>>,
 }
 
@@ -95,7 +99,24 @@ pub(super) fn check(path: &Path, keys: Keys, stores: &StoreSettings) -> Result<M
         let named = own.values().cloned().collect();
         let limits = limits::check(keys.value.limits.unwrap_or_default(), &named);
         let limits = limits.map_err(|(line, why)| wrong(line, &why))?;
-        let account = Account { name: name.clone(), stores: own, prefix: prefix.transpose()?, limits };
+        let primary = keys.value.primary.map(|id| primary(&id.value, &own).map_err(|why| (id.referenced.line(), why)));
+        let primary = primary.transpose().map_err(|(line, why)| wrong(line, &why))?;
+        let admin_space = keys.value.admin_space.map(|space| {
+            let line = space.referenced.line();
+            admin_space(&space.value).map_err(|why| wrong(line, &format_args!("admin_space: {why}")))
+        });
+        let account = Account {
+            name: name.clone(),
+            stores: own,
+            prefix: prefix.transpose()?,
+            primary,
+            admin_space: admin_space.transpose()?,
+            limits,
+        };
+        if account.admin_space().is_none() {
+            let why = "admin_space: with the prefix before it, it is too long for the name of a space";
+            return Err(wrong(line, &why));
+        }
         if let Some(other) = accounts.values().find(|other| share(other, &account)) {
             let why =
                 format!("it shares a store with {} and has no prefix of its own: a space would be of both", other.name);
@@ -123,8 +144,33 @@ pub(super) fn check(path: &Path, keys: Keys, stores: &StoreSettings) -> Result<M
     Ok(MillConfig { accounts, policies, prices })
 }
 
+/// The number of a store of the account.
+fn primary(written: &str, stores: &BTreeMap<StoreId, StoreName>) -> Result<StoreId, String> {
+    let id = StoreId(written.to_owned());
+    if stores.contains_key(&id) {
+        return Ok(id);
+    }
+    let known = stores.keys().map(|id| format!("{:?}", id.0)).collect::<Vec<_>>().join(", ");
+    Err(format!("primary: {written:?} is no number of its stores; write one of {known}"))
+}
+
+/// A space that only the mill may change.
+fn admin_space(written: &str) -> Result<SpaceName, String> {
+    let space = written.parse::<SpaceName>().map_err(|error| error.to_string())?;
+    if !space.is_reserved() {
+        return Err(format!("its name must begin with {}, so that no one else can write there", SpaceName::RESERVED));
+    }
+    if [ASIDE, PROBE_SPACE].contains(&space.as_str()) {
+        return Err(format!("{space} is used for something else"));
+    }
+    Ok(space)
+}
+
 /// Whether a space could be of both accounts.
 fn share(one: &Account, other: &Account) -> bool {
     let has_common = one.stores.values().any(|store| other.stores.values().any(|same| same == store));
     has_common && (one.prefix.is_none() || other.prefix.is_none() || one.prefix == other.prefix)
 }
+
+#[cfg(test)]
+mod tests;

@@ -47,6 +47,13 @@ macro_rules! newest {
 pub(crate) const AFTER: &str =
     concat!("SELECT ", event_columns!(), " FROM audit_log WHERE seq > $1 ORDER BY seq LIMIT $2");
 
+/// Those of a space, in ascending order, after one.
+pub(crate) const OF_SPACE_AFTER: &str = concat!(
+    "SELECT ",
+    event_columns!(),
+    " FROM audit_log WHERE store = $1 AND space = $2 AND seq > $3 ORDER BY seq LIMIT $4"
+);
+
 impl Events {
     /// The statement, and its first arguments.
     pub(crate) fn statement(&self) -> (&'static str, Vec<Value>) {
@@ -83,6 +90,21 @@ impl Catalogue {
     /// When the database cannot be read.
     pub async fn events_after(&self, after: u64, limit: u32) -> Result<Vec<Event>, Error> {
         self.list(AFTER, values![after, page(limit)], Event::read).await
+    }
+
+    /// The events of a space of a store and its items in the order in which they were committed, of those with a number above
+    /// `after`; at most `limit`, and at most 1,000.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn events_of_space(
+        &self,
+        store: &StoreName,
+        space: &SpaceName,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<Event>, Error> {
+        self.list(OF_SPACE_AFTER, values![store, space, after, page(limit)], Event::read).await
     }
 }
 

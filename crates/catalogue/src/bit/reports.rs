@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use queuekeeper_store::StoreName;
 
 use super::runs::{BitRun, read, runs};
+use super::seals::{self, SealHead};
 use crate::catalogue::{Catalogue, page};
 use crate::database::Session;
 use crate::database::value::{Row, values};
@@ -88,13 +89,19 @@ const COUNTED: &str = "SELECT account, store, SUM(CASE WHEN is_complete THEN 0 W
     FROM bit_runs WHERE is_newest AND result <> 'success' AND loop >= $1 GROUP BY account, store ORDER BY account, store";
 
 impl Catalogue {
-    /// Records that the report on a run is stored.
+    /// Records that the report on a run is stored, and appends its seal to the chain of the account, in one transaction. `seal` makes
+    /// the seal, of its number and the seal before it. Nothing is done where the run has a report already.
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub async fn report_bit_run(&self, run: &BitRun, report: &NewReport<'_>) -> Result<(), Error> {
+    pub async fn report_bit_run(
+        &self,
+        run: &BitRun,
+        report: &NewReport<'_>,
+        seal: impl FnOnce(u64, Option<&SealHead>) -> String + Send,
+    ) -> Result<(), Error> {
         let mut session = self.database.begin().await?;
-        let outcome = store(&mut session, run, report).await;
+        let outcome = store(&mut session, run, report, seal).await;
         session.end(outcome).await
     }
 
@@ -134,7 +141,12 @@ impl Catalogue {
     }
 }
 
-async fn store(session: &mut Session, run: &BitRun, report: &NewReport<'_>) -> Result<(), Error> {
+async fn store(
+    session: &mut Session,
+    run: &BitRun,
+    report: &NewReport<'_>,
+    seal: impl FnOnce(u64, Option<&SealHead>) -> String + Send,
+) -> Result<(), Error> {
     let BitRun { id, number, account, store, space, .. } = run;
     let NewReport { result, place, coverage, is_complete } = *report;
     let of_older = "UPDATE bit_runs SET is_newest = FALSE
@@ -144,8 +156,11 @@ async fn store(session: &mut Session, run: &BitRun, report: &NewReport<'_>) -> R
             is_newest = NOT EXISTS (
                 SELECT 1 FROM bit_runs AS later WHERE later.account = bit_runs.account AND later.store = bit_runs.store
                     AND later.space = bit_runs.space AND later.loop > bit_runs.loop AND later.reported IS NOT NULL)
-        WHERE id = $1";
-    session.run(sql, values![*id, result, place, coverage, is_complete]).await.map(|_rows| ())
+        WHERE id = $1 AND reported IS NULL";
+    if session.run(sql, values![*id, result, place, coverage, is_complete]).await? == 0 {
+        return Ok(());
+    }
+    seals::append(session, account, (*id, place), seal).await
 }
 
 impl StoredReport {

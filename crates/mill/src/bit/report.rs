@@ -143,6 +143,16 @@ impl ReportRow {
         ])
     }
 
+    /// Its checksums, each with the name of its column; empty where the source said nothing.
+    pub(super) fn checksums(&self) -> [(&'static str, String); 4] {
+        [
+            ("content_checksum", self.content.checksum()),
+            ("provider_checksum", self.provider.checksum()),
+            ("index_checksum", self.index.checksum()),
+            ("audit_checksum", self.audit.checksum()),
+        ]
+    }
+
     fn json(&self) -> Value {
         json!({
             "date": self.date,
@@ -161,7 +171,7 @@ impl ReportRow {
 }
 
 /// A line of fields, each of which stays on it.
-fn line<const N: usize>(fields: [&str; N]) -> String {
+pub(crate) fn line<const N: usize>(fields: [&str; N]) -> String {
     let mut line = String::new();
     for (at, field) in fields.into_iter().enumerate() {
         if at > 0 {

@@ -1,29 +1,33 @@
 //! The report on a run: what its checks found is summed up, and written into the account's space for reports.
 //!
 //! Everything is read from the log of checks in pages, once to sum it up and once for each file: a space of any size needs the memory
-//! of one page. A process that dies writes the files again under the same names.
+//! of one page. A process that dies writes the files again under the same names, until the report is recorded with its seal: that
+//! is then stored beside them.
 
+use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _, TryStreamExt as _, stream};
+use jiff::Timestamp;
+use parking_lot::Mutex;
 use queuekeeper_catalogue::Catalogue;
-use queuekeeper_catalogue::bit::{BitRun, LoggedCheck, NewReport};
+use queuekeeper_catalogue::bit::{BitRun, LoggedCheck, NewReport, SealHead};
 use queuekeeper_catalogue::tasks::{KnownTask, Outcome, TakenTask, TaskKind, TaskSubject};
 use queuekeeper_store::store::{Chunks, Item, Put, Store, UserProperties};
-use queuekeeper_store::{Error, ErrorKind, Key, SpaceName};
+use queuekeeper_store::{Algorithm, Error, ErrorKind, Hashers, Key};
 use serde_json::json;
 
 use super::checker::{Checker, said};
 use super::coverage::{Amount, Coverage};
 use super::policy::ProofPolicy;
+use super::premis::PremisEvents;
 use super::report::{JsonReport, ReportHead, ReportRow, Statement, coverage_tsv, tsv_header};
+use super::seals::{PreviousSeal, SealDocument, SealedFile};
 use super::verdict::{CheckResult, Finding, Proof};
 use crate::worker::{Lease, Processed, Processor};
-
-/// The space of an account in which its reports are.
-pub const ADMIN: &str = "x-duracloud-admin";
 
 /// Why items are skipped.
 const TURN: &str = "its turn to be read is in another loop";
@@ -112,6 +116,15 @@ impl Checks {
         stream::iter([Ok(Bytes::from(tsv_header()))]).chain(lines).boxed()
     }
 
+    fn premis(self, report: &str) -> Chunks {
+        let (mut events, begin) = PremisEvents::begin(report);
+        let rows =
+            move |page: Vec<ReportRow>| Bytes::from(page.iter().map(|row| events.event(row)).collect::<String>());
+        let rows = self.pages().map_ok(rows);
+        let end = stream::iter([Ok(Bytes::from(PremisEvents::end()))]);
+        stream::iter([Ok(Bytes::from(begin))]).chain(rows).chain(end).boxed()
+    }
+
     fn json(self, head: &ReportHead) -> Chunks {
         let (mut report, begin) = JsonReport::begin(head);
         let rows = move |page: Vec<ReportRow>| Bytes::from(page.iter().map(|row| report.row(row)).collect::<String>());
@@ -129,10 +142,11 @@ impl Reporter {
             let run = self.0.catalogue.unreported_bit_run(&subject.account, store, &subject.space).await;
             run.map_err(said)
         };
-        while let Some(run) = next().await? {
+        loop {
+            self.0.store_seals(subject, lease).await?;
+            let Some(run) = next().await? else { return Ok(Outcome::Done) };
             self.report_on(&run, subject, lease).await?;
         }
-        Ok(Outcome::Done)
     }
 
     async fn report_on(&self, run: &BitRun, subject: &TaskSubject, lease: &Lease) -> Result<(), String> {
@@ -140,9 +154,8 @@ impl Reporter {
         let ended = run.ended.ok_or_else(|| "the run has not ended".to_owned())?;
         let account = self.0.accounts.get(&subject.account);
         let account = account.ok_or_else(|| format!("account {:?} is not in the configuration", subject.account))?;
-        let place = account.stores.values().next().ok_or_else(|| format!("{} has no store", account.name))?;
-        let admin = ADMIN.parse::<SpaceName>().map_err(|error| error.to_string())?;
-        let admin = account.in_stores(&admin).ok_or_else(|| format!("{ADMIN} has no name in the stores"))?;
+        let place = account.primary().ok_or_else(|| format!("{} has no primary store", account.name))?;
+        let admin = account.admin_space().ok_or_else(|| "the admin space has no name in the stores".to_owned())?;
         let policy = run.asked.parse::<ProofPolicy>()?;
         let head = ReportHead {
             account: account.name.clone(),
@@ -155,29 +168,33 @@ impl Reporter {
             ended,
             coverage: self.coverage(run, lease).await?,
         };
-        let name =
-            format!("bit-integrity/{store}/{}/{}-{}", run.space, ended.strftime("%Y-%m-%dT%H-%M-%SZ"), run.number);
+        let name = name(run, ended);
         let reports = self.0.stores.get(&account.name, place, lease)?;
         reports.create_space(&admin).await.map_err(|error| error.to_string())?;
         let coverage = stream::iter([Ok(Bytes::from(coverage_tsv(&head.coverage)))]).boxed();
         let checks = || Checks::of(catalogue, run);
+        let mut files = BTreeMap::new();
         for (ending, content_type, content) in [
             ("coverage.tsv", "text/tab-separated-values", coverage),
             ("tsv", "text/tab-separated-values", checks().tsv()),
             ("json", "application/json", checks().json(&head)),
+            ("premis.xml", "application/xml", checks().premis(&name)),
         ] {
             let key = format!("{name}.{ending}").parse::<Key>().map_err(|error| error.to_string())?;
             let item = Item::new(admin.clone(), key);
-            write(reports.as_ref(), &item, content, content_type, lease).await?;
+            let file = write(reports.as_ref(), &item, content, content_type, lease).await?;
+            files.insert(ending.to_owned(), file);
         }
         let (result, covered) = (head.coverage.result(head.asked).as_str(), json!(head.coverage).to_string());
-        let report = NewReport {
-            result,
-            place: &format!("{place}/{admin}/{name}"),
-            coverage: &covered,
-            is_complete: head.coverage.is_complete(head.asked),
+        let stored_at = format!("{place}/{admin}/{name}");
+        let is_complete = head.coverage.is_complete(head.asked);
+        let report = NewReport { result, place: &stored_at, coverage: &covered, is_complete };
+        let seal = |number, previous: Option<&SealHead>| {
+            let previous = previous.map(|seal| PreviousSeal { report: seal.place.clone(), sha256: seal.hash.clone() });
+            let (account, report, result) = (account.name.clone(), stored_at.clone(), result.to_owned());
+            SealDocument { account, number, previous, report, result, ended, files }.text()
         };
-        catalogue.report_bit_run(run, &report).await.map_err(said)?;
+        catalogue.report_bit_run(run, &report, seal).await.map_err(said)?;
         let (account, space) = (&account.name, &run.space);
         tracing::info!(account, %store, %space, result, name, "reported on the integrity of a space");
         Ok(())
@@ -269,20 +286,33 @@ fn add(coverage: &mut Coverage, row: &ReportRow) {
     *part = *part + Amount { items: 1, bytes };
 }
 
-async fn write(
+/// The keys of the files of the report on a run, without their endings.
+pub(super) fn name(run: &BitRun, ended: Timestamp) -> String {
+    let BitRun { store, space, number, .. } = run;
+    format!("bit-integrity/{store}/{space}/{}-{number}", ended.strftime("%Y-%m-%dT%H-%M-%SZ"))
+}
+
+/// Writes a file; the answer is what was written.
+pub(super) async fn write(
     store: &dyn Store,
     item: &Item,
     content: Chunks,
     content_type: &str,
     lease: &Lease,
-) -> Result<(), String> {
-    let progress = lease.clone();
-    let content = content.inspect_ok(move |_chunk| progress.progressed()).boxed();
+) -> Result<SealedFile, String> {
+    let (progress, hashers) = (lease.clone(), Arc::new(Mutex::new(Hashers::new([Algorithm::Sha256]))));
+    let hashed = Arc::clone(&hashers);
+    let content = content.inspect_ok(move |chunk| {
+        progress.progressed();
+        hashed.lock().update(chunk);
+    });
     let user = UserProperties { content_type: Some(content_type.to_owned()), ..UserProperties::default() };
     let put = Put { user, abort: lease.ended().clone(), ..Put::default() };
-    match store.put(item, content, put).await {
+    match store.put(item, content.boxed(), put).await {
         // It was done, and its record follows.
-        Ok(_) | Err(Error { kind: ErrorKind::Unrecorded(_), .. }) => Ok(()),
-        Err(error) => Err(error.to_string()),
+        Ok(_) | Err(Error { kind: ErrorKind::Unrecorded(_), .. }) => {}
+        Err(error) => return Err(error.to_string()),
     }
+    let hashers = std::mem::replace(&mut *hashers.lock(), Hashers::new([]));
+    Ok(SealedFile::of(hashers))
 }

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::brake::BrakeLimit;
+use queuekeeper_mill::account::ADMIN_SPACE;
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::audit::MILL;
 use queuekeeper_mill::bit::repair::RepairMode;
-use queuekeeper_mill::bit::reporter::ADMIN;
 use queuekeeper_mill::duplicate::ASIDE;
 use queuekeeper_mill::limits::StoreLimits;
 use queuekeeper_mill::metrics::MillMetrics;
@@ -102,7 +102,8 @@ pub(super) async fn audited(
     let store = bare(place, name).await?;
     let capabilities = store.probe().await.map_err(|error| error.to_string())?;
     let audited = Audited::new(store, &capabilities, Arc::new(catalogue.clone()), user);
-    Ok(audited.with_owned([ASIDE.parse().unwrap(), ADMIN.parse().unwrap()]).with_timing(TIMING))
+    let admin = format!("account1.{ADMIN_SPACE}").parse().unwrap();
+    Ok(audited.with_owned([ASIDE.parse().unwrap(), admin]).with_timing(TIMING))
 }
 
 /// The mill, as a process has it that was just started.
@@ -124,6 +125,7 @@ pub(super) async fn mill(place: &Place, name: &str, workers: usize) -> Result<Mi
         stores: ids.map(|(id, name)| (StoreId(id.to_owned()), store_name(name))).into(),
         prefix: Some("account1".to_owned()),
         limits: [MAIN, REPLICA, CLOUD].map(|name| (store_name(name), repaired.clone())).into(),
+        ..Account::default()
     };
     // What is destroyed is counted, and is more within minutes than else within a day.
     let limit = BrakeLimit { items: u32::MAX, percent: 0 };

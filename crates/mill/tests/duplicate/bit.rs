@@ -6,5 +6,7 @@ mod loops;
 mod many;
 mod reports;
 mod rows;
+mod sealed;
+mod seals;
 mod verify;
 mod world;

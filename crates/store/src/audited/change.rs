@@ -56,7 +56,7 @@ impl Target {
 impl<S: Store + ?Sized> Audited<S> {
     pub(super) fn check_reserved(&self, target: &Target) -> Result<(), Error> {
         let space = target.space();
-        let is_reserved = space.is_reserved() || self.reserved.contains(space);
+        let is_reserved = space.is_reserved_in_store() || self.reserved.contains(space);
         if !is_reserved || self.owned.contains(space) {
             return Ok(());
         }

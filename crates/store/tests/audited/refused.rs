@@ -13,11 +13,12 @@ fn is_refused<T>(result: Result<T, Error>) -> bool {
 #[tokio::test]
 async fn reserved_spaces_are_changed_by_their_owner_alone() {
     let setup = setup(Kind::default());
-    let [aside, policies]: [SpaceName; 2] = ["x-aside", "policies"].map(|name| name.parse().expect("a valid name"));
+    let names = ["x-aside", "policies", "account1.x-reports"];
+    let [aside, policies, reports]: [SpaceName; 3] = names.map(|name| name.parse().expect("a valid name"));
     setup.store.plant(&item("a"), b"content");
     let [stranger, owner] = [(), ()].map(|()| another(&setup.store, &setup.sink).with_reserved([policies.clone()]));
-    let owner = owner.with_owned([aside.clone(), policies.clone()]);
-    for space in [aside, policies] {
+    let owner = owner.with_owned([aside.clone(), policies.clone(), reports.clone()]);
+    for space in [aside, policies, reports] {
         let reserved = Item::new(space.clone(), item("a").key);
         let events = setup.sink.events().len();
         assert!(is_refused(stranger.create_space(&space).await));

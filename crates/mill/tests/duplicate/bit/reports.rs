@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use queuekeeper_catalogue::bit::{BitRun, StoredReport};
-use queuekeeper_catalogue::tasks::{EndedTask, Outcome, Queue, TaskKind, Tasks};
+use queuekeeper_catalogue::tasks::{EndedTask, Outcome, Queue, TakenTask, TaskKind, Tasks};
 use queuekeeper_mill::bit::reporter::Reporter;
 use queuekeeper_mill::producer::Step;
 use queuekeeper_mill::worker::{Lease, Processor as _};
@@ -15,18 +15,17 @@ use serde_json::Value;
 use super::world::{Bit, LEASE};
 use crate::duplicate::world::{World, item, main, on_all};
 
-async fn write(world: &World, keys: &[&str]) {
+pub(super) async fn write(world: &World, keys: &[&str]) {
     for key in keys {
         world.put(&main(), true, &item(key), "0123456789", "text/plain").await;
     }
 }
 
-/// Goes through a loop to its end, and has the report written.
-async fn report(world: &World, bit: &mut Bit) -> StoredReport {
+/// Goes through a loop to its end, and takes the task of the report.
+pub(super) async fn asked(world: &World, bit: &mut Bit) -> TakenTask {
     bit.producer.reports = true;
     bit.run_loop().await;
-    write_reports(world, bit).await;
-    newest_run(world).await.report.unwrap()
+    take_report(world).await
 }
 
 async fn newest_run(world: &World) -> BitRun {
@@ -44,12 +43,27 @@ async fn die(world: &World, bit: &Bit, items: usize) {
     }
 }
 
-async fn write_reports(world: &World, bit: &Bit) {
-    let catalogue = &world.catalogue;
+async fn take_report(world: &World) -> TakenTask {
     let tasks = Tasks { queue: Queue::BitReport, account: "account1", kinds: &[TaskKind::BitReport], limit: 1 };
-    let task = catalogue.take_tasks(&tasks, "worker-1", LEASE).await.unwrap().remove(0);
+    world.catalogue.take_tasks(&tasks, "worker-1", LEASE).await.unwrap().remove(0)
+}
+
+/// Goes through a loop to its end, and has the report written.
+pub(super) async fn report(world: &World, bit: &mut Bit) -> StoredReport {
+    let task = asked(world, bit).await;
+    write_report(world, bit, task).await;
+    newest_run(world).await.report.unwrap()
+}
+
+async fn write_reports(world: &World, bit: &Bit) {
+    let task = take_report(world).await;
+    write_report(world, bit, task).await;
+}
+
+async fn write_report(world: &World, bit: &Bit, task: TakenTask) {
     let processed = Reporter(bit.checker.clone()).process(&task, &Lease::unlimited()).await;
     assert_eq!(processed.outcome, Outcome::Done);
+    let catalogue = &world.catalogue;
     let ended = EndedTask { task, outcome: Outcome::Done, follow_ups: Vec::new(), checked: None };
     assert_eq!(catalogue.end_tasks(&[ended]).await.unwrap(), [true]);
 }
@@ -106,6 +120,10 @@ on_all! {
             assert_eq!(found[key], &serde_json::json!([finding]));
         }
         assert_eq!(document["lacks"].as_array().unwrap().len(), 3);
+        let events = file(&world, &stored.place, "premis.xml").await;
+        for (text, number) in [("<premis:event>", 6), ("Outcome>success<", 3), ("Outcome>fail<", 3), ("/un%20known<", 1)] {
+            assert_eq!(events.matches(text).count(), number, "{text} {events}");
+        }
         let table = file(&world, &stored.place, "tsv").await;
         let row = table.lines().find(|line| line.contains("\trotten\t")).unwrap();
         let fields: Vec<_> = row.split('\t').collect();

@@ -13,7 +13,7 @@ use queuekeeper_store::store::{
 use queuekeeper_store::{Error, Key, SpaceName, Store, StoreName};
 use tokio::sync::Notify;
 
-pub(super) struct Dying {
+pub(in crate::duplicate) struct Dying {
     store: Arc<dyn Store>,
     /// At which step it dies; 0 for never.
     left: AtomicUsize,
@@ -21,16 +21,16 @@ pub(super) struct Dying {
 }
 
 impl Dying {
-    pub(super) fn new(store: Arc<dyn Store>) -> Self {
+    pub(in crate::duplicate) fn new(store: Arc<dyn Store>) -> Self {
         Self { store, left: AtomicUsize::new(0), died: Notify::new() }
     }
 
-    pub(super) fn die_at(&self, step: usize) {
+    pub(in crate::duplicate) fn die_at(&self, step: usize) {
         self.left.store(step, Ordering::SeqCst);
     }
 
     /// Returns when it has died.
-    pub(super) async fn died(&self) {
+    pub(in crate::duplicate) async fn died(&self) {
         self.died.notified().await;
     }
 

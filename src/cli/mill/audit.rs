@@ -1,0 +1,66 @@
+//! `queuekeeper mill audit`: the audit log of a space, for auditors.
+
+use std::ffi::OsString;
+
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
+use clap::{Args, ValueEnum};
+use queuekeeper_mill::audit::tsv::AuditTable;
+use queuekeeper_mill::bit::verify::Scope;
+
+use super::PlaceArgs;
+use super::verify::Named;
+use crate::cli::UsageError;
+use crate::cli::output;
+use crate::server;
+
+/// How many events are read at once.
+const PAGE: u32 = 1000;
+
+/// Write the audit log of a space, the oldest event first
+#[derive(Clone, Debug, Args)]
+pub(super) struct AuditArgs {
+    /// A space of an account in a store, which is named, or has the number that policies have
+    #[arg(
+        value_name = "ACCOUNT/STORE/SPACE",
+        value_parser = OsStringValueParser::new().try_map(|text: OsString| Named::parse(&text))
+    )]
+    what: Named,
+
+    /// In which format: tsv has the columns of Mill's audit log
+    #[arg(long, value_name = "FORMAT", default_value = "tsv")]
+    format: Format,
+
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Tsv,
+}
+
+impl AuditArgs {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        crate::cli::log::begin_plain();
+        let (file, config) = self.place.read()?;
+        let Scope { account, store, space: Some(space), key: None } = self.what.scope(&config)? else {
+            return Err(UsageError("name a space: ACCOUNT/STORE/SPACE".to_owned()).into());
+        };
+        let Format::Tsv = self.format;
+        let table = config.accounts.get(&account).and_then(|account| AuditTable::new(account, &store, &space));
+        let none = || UsageError(format!("the space {space} has no name in the stores"));
+        let table = table.ok_or_else(none)?;
+        let catalogue = server::mill::catalogue(file.stores()).await?;
+        let mut is_open = output::write_while_open(&AuditTable::header())?;
+        let mut after = 0;
+        while is_open {
+            let page = catalogue.events_of_space(&store, table.in_store(), after, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = last.seq;
+            let lines: String = page.iter().map(|event| table.line(event)).collect();
+            is_open = output::write_while_open(&lines)?;
+        }
+        catalogue.close().await;
+        Ok(())
+    }
+}

@@ -1,0 +1,66 @@
+//! `queuekeeper mill verify-reports`: whether the reports of an account are as they were written.
+
+use clap::Args;
+use queuekeeper_store::StoreFamilies;
+
+use super::PlaceArgs;
+use crate::cli::UsageError;
+use crate::cli::exit::{CommandError, FAILED, NOT_PROVEN};
+use crate::cli::output;
+use crate::cli::words::count;
+use crate::mirror::words::counted;
+use crate::server;
+
+/// Check that no report of an account was changed, removed or inserted
+///
+/// Each report has a seal, which names its files and the seal before it by their SHA-256. The chain is followed from its last
+/// seal, which the catalogue has, to the first, and each file is read. One line for each problem; exits with 7 where there is any.
+#[derive(Clone, Debug, Args)]
+pub(super) struct VerifyReportsArgs {
+    /// The account
+    #[arg(value_name = "ACCOUNT")]
+    account: String,
+
+    /// Ask the store alone, not the catalogue: the last seal is the one with the highest number
+    #[arg(long)]
+    store_only: bool,
+
+    /// The SHA-256 of a seal that was the last one earlier: the chain must have it
+    #[arg(long, value_name = "SHA256")]
+    seal: Option<String>,
+
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+impl VerifyReportsArgs {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        crate::cli::log::begin_plain();
+        let (file, config) = self.place.read()?;
+        let none = || UsageError(format!("account {:?} is not in the configuration", self.account));
+        let account = config.accounts.get(&self.account).ok_or_else(none)?;
+        let (families, stores) = (StoreFamilies::default(), file.stores());
+        let mut chain = server::mill::report_chain(account, stores, &families).await?;
+        chain.noted = self.seal.map(|seal| seal.to_ascii_lowercase());
+        if !self.store_only {
+            chain.catalogue = Some(server::mill::catalogue(stores).await?);
+        }
+        let mut lines = Ok(());
+        let mut say = |line: String| {
+            lines = std::mem::replace(&mut lines, Ok(())).and_then(|()| output::write(&format!("{line}\n")));
+        };
+        let outcome = chain.verify(&mut say).await;
+        if let Some(catalogue) = chain.catalogue {
+            catalogue.close().await;
+        }
+        lines?;
+        let totals = outcome.map_err(|why| CommandError::new(FAILED, why))?;
+        let last = totals.last.map(|last| format!("; the last seal has SHA-256 {last}")).unwrap_or_default();
+        let wrong = count(totals.wrong);
+        output::write(&format!("{}, {wrong} wrong{last}\n", counted(totals.reports, "report", "reports")))?;
+        if totals.wrong > 0 {
+            return Err(CommandError::new(NOT_PROVEN, format!("{wrong} wrong")).into());
+        }
+        Ok(())
+    }
+}
