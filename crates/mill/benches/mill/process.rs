@@ -114,6 +114,7 @@ pub(crate) fn run(arguments: &[String]) {
     let (mode, rest) = arguments.split_first().unwrap();
     let (place, rest) = rest.split_at(4);
     let world = World::of_arguments(place);
+    let mut said = json!({});
     runtime.block_on(async {
         match (*mode, rest) {
             ("fill", [first, files, size, also @ ..]) => {
@@ -130,7 +131,7 @@ pub(crate) fn run(arguments: &[String]) {
             ("forecast", [workers]) => {
                 let mut mill = world.mill("bench", workers.parse().unwrap()).await;
                 (mill.settings.is_duplicating, mill.settings.bit) = (false, Some(BitSettings::default()));
-                return println!("{}", forecasts(mill).await);
+                said = forecasts(mill).await;
             }
             ("burst", [events]) => burst(&world, events.parse().unwrap()).await,
             ("hash", [threads]) => hash(&world, threads.parse().unwrap()),
@@ -141,7 +142,9 @@ pub(crate) fn run(arguments: &[String]) {
             _ => panic!("{arguments:?}"),
         }
     });
-    println!("{}", json!({"peak_mb": memory_mb("self", "VmHWM:"), "cpu_seconds": cpu_seconds("self")}));
+    said["peak_mb"] = memory_mb("self", "VmHWM:").into();
+    said["cpu_seconds"] = cpu_seconds("self").into();
+    println!("{said}");
 }
 
 /// Writes items into the source, and records them.

@@ -182,7 +182,7 @@ mod tests {
             part("main", "provider", 2_000, 1 << 40),
             part("cold", "read 1/12", 1_200, 12_000_000),
         ];
-        let forecast = Forecast::new(&parts, &[], Duration::from_secs(60), now);
+        let forecast = Forecast::new(&parts, &[], Duration::from_mins(1), now);
         assert_eq!(forecast.left, Amount { items: 8_200, bytes: (1 << 30) + (1 << 40) + 12_000_000 });
         let needs: Vec<_> = forecast.needs.iter().map(|(store, need)| (store.as_str(), *need)).collect();
         let of = |requests, bytes| Need { requests, bytes };
