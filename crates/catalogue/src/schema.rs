@@ -29,6 +29,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("schema/0010.sql"),
     include_str!("schema/0011.sql"),
     include_str!("schema/0012.sql"),
+    include_str!("schema/0014.sql"),
 ];
 
 /// The version that this program writes.
