@@ -3,12 +3,14 @@
 //! Every figure is a counter of the catalogue, so that none of this costs more with more items.
 
 mod causes;
+mod checks;
 mod errors;
 mod figures;
 mod items;
 mod key;
 mod pauses;
 mod policies;
+mod proofs;
 mod queues;
 mod spaces;
 mod tasks;
@@ -23,6 +25,7 @@ use queuekeeper_mill::account::Account;
 use queuekeeper_mill::policy::PolicySource;
 use queuekeeper_store::SpaceName;
 
+pub(crate) use checks::{CheckItem, proof_words};
 pub(crate) use errors::{BitErrorItem, ErrorFilter, ErrorList, ErrorProof, ResolutionItem, StopItem};
 pub(crate) use figures::Measured;
 pub(crate) use items::{
@@ -34,6 +37,7 @@ pub(crate) use policies::{
     HistoryItem, NewPolicyView, PairView, PlanItem, PlanView, PolicyDetail, PolicyList, PolicyText, SpacePairs,
     WaitingView,
 };
+pub(crate) use proofs::ProofAge;
 pub(crate) use queues::{LimitItem, MillOverview, MorselItem, ProducerItem, QueueItem, WorkerItem};
 pub(crate) use spaces::{CopyState, SpaceCopies, SpaceCopy, SpaceFilter, SpaceList};
 pub(crate) use tasks::{DeadFilter, DeadGroup, DeadList, DecisionItem, HeldFilter, HeldList, TaskItem};

@@ -221,6 +221,11 @@ pub(crate) const ITEMS_BETWEEN: &str = "SELECT page.key, copies.store, copies.si
         ORDER BY key LIMIT $6) AS page
     LEFT JOIN copies ON copies.item = page.id";
 
+/// Items with some keys, as far as these; the columns are those of [`ITEMS`].
+const ITEMS_OF: &str = "SELECT items.key, copies.store, copies.size, copies.digests, copies.etag,
+        copies.properties, copies.seq, copies.is_deleted, copies.proof, copies.proven
+    FROM (";
+
 /// One copy; the columns are those of [`ITEMS`].
 pub(crate) const COPY: &str = "SELECT items.key, copies.store, copies.size, copies.digests, copies.etag,
         copies.properties, copies.seq, copies.is_deleted, copies.proof, copies.proven
@@ -246,6 +251,20 @@ impl Catalogue {
     pub async fn items(&self, space: &SpaceName, after: Option<&Key>, limit: u32) -> Result<Vec<IndexedItem>, Error> {
         let after = after.map_or(&b""[..], Key::as_bytes);
         self.item_page(ITEMS, values![NO_ACCOUNT, space, after, page(limit)]).await
+    }
+
+    /// The items of a space with these keys, in the byte order of keys, without those that were never recorded in any store.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn items_of(&self, space: &SpaceName, keys: &[Key]) -> Result<Vec<IndexedItem>, Error> {
+        let then = ") AS wanted JOIN items ON items.account = wanted.column1 AND items.space = wanted.column2
+                AND items.key = wanted.column3
+            LEFT JOIN copies ON copies.item = items.id";
+        let values = keys.iter().flat_map(|key| values![NO_ACCOUNT, space, key]).collect();
+        let mut session = self.database.read().await?;
+        let rows = session.insert_returning(ITEMS_OF, "?, ?, ?", then, values).await?;
+        by_key(&session, &rows)
     }
 
     /// Those of which the keys begin with `prefix`.
@@ -278,17 +297,22 @@ impl Catalogue {
     async fn item_page(&self, sql: &'static str, values: Vec<Value>) -> Result<Vec<IndexedItem>, Error> {
         let mut session = self.database.read().await?;
         let rows = session.rows(sql, values).await?;
-        let mut items = BTreeMap::<Key, Vec<Copy>>::new();
-        for row in &rows {
-            let key = session.decode(row.need(0, |bytes: Vec<u8>| Key::new(bytes)))?;
-            items.entry(key).or_default().extend(session.decode(copy(row))?);
-        }
-        let by_store = |mut copies: Vec<Copy>| {
-            copies.sort_by(|one, other| one.store.cmp(&other.store));
-            copies
-        };
-        Ok(items.into_iter().map(|(key, copies)| IndexedItem { key, copies: by_store(copies) }).collect())
+        by_key(&session, &rows)
     }
+}
+
+/// Rows with the columns of [`ITEMS`] as items.
+fn by_key(session: &Session, rows: &[Row]) -> Result<Vec<IndexedItem>, Error> {
+    let mut items = BTreeMap::<Key, Vec<Copy>>::new();
+    for row in rows {
+        let key = session.decode(row.need(0, |bytes: Vec<u8>| Key::new(bytes)))?;
+        items.entry(key).or_default().extend(session.decode(copy(row))?);
+    }
+    let by_store = |mut copies: Vec<Copy>| {
+        copies.sort_by(|one, other| one.store.cmp(&other.store));
+        copies
+    };
+    Ok(items.into_iter().map(|(key, copies)| IndexedItem { key, copies: by_store(copies) }).collect())
 }
 
 /// None where an item has no copy.

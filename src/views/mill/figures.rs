@@ -65,6 +65,9 @@ impl Mill {
             };
             pairs.map(of).collect()
         };
+        let proofs = self.proofs(now).await?;
+        let pairs = self.accounts().flat_map(|account| account.stores.iter().map(move |store| (account, store)));
+        let proofs = pairs.map(|(account, store)| proofs.of_store(account, store)).collect();
         let ended = Queue::ALL.into_iter().flat_map(|queue| Outcome::NAMES.map(|outcome| (queue.as_str(), outcome)));
         Ok(MillFigures {
             ended: ended
@@ -83,6 +86,7 @@ impl Mill {
                 .map(|result| (result, figure(Counter::BitResults, result.to_owned())))
                 .collect(),
             bit_errors: of_pairs(Counter::BitErrors),
+            proofs,
             held: of_pairs(Counter::HeldTasks),
             pauses: overview
                 .pauses
