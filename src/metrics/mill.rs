@@ -42,6 +42,8 @@ pub struct MillFigures {
     pub bit_errors: Vec<(String, String, u64)>,
     /// Of how many spaces the newest report does not cover every item, by account and store.
     pub incomplete_reports: Vec<(String, String, u64)>,
+    /// The proofs of what stores have.
+    pub proofs: Vec<ProofFigures>,
     /// The loops.
     pub loops: Vec<LoopFigures>,
     /// Since when automatic repairs are stopped, by store, of which an empty one stands for all, and by what stopped them.
@@ -65,6 +67,19 @@ pub struct QueueFigures {
     pub tasks: [u64; 5],
     /// When the task was requested that has been ready for longest.
     pub oldest: Option<Timestamp>,
+}
+
+/// What is exported of the proofs of what a store of an account has.
+#[derive(Clone, Debug)]
+pub struct ProofFigures {
+    /// The account.
+    pub account: String,
+    /// The store.
+    pub store: String,
+    /// How old a proof may become.
+    pub max_age: Option<Duration>,
+    /// The kinds of proof, each with the number of items that have it, and the beginning of the day of the oldest one.
+    pub kinds: [(&'static str, u64, Option<Timestamp>); 3],
 }
 
 /// What is exported of a loop.
@@ -174,6 +189,7 @@ impl MillFigures {
                 .iter()
                 .map(|(account, store, count)| ([("account", &**account), ("store", &**store)], *count)),
         )?;
+        self.write_proofs(families)?;
         self.write_loops(families)?;
         let stops = self.repair_stops.iter();
         families.gauges(
@@ -201,6 +217,33 @@ impl MillFigures {
         families.gauges("mill_policy_usable", "Whether the policy file of an account can be used.", usable)?;
         let waiting = self.policies.iter().map(|of| ([("account", &*of.account)], of.waiting));
         families.gauges("mill_policy_waiting_changes", "Number of policy changes waiting for an admin.", waiting)
+    }
+
+    fn write_proofs(&self, families: &mut Families<'_>) -> fmt::Result {
+        let kinds = || {
+            self.proofs.iter().flat_map(|of| {
+                let labels = |proof| [("account", &*of.account), ("store", &*of.store), ("proof", proof)];
+                of.kinds.iter().map(move |(proof, items, oldest)| (labels(*proof), *items, *oldest))
+            })
+        };
+        families.gauges(
+            "mill_content_items",
+            "Number of items by account, store and kind of their last proof; none of items that were never proven.",
+            kinds().map(|(labels, items, _)| (labels, items)),
+        )?;
+        families.gauges(
+            "mill_content_oldest_proven_timestamp_seconds",
+            "Unix time of the beginning of the day of the oldest last proof of each kind; for none, of the day on which the oldest \
+             unproven item was written.",
+            kinds().filter_map(|(labels, _, oldest)| Some((labels, seconds(oldest?)))),
+        )?;
+        families.gauges(
+            "mill_content_max_age_seconds",
+            "Age that the last proof of an item may reach, by account and store.",
+            self.proofs
+                .iter()
+                .filter_map(|of| Some(([("account", &*of.account), ("store", &*of.store)], of.max_age?.as_secs()))),
+        )
     }
 
     fn write_loops(&self, families: &mut Families<'_>) -> fmt::Result {

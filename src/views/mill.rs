@@ -3,6 +3,7 @@
 //! Every figure is a counter of the catalogue, so that none of this costs more with more items.
 
 mod causes;
+mod checks;
 mod errors;
 mod figures;
 mod items;
@@ -11,6 +12,7 @@ mod pauses;
 mod policies;
 mod problems;
 mod producers;
+mod proofs;
 mod queues;
 mod report_files;
 mod reports;
@@ -28,6 +30,7 @@ use queuekeeper_mill::policy::PolicySource;
 use queuekeeper_mill::prices::Prices;
 use queuekeeper_store::SpaceName;
 
+pub(crate) use checks::{CheckItem, proof_words};
 pub(crate) use errors::{BitErrorItem, ErrorFilter, ErrorList, ErrorProof, ResolutionItem, StopItem};
 pub(crate) use figures::Measured;
 pub(crate) use items::{
@@ -40,6 +43,7 @@ pub(crate) use policies::{
     WaitingView,
 };
 pub(crate) use producers::{ForecastItem, MorselItem, ProducerItem};
+pub(crate) use proofs::ProofAge;
 pub(crate) use queues::{LimitItem, MillOverview, QueueItem, WorkerItem};
 pub(crate) use report_files::{OpenReport, OpenStore, ReportFile, ReportFormat};
 pub(crate) use reports::{

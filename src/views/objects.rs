@@ -2,6 +2,7 @@
 
 mod content;
 mod copies;
+mod proofs;
 
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use super::parameter::Within;
 pub(crate) use content::{FileName, OpenedFile};
 use copies::Copied;
 pub(crate) use copies::{ObjectCopy, Places};
+pub(crate) use proofs::FileProof;
 
 /// How many versions of an object are shown.
 const VERSIONS: u32 = 100;
@@ -173,6 +175,8 @@ pub(crate) struct ObjectFile {
     pub(crate) digest: String,
     /// Its media type; empty if it is not known.
     pub(crate) media_type: String,
+    /// Its copies, by the name of their store, with their last proof; empty where there is no mill.
+    pub(crate) proofs: Vec<FileProof>,
 }
 
 /// The version of an object that a job made.
@@ -287,7 +291,7 @@ impl Objects {
             versions: versions.map_err(|error| unavailable(&error))?.iter().map(ObjectVersion::from).collect(),
             version,
             next_file: files.last().filter(|_| has_more).map(|file| file.path.clone()),
-            files: files.iter().map(ObjectFile::from).collect(),
+            files: Box::pin(self.proven(&object, &files)).await?,
             copies: copies?,
         })
     }
@@ -378,6 +382,7 @@ impl From<&File> for ObjectFile {
             size_bytes: file.size,
             digest: digest.map(|digest| format!("{}:{}", digest.algorithm(), digest.hex())).unwrap_or_default(),
             media_type: file.media_type.clone().unwrap_or_default(),
+            proofs: Vec::new(),
         }
     }
 }

@@ -68,9 +68,17 @@ async fn an_object_is_copied_whole_as_soon_as_it_is_stored_and_its_page_shows_th
         (&copy["store"], &copy["is_wanted"], &copy["files_there"]),
         (&"copies".into(), &true.into(), &copy["files"])
     );
+    run(&data, &["mill", "verify", "repository/copies", "--data", &text]).await.is(0, &["0 wrong"]);
+    let files = shown().await["files"].as_array().unwrap().clone();
+    assert!(files.len() > 1 && files[0]["proofs"][1]["store"] == "main", "{files:?}");
+    for file in &files {
+        let proof = &file["proofs"][0];
+        assert!(proof["store"] == "copies" && proof["proof"] == "read" && proof["proven"].is_string(), "{file}");
+    }
     let page = reqwest::get(format!("{}/objects/{ark}", repository.address)).await.unwrap().text().await.unwrap();
     assert!(page.contains("Copies</h2>") && page.contains("<td data-name=\"State\">complete</td>"), "{page}");
-    run(&data, &["object", "show", "one", "--data", &text]).await.is(0, &["copies  complete"]);
+    assert!(page.contains("copies: <time") && page.contains("</time> ago by reading"), "{page}");
+    run(&data, &["object", "show", "one", "--data", &text]).await.is(0, &["copies  complete", "LAST PROOF"]);
     run(&data, &["mill", "queues", "--data", &text]).await.is(0, &["loop 1 is done", "of 4 workers busy"]);
 
     // Stopped while the copy of the next version is made, or before it: it goes on.

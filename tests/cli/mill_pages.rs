@@ -118,6 +118,10 @@ async fn content_that_is_wrong_is_repaired(home: &Path, pages: &Pages) {
         .await;
     let (_, of_viewer) = pages.ask("vera", "/mill/errors", None).await;
     assert!(of_viewer.contains("theses/a/c") && !of_viewer.contains("Repair</button>"), "{of_viewer}");
+    pages.get("/mill/spaces/one/theses/item?key=a/c", &["Proofs", "content damaged"]).await;
+    let of_item = pages.json("/api/v1/mill/spaces/one/theses/item?key=a/c").await;
+    let check = &of_item["checks"][0];
+    assert_eq!((&check["store"], &check["findings"]), (&json!("main"), &json!(["content_damaged"])), "{of_item}");
     let error = pages.json("/api/v1/mill/errors").await["errors"][0].clone();
     assert_eq!((&error["key"], &error["is_repairable"]), (&json!("a/c"), &json!(true)), "{error}");
     let number = error["number"].to_string();
@@ -153,6 +157,16 @@ async fn content_that_is_wrong_is_repaired(home: &Path, pages: &Pages) {
     let resume = json!({"reason": "disks"}).to_string();
     assert_eq!(pages.ask("oscar", "/api/v1/mill/repairs/resume", Some(&[("json", &*resume)])).await.0, 403);
     assert_eq!(pages.ask("ada", "/api/v1/mill/repairs/resume", Some(&[("json", &*resume)])).await.0, 200);
+    let figures = [
+        "mill_content_items{account=\"one\",store=\"main\",proof=\"none\"}",
+        "mill_content_max_age_seconds{account=\"one\",store=\"main\"} 5184000",
+    ];
+    let is_exported = async || {
+        let (_, text) = pages.ask("vera", "/metrics", None).await;
+        figures.iter().all(|figure| text.contains(figure))
+    };
+    eventually(minutes, "the ages of proofs are exported", is_exported).await;
+    pages.get("/mill/spaces", &["class=\"age-fresh\"", "never proven, written today"]).await;
     let is_repaired = async || pages.ask("vera", "/mill/errors", None).await.1.contains("No bit errors");
     eventually(minutes, "it is repaired", is_repaired).await;
     assert_eq!(fs::read_to_string(&copy).unwrap(), "new\n");

@@ -1,6 +1,8 @@
+use std::time::Duration;
+
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
-use queuekeeper::metrics::mill::{LoopFigures, MillFamilies, MillFigures, PolicyFigures, QueueFigures};
+use queuekeeper::metrics::mill::{LoopFigures, MillFamilies, MillFigures, PolicyFigures, ProofFigures, QueueFigures};
 use queuekeeper::metrics::{Format, expose};
 use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_testkit::readers::{promtool_is_content, python_reads};
@@ -22,6 +24,12 @@ fn exposed(format: Format) -> String {
         bit_errors: vec![("account1".to_owned(), "main".to_owned(), 2)],
         incomplete_reports: vec![("account1".to_owned(), "main".to_owned(), 3)],
         repair_stops: vec![(String::new(), "operator", Timestamp::from_second(1_800_000_000).unwrap())],
+        proofs: vec![ProofFigures {
+            account: "account1".to_owned(),
+            store: "main".to_owned(),
+            max_age: Some(Duration::from_hours(24 * 60)),
+            kinds: [("read", 90, at(1_800_000_000)), ("provider", 0, None), ("none", 3, at(1_800_086_400))],
+        }],
         loops: vec![LoopFigures {
             producer: "duplication",
             started: at(1_800_000_000),

@@ -11,6 +11,7 @@ use crate::database::Session;
 use crate::database::dialect::Dialect;
 use crate::database::value::values;
 use crate::error::{Error, ErrorKind};
+use crate::proofs;
 use crate::schema::NEWEST;
 
 /// Something that does not fit.
@@ -40,6 +41,8 @@ const MOST_FINDINGS: u32 = 20;
 
 const REBUILD: &str = "run queuekeeper catalogue rebuild";
 const RESTORE: &str = "restore a backup, and find out who changed the database";
+
+const NOT_THE_ROWS: &str = "report this as a bug; the rows are right";
 
 const SETTLE: &str = "change something in that store, as with queuekeeper store put: that looks at the store and records \
                       what was done";
@@ -145,6 +148,7 @@ async fn check_in(session: &mut Session) -> Result<Vec<Finding>, Error> {
         damage(session, &mut findings).await?;
     }
     figures(session, &mut findings).await?;
+    proof_days(session, &mut findings).await?;
     for rule in RULES {
         for row in session.rows(rule.sql, values![MOST_FINDINGS]).await? {
             let name: String = session.decode(row.get(0))?;
@@ -206,9 +210,19 @@ async fn figures(session: &mut Session, findings: &mut Vec<Finding>) -> Result<(
     Ok(())
 }
 
+async fn proof_days(session: &mut Session, findings: &mut Vec<Finding>) -> Result<(), Error> {
+    for ((store, space, proof, day), (kept, counted)) in proofs::deviations(session).await? {
+        let what = format!(
+            "the number of items in {store}/{space} with proof {proof} of day {day} since 1970 is {kept}, and there are {counted}"
+        );
+        findings.push(Finding { what, remedy: NOT_THE_ROWS });
+    }
+    Ok(())
+}
+
 fn compare(findings: &mut Vec<Finding>, (counter, scope): &(Counter, String), kept: i64, counted: i64) {
     if kept != counted {
         let what = format!("counter {} of {scope:?} is {kept}, and there are {counted}", counter.as_str());
-        findings.push(Finding { what, remedy: "report this as a bug; the rows are right" });
+        findings.push(Finding { what, remedy: NOT_THE_ROWS });
     }
 }

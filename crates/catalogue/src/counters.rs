@@ -12,6 +12,7 @@ use crate::database::Session;
 use crate::database::dialect::Dialect;
 use crate::database::value::values;
 use crate::error::Error;
+use crate::proofs;
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -201,5 +202,5 @@ async fn fold_in(session: &mut Session) -> Result<u64, Error> {
     session.run("DELETE FROM done_tasks WHERE minute < {now} / 60000 - $1", values![DONE_MINUTES]).await?;
     let forget = "DELETE FROM dropped_intents WHERE dropped < {now} - $1";
     session.run(forget, values![DROPPED_INTENTS_MILLIS]).await?;
-    Ok(rows.len() as u64 + bit::fold(session, MOST_DELTAS).await?)
+    Ok(rows.len() as u64 + bit::fold(session, MOST_DELTAS).await? + proofs::fold(session, MOST_DELTAS).await?)
 }

@@ -13,6 +13,7 @@ use crate::counters::Counter;
 use crate::database::Session;
 use crate::database::value::{Row, Value, values};
 use crate::error::{Error, ErrorKind};
+use crate::proofs;
 
 /// What the index says of one copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,28 +68,42 @@ fn read_entry(row: &Row, at: usize) -> Result<Entry, sqlx::Error> {
     })
 }
 
-/// Writes what is known after an event: into the index, and into the witness beside it. Content that was written has no
+/// What is known of a copy after an event.
+pub(crate) struct NewEntry<'a> {
+    pub(crate) item: i64,
+    pub(crate) space: &'a SpaceName,
+    /// The number of the event.
+    pub(crate) seq: u64,
+    pub(crate) entry: Entry,
+}
+
+/// Writes what is known after an event of a time: into the index, and into the witness beside it. Content that was written has no
 /// proof yet, and keeps one only where its bytes stayed what they were.
 pub(crate) async fn put(
     session: &mut Session,
-    item: i64,
     store: &str,
-    seq: u64,
-    entry: &Entry,
+    time: Timestamp,
+    new: &NewEntry<'_>,
     keeps_proof: bool,
 ) -> Result<(), Error> {
+    let NewEntry { item, space, seq, entry } = new;
     let Entry { size, digests, etag, properties, is_deleted } = entry;
-    let sql = "INSERT INTO copies (item, store, size, digests, etag, properties, seq, is_deleted)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+    if !keeps_proof {
+        proofs::replace(session, (*item, store, space), time, *is_deleted).await?;
+    }
+    let sql = "INSERT INTO copies (item, store, size, digests, etag, properties, seq, is_deleted, written)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $10)
         ON CONFLICT (item, store) DO UPDATE SET size = excluded.size, digests = excluded.digests,
             etag = excluded.etag, properties = excluded.properties, seq = excluded.seq,
-            is_deleted = excluded.is_deleted,
+            is_deleted = excluded.is_deleted, written = CASE WHEN $9 THEN copies.written ELSE excluded.written END,
             proof = CASE WHEN $9 THEN copies.proof END, proven = CASE WHEN $9 THEN copies.proven END";
-    session.run(sql, values![item, store, *size, digests, etag, properties, seq, *is_deleted, keeps_proof]).await?;
+    let mut values = values![*item, store, *size, digests, etag, properties, *seq, *is_deleted, keeps_proof];
+    values.extend(values![time.as_millisecond()]);
+    session.run(sql, values).await?;
     let sql = "INSERT INTO audit_head (item, store, seq, size, digests, is_deleted) VALUES ($1, $2, $3, $4, $5, $6)
         ON CONFLICT (item, store) DO UPDATE SET seq = excluded.seq, size = excluded.size,
             digests = excluded.digests, is_deleted = excluded.is_deleted";
-    session.run(sql, values![item, store, seq, *size, digests, *is_deleted]).await?;
+    session.run(sql, values![*item, store, *seq, *size, digests, *is_deleted]).await?;
     Ok(())
 }
 
@@ -123,18 +138,37 @@ pub(crate) async fn entries(
     items.iter().map(of).collect()
 }
 
-/// Writes what is known after many events, as [`put`] does of one; each with its item and the number of the event.
-pub(crate) async fn put_all(session: &mut Session, store: &str, entries: &[(i64, u64, Entry)]) -> Result<(), Error> {
-    let copies = entries.iter().flat_map(|(item, seq, entry)| {
+/// Writes what is known after many events of a time, as [`put`] does of one.
+pub(crate) async fn put_all(
+    session: &mut Session,
+    store: &str,
+    time: Timestamp,
+    entries: &[NewEntry<'_>],
+) -> Result<(), Error> {
+    let before = proofs::of_copies(session, store, entries.iter().map(|new| new.item)).await?;
+    let mut deltas = BTreeMap::new();
+    for NewEntry { item, space, entry, .. } in entries {
+        let mut add = |proof: &str, day, items| {
+            *deltas.entry((store.to_owned(), space.to_string(), proof.to_owned(), day)).or_default() += items;
+        };
+        if let Some((proof, day)) = before.get(item) {
+            add(proof, *day, -1);
+        }
+        if !entry.is_deleted {
+            add(proofs::UNPROVEN, proofs::day(time), 1);
+        }
+    }
+    proofs::add(session, &deltas).await?;
+    let copies = entries.iter().flat_map(|NewEntry { item, seq, entry, .. }| {
         let Entry { size, digests, etag, properties, is_deleted } = entry;
-        values![*item, store, *size, digests, etag, properties, *seq, *is_deleted]
+        values![*item, store, *size, digests, etag, properties, *seq, *is_deleted, time.as_millisecond()]
     });
     let then = " ON CONFLICT (item, store) DO UPDATE SET size = excluded.size, digests = excluded.digests,
             etag = excluded.etag, properties = excluded.properties, seq = excluded.seq,
-            is_deleted = excluded.is_deleted, proof = NULL, proven = NULL";
-    let into = "INSERT INTO copies (item, store, size, digests, etag, properties, seq, is_deleted)";
-    session.insert_returning(into, "?, ?, ?, ?, ?, ?, ?, ?", then, copies.collect()).await?;
-    let heads = entries.iter().flat_map(|(item, seq, entry)| {
+            is_deleted = excluded.is_deleted, written = excluded.written, proof = NULL, proven = NULL";
+    let into = "INSERT INTO copies (item, store, size, digests, etag, properties, seq, is_deleted, written)";
+    session.insert_returning(into, "?, ?, ?, ?, ?, ?, ?, ?, ?", then, copies.collect()).await?;
+    let heads = entries.iter().flat_map(|NewEntry { item, seq, entry, .. }| {
         let Entry { size, digests, is_deleted, .. } = entry;
         values![*item, store, *seq, *size, digests, *is_deleted]
     });
@@ -187,6 +221,11 @@ pub(crate) const ITEMS_BETWEEN: &str = "SELECT page.key, copies.store, copies.si
         ORDER BY key LIMIT $6) AS page
     LEFT JOIN copies ON copies.item = page.id";
 
+/// Items with some keys, as far as these; the columns are those of [`ITEMS`].
+const ITEMS_OF: &str = "SELECT items.key, copies.store, copies.size, copies.digests, copies.etag,
+        copies.properties, copies.seq, copies.is_deleted, copies.proof, copies.proven
+    FROM (";
+
 /// One copy; the columns are those of [`ITEMS`].
 pub(crate) const COPY: &str = "SELECT items.key, copies.store, copies.size, copies.digests, copies.etag,
         copies.properties, copies.seq, copies.is_deleted, copies.proof, copies.proven
@@ -212,6 +251,20 @@ impl Catalogue {
     pub async fn items(&self, space: &SpaceName, after: Option<&Key>, limit: u32) -> Result<Vec<IndexedItem>, Error> {
         let after = after.map_or(&b""[..], Key::as_bytes);
         self.item_page(ITEMS, values![NO_ACCOUNT, space, after, page(limit)]).await
+    }
+
+    /// The items of a space with these keys, in the byte order of keys, without those that were never recorded in any store.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn items_of(&self, space: &SpaceName, keys: &[Key]) -> Result<Vec<IndexedItem>, Error> {
+        let then = ") AS wanted JOIN items ON items.account = wanted.column1 AND items.space = wanted.column2
+                AND items.key = wanted.column3
+            LEFT JOIN copies ON copies.item = items.id";
+        let values = keys.iter().flat_map(|key| values![NO_ACCOUNT, space, key]).collect();
+        let mut session = self.database.read().await?;
+        let rows = session.insert_returning(ITEMS_OF, "?, ?, ?", then, values).await?;
+        by_key(&session, &rows)
     }
 
     /// Those of which the keys begin with `prefix`.
@@ -244,17 +297,22 @@ impl Catalogue {
     async fn item_page(&self, sql: &'static str, values: Vec<Value>) -> Result<Vec<IndexedItem>, Error> {
         let mut session = self.database.read().await?;
         let rows = session.rows(sql, values).await?;
-        let mut items = BTreeMap::<Key, Vec<Copy>>::new();
-        for row in &rows {
-            let key = session.decode(row.need(0, |bytes: Vec<u8>| Key::new(bytes)))?;
-            items.entry(key).or_default().extend(session.decode(copy(row))?);
-        }
-        let by_store = |mut copies: Vec<Copy>| {
-            copies.sort_by(|one, other| one.store.cmp(&other.store));
-            copies
-        };
-        Ok(items.into_iter().map(|(key, copies)| IndexedItem { key, copies: by_store(copies) }).collect())
+        by_key(&session, &rows)
     }
+}
+
+/// Rows with the columns of [`ITEMS`] as items.
+fn by_key(session: &Session, rows: &[Row]) -> Result<Vec<IndexedItem>, Error> {
+    let mut items = BTreeMap::<Key, Vec<Copy>>::new();
+    for row in rows {
+        let key = session.decode(row.need(0, |bytes: Vec<u8>| Key::new(bytes)))?;
+        items.entry(key).or_default().extend(session.decode(copy(row))?);
+    }
+    let by_store = |mut copies: Vec<Copy>| {
+        copies.sort_by(|one, other| one.store.cmp(&other.store));
+        copies
+    };
+    Ok(items.into_iter().map(|(key, copies)| IndexedItem { key, copies: by_store(copies) }).collect())
 }
 
 /// None where an item has no copy.

@@ -12,7 +12,7 @@
 //! - [`tasks`]: the mill's queues; [`loops`]: how far its producers are; [`policies`]: what is to be
 //!   copied; [`brake`]: how much it may destroy in a day; [`asides`]: what it
 //!   kept of that; [`pauses`]: what people paused; [`space_stats`]: what spaces have;
-//! - [`bit`]: what checks of content have found; [`repairs`]: what was repaired of that;
+//! - [`bit`]: what checks of content have found; [`proofs`]: how old what they proved is; [`repairs`]: what was repaired of that;
 //!   [`repair_stops`]: where no repair starts by itself;
 //! - [`bell`]: what says that there may be something to do;
 //! - [`deposits`], [`outbox`]: what came from depositors, and what is sent to them;
@@ -49,6 +49,7 @@ pub mod pauses;
 #[cfg(test)]
 mod plans;
 pub mod policies;
+pub mod proofs;
 pub mod repair_stops;
 pub mod repairs;
 mod schema;

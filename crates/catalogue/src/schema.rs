@@ -32,6 +32,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("schema/0013.sql"),
     include_str!("schema/0014.sql"),
     include_str!("schema/0015.sql"),
+    include_str!("schema/0016.sql"),
 ];
 
 /// The version that this program writes.

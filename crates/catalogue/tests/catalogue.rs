@@ -21,6 +21,7 @@ mod catalogue {
     mod open;
     mod outbox;
     mod pauses;
+    mod proofs;
     mod repairs;
     mod seals;
     mod support;

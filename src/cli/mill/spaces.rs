@@ -102,6 +102,8 @@ fn copies(spaces: &[SpaceCopies], now: Timestamp) -> Table {
         Column::number("OF"),
         Column::number("SIZE"),
         Column::new("FROM"),
+        Column::new("PROOFS").if_filled(),
+        Column::rest("OLDEST PROOF").if_filled(),
         Column::new("COUNTED").if_filled(),
         Column::rest("ERROR").if_filled(),
     ]);
@@ -116,6 +118,8 @@ fn copies(spaces: &[SpaceCopies], now: Timestamp) -> Table {
                 of,
                 size(copy.bytes),
                 copy.source.clone().unwrap_or_default(),
+                if copy.items == 0 { String::new() } else { copy.proofs.age.words().to_owned() },
+                copy.proofs.words(now),
                 copy.counted
                     .map(|of| format!("{} items {} ago", count(of.items), ago(Some(of.time), now)))
                     .unwrap_or_default(),
@@ -153,13 +157,29 @@ fn show_item(detail: &ItemDetail, screen: &mut Screen) {
         screen.item("- ", cause);
     }
     screen.gap();
-    let mut copies = Table::new([Column::new("STORE"), Column::number("SIZE"), Column::rest("DIGEST")]);
+    let mut copies =
+        Table::new([Column::new("STORE"), Column::number("SIZE"), Column::number("PROVEN"), Column::rest("DIGEST")]);
     for copy in &detail.item.copies {
         let bytes = if copy.is_deleted { "deleted".to_owned() } else { size(copy.size_bytes) };
-        copies.row([copy.store.clone(), bytes, copy.digest.clone()]);
+        let proven = copy.proven.map(|at| format!("{} ago", ago(Some(at), now))).unwrap_or_default();
+        copies.row([copy.store.clone(), bytes, proven, copy.digest.clone()]);
     }
     screen.table(&copies);
     screen.gap();
+    let mut checks = Table::new([
+        Column::new("CHECKED"),
+        Column::rest("RESULT"),
+        Column::number("AGO"),
+        Column::rest("WHAT").if_filled(),
+    ]);
+    for check in &detail.checks {
+        let detail = check.detail.clone().unwrap_or_default();
+        checks.row([check.store.clone(), check.words(), ago(Some(check.time), now), detail]);
+    }
+    if !detail.checks.is_empty() {
+        screen.table(&checks);
+        screen.gap();
+    }
     let mut events = Table::new([
         Column::new("STORE"),
         Column::new("CHANGE"),

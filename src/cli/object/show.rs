@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use crate::cli::exit::CommandError;
 use crate::cli::output::{Column, OutputArgs, Screen, Table, without_csv};
 use crate::cli::repository::{ObjectName, PlaceArgs};
-use crate::cli::words::moment;
+use crate::cli::words::{ago, moment};
 use crate::mirror::words::size;
-use crate::views::objects::{FileFilter, ObjectDetail, Objects, VersionNumber};
+use crate::views::objects::{FileFilter, FileProof, ObjectDetail, Objects, VersionNumber};
 use crate::views::show::visible;
 
 /// Show an object: its versions, the files of one of them, and where it is stored
@@ -92,10 +92,19 @@ fn show(screen: &mut Screen, detail: &ObjectDetail, place: Option<&str>) {
     }
     screen.gap();
     screen.say(&format!("Files of version {}:", detail.version));
-    let mut table =
-        Table::new([Column::rest("FILE"), Column::number("SIZE"), Column::new("MEDIA TYPE").if_wide().if_filled()]);
+    let mut table = Table::new([
+        Column::rest("FILE"),
+        Column::number("SIZE"),
+        Column::new("MEDIA TYPE").if_wide().if_filled(),
+        Column::rest("LAST PROOF").if_filled(),
+    ]);
     for file in &detail.files {
-        table.row([file.path.clone(), size(file.size_bytes), file.media_type.clone()]);
+        let proof = |of: &FileProof| match of.proven {
+            Some(at) => format!("{} {} ago", of.store, ago(Some(at), now)),
+            None => format!("{} never", of.store),
+        };
+        let proofs: Vec<_> = file.proofs.iter().map(proof).collect();
+        table.row([file.path.clone(), size(file.size_bytes), file.media_type.clone(), proofs.join(", ")]);
     }
     screen.table(&table);
     if let Some(next) = &detail.next_file {

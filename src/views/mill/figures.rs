@@ -67,6 +67,9 @@ impl Mill {
             };
             pairs.map(of).collect()
         };
+        let proofs = self.proofs(now).await?;
+        let pairs = self.accounts().flat_map(|account| account.stores.iter().map(move |store| (account, store)));
+        let proofs = pairs.map(|(account, store)| proofs.of_store(account, store)).collect();
         let ended = Queue::ALL.into_iter().flat_map(|queue| Outcome::NAMES.map(|outcome| (queue.as_str(), outcome)));
         Ok(MillFigures {
             ended: ended
@@ -86,6 +89,7 @@ impl Mill {
                 .collect(),
             bit_errors: of_pairs(Counter::BitErrors),
             incomplete_reports: self.incomplete_reports().await?,
+            proofs,
             held: of_pairs(Counter::HeldTasks),
             repair_stops: self.repair_stops().await?,
             pauses: overview

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::causes::Looked;
+use super::checks::CheckItem;
 use super::spaces::SpaceCopies;
 use super::tasks::{DecisionItem, TaskItem};
 use super::wanted::{differs, pairs};
@@ -97,6 +98,9 @@ pub(crate) struct CopyItem {
     pub(crate) event: u64,
     /// When its content was last proven to be as recorded; null where it was not.
     pub(crate) proven: Option<Timestamp>,
+    /// How: `read` or `provider`; null where it was not.
+    #[schema(example = "read")]
+    pub(crate) proof: Option<String>,
 }
 
 /// An item with all that is known of it.
@@ -118,6 +122,9 @@ pub(crate) struct ItemDetail {
     pub(crate) decisions: Vec<DecisionItem>,
     /// What was put aside before a copy was deleted or overwritten, the newest first, at most fifty of each store.
     pub(crate) asides: Vec<AsideItem>,
+    /// The checks of its copies, the newest first, at most fifty of each. Those that found nothing wrong are kept until the next loop
+    /// has ended.
+    pub(crate) checks: Vec<CheckItem>,
     /// What the audit log has of it in the stores of the account, the newest first, at most fifty of each.
     pub(crate) events: Vec<EventItem>,
 }
@@ -222,6 +229,7 @@ impl Mill {
             item.key.0.clone().ok_or_else(|| ViewError::parameter("The parameter “key” is missing.").of("key"))?;
         let error = |error: queuekeeper_catalogue::Error| unavailable(&error);
         let (mut copies, mut events, mut asides, mut wrong) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut checks = Vec::new();
         for store in account.stores.values() {
             let of = Item::new(in_stores.clone(), key.clone());
             if let Some(BitError { id, detail, .. }) = self.catalogue().bit_error(store, &of).await.map_err(error)? {
@@ -230,6 +238,8 @@ impl Mill {
             copies.extend(self.catalogue().copy(store, &of).await.map_err(error)?);
             let kept = self.catalogue().asides(store, &of, None, HISTORY).await.map_err(error)?;
             asides.extend(kept.into_iter().map(AsideItem::from));
+            let checked = self.catalogue().checks_of_item(store, &of, None, HISTORY).await.map_err(error)?;
+            checks.extend(checked.into_iter().map(CheckItem::from));
             let of_store = self.catalogue().events(&Events::Item(store.clone(), of), None, HISTORY).await;
             events.extend(of_store.map_err(error)?.into_iter().map(EventItem::from));
         }
@@ -241,6 +251,7 @@ impl Mill {
             )));
         }
         events.sort_by_key(|event| std::cmp::Reverse(event.number));
+        checks.sort_by_key(|check| std::cmp::Reverse(check.number));
         asides.sort_by_key(|aside| std::cmp::Reverse(aside.since));
         let decisions =
             self.catalogue().decisions_of_item(&account.name, &space, &key, HISTORY).await.map_err(error)?;
@@ -278,6 +289,7 @@ impl Mill {
             tasks: tasks.into_iter().map(ItemTask::from).collect(),
             decisions: decisions.into_iter().map(DecisionItem::from).collect(),
             asides,
+            checks,
             events,
         })
     }
@@ -313,6 +325,7 @@ impl From<&Copy> for CopyItem {
             is_deleted: copy.is_deleted,
             event: copy.seq,
             proven: copy.proven.as_ref().map(|(time, _)| *time),
+            proof: copy.proven.as_ref().map(|(_, proof)| proof.clone()),
         }
     }
 }

@@ -13,6 +13,7 @@ use queuekeeper_store::{SpaceName, StoreName};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::proofs::{CopyProofs, Proofs};
 use super::{Mill, ViewError, unavailable};
 use crate::views::parameter::Within;
 
@@ -85,6 +86,8 @@ pub(crate) struct SpaceCopy {
     pub(crate) source_items: u64,
     /// What a listing of the store had, where it was counted.
     pub(crate) counted: Option<SpaceCount>,
+    /// The proofs of its items.
+    pub(crate) proofs: CopyProofs,
     /// Why a loop cannot go through it; null where it can.
     pub(crate) error: Option<String>,
 }
@@ -142,6 +145,7 @@ pub(super) struct Standing {
     /// When the next loop is due.
     pub(super) next_loop: Option<Timestamp>,
     counts: BTreeMap<(String, StoreName, SpaceName), SpaceCount>,
+    proofs: Proofs,
 }
 
 impl Mill {
@@ -195,7 +199,8 @@ impl Mill {
         }
         let morsels = self.catalogue().morsels(PRODUCER).await.map_err(error)?;
         let next_loop = self.catalogue().loop_state(PRODUCER).await.map_err(error)?.and_then(|state| state.next);
-        Ok(Standing { figures, morsels, next_loop, counts })
+        let proofs = self.proofs(Timestamp::now()).await?;
+        Ok(Standing { figures, morsels, next_loop, counts, proofs })
     }
 
     /// The policy of an account that is in force.
@@ -238,6 +243,7 @@ impl Standing {
                 source: source.map(ToString::to_string),
                 source_items: of_source,
                 counted: self.counts.get(&(account.name.clone(), store.clone(), space.clone())).copied(),
+                proofs: self.proofs.of_copy(account, (id, store), space),
                 error: morsel.and_then(|morsel| morsel.error.clone()),
             }
         });

@@ -56,7 +56,7 @@ pub(crate) type Places = Arc<dyn Fn(&str) -> Option<(StoreName, SpaceName)> + Se
 #[derive(Clone)]
 pub(super) struct Copied {
     accounts: Arc<BTreeMap<String, Account>>,
-    places: Places,
+    pub(super) places: Places,
 }
 
 impl std::fmt::Debug for Copied {

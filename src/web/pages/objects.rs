@@ -15,7 +15,8 @@ use super::render;
 use crate::actions::access::AccessRequest;
 use crate::actions::{Role, Source};
 use crate::mirror::words::size;
-use crate::views::objects::{FileFilter, ObjectDetail, ObjectFilter, ObjectItem, Objects};
+use crate::views::mill::proof_words;
+use crate::views::objects::{FileFilter, FileProof, ObjectDetail, ObjectFilter, ObjectItem, Objects};
 use crate::views::query::Parameters as _;
 use crate::views::show::{Count, Moment, visible};
 use crate::web::http::identity::Identity;
@@ -112,6 +113,8 @@ struct FileRow {
     size: String,
     digest: String,
     media_type: String,
+    /// The last proof of each of its copies: the store, when, and how.
+    proofs: Vec<(String, Option<Moment>, String)>,
 }
 
 /// `GET /objects`: which objects are there.
@@ -181,6 +184,11 @@ fn is_past(end: &str, now: Timestamp) -> bool {
     end.is_some_and(|end| end < now)
 }
 
+fn proven(of: &FileProof, now: Timestamp) -> (String, Option<Moment>, String) {
+    let how = of.proof.as_deref().map(|proof| format!("by {}", proof_words(proof))).unwrap_or_default();
+    (of.store.clone(), of.proven.map(|proven| Moment::new(proven, now)), how)
+}
+
 impl ObjectPage {
     fn new(detail: ObjectDetail, frame: Frame, state: &State, now: Timestamp) -> Self {
         let root = frame.root.clone();
@@ -225,6 +233,7 @@ impl ObjectPage {
                     size: size(file.size_bytes),
                     digest: file.digest.clone(),
                     media_type: file.media_type.clone(),
+                    proofs: file.proofs.iter().map(|proof| proven(proof, now)).collect(),
                 })
                 .collect(),
             embargo: match (&detail.embargo_end, &detail.embargo_problem) {

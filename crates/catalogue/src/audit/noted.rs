@@ -18,7 +18,7 @@ use crate::catalogue::Catalogue;
 use crate::counters::{self, Counter};
 use crate::database::Session;
 use crate::error::Error;
-use crate::index::{self, Entry};
+use crate::index::{self, Entry, NewEntry};
 
 impl Catalogue {
     /// Records changes of a store that were made in this order by a user, all in one transaction: events, content index, counters.
@@ -118,14 +118,14 @@ async fn record(
     extend_chain(session, &events).await?;
     let mut entries = Vec::new();
     let mut gained = BTreeMap::<String, (i64, i64)>::new();
-    for (item, State { id, before, now, seq }) in states {
-        let Some((now, seq)) = now.zip(seq) else { continue };
+    for (Item { space, .. }, State { id, before, now, seq }) in &states {
+        let Some((now, seq)) = now.clone().zip(*seq) else { continue };
         let [(_, items), (_, bytes)] = index::difference(before.as_ref(), &now);
-        let of_space = gained.entry(format!("{store}/{}", item.space)).or_default();
+        let of_space = gained.entry(format!("{store}/{space}")).or_default();
         (of_space.0, of_space.1) = (of_space.0 + items, of_space.1 + bytes);
-        entries.push((id, seq, now));
+        entries.push(NewEntry { item: *id, space, seq, entry: now });
     }
-    index::put_all(session, store.as_str(), &entries).await?;
+    index::put_all(session, store.as_str(), head.time, &entries).await?;
     let (items, bytes) = gained.values().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     for (of_space, (items, bytes)) in &gained {
         counters::add(session, of_space, &[(Counter::SpaceItems, *items), (Counter::SpaceBytes, *bytes)]).await?;

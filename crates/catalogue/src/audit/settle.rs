@@ -12,7 +12,7 @@ use crate::counters::{self, Counter};
 use crate::database::Session;
 use crate::database::value::{Value, values};
 use crate::error::{Error, ErrorKind};
-use crate::index::{self, Entry};
+use crate::index::{self, Entry, NewEntry};
 
 /// What an item is after a change.
 struct After<'a> {
@@ -62,10 +62,11 @@ async fn made(session: &mut Session, open: &Intent, change: Change, after: &Afte
     }
     counters::add(session, store, &deltas).await?;
     // From here to the commit, others that append wait.
-    let seq = append(session, open, EventKind::Made(change), after, None).await?;
+    let (seq, time) = append(session, open, EventKind::Made(change), after, None).await?;
     if let Some((item, entry)) = entry {
         let keeps_proof = change == Change::Properties;
-        index::put(session, item, store, seq, &entry, keeps_proof).await?;
+        let new = NewEntry { item, space: &open.subject.space, seq, entry };
+        index::put(session, store, time, &new, keeps_proof).await?;
     }
     Ok(())
 }
@@ -131,13 +132,14 @@ pub(super) async fn extend_chain(session: &mut Session, events: &[Event]) -> Res
     session.run(sql, values![last.seq, last.time.as_millisecond(), &last.hash()[..]]).await.map(|_rows| ())
 }
 
+/// The answer is the number of the event, and its time.
 async fn append(
     session: &mut Session,
     open: &Intent,
     kind: EventKind,
     after: &After<'_>,
     why: Option<&String>,
-) -> Result<u64, Error> {
+) -> Result<(u64, Timestamp), Error> {
     let head = lock_head(session).await?;
     let event = Event {
         seq: head.seq + 1,
@@ -155,7 +157,7 @@ async fn append(
         previous_hash: head.hash,
     };
     extend_chain(session, std::slice::from_ref(&event)).await?;
-    Ok(event.seq)
+    Ok((event.seq, event.time))
 }
 
 fn event_values(event: &Event) -> Vec<Value> {

@@ -1,5 +1,7 @@
 //! What checks have found, written in the transaction that ends their task.
 
+use std::collections::BTreeMap;
+
 use queuekeeper_store::store::Item;
 use queuekeeper_store::{Digests, Key, StoreName};
 
@@ -11,6 +13,7 @@ use crate::database::Session;
 use crate::database::value::{Value, values};
 use crate::error::Error;
 use crate::index;
+use crate::proofs;
 use crate::tasks::{NewTask, put};
 
 /// What each of the four sources said of a copy, as JSON; `None` where it said nothing, or where that is what the record says.
@@ -182,16 +185,35 @@ async fn log(session: &mut Session, part: &CheckedPart, items: &[(&CheckedItem, 
 /// Writes down the proof of each copy of which the index still has the event that was checked. One that is being changed is passed
 /// by: what was proven of it is over.
 async fn prove(session: &mut Session, part: &CheckedPart, items: &[(&CheckedItem, u64)]) -> Result<(), Error> {
-    let update = "UPDATE copies SET proof = free.proof, proven = {now} FROM (
-        SELECT copies.item, copies.store, wanted.column4 AS proof FROM copies JOIN (";
+    let select = "SELECT copies.item, COALESCE(copies.proof, 'none'),
+            COALESCE(copies.proven, copies.written) / 86400000, wanted.column4 FROM copies JOIN (";
     let then = ") AS wanted ON copies.item = wanted.column1 AND copies.store = wanted.column2
-            AND copies.seq = wanted.column3 AND NOT copies.is_deleted {lock_next}) AS free
-        WHERE copies.item = free.item AND copies.store = free.store";
-    let mut values: Vec<Value> = Vec::new();
+        AND copies.seq = wanted.column3 AND NOT copies.is_deleted {lock_next}";
+    let (mut values, mut spaces): (Vec<Value>, _) = (Vec::new(), BTreeMap::new());
     for (checked, id) in items.iter().filter(|(checked, _)| checked.wrong.is_none()) {
         if let (Some(proof), Some(seq)) = (checked.proof, checked.seq) {
             values.extend(values![*id, &part.store, seq, proof]);
+            spaces.insert(i64::try_from(*id).unwrap_or(i64::MAX), &checked.item.space);
         }
     }
-    session.insert_returning(update, "?, ?, ?, ?", then, values).await.map(|_rows| ())
+    let mut free = BTreeMap::new();
+    for row in session.insert_returning(select, "?, ?, ?, ?", then, values).await? {
+        let read = || Ok((row.get(0)?, (row.get::<String>(1)?, row.get::<i64>(2)?, row.get::<String>(3)?)));
+        let (item, of): (i64, _) = session.decode(read())?;
+        free.insert(item, of);
+    }
+    let update = "UPDATE copies SET proof = wanted.column3, proven = {now} FROM (";
+    let then = ") AS wanted WHERE copies.item = wanted.column1 AND copies.store = wanted.column2
+        RETURNING item, proven";
+    let values = free.iter().flat_map(|(item, (_, _, proof))| values![*item, &part.store, proof]).collect();
+    let mut deltas = BTreeMap::new();
+    for row in session.insert_returning(update, "?, ?, ?", then, values).await? {
+        let (item, time): (i64, _) = session.decode(row.get(0).and_then(|item| Ok((item, row.time(1)?))))?;
+        if let (Some((before, day, proof)), Some(space)) = (free.get(&item), spaces.get(&item)) {
+            let of = |proof: &str, day| (part.store.to_string(), space.to_string(), proof.to_owned(), day);
+            *deltas.entry(of(before, *day)).or_default() -= 1;
+            *deltas.entry(of(proof, proofs::day(time))).or_default() += 1;
+        }
+    }
+    proofs::add(session, &deltas).await
 }

@@ -42,6 +42,11 @@ on_both! {
             let found = catalogue.items_with_prefix(&space, prefix, None, 9).await.unwrap();
             assert_eq!(found.iter().map(|item| item.key.as_bytes()).collect::<Vec<_>>(), expected);
         }
+        let some: Vec<_> = [b"\xff\xff".as_slice(), b"never", b"a-b"].map(|key| Key::new(key).unwrap()).into();
+        let [one, other] = [1, 5].map(|at| listed[at].clone());
+        assert_eq!(catalogue.items_of(&space, &some).await.unwrap(), [one, other]);
+        assert_eq!(catalogue.items_of(&"space-b".parse().unwrap(), &some).await.unwrap(), []);
+        assert_eq!(catalogue.items_of(&space, &[]).await.unwrap(), []);
         let after = Key::new(b"a-b".as_slice()).unwrap();
         assert_eq!(catalogue.items_with_prefix(&space, b"a", Some(&after), 1).await.unwrap()[0].key.as_bytes(), keys[2]);
         assert_eq!(catalogue.items(&"space-b".parse().unwrap(), None, 9).await.unwrap(), []);

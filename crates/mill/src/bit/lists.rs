@@ -61,6 +61,22 @@ impl SpaceList {
     }
 }
 
+impl fmt::Display for Part {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => to.write_str(name),
+            Self::Prefix(prefix) => write!(to, "{prefix}*"),
+        }
+    }
+}
+
+/// Its lines, without what says nothing.
+impl fmt::Display for SpaceList {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|[account, store, space]| writeln!(to, "/{account}/{store}/{space}"))
+    }
+}
+
 impl FromStr for SpaceList {
     type Err = ListError;
 
@@ -143,6 +159,13 @@ mod tests {
         assert!(!wants("", "/*/*/tmp*", "account1", main, "tmp-1"));
         assert!(!wants("/account1/*/*", "/*/1/*", "account1", main, "theses"));
         assert!(wants("/account1/*/*", "/*/1/*", "account1", ("2", "replica"), "theses"));
+    }
+
+    #[test]
+    fn a_list_is_written_as_it_is_read() {
+        let list: SpaceList = "# some\n /account1/*/the* # these\n\n/*/1/maps".parse().unwrap();
+        assert_eq!(list.to_string(), "/account1/*/the*\n/*/1/maps\n");
+        assert_eq!(list.to_string().parse::<SpaceList>().unwrap(), list);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use queuekeeper_catalogue::bit::{BitRun, NewPage};
 use queuekeeper_catalogue::counters::Counter;
 use queuekeeper_catalogue::loops::{Advance, Lead, Morsel};
 use queuekeeper_catalogue::pauses::Pause;
+use queuekeeper_catalogue::proofs::CheckRules;
 use queuekeeper_catalogue::tasks::{NewTask, Queue, TaskKind, TaskSubject};
 use queuekeeper_store::{Key, StoreName};
 use uuid::Uuid;
@@ -88,6 +89,9 @@ impl BitProducer {
     pub async fn step(&self) -> Result<Step, String> {
         let lead = self.catalogue.lead(PRODUCER, self.holder, self.lease).await.map_err(said)?;
         let Some(lead) = lead else { return Ok(Step::Follows) };
+        let SpaceLists { include, exclude } = &self.lists;
+        let rules = CheckRules { max_age: self.max_age, include: include.to_string(), exclude: exclude.to_string() };
+        self.catalogue.keep_check_rules(&lead, &rules).await.map_err(said)?;
         while self.catalogue.forget_checks().await.map_err(said)?.is_some() {}
         let pauses = self.catalogue.pauses().await.map_err(said)?;
         let (ended, open) = self.end_runs(&lead, &pauses).await?;

@@ -12,8 +12,8 @@ use super::overview::DecisionRow;
 use super::tasks::TaskRow;
 use super::{Due, frame, width};
 use crate::views::mill::{
-    AsideItem, CopyItem, CopyState, EventItem, ItemDetail, ItemFilter, ItemName, ItemTask, KeyText, SpaceCopies,
-    SpaceCopy, SpaceFilter, SpaceItem,
+    AsideItem, CheckItem, CopyItem, CopyState, EventItem, ItemDetail, ItemFilter, ItemName, ItemTask, KeyText,
+    ProofAge, SpaceCopies, SpaceCopy, SpaceFilter, SpaceItem, proof_words,
 };
 use crate::views::query::Parameters as _;
 use crate::views::show::{Count, Moment, Size, counted, visible};
@@ -59,6 +59,7 @@ struct ItemPage {
     tasks: Vec<(TaskRow, &'static str)>,
     decisions: Vec<DecisionRow>,
     asides: Vec<AsideRow>,
+    timelines: Vec<Timeline>,
     events: Vec<EventRow>,
 }
 
@@ -83,6 +84,12 @@ struct Cell {
     state: &'static str,
     tag: &'static str,
     error: String,
+    /// How old its proofs are, in words.
+    proofs: String,
+    /// How that compares with the limit; the same, as a class and as the colour of a tag.
+    age: &'static str,
+    age_class: &'static str,
+    age_tag: &'static str,
 }
 
 #[derive(Debug)]
@@ -101,6 +108,8 @@ struct CopyRow {
     digest: String,
     is_deleted: bool,
     proven: Option<Moment>,
+    /// How; empty where it was not.
+    proof: String,
 }
 
 /// What was put aside before a copy was changed.
@@ -113,6 +122,22 @@ struct AsideRow {
     until: Due,
     /// When and how it ended, where it has.
     ended: Option<(Moment, &'static str)>,
+}
+
+/// The checks of a copy, the newest first.
+#[derive(Debug)]
+struct Timeline {
+    store: String,
+    checks: Vec<CheckRow>,
+}
+
+#[derive(Debug)]
+struct CheckRow {
+    at: Moment,
+    what: String,
+    detail: String,
+    /// The colour of its dot.
+    class: &'static str,
 }
 
 #[derive(Debug)]
@@ -132,14 +157,15 @@ pub(in crate::web::pages) async fn list(
 ) -> Result<Response, Problem> {
     let mill = state.mill()?;
     let list = mill.spaces(&filter).await?;
-    let frame = frame(&state, "../", Timestamp::now());
+    let now = Timestamp::now();
+    let frame = frame(&state, "../", now);
     let base = format!("{}mill/spaces", frame.root);
     let next = list.next.map(|after| address(&base, &SpaceFilter { after, ..filter.clone() }.pairs()));
     let unread = list.unread.iter().map(|(account, why)| format!("{account}: {}", visible(why)));
     let page = SpacesPage {
         accounts: mill.account_names(),
         unread: unread.collect(),
-        rows: list.items.iter().map(|space| SpaceRow::new(space, &frame.root)).collect(),
+        rows: list.items.iter().map(|space| SpaceRow::new(space, &frame.root, now)).collect(),
         next: next.unwrap_or_default(),
         filter,
         frame,
@@ -154,8 +180,9 @@ pub(in crate::web::pages) async fn items(
     Params(filter): Params<ItemFilter>,
 ) -> Result<Response, Problem> {
     let list = state.mill()?.items(&account, &space, &filter).await?;
-    let frame = frame(&state, "../../../", Timestamp::now());
-    let row = SpaceRow::new(&list.space, &frame.root);
+    let now = Timestamp::now();
+    let frame = frame(&state, "../../../", now);
+    let row = SpaceRow::new(&list.space, &frame.root, now);
     let after = list.next.as_deref().and_then(|key| key.parse::<KeyText>().ok());
     let next = after.map(|after| address(&row.href, &ItemFilter { after, ..filter.clone() }.pairs()));
     let of_space = [pair("account", account), pair("space", space)];
@@ -178,7 +205,7 @@ pub(in crate::web::pages) async fn item(
     Params(name): Params<ItemName>,
 ) -> Result<Response, Problem> {
     let now = Timestamp::now();
-    let ItemDetail { account, space, item, is_done, causes, tasks, decisions, asides, events } =
+    let ItemDetail { account, space, item, is_done, causes, tasks, decisions, asides, checks, events } =
         state.mill()?.item(&account, &space, &name).await?;
     let frame = frame(&state, "../../../../", now);
     let task = |task: &ItemTask| (TaskRow::new(&task.task, &frame.root, now), task.state);
@@ -198,6 +225,7 @@ pub(in crate::web::pages) async fn item(
         asides: asides.into_iter().map(|aside| AsideRow::new(aside, now)).collect(),
         events: events.into_iter().map(event).collect(),
         causes: causes.iter().map(|cause| visible(cause)).collect(),
+        timelines: item.copies.iter().map(|copy| Timeline::new(copy, &checks, now)).collect(),
         copies: copies(&item, now),
         name: item.key,
         is_done,
@@ -213,22 +241,30 @@ fn copies(item: &SpaceItem, now: Timestamp) -> Vec<CopyRow> {
         digest: copy.digest.clone(),
         is_deleted: copy.is_deleted,
         proven: copy.proven.map(|proven| Moment::new(proven, now)),
+        proof: copy.proof.as_deref().map(|proof| format!("by {}", proof_words(proof))).unwrap_or_default(),
     };
     item.copies.iter().map(row).collect()
 }
 
 impl SpaceRow {
-    fn new(space: &SpaceCopies, root: &str) -> Self {
+    fn new(space: &SpaceCopies, root: &str, now: Timestamp) -> Self {
         Self {
             name: format!("{}/{}", space.account, space.space),
             href: format!("{root}mill/spaces/{}/{}", space.account, space.space),
-            cells: space.copies.iter().map(Cell::new).collect(),
+            cells: space.copies.iter().map(|copy| Cell::new(copy, now)).collect(),
         }
     }
 }
 
 impl Cell {
-    fn new(copy: &SpaceCopy) -> Self {
+    fn new(copy: &SpaceCopy, now: Timestamp) -> Self {
+        let (age_class, age_tag) = match copy.proofs.age {
+            ProofAge::Empty => ("", "done"),
+            ProofAge::Unchecked => ("age-unchecked", "done"),
+            ProofAge::Fresh => ("age-fresh", "good"),
+            ProofAge::Ageing => ("age-ageing", "warn"),
+            ProofAge::TooOld => ("age-too-old", "bad"),
+        };
         let (class, tag, filled) = match copy.state {
             CopyState::Source => ("source", "done", width(1, 1)),
             CopyState::Complete => ("done", "good", width(1, 1)),
@@ -256,12 +292,33 @@ impl Cell {
             state: copy.state.words(),
             tag,
             error: copy.error.as_deref().map(visible).unwrap_or_default(),
+            proofs: copy.proofs.words(now),
+            age: copy.proofs.age.words(),
+            age_class,
+            age_tag,
         }
     }
 
     /// Whether there is something of which the size can be told.
     fn has_size(&self) -> bool {
         !self.text.is_empty()
+    }
+}
+
+impl Timeline {
+    fn new(copy: &CopyItem, checks: &[CheckItem], now: Timestamp) -> Self {
+        let row = |check: &CheckItem| CheckRow {
+            at: Moment::new(check.time, now),
+            what: check.words(),
+            detail: check.detail.as_deref().map(visible).unwrap_or_default(),
+            class: match (check.is_success(), check.findings.is_empty()) {
+                (true, _) => "good",
+                (false, true) => "warn",
+                (false, false) => "bad",
+            },
+        };
+        let of_copy = checks.iter().filter(|check| check.store == copy.store);
+        Self { store: copy.store.clone(), checks: of_copy.map(row).collect() }
     }
 }
 
