@@ -6,31 +6,31 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use queuekeeper_catalogue::Catalogue;
-use queuekeeper_catalogue::bit::NewReport;
 use queuekeeper_testkit::process::Program;
 use queuekeeper_testkit::wait::eventually_some;
 use serde_json::{Value, json};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _};
 
 use super::mill_pages::Pages;
 use super::mill_verify::rot;
 use super::program::queuekeeper;
 use super::stores::command;
 
-/// Stores a report again, as if a page of the space had never been reached and nothing were wrong.
+/// Changes a report in the catalogue, as if a page of the space had never been reached and nothing were wrong.
 async fn plant_incomplete(home: &Path, number: u64) {
-    let catalogue = Catalogue::open(&format!("sqlite:{}", home.join("catalogue.db").display())).await.unwrap();
-    let run = catalogue.bit_run(number).await.unwrap().unwrap();
-    let place = run.report.clone().unwrap().place;
     let amount = |items| json!({"items": items, "bytes": 10 * items});
     let coverage = json!({
         "stored": amount(5), "read": amount(2), "provider": amount(0), "unproven": amount(0), "failed": amount(0),
         "foreign": amount(0), "skipped": {"its turn is in another loop": amount(1)}, "gone": amount(0),
         "never_reached": amount(2), "dead": amount(0), "missing": amount(0),
     });
-    let report = NewReport { result: "incomplete", place: &place, coverage: &coverage.to_string(), is_complete: false };
-    catalogue.report_bit_run(&run, &report, |number, _| number.to_string()).await.unwrap();
-    catalogue.close().await;
+    let options = SqliteConnectOptions::new().filename(home.join("catalogue.db")).busy_timeout(Duration::from_mins(1));
+    let mut database = options.connect().await.unwrap();
+    let sql = "UPDATE bit_runs SET result = 'incomplete', coverage = ?, is_complete = FALSE WHERE id = ?";
+    let changed = sqlx::query(sql).bind(coverage.to_string()).bind(i64::try_from(number).unwrap());
+    assert_eq!(changed.execute(&mut database).await.unwrap().rows_affected(), 1);
+    database.close().await.unwrap();
 }
 
 /// The loop of checks that began with the mill has written reports, of which one is then incomplete.

@@ -98,10 +98,10 @@ mod tests {
         assert_eq!(allowance.profiles.unwrap().into_iter().collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(read(&both).unwrap().allowance("alice"), None);
         for (text, expected) in [
-            (file.to_owned(), "/config.yml:2: bob has the role depositor and no entry below depositors"),
+            (file.to_owned(), "/config.yml, line 2: bob has the role depositor and no entry below depositors"),
             (
                 format!("{file}depositors: {{bob: {{profiles: [a]}}}}"),
-                "/tokens.yml:1: lab has the role depositor and no entry below depositors",
+                "/tokens.yml, line 1: lab has the role depositor and no entry below depositors",
             ),
             (format!("{both}  eve: {{profiles: [a]}}"), "depositors: no user or token eve has the role depositor"),
             (both.replace("[a]", "[]"), "depositors: bob: profiles is empty"),
