@@ -27,6 +27,7 @@ use queuekeeper_catalogue::Catalogue;
 use super::UsageError;
 use crate::config::{CatalogueUrl, ConfigFile, MillConfig};
 use crate::server;
+use crate::server::mill::OpenStores;
 use crate::server::standalone::DataDirectory;
 use crate::views::mill::Mill;
 
@@ -98,7 +99,7 @@ impl PlaceArgs {
     async fn open(&self) -> anyhow::Result<(Mill, Catalogue)> {
         let (file, mill) = self.read()?;
         let catalogue = server::mill::catalogue(file.stores()).await?;
-        let opened = server::mill::shown(&catalogue, &mill, file.stores()).await;
+        let opened = server::mill::shown(&catalogue, &mill, file.stores(), OpenStores::new()).await;
         Ok((opened?, catalogue))
     }
 }

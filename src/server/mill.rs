@@ -68,7 +68,7 @@ pub async fn run(
     let figures = MillFamilies::register(&mut registry);
     let mill = open(config, settings, mill, &families, counted).await?;
     let catalogue = mill.catalogue.clone();
-    let shown = shown(&catalogue, config, settings).await?;
+    let shown = shown(&catalogue, config, settings, OpenStores::new()).await?;
     for listener in &listeners {
         let address = listener.local_addr().context("a listener has no address")?;
         tracing::info!(%address, "listening");
@@ -171,7 +171,11 @@ pub async fn source(
     }
 }
 
-/// What pages, API and command line show of the mill of a configuration, beside a catalogue that is open.
+/// Stores that a process has open.
+pub(crate) type OpenStores = BTreeMap<StoreName, Arc<dyn Store>>;
+
+/// What pages, API and command line show of the mill of a configuration, beside a catalogue that is open. Stores that are not open
+/// are opened once they are read.
 ///
 /// # Errors
 /// One line that names what cannot be opened.
@@ -179,14 +183,17 @@ pub(crate) async fn shown(
     catalogue: &Catalogue,
     config: &MillConfig,
     settings: &StoreSettings,
+    opened: OpenStores,
 ) -> anyhow::Result<views::mill::Mill> {
     let source = source(config, settings, &StoreFamilies::default()).await?;
     let settings = settings.clone();
     let open: OpenStore = Arc::new(move |name| {
-        let settings = settings.clone();
+        let (settings, known) = (settings.clone(), opened.get(&name).cloned());
         Box::pin(async move {
-            let opened = bare(&settings, &name, &StoreFamilies::default()).await;
-            opened.map_err(|error| format!("{error:#}"))
+            match known {
+                Some(store) => Ok(store),
+                None => bare(&settings, &name, &StoreFamilies::default()).await.map_err(|error| format!("{error:#}")),
+            }
         })
     });
     Ok(views::mill::Mill::new(catalogue.clone(), config.accounts.clone(), source, config.prices.clone(), open))

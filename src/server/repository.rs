@@ -72,6 +72,7 @@ impl Repository {
         if let Some(catalogue) = &catalogue {
             actions.know(catalogue);
         }
+        let opened = services.as_ref().map(|services| services.stores.clone()).unwrap_or_default();
         // Where an object lies follows from the profile of its collection.
         let settings_of_stores = stores.clone();
         let open: OpenStore = Arc::new(move |name| {
@@ -96,7 +97,7 @@ impl Repository {
         });
         let mill = match (settings_of_mill, &catalogue) {
             (Some(mill), Some(catalogue)) => {
-                let shown = Box::pin(super::mill::shown(catalogue, mill, &settings_of_stores)).await?;
+                let shown = Box::pin(super::mill::shown(catalogue, mill, &settings_of_stores, opened)).await?;
                 let changed = super::mill::changed(catalogue, mill, &settings_of_stores);
                 Some((shown, MillActions::new(actions, changed)))
             }
