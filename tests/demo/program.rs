@@ -86,7 +86,7 @@ impl Demo {
 
     /// Waits for the end.
     pub(super) async fn ended(&mut self) -> ExitStatus {
-        eventually_some(Duration::from_secs(20), "the demo ends", async || self.child.try_wait().unwrap()).await
+        eventually_some(Duration::from_mins(1), "the demo ends", async || self.child.try_wait().unwrap()).await
     }
 
     /// Its standard error, if it was started with [`Demo::start_heard`], once it has ended.

@@ -137,7 +137,7 @@ on_both! {
         world.tamper("DELETE FROM tasks").await;
         // What is looked at tomorrow is looked at now that there is nothing to wait for; what is about another copy is not.
         let others = [subject("b", &store), subject("a", &"replica".parse().unwrap())];
-        put_off_findings(world, &[&[task.clone()], &others[..]].concat()).await;
+        put_off_findings(world, &[std::slice::from_ref(&task), &others[..]].concat()).await;
         assert_eq!(findings(world).await, [""; 0]);
         assert!(catalogue.drop_bit_error(&error, &task, "a test").await.unwrap());
         assert_eq!(findings(world).await, ["main/a"]);

@@ -73,7 +73,7 @@ fn read(text: &str) -> Element {
                 }
             }
             Event::Text(text) => {
-                open.last_mut().unwrap().text.push_str(&text.xml_content(XmlVersion::Explicit1_0).unwrap())
+                open.last_mut().unwrap().text.push_str(&text.xml_content(XmlVersion::Explicit1_0).unwrap());
             }
             Event::GeneralRef(entity) => {
                 let of = &mut open.last_mut().unwrap().text;
