@@ -4,6 +4,7 @@ mod adopt;
 mod audit;
 mod bit;
 mod errors;
+mod loop_period;
 mod pause;
 mod policies;
 mod policy;

@@ -82,7 +82,7 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     command(home, "mill queues").await.is(1, &[stray]);
     command(home, "mill policy plan one").await.is(1, &["the key \"spacesToIgnor\" is unknown"]);
     fs::write(&list, r#"["one"]"#).unwrap();
-    command(home, "mill produce duplication --once --frequency 0s").await.is(2, &["write 1s or more"]);
+    command(home, "mill produce duplication --once --frequency 0s").await.is(2, &["write a time of 1s or more"]);
     fs::write(&policy, POLICY.replacen('{', "{\"owner\": \"ours\", ", 1)).unwrap();
     command(home, "mill policy check")
         .await

@@ -1,12 +1,12 @@
 //! How content is checked, as flags of the commands that go through it.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use clap::Args;
 use queuekeeper_mill::bit::lists::{ListError, SpaceList, SpaceLists};
 use queuekeeper_mill::bit::producer::BitSettings;
 
+use super::loop_period::loop_period;
 use crate::cli::UsageError;
 use crate::config::PrometheusDuration;
 
@@ -14,7 +14,7 @@ use crate::config::PrometheusDuration;
 #[derive(Clone, Debug, Args)]
 pub(super) struct BitArgs {
     /// How old the last proof of a copy may become; a loop through all content begins at every half of that
-    #[arg(long = "bit.max-age", value_name = "DURATION", default_value = "60d", value_parser = frequency)]
+    #[arg(long = "bit.max-age", value_name = "DURATION", default_value = "60d", value_parser = loop_period)]
     max_age: PrometheusDuration,
 
     /// A file with the spaces that are checked, /account/store/space in each line, with * for any; without it, all
@@ -34,21 +34,6 @@ pub(super) struct BitArgs {
     )]
     spaces: u16,
 }
-
-/// Between two loops; a month of Mill's notation, as in `1M`, has 30 days.
-pub(super) fn frequency(text: &str) -> Result<PrometheusDuration, String> {
-    let months = text.strip_suffix('M').and_then(|number| number.parse::<u32>().ok());
-    let read = match months {
-        Some(months) => PrometheusDuration::from(MONTH * months),
-        None => text.parse::<PrometheusDuration>().map_err(|error| format!("{error}"))?,
-    };
-    if read.get() < LEAST { Err("a loop takes its time: write 1s or more".to_owned()) } else { Ok(read) }
-}
-
-/// The least time between the beginnings of two loops.
-const LEAST: Duration = Duration::from_secs(1);
-
-const MONTH: Duration = Duration::from_hours(30 * 24);
 
 impl BitArgs {
     /// The settings, with so many tasks that may wait.

@@ -11,7 +11,8 @@ use queuekeeper_mill::run::MillSettings;
 use queuekeeper_store::StoreFamilies;
 
 use super::PlaceArgs;
-use super::bit::{BitArgs, frequency};
+use super::bit::BitArgs;
+use super::loop_period::loop_period;
 use crate::cli::exit::{BAD_USAGE, CommandError, FAILED};
 use crate::cli::{on_signal, output};
 use crate::config::PrometheusDuration;
@@ -37,7 +38,7 @@ pub(super) struct ProduceArgs {
     now: bool,
 
     /// How long after the beginning of a loop of copies the next one begins
-    #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = frequency)]
+    #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = loop_period)]
     frequency: PrometheusDuration,
 
     /// How many tasks a loop lets wait before it ends here

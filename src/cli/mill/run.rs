@@ -7,7 +7,8 @@ use queuekeeper_catalogue::tasks::Queue;
 use queuekeeper_mill::run::MillSettings;
 
 use super::PlaceArgs;
-use super::bit::{BitArgs, frequency};
+use super::bit::BitArgs;
+use super::loop_period::loop_period;
 use crate::cli::{LogArgs, on_signal};
 use crate::config::{ListenAddress, PrometheusDuration};
 use crate::server;
@@ -43,7 +44,7 @@ pub(super) struct RunArgs {
     produce: Vec<LoopName>,
 
     /// How long after the beginning of a loop of copies the next one begins
-    #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = frequency)]
+    #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = loop_period)]
     frequency: PrometheusDuration,
 
     /// How many tasks a loop lets wait before it waits itself

@@ -126,7 +126,8 @@ impl DeadLettersArgs {
         if list.accounts.is_empty() {
             output::note("there are no dead letters");
         } else if list.groups.is_empty() {
-            output::note(&format!("there are no dead letters of {} with higher numbers", list.account));
+            let above = if self.after > 0 { " with higher numbers" } else { "" };
+            output::note(&format!("there are no dead letters of {}{above}", list.account));
         } else if let Some(after) = list.next {
             output::note(&format!("there are more: --after {after}"));
         }
