@@ -1,5 +1,6 @@
 //! How old the proofs of copies are, and whether that is within the limit.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -108,7 +109,8 @@ impl ProofAge {
 
 /// The proofs of all copies, as of now.
 pub(super) struct Proofs {
-    figures: Vec<ProofFigure>,
+    /// By the store, and the space as the store names it.
+    figures: BTreeMap<(StoreName, SpaceName), Vec<ProofFigure>>,
     max_age: Option<Duration>,
     lists: SpaceLists,
     now: Timestamp,
@@ -117,7 +119,10 @@ pub(super) struct Proofs {
 impl Mill {
     pub(super) async fn proofs(&self, now: Timestamp) -> Result<Proofs, ViewError> {
         let error = |error: queuekeeper_catalogue::Error| unavailable(&error);
-        let figures = self.catalogue().proof_figures().await.map_err(error)?;
+        let mut figures = BTreeMap::<_, Vec<_>>::new();
+        for of in self.catalogue().proof_figures().await.map_err(error)? {
+            figures.entry((of.store.clone(), of.space.clone())).or_default().push(of);
+        }
         let rules = self.catalogue().check_rules(PRODUCER).await.map_err(error)?;
         let list = |lines: Option<&str>| lines.unwrap_or_default().parse().unwrap_or_default();
         let lists = SpaceLists {
@@ -131,10 +136,9 @@ impl Mill {
 impl Proofs {
     /// Those of a space in a store.
     pub(super) fn of_copy(&self, account: &Account, store: (&StoreId, &StoreName), space: &SpaceName) -> CopyProofs {
-        let in_stores = account.in_stores(space);
-        let ours = |of: &&ProofFigure| of.store == *store.1 && Some(&of.space) == in_stores.as_ref();
+        let ours = account.in_stores(space).and_then(|space| self.figures.get(&(store.1.clone(), space)));
         let item = |of: &ProofFigure| ProofItem { proof: of.proof.clone(), items: of.items, oldest: of.oldest };
-        let kinds: Vec<_> = self.figures.iter().filter(ours).map(item).collect();
+        let kinds: Vec<_> = ours.into_iter().flatten().map(item).collect();
         let oldest = kinds.iter().map(|kind| kind.oldest).min();
         let limit = self.limit(account, store, space);
         CopyProofs {
@@ -159,7 +163,7 @@ impl Proofs {
             max_age: self.max_age,
             kinds: KINDS.map(|kind| (kind, 0, None)),
         };
-        for of in self.figures.iter().filter(|of| of.store == *store.1) {
+        for of in self.figures.values().flatten().filter(|of| of.store == *store.1) {
             let Some(space) = account.of_store(&of.space).filter(|space| !space.is_reserved()) else { continue };
             let kind = figures.kinds.iter_mut().find(|(kind, ..)| *kind == of.proof);
             let Some((_, items, oldest)) = kind else { continue };
