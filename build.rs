@@ -12,7 +12,7 @@ const OURS: [&str; 2] = ["generate", "tests"];
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Outside a git checkout (a source archive) the emitter falls back to a placeholder instead of failing the build.
     Emitter::default()
-        .add_instructions(&Gitcl::builder().sha(true).build())?
+        .add_instructions(&Gitcl::builder().sha(true).commit_date(true).build())?
         .add_instructions(&Rustc::builder().semver(true).build())?
         .emit()?;
     println!("cargo:rerun-if-changed=build.rs");

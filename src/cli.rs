@@ -38,6 +38,7 @@ mod lock;
 mod locks;
 mod log;
 mod mail;
+mod man_pages;
 mod meter;
 mod mill;
 mod object;
@@ -45,6 +46,7 @@ mod output;
 mod paging;
 mod password;
 mod pauses;
+mod probe;
 mod profiles;
 mod prompt;
 #[cfg(test)]
@@ -103,6 +105,8 @@ enum Command {
     Dashboards(dashboards::DashboardsArgs),
     CheckWebConfig(check::CheckArgs),
     Completion(completion::CompletionArgs),
+    ManPages(man_pages::ManPagesArgs),
+    Probe(probe::ProbeArgs),
     CheckConfig(check::CheckConfigArgs),
     Rules(rules::RulesArgs),
     Store(store::StoreArgs),
@@ -141,6 +145,8 @@ pub fn run() -> ExitCode {
         Command::Load(args) => block_on(args.run()),
         Command::CheckWebConfig(args) => args.run(),
         Command::Completion(args) => args.run(),
+        Command::ManPages(args) => args.run(),
+        Command::Probe(args) => block_on(args.run()),
         Command::Dashboards(args) => args.run(),
         Command::Status(args) => block_on(args.run()),
         Command::Jobs(args) => block_on(args.run()),
@@ -203,7 +209,9 @@ fn command() -> clap::Command {
     use crate::metrics::build;
 
     static VERSION: LazyLock<String> =
-        LazyLock::new(|| format!("{} (revision {}, rustc {})", build::VERSION, build::revision(), build::rustc()));
+        LazyLock::new(|| {
+        format!("{} (revision {} of {}, rustc {})", build::VERSION, build::revision(), build::date(), build::rustc())
+    });
     completed(Cli::command().version(VERSION.as_str()))
 }
 

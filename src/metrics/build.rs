@@ -15,6 +15,12 @@ pub fn revision() -> &'static str {
     known(option_env!("VERGEN_GIT_SHA"))
 }
 
+/// The day of the revision's commit, as `2026-11-27`; `unknown` as above.
+#[must_use]
+pub fn date() -> &'static str {
+    known(option_env!("VERGEN_GIT_COMMIT_DATE"))
+}
+
 /// The compiler's version.
 #[must_use]
 pub fn rustc() -> &'static str {

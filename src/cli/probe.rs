@@ -1,0 +1,59 @@
+//! `queuekeeper probe`: the health check of a container that has no other program.
+
+use std::time::Duration;
+
+use clap::Args;
+use reqwest::{Client, Url, redirect};
+
+use super::exit::{CommandError, FAILED};
+use super::{UsageError, exit, output};
+use crate::views::show::visible;
+
+/// The part of an answer that is shown, in characters.
+const SHOWN: usize = 200;
+
+/// Request a service's /-/ready or /-/healthy, for the health check of a container: exit code 0 if it answers 200
+///
+/// The certificate of an https address is not verified, as by the probes of Kubernetes: the service is usually reached by
+/// an address that its certificate does not name, and nothing secret is sent.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ProbeArgs {
+    /// The address of the probe
+    #[arg(value_name = "URL", default_value = "http://127.0.0.1:12181/-/ready")]
+    url: Url,
+
+    /// How long the answer may take, in seconds
+    #[arg(long = "timeout", value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=300))]
+    seconds: u64,
+}
+
+impl ProbeArgs {
+    /// Requests the address, and writes what it answers.
+    ///
+    /// # Errors
+    /// When there is no answer in time, or another than 200.
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        if !matches!(self.url.scheme(), "http" | "https") {
+            return Err(UsageError::flag("URL", "must begin with http:// or https://").into());
+        }
+        let client = Client::builder()
+            .timeout(Duration::from_secs(self.seconds))
+            .redirect(redirect::Policy::none())
+            .no_proxy()
+            .tls_danger_accept_invalid_certs(true)
+            .build()?;
+        let url = self.url.to_string();
+        let failed = |why: String| CommandError::new(FAILED, format!("{} {why}", visible(&url)));
+        let response = client.get(self.url).send().await.map_err(|error| {
+            let why = exit::with_causes(&error.without_url().into());
+            failed(format!("does not answer: {why}"))
+        })?;
+        let status = response.status();
+        let body = response.text().await.unwrap_or_default();
+        let said: String = visible(body.trim()).chars().take(SHOWN).collect();
+        if status != reqwest::StatusCode::OK {
+            return Err(failed(format!("answers {status}: {said}")).into());
+        }
+        output::write(&format!("{said}\n"))
+    }
+}
