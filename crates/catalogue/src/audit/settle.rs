@@ -24,11 +24,12 @@ struct After<'a> {
 /// Whether it is settled in this way now; it is not where another process has taken the intent over.
 pub(super) async fn settle(session: &mut Session, intent: &Intent, settlement: &Settlement) -> Result<bool, Error> {
     let Some(open) = close(session, intent.id, intent.holder).await? else {
-        return was_settled(session, intent.id, settlement).await;
+        return was_settled(session, intent, settlement).await;
     };
     match settlement {
-        Settlement::NotDone => {
-            session.run("INSERT INTO dropped_intents (id, dropped) VALUES ($1, {now})", values![open.id]).await?;
+        Settlement::NotDone => drop_intent(session, open.id).await?,
+        Settlement::Done { change: Change::Delete, .. } if was_deleted_before(session, &open).await? => {
+            drop_intent(session, open.id).await?;
         }
         Settlement::Done { change, etag, size, digests } => {
             made(session, &open, *change, &After { etag, size: *size, digests }).await?;
@@ -40,6 +41,27 @@ pub(super) async fn settle(session: &mut Session, intent: &Intent, settlement: &
         }
     }
     Ok(true)
+}
+
+async fn drop_intent(session: &mut Session, id: Uuid) -> Result<(), Error> {
+    let sql = "INSERT INTO dropped_intents (id, dropped) VALUES ($1, {now})";
+    session.run(sql, values![id]).await.map(|_rows| ())
+}
+
+/// Whether the record has the content that was to be deleted as deleted: its deletion by another process was begun and
+/// recorded after this one had looked at the item, and before it wrote its intent.
+async fn was_deleted_before(session: &mut Session, open: &Intent) -> Result<bool, Error> {
+    let (Some(key), Some(seen)) = (&open.subject.key, &open.seen) else { return Ok(false) };
+    let store = open.subject.store.as_str();
+    let item = index::item(session, &open.subject.space, key).await?;
+    if !index::entry(session, item, store).await?.is_some_and(|entry| entry.is_deleted) {
+        return Ok(false);
+    }
+    let sql = "SELECT etag FROM audit_log
+        WHERE store = $1 AND space = $2 AND key = $3 AND etag IS NOT NULL ORDER BY seq DESC LIMIT 1";
+    let row = session.row(sql, values![store, &open.subject.space, key]).await?;
+    let last = row.map(|row| session.decode(row.etag(0))).transpose()?.flatten();
+    Ok(last.as_ref() == Some(seen))
 }
 
 /// Appends the event, and brings the content index to it.
@@ -172,11 +194,16 @@ fn event_values(event: &Event) -> Vec<Value> {
 }
 
 /// Whether an intent that is not open was settled in the same way.
-async fn was_settled(session: &mut Session, id: Uuid, settlement: &Settlement) -> Result<bool, Error> {
+async fn was_settled(session: &mut Session, intent: &Intent, settlement: &Settlement) -> Result<bool, Error> {
     let sql = concat!("SELECT ", event_columns!(), " FROM audit_log WHERE intent = $1");
-    let Some(row) = session.row(sql, values![id]).await? else {
-        let dropped = session.row("SELECT 1 FROM dropped_intents WHERE id = $1", values![id]).await?;
-        return Ok(dropped.is_some() && *settlement == Settlement::NotDone);
+    let Some(row) = session.row(sql, values![intent.id]).await? else {
+        let dropped = session.row("SELECT 1 FROM dropped_intents WHERE id = $1", values![intent.id]).await?;
+        return match settlement {
+            _ if dropped.is_none() => Ok(false),
+            Settlement::NotDone => Ok(true),
+            Settlement::Done { change: Change::Delete, .. } => was_deleted_before(session, intent).await,
+            Settlement::Done { .. } | Settlement::Observed { .. } => Ok(false),
+        };
     };
     let event = session.decode(Event::read(&row))?;
     Ok(match settlement {

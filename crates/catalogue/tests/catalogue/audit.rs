@@ -120,6 +120,38 @@ on_both! {
         assert_eq!(world.number("SELECT COUNT(*) FROM audit_log").await, 2);
     }
 
+    async fn a_deletion_of_what_another_one_has_deleted_before_appends_nothing(world: World) {
+        let catalogue = &world.catalogue;
+        let deletion = |seen| Intent { change: Change::Delete, seen: Some(etag(seen)), ..intent(b"a") };
+        let deleted = Settlement::Done { change: Change::Delete, etag: None, size: None, digests: Digests::default() };
+        let events = async || catalogue.events(&Events::All, None, 10).await.unwrap().len();
+        let add = async |number| {
+            let add = intent(b"a");
+            catalogue.begin(&add, LEASE).await.unwrap();
+            catalogue.settle(&add, &done(Change::Add, number)).await.unwrap();
+        };
+        add(1).await;
+        // The second looked before the first began, and began after it was recorded.
+        let ([first, second], other) = ([deletion(1), deletion(1)], deletion(9));
+        for (deletion, recorded) in [(&first, 2), (&second, 2), (&other, 3)] {
+            assert_eq!(catalogue.begin(deletion, LEASE).await, Ok(Begun::Ours));
+            for _again in 0..2 {
+                catalogue.settle(deletion, &deleted).await.unwrap();
+            }
+            assert_eq!(events().await, recorded, "{deletion:?}");
+        }
+        assert_eq!(catalogue.settle(&second, &Settlement::NotDone).await, Ok(()));
+        assert_eq!(catalogue.settle(&first, &Settlement::NotDone).await, Err(SinkError::Lost));
+
+        // What comes late after it was settled otherwise is not taken for recorded.
+        add(2).await;
+        let late = deletion(2);
+        catalogue.begin(&late, LEASE).await.unwrap();
+        catalogue.settle(&late, &Settlement::NotDone).await.unwrap();
+        assert_eq!(catalogue.settle(&late, &deleted).await, Err(SinkError::Lost));
+        assert_eq!(world.catalogue.check().await.unwrap(), []);
+    }
+
     async fn an_event_says_all_that_is_known_and_each_has_the_hash_of_the_one_before(world: World) {
         let catalogue = &world.catalogue;
         let intents = [full(b"a"), intent(b"b"), intent(b"")];
