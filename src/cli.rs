@@ -208,8 +208,7 @@ fn conceal(mut error: clap::Error) -> clap::Error {
 fn command() -> clap::Command {
     use crate::metrics::build;
 
-    static VERSION: LazyLock<String> =
-        LazyLock::new(|| {
+    static VERSION: LazyLock<String> = LazyLock::new(|| {
         format!("{} (revision {} of {}, rustc {})", build::VERSION, build::revision(), build::date(), build::rustc())
     });
     completed(Cli::command().version(VERSION.as_str()))

@@ -26,6 +26,7 @@ use queuekeeper_zookeeper::connections::Connections;
 use queuekeeper_zookeeper::coordination::{Coordination, CoordinationError};
 use repository::Repository;
 
+pub mod catalogue;
 mod host_names;
 pub mod ingest;
 pub mod mill;

@@ -14,6 +14,7 @@ use super::output::{OutputArgs, Screen, Spinner, without_csv};
 use crate::config::{CatalogueUrl, ConfigFile};
 use crate::mirror::words::counted;
 use crate::server::standalone::DataDirectory;
+use crate::views::show::visible;
 
 /// Check, back up, migrate or rebuild the catalogue
 #[derive(Clone, Debug, Args)]
@@ -167,7 +168,11 @@ impl MigrateArgs {
         super::output::write(&match (migrated.from, migrated.to) {
             (0, to) => format!("catalogue {place}: created with schema {to}\n"),
             (from, to) if from == to => format!("catalogue {place}: schema {to} is up to date\n"),
-            (from, to) => format!("catalogue {place}: migrated from schema {from} to {to}\n"),
+            (from, to) => {
+                let backup =
+                    migrated.backup.map(|file| format!("; as it was before: {}", visible(&file.to_string_lossy())));
+                format!("catalogue {place}: migrated from schema {from} to {to}{}\n", backup.unwrap_or_default())
+            }
         })
     }
 }

@@ -99,7 +99,7 @@ impl PlaceArgs {
     /// The mill of the file, and its catalogue, which is to be closed.
     async fn open(&self) -> anyhow::Result<(Mill, Catalogue)> {
         let (file, mill) = self.read()?;
-        let catalogue = server::mill::catalogue(file.stores()).await?;
+        let catalogue = server::catalogue::open(file.stores()).await?;
         let opened = server::mill::shown(&catalogue, &mill, file.stores(), OpenStores::new()).await;
         Ok((opened?, catalogue))
     }

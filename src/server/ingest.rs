@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use queuekeeper_catalogue::Catalogue;
 use queuekeeper_ingest::directory::{SizeLimit, WorkingStorage};
 use queuekeeper_ingest::engine;
 use queuekeeper_ingest::profile::Profiles;
@@ -17,6 +16,7 @@ use queuekeeper_store::{Store, StoreFamilies, StoreName};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use super::catalogue;
 use super::tasks::Tasks;
 use crate::config::{ConfigFile, Deposits, Network, StoreSettings};
 use crate::{metrics, web};
@@ -101,8 +101,7 @@ async fn services(
     (profiles, working): (&Path, WorkingStorage),
     daemons: Settings,
 ) -> anyhow::Result<Arc<Services>> {
-    let url = settings.catalogue().context("there is no catalogue in the configuration; name one")?;
-    let catalogue = Catalogue::open(url.expose()).await?;
+    let catalogue = catalogue::open(settings).await?;
     let profiles = Profiles::read(profiles)?;
     if let Some(error) = profiles.errors().first() {
         anyhow::bail!("{error}");

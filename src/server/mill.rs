@@ -20,6 +20,7 @@ use queuekeeper_store::{Audited, SpaceName, Store, StoreFamilies, StoreName};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use super::catalogue;
 use super::tasks::Tasks;
 use crate::actions::mill::{MillParts, OpenPolicies};
 use crate::config::{MillConfig, PolicyPlace, StoreSettings};
@@ -39,7 +40,7 @@ pub async fn open(
     families: &StoreFamilies,
     metrics: MillMetrics,
 ) -> anyhow::Result<Mill> {
-    let catalogue = catalogue(settings).await?;
+    let catalogue = catalogue::open(settings).await?;
     let (mut stores, admin) = (BTreeMap::new(), admin_spaces(config));
     for store in config.accounts.values().flat_map(|account| account.stores.values()) {
         if !stores.contains_key(store) {
@@ -143,15 +144,6 @@ pub(crate) fn count_copies_of(config: &MillConfig, services: &Services) {
 /// The name that the workers of this process have in the history of a task.
 fn worker_name() -> String {
     format!("{}:{}", rustix::system::uname().nodename().to_string_lossy(), std::process::id())
-}
-
-/// The catalogue of a configuration.
-///
-/// # Errors
-/// One line that names it.
-pub async fn catalogue(settings: &StoreSettings) -> anyhow::Result<Catalogue> {
-    let url = settings.catalogue().context("there is no catalogue in the configuration; name one")?;
-    Ok(Catalogue::open(url.expose()).await?)
 }
 
 /// Where policies are, opened.

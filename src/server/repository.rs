@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use prometheus_client::registry::Registry;
-use queuekeeper_catalogue::Catalogue;
 use queuekeeper_ingest::access::Deliveries;
 use queuekeeper_ingest::contents::{ObjectReader, OpenStore};
 use queuekeeper_ingest::step::Services;
 use queuekeeper_store::StoreFamilies;
 
-use super::ingest;
 use super::tasks::Tasks;
+use super::{catalogue, ingest};
 use crate::actions::Actions;
 use crate::actions::access::AccessRequests;
 use crate::actions::deposit::Intake;
@@ -66,7 +65,7 @@ impl Repository {
         };
         let catalogue = match (&services, stores.catalogue()) {
             (Some(services), _) => Some(services.catalogue.clone()),
-            (None, Some(url)) => Some(Catalogue::open(url.expose()).await?),
+            (None, Some(_)) => Some(catalogue::open(&stores).await?),
             (None, None) => None,
         };
         if let Some(catalogue) = &catalogue {

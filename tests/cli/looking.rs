@@ -148,7 +148,7 @@ async fn without_zookeeper_or_its_chroot_the_error_has_one_line_with_the_remedy(
 }
 
 #[tokio::test]
-async fn completions_are_generated_and_the_help_has_the_exit_codes() {
+async fn completions_and_manual_pages_are_generated_and_the_help_has_the_exit_codes() {
     let home = Path::new("/");
     for (shell, printed) in [
         ("bash", &["complete -F", "break-lock", "min-age"][..]),
@@ -158,6 +158,18 @@ async fn completions_are_generated_and_the_help_has_the_exit_codes() {
     ] {
         run(home, &["completion", shell]).await.is(0, printed);
     }
+    let pages = tempfile::tempdir().unwrap();
+    let directory = pages.path().join("man");
+    run(home, &["man-pages", directory.to_str().unwrap()]).await.is(0, &[]);
+    for (name, has) in [
+        ("queuekeeper", &["queuekeeper\\-serve(1)", "Exit codes:"][..]),
+        ("queuekeeper-serve", &["QUEUEKEEPER_STORAGE_PATH"]),
+        ("queuekeeper-mill-run", &["QUEUEKEEPER_MILL_WORKERS", "Run the mill"]),
+    ] {
+        let page = std::fs::read_to_string(directory.join(format!("{name}.1"))).unwrap();
+        assert!(page.starts_with(".ie") && has.iter().all(|part| page.contains(part)), "{page}");
+    }
+    run(home, &["man-pages", "/proc/nowhere"]).await.is(1, &["cannot create /proc/nowhere"]);
     for command in ["status", "jobs", "job", "batch", "locks", "queue", "collection", "faults"] {
         run(home, &[command, "--help"])
             .await
@@ -192,6 +204,7 @@ async fn a_closed_pipe_is_not_a_failure_of_any_command() {
         "--help",
         "--version",
         "completion bash",
+        "man-pages man",
         "token ci --role viewer",
         "check-config config.yml",
         "check-web-config web.yml",

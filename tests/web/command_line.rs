@@ -53,6 +53,10 @@ fn what_is_wrong_on_the_command_line_is_told_with_what_is_allowed() {
         is_refused(&output, 2, told);
     }
     is_refused(&queuekeeper(&[]).output().unwrap(), 2, &["Usage: queuekeeper", "serve"]);
+    is_refused(&queuekeeper(&["probe", "file:///etc/passwd"]).output().unwrap(), 2, &["URL", "http:// or https://"]);
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let probe = queuekeeper(&["probe", &format!("http://{nobody}/-/ready")]).output().unwrap();
+    is_refused(&probe, 1, &["does not answer", "onnection refused"]);
     let variable = queuekeeper(&["serve"]).env("QUEUEKEEPER_MIRROR_DROP_AFTER", "soon").output().unwrap();
     is_refused(&variable, 2, &["--mirror.drop-after", "'soon'", "1h30m"]);
 }
@@ -102,6 +106,17 @@ async fn without_zookeeper_it_serves_and_says_so_and_ends_when_told() {
         assert!(told.await.contains("not connected to ZooKeeper: no ZooKeeper server can be used"));
         let metrics = reqwest::get(format!("http://{address}/metrics")).await.unwrap().text().await.unwrap();
         assert!(metrics.contains("\nqueuekeeper_zookeeper_connected 0\n") && !metrics.contains("\nmerritt_jobs{"));
+
+        for (path, code, said) in [
+            ("healthy", 0, "healthy\n"),
+            ("ready", 1, "answers 503 Service Unavailable: not ready: the queue has not been read yet"),
+            ("nothing", 1, "answers 404 Not Found"),
+        ] {
+            let url = format!("http://{address}/-/{path}");
+            let probe = queuekeeper(&["probe", &url]).output().unwrap();
+            let text = String::from_utf8([probe.stdout, probe.stderr].concat()).unwrap();
+            assert!(probe.status.code() == Some(code) && text.contains(said), "{:?} {text}", probe.status);
+        }
 
         let asked = Instant::now();
         let process = rustix::process::Pid::from_child(&child);

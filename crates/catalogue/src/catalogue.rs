@@ -1,10 +1,12 @@
 //! The catalogue as its users hold it.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use uuid::Uuid;
 
+use crate::backup;
 use crate::bell::Bell;
 use crate::database::Database;
 use crate::database::grouped::Grouped;
@@ -23,17 +25,20 @@ pub struct Catalogue {
 }
 
 /// What [`Catalogue::open`] and [`Catalogue::migrate`] did to the schema.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migrated {
     /// The version before; 0 where there was none.
     pub from: i64,
     /// The version now.
     pub to: i64,
+    /// The copy of a catalogue in SQLite that was written before its schema was changed.
+    pub backup: Option<PathBuf>,
 }
 
 impl Catalogue {
     /// Opens the catalogue at `sqlite:PATH` or `postgres://USER:PASSWORD@HOST:PORT/DATABASE`. A database that is empty or
-    /// older is brought up to date; any number of processes may do that at once.
+    /// older is brought up to date; any number of processes may do that at once. A file of SQLite that is older is copied
+    /// first, to a file beside it whose name ends with `.schema-` and its version.
     ///
     /// # Errors
     /// One line that names the file or the host and says what to do: where it is away, locked, read-only, damaged, of
@@ -48,8 +53,12 @@ impl Catalogue {
     /// As [`Self::open`].
     pub async fn migrate(url: &str) -> Result<(Self, Migrated), Error> {
         let database = Database::connect(url).await?;
+        let backup = match schema::look(&database).await? {
+            Some((_, found)) if found < schema::NEWEST => backup::before_migration(&database, found).await?,
+            _ => None,
+        };
         let (id, from) = schema::migrate(&database).await?;
-        Ok((Self::new(database, id, schema::NEWEST), Migrated { from, to: schema::NEWEST }))
+        Ok((Self::new(database, id, schema::NEWEST), Migrated { from, to: schema::NEWEST, backup }))
     }
 
     pub(crate) fn new(database: Database, id: Uuid, schema: i64) -> Self {

@@ -66,7 +66,7 @@ fn whose(application_id: i64, tables: i64) -> Result<(), ErrorKind> {
 pub(crate) async fn migrate(database: &Database) -> Result<(Uuid, i64), Error> {
     // Scripts of large tables take their time.
     let mut session = database.begin().await?.without_limit();
-    let outcome = bring_up_to_date(&mut session).await;
+    let outcome = bring_to(&mut session, NEWEST).await;
     session.end(outcome).await
 }
 
@@ -92,7 +92,7 @@ pub(crate) async fn try_to_begin(session: &mut Session) -> Result<(), Error> {
     Ok(())
 }
 
-async fn bring_up_to_date(session: &mut Session) -> Result<(Uuid, i64), Error> {
+async fn bring_to(session: &mut Session, wanted: i64) -> Result<(Uuid, i64), Error> {
     lock(session).await?;
     let found = version(session).await?;
     let dialect = session.dialect();
@@ -103,7 +103,7 @@ async fn bring_up_to_date(session: &mut Session) -> Result<(Uuid, i64), Error> {
         session.script(dialect.schema(VERSIONS)).await?;
     }
     let found = found.unwrap_or(0);
-    for (script, version) in SCRIPTS.iter().zip(1i64..).filter(|&(_, version)| version > found) {
+    for (script, version) in SCRIPTS.iter().zip(1i64..).filter(|&(_, version)| version > found && version <= wanted) {
         session.script(dialect.schema(script)).await?;
         session.run("INSERT INTO queuekeeper_schema (version, applied) VALUES ($1, {now})", values![version]).await?;
     }
@@ -173,4 +173,38 @@ async fn newest_applied(session: &mut Session) -> Result<i64, Error> {
     let row = session.row("SELECT COALESCE(MAX(version), 0) FROM queuekeeper_schema", values![]).await?;
     let row = row.ok_or_else(|| session.error(ErrorKind::Corrupt("no schema".to_owned())))?;
     session.decode(row.get(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Catalogue;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_catalogue_of_each_earlier_version_is_copied_and_then_brought_up_to_date() {
+        let directory = tempfile::tempdir().unwrap();
+        for version in 1..NEWEST {
+            let path = directory.path().join(format!("{version}.db"));
+            let url = format!("sqlite:{}", path.display());
+            let database = Database::connect(&url).await.unwrap();
+            let mut session = database.begin().await.unwrap();
+            let outcome = bring_to(&mut session, version).await;
+            let (id, _) = session.end(outcome).await.unwrap();
+            database.close().await;
+
+            let copy = directory.path().join(format!("{version}.db.schema-{version}"));
+            let (catalogue, migrated) = Catalogue::migrate(&url).await.unwrap();
+            assert_eq!((migrated.from, migrated.to, migrated.backup.as_ref()), (version, NEWEST, Some(&copy)));
+            assert_eq!((catalogue.id(), catalogue.check().await.unwrap().len()), (id, 0));
+            catalogue.close().await;
+            let kept = Catalogue::open_as_is(&format!("sqlite:{}", copy.display())).await.unwrap();
+            assert_eq!((kept.id(), kept.schema()), (id, version));
+            kept.close().await;
+
+            let (catalogue, again) = Catalogue::migrate(&url).await.unwrap();
+            assert_eq!((again.from, again.backup), (NEWEST, None));
+            catalogue.close().await;
+        }
+    }
 }

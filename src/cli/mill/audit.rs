@@ -50,7 +50,7 @@ impl AuditArgs {
         let table = config.accounts.get(&account).and_then(|account| AuditTable::new(account, &store, &space));
         let none = || UsageError(format!("the space {space} has no name in the stores"));
         let table = table.ok_or_else(none)?;
-        let catalogue = server::mill::catalogue(file.stores()).await?;
+        let catalogue = server::catalogue::open(file.stores()).await?;
         let mut is_open = output::write_while_open(&AuditTable::header())?;
         let mut after = 0;
         while is_open {

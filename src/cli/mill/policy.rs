@@ -89,7 +89,7 @@ impl PolicyArgs {
 impl CheckArgs {
     async fn run(self) -> anyhow::Result<()> {
         let (file, config) = self.place.read()?;
-        let catalogue = server::mill::catalogue(file.stores()).await?;
+        let catalogue = server::catalogue::open(file.stores()).await?;
         let source = server::mill::source(&config, file.stores(), &StoreFamilies::default()).await?;
         let mut wrong = Vec::new();
         for account in config.accounts.values() {

@@ -58,7 +58,7 @@ impl MillActArgs {
         let (file, config) = self.place.read()?;
         let (audit, writer) = Audit::open(self.audit.destination()?)
             .map_err(|error| CommandError::new(FAILED, format!("{error}; nothing was done")))?;
-        let catalogue = server::mill::catalogue(file.stores()).await?;
+        let catalogue = server::catalogue::open(file.stores()).await?;
         let written = CancellationToken::new();
         let writer = AbortOnDropHandle::new(tokio::spawn(writer.run(written.clone())));
         let parts = server::mill::changed(&catalogue, &config, file.stores());

@@ -43,7 +43,7 @@ impl VerifyReportsArgs {
         let mut chain = server::mill::report_chain(account, stores, &families).await?;
         chain.noted = self.seal.map(|seal| seal.to_ascii_lowercase());
         if !self.store_only {
-            chain.catalogue = Some(server::mill::catalogue(stores).await?);
+            chain.catalogue = Some(server::catalogue::open(stores).await?);
         }
         let mut lines = Ok(());
         let mut say = |line: String| {
