@@ -145,6 +145,24 @@ mod tests {
         "QUEUEKEEPER_ZOOKEEPER_TLS_KEY_FILE",
     ];
 
+    /// What the packages and examples configure services by.
+    const PACKAGED: [&str; 4] = [
+        include_str!("../../packaging/debian/queuekeeper.default"),
+        include_str!("../../packaging/image/Containerfile"),
+        include_str!("../../packaging/compose/compose.yml"),
+        include_str!("../../packaging/kubernetes/queuekeeper.yaml"),
+    ];
+
+    #[test]
+    fn every_variable_of_the_packages_is_one() {
+        let is_of_name = |c: char| c.is_ascii_uppercase() || c == '_';
+        let names = PACKAGED.iter().flat_map(|text| text.split(|c| !is_of_name(c)));
+        let named: Vec<_> = names.filter(|name| name.starts_with("QUEUEKEEPER_")).collect();
+        assert!(named.len() > PACKAGED.len(), "{named:?}");
+        let unknown: Vec<_> = named.into_iter().filter(|name| !VARIABLES.contains(name)).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+    }
+
     fn with_those_below(command: &clap::Command) -> Vec<&clap::Command> {
         let below = command.get_subcommands().flat_map(with_those_below);
         std::iter::once(command).chain(below).collect()
