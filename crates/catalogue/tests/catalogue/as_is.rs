@@ -7,7 +7,7 @@ use std::path::Path;
 use queuekeeper_catalogue::as_is::Probed;
 use queuekeeper_catalogue::{Catalogue, ErrorKind};
 
-use super::support::{SERVER, World, look, new_postgres_url, on_both};
+use super::support::{SERVER, World, as_worker, look, new_postgres_url, on_both};
 
 const NEWEST: &str = "SELECT CAST(MAX(version) AS TEXT) FROM queuekeeper_schema";
 
@@ -19,12 +19,13 @@ async fn age(world: &World) -> i64 {
 
 on_both! {
     async fn a_probe_and_a_check_leave_an_older_schema_as_it_is(world: World) {
-        let newest = Catalogue::probe(&world.url).await.unwrap();
+        let url = as_worker(&world.url);
+        let newest = Catalogue::probe(&url).await.unwrap();
         let place = world.catalogue.place().to_owned();
         assert_eq!(newest, Probed { place, schema: world.catalogue.schema(), newest: world.catalogue.schema() });
         let older = age(&world).await;
-        assert_eq!(Catalogue::probe(&world.url).await.unwrap(), Probed { schema: older, ..newest.clone() });
-        let opened = Catalogue::open_as_is(&world.url).await.unwrap();
+        assert_eq!(Catalogue::probe(&url).await.unwrap(), Probed { schema: older, ..newest.clone() });
+        let opened = Catalogue::open_as_is(&url).await.unwrap();
         assert_eq!((opened.schema(), opened.id()), (older, world.catalogue.id()));
         let error = opened.check().await.unwrap_err();
         let expected = format!("has schema {older}, and this program checks schema {}: check it by", newest.schema);
@@ -33,7 +34,7 @@ on_both! {
         assert_eq!(world.number("SELECT COUNT(*) FROM counter_deltas").await, 0, "what the probe wrote is rolled back");
 
         world.tamper("INSERT INTO queuekeeper_schema (version, applied) VALUES (1000, 0)").await;
-        for error in [Catalogue::probe(&world.url).await.unwrap_err(), Catalogue::open_as_is(&world.url).await.unwrap_err()] {
+        for error in [Catalogue::probe(&url).await.unwrap_err(), Catalogue::open_as_is(&url).await.unwrap_err()] {
             assert!(matches!(error.kind, ErrorKind::Newer { found: 1000, .. }), "{error}");
         }
     }

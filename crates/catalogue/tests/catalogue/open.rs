@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use queuekeeper_catalogue::catalogue::Migrated;
 use queuekeeper_catalogue::{Catalogue, ErrorKind};
 
-use super::support::{SERVER, World, look, new_postgres_url, on_both};
+use super::support::{SERVER, World, as_worker, look, new_postgres_url, on_both};
 
 on_both! {
     async fn a_catalogue_keeps_its_identifier(world: World) {
@@ -16,7 +16,7 @@ on_both! {
 
     async fn a_newer_schema_is_refused_in_one_line(world: World) {
         world.tamper("INSERT INTO queuekeeper_schema (version, applied) VALUES (1000, 0)").await;
-        let error = Catalogue::open(&world.url).await.unwrap_err();
+        let error = Catalogue::open(&as_worker(&world.url)).await.unwrap_err();
         let known = world.number("SELECT MAX(version) FROM queuekeeper_schema WHERE version < 1000").await;
         let expected = format!(
             "was written by a newer queuekeeper (schema 1000, this program knows {known}); upgrade this program"

@@ -12,7 +12,7 @@ use queuekeeper_store::store::{Item, Written};
 use queuekeeper_store::{Digests, Key, StoreName};
 use uuid::Uuid;
 
-use super::support::{LEASE, World, digests, done, etag, intent, on_both, subject};
+use super::support::{LEASE, World, digests, done, etag, grant, intent, on_both, subject};
 
 /// What the figures are to be, by a count that shares nothing with the catalogue.
 const COUNTED: &str =
@@ -205,6 +205,9 @@ on_both! {
         assert!(after.len() > 2, "{after:?}");
         assert_eq!(world.number("SELECT COUNT(*) FROM copies WHERE written = 0").await, 0);
         migrated.close().await;
+        if world.url.starts_with("postgres:") {
+            grant(&world.url).await;
+        }
         assert_exact(&world).await;
     }
 

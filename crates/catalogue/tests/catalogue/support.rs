@@ -15,7 +15,32 @@ use tempfile::TempDir;
 use uuid::Uuid;
 
 /// One server for all tests of the binary; it ends with the process.
-pub(crate) static SERVER: LazyLock<Postgres> = LazyLock::new(Postgres::start);
+pub(crate) static SERVER: LazyLock<Postgres> = LazyLock::new(|| {
+    let server = Postgres::start();
+    server.sql("postgres", &format!("CREATE ROLE {WORKER} LOGIN PASSWORD '{}'", server.password()));
+    server
+});
+
+/// A user who owns nothing.
+const WORKER: &str = "worker";
+
+/// What SECURITY.md has an owner grant to that user.
+static LEAST: LazyLock<&str> = LazyLock::new(|| {
+    let (_, behind) = include_str!("../../../../SECURITY.md").split_once("```sql\n").expect("it has the grants");
+    behind.split("```").next().unwrap()
+});
+
+/// What an owner does after an upgrade.
+pub(crate) async fn grant(url: &str) {
+    for statement in LEAST.split(';').map(str::trim).filter(|statement| !statement.is_empty()) {
+        drop(look(url, statement).await);
+    }
+}
+
+/// The same database, as that user.
+pub(crate) fn as_worker(url: &str) -> String {
+    url.replacen("://keeper:", &format!("://{WORKER}:"), 1)
+}
 
 /// Longer than any test takes.
 pub(crate) const LEASE: Duration = Duration::from_mins(5);
@@ -58,9 +83,12 @@ impl World {
         Self { catalogue, url, _directory: Some(directory) }
     }
 
+    /// The catalogue of another owner, with the least privileges that suffice by SECURITY.md. The URL is the owner's.
     pub(crate) async fn postgres() -> Self {
         let url = new_postgres_url();
-        let catalogue = Catalogue::open(&url).await.unwrap();
+        Catalogue::open(&url).await.unwrap().close().await;
+        grant(&url).await;
+        let catalogue = Catalogue::open(&as_worker(&url)).await.unwrap();
         Self { catalogue, url, _directory: None }
     }
 
