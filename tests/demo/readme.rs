@@ -23,7 +23,7 @@ const LEFT_OUT: [(&str, &str); 17] = [
     ("cargo run -- standalone", "it builds, and runs until it is ended; tests/cli/standalone.rs runs both commands"),
     ("cargo run -- object request", "it needs an object; tests/cli/access.rs runs the command"),
     ("queuekeeper ingest ", "it needs stores and a ZooKeeper of one's own; tests/cli/ingest.rs runs it"),
-    ("cargo build --release", "it builds for many minutes; what it builds is what benchmarks run"),
+    (".ci/package build", "it builds for many minutes; packaging/try runs what it makes"),
     ("queuekeeper serve ", "it needs a ZooKeeper of one's own; its flags have tests of their own"),
     ("deposits=http", "it needs daemons and a token; tests/cli/deposits.rs makes each of its requests"),
     ("queuekeeper dashboards files", "it writes below /etc; tests/cli/dashboards.rs runs the command itself"),
