@@ -27,6 +27,15 @@ fn the_dashboards_are_what_their_source_makes() {
     }
 }
 
+#[test]
+fn the_table_of_dashboards_has_each_of_them() {
+    let (_, table) = include_str!("../../README.md").split_once("| dashboard | question |").unwrap();
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let named: BTreeSet<_> = rows.map(|row| row.split('|').nth(1).unwrap().trim().to_owned()).collect();
+    let titles = NAMES.map(|name| text(&read(name), "/title").trim_start_matches("queuekeeper / ").to_owned());
+    assert_eq!(named, titles.into());
+}
+
 /// The cells of the grid that something covers.
 fn cells(place: &Value) -> impl Iterator<Item = (u64, u64)> {
     let [x, y, w, h] = ["x", "y", "w", "h"].map(|side| place[side].as_u64().unwrap());

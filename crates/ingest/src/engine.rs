@@ -155,7 +155,8 @@ async fn work(session: &Arc<Session>) {
                 lanes.spawn(crate::reports::report(Arc::clone(session), daemon))
             }
             (Daemon::Access, None) => lanes.spawn(crate::access::assemble(Arc::clone(session))),
-            (_, None) => lanes.spawn(crate::cleanup::clean(Arc::clone(session))),
+            (Daemon::Cleanup, None) => lanes.spawn(crate::cleanup::clean(Arc::clone(session))),
+            (daemon, None) => unreachable!("{} works on no state of jobs, and has no lane", daemon.spec().name),
         };
     }
     let mut stopping = session.stopping.clone();

@@ -1,7 +1,7 @@
 """Proof for every copy: what the mill's loops of checks find, what they cover, and when they end."""
 
 from frame import board
-from panels import link, query, says, series, stat, steps
+from panels import dashed, link, query, says, series, stat, steps
 from words import GREEN, GREY, ORANGE, RED, age, of, top, total
 
 BIT = 'producer="bit"'
@@ -135,6 +135,36 @@ def of_results():
     ]
 
 
+def of_proofs():
+    """How old the proofs of copies are."""
+    oldest = age("mill_content_oldest_proven_timestamp_seconds", by="account, store, proof")
+    limit = f"min({of('mill_content_max_age_seconds')})"
+    return [
+        (
+            9,
+            [
+                series(
+                    "Age of the oldest proof",
+                    "By store and kind of proof, in full days. None: how long the oldest item that was never proven has been there.",
+                    [query(oldest, PLACE + ", {{proof}}"), query(limit, "limit")],
+                    "s",
+                    empty="No content",
+                    overrides=[dashed("limit", RED)],
+                ),
+                series(
+                    "Items by their last proof",
+                    "Read: the bytes were read. Provider: the store's own checksum was compared. None: never proven.",
+                    query(top("mill_content_items", by="account, store, proof"), PLACE + ", {{proof}}"),
+                    "short",
+                    decimals=0,
+                    stacked=True,
+                    empty="No content",
+                ),
+            ],
+        ),
+    ]
+
+
 def of_loops():
     """The loop, and what it takes."""
     items = f"clamp_min({top('mill_loop_items', BIT)}, 1)"
@@ -178,7 +208,7 @@ def of_loops():
 def dashboard():
     """The dashboard."""
     pages = {"Bit errors": "/mill/errors", "Reports": "/mill/reports", "Mill": "/mill"}
-    rows = [(4, figures()), *of_results(), *of_loops()]
+    rows = [(4, figures()), *of_results(), *of_proofs(), *of_loops()]
     return board(
         "fixity",
         "queuekeeper / Fixity",

@@ -36,7 +36,7 @@ GREEN, YELLOW, ORANGE, RED, GREY, BLUE = "#56A64B", "#F2CC0C", "#FF9830", "#E02F
 
 # Alerts of our rules that fire, but for those that are for scaling: one of each, however many queuekeepers it is on. One
 # on a queue that was never scraped has no job.
-OUR_ALERTS = 'severity!="info",alertname=~"Merritt.*|Queuekeeper.*",job=~"$job|"'
+OUR_ALERTS = 'severity!="info",alertname=~"Merritt.*|Mill.*|Queuekeeper.*",job=~"$job|"'
 FIRING = (
     "count by (alertname, severity, cause, state, queue, fault, item, rule, outcome, flag)"
     f' (ALERTS{{alertstate="firing",{OUR_ALERTS}}})'
