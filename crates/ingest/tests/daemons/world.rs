@@ -35,6 +35,7 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
+use zookeeper_client::{Acl, AuthId, Permission};
 
 use super::remote::{Remote, Servers};
 
@@ -82,8 +83,8 @@ impl World {
         settings: Settings,
         remote: impl FnOnce(&Path) -> Option<Remote>,
     ) -> Self {
-        let zookeeper = config(&format!("{}{chroot}", server.connect_string()));
-        let queue = Queue::new(zookeeper.connect().await.unwrap());
+        let zookeeper = Config { acl: least(), ..config(&format!("{}{chroot}", server.connect_string())) };
+        let queue = Queue::new(zookeeper.connect().await.unwrap()).with_acl(least());
         let (origin, directory) = (Origin::start().await, tempfile::tempdir_in(memory()).unwrap());
         for folder in ["working", "objects", "profiles", "deliveries"] {
             std::fs::create_dir(directory.path().join(folder)).unwrap();
@@ -141,7 +142,7 @@ impl World {
 
     /// The same by way of a proxy.
     pub(super) async fn start_through(&self, proxy: &str, settings: Settings, session: Duration) -> Daemons {
-        let zookeeper = Config { session_timeout: session, ..config(proxy) };
+        let zookeeper = Config { session_timeout: session, acl: least(), ..config(proxy) };
         start(services(self.directory.path(), settings).await, zookeeper)
     }
 
@@ -310,6 +311,12 @@ pub(super) fn quick() -> Settings {
         Settings { retry_first: short, retry_most: short * 5, look_again: short * 5, ..Settings::default() };
     settings.fetch.retries = RetryPolicy { attempts: 1, within: short, first: short, most: short };
     settings
+}
+
+/// What SECURITY.md says that daemons need on znodes: all but the right to change an ACL.
+fn least() -> Vec<Acl> {
+    let rights = Permission::CREATE | Permission::READ | Permission::WRITE | Permission::DELETE;
+    vec![Acl::new(rights, AuthId::anyone())]
 }
 
 fn start(services: Arc<Services>, zookeeper: Config) -> Daemons {
