@@ -2,6 +2,7 @@
 
 mod adopt;
 mod audit;
+mod background;
 mod bit;
 mod errors;
 mod loop_period;
@@ -44,6 +45,7 @@ enum MillCommand {
     Run(run::RunArgs),
     Produce(produce::ProduceArgs),
     Verify(verify::VerifyArgs),
+    Checks(background::ChecksArgs),
     VerifyReports(verify_reports::VerifyReportsArgs),
     Audit(audit::AuditArgs),
     Queues(queues::QueuesArgs),
@@ -115,6 +117,7 @@ impl MillArgs {
             MillCommand::Run(args) => Box::pin(args.run()).await,
             MillCommand::Produce(args) => Box::pin(args.run()).await,
             MillCommand::Verify(args) => Box::pin(args.run()).await,
+            MillCommand::Checks(args) => args.run().await,
             MillCommand::VerifyReports(args) => Box::pin(args.run()).await,
             MillCommand::Audit(args) => Box::pin(args.run()).await,
             MillCommand::Queues(args) => Box::pin(args.run()).await,

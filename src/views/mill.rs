@@ -2,6 +2,7 @@
 //!
 //! Every figure is a counter of the catalogue, so that none of this costs more with more items.
 
+mod asked;
 mod causes;
 mod checks;
 mod errors;
@@ -30,6 +31,7 @@ use queuekeeper_mill::policy::PolicySource;
 use queuekeeper_mill::prices::Prices;
 use queuekeeper_store::SpaceName;
 
+pub(crate) use asked::{AskedItem, CheckFilter, CheckList, CheckPlan, CheckScope};
 pub(crate) use checks::{CheckItem, proof_words};
 pub(crate) use errors::{BitErrorItem, ErrorFilter, ErrorList, ErrorProof, ResolutionItem, StopItem};
 pub(crate) use figures::Measured;

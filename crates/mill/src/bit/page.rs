@@ -140,12 +140,10 @@ impl Checker {
         let range = Range { behind, last: page.last.as_ref(), number: page.number };
         let Checked { right, alone, skipped, listed, rest } = self.check_page(&place, &range, lease).await?;
         let part = CheckedPart {
-            account: subject.account.clone(),
-            store: name.clone(),
             run: Some(page.run),
             page: Some(PageEnd { run: page.run, behind: behind.cloned(), rest, listed }),
-            items: right,
             skipped,
+            ..CheckedPart::of(subject.account.clone(), name.clone(), right)
         };
         let follow_ups: Vec<NewTask> = alone.into_iter().map(|key| item_task(subject, key)).collect();
         Ok(Processed { outcome: Outcome::Done, follow_ups, checked: Some(part) })

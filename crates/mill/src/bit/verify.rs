@@ -126,7 +126,7 @@ impl Checker {
             totals.proven += page.right.len() as u64;
             totals.bytes += page.right.iter().map(|checked| checked.bytes).sum::<u64>();
             let (account, store) = (subject.account.clone(), place.store.name().clone());
-            let part = CheckedPart { account, store, run: None, page: None, items: page.right, skipped: (0, 0) };
+            let part = CheckedPart::of(account, store, page.right);
             self.catalogue.record_checks(&part, Vec::new()).await.map_err(said)?;
             say(Said::Progress(*totals));
             for key in page.alone {
