@@ -4,6 +4,7 @@ mod adopt;
 mod audit;
 mod background;
 mod bit;
+mod compare;
 mod errors;
 mod loop_period;
 mod pause;
@@ -46,6 +47,7 @@ enum MillCommand {
     Produce(produce::ProduceArgs),
     Verify(verify::VerifyArgs),
     Checks(background::ChecksArgs),
+    Compare(compare::CompareArgs),
     VerifyReports(verify_reports::VerifyReportsArgs),
     Audit(audit::AuditArgs),
     Queues(queues::QueuesArgs),
@@ -118,6 +120,7 @@ impl MillArgs {
             MillCommand::Produce(args) => Box::pin(args.run()).await,
             MillCommand::Verify(args) => Box::pin(args.run()).await,
             MillCommand::Checks(args) => args.run().await,
+            MillCommand::Compare(args) => Box::pin(args.run()).await,
             MillCommand::VerifyReports(args) => Box::pin(args.run()).await,
             MillCommand::Audit(args) => Box::pin(args.run()).await,
             MillCommand::Queues(args) => Box::pin(args.run()).await,

@@ -5,6 +5,7 @@
 mod asked;
 mod causes;
 mod checks;
+mod comparisons;
 mod errors;
 mod figures;
 mod items;
@@ -33,6 +34,7 @@ use queuekeeper_store::SpaceName;
 
 pub(crate) use asked::{AskedItem, CheckFilter, CheckList, CheckPlan, CheckScope};
 pub(crate) use checks::{CheckItem, proof_words};
+pub(crate) use comparisons::{ComparisonFilter, ComparisonItem, ComparisonList};
 pub(crate) use errors::{BitErrorItem, ErrorFilter, ErrorList, ErrorProof, ResolutionItem, StopItem};
 pub(crate) use figures::Measured;
 pub(crate) use items::{

@@ -12,6 +12,7 @@ use crate::bit::{
     RECORDS_OF_ITEM, REPORTS, REPORTS_OF_ACCOUNT, REPORTS_OF_SPACE, SEAL, SEALS_LEFT, UNREPORTED, UNSUCCESSFUL,
 };
 use crate::catalogue::Catalogue;
+use crate::comparisons::{COMPARISONS, COMPARISONS_OF};
 use crate::database::Session;
 use crate::database::dialect::Dialect;
 use crate::database::value::{Row, Value, values};
@@ -94,6 +95,8 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
         (SEAL, values!["account", 1u64]),
         (SEALS_LEFT, values!["account", "main", "space", 10u64]),
         (PAGE, values!["account", "main", "space", &b"key"[..]]),
+        (COMPARISONS, values!["account", "space", 10u64]),
+        (COMPARISONS_OF, values!["account", "space"]),
         (ASKED, values!["account", u64::MAX, 10u64]),
         (ASKED_OF, values!["account", "main", "space", &b"key"[..]]),
         (REPORTS, values![u64::MAX, "", 10u64]),

@@ -10,6 +10,7 @@
 //! - [`forecast`]: what a loop still needs, and when it ends;
 //! - [`coverage`]: how much of a space is proven; [`report`]: that as files; [`reporter`]: who writes them; [`premis`]: the
 //!   same as events;
+//! - [`compare`]: the listing of a store and the content index side by side; [`comparer`]: that for people, and as a stored table;
 //! - [`seals`]: the seal of a report; [`chain`]: whether those of an account are whole.
 
 pub mod adopt;
@@ -17,6 +18,8 @@ pub mod asked;
 pub mod asked_check;
 pub mod chain;
 pub mod checker;
+pub mod compare;
+pub mod comparer;
 mod corrections;
 pub mod coverage;
 pub mod decide;

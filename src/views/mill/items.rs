@@ -16,6 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::asked::AskedItem;
 use super::causes::Looked;
 use super::checks::CheckItem;
+use super::comparisons::ComparisonItem;
 use super::spaces::SpaceCopies;
 use super::tasks::{DecisionItem, TaskItem};
 use super::wanted::{differs, pairs};
@@ -65,6 +66,8 @@ pub(crate) struct ItemList {
     pub(crate) policy_error: Option<String>,
     /// The last checks that were asked for of the space, one for each store that has any.
     pub(crate) asked_checks: Vec<AskedItem>,
+    /// The last comparisons of its listing with the content index that were kept, one for each store that has any.
+    pub(crate) comparisons: Vec<ComparisonItem>,
     /// The items of this page.
     pub(crate) items: Vec<SpaceItem>,
     /// `after` of the next page; null on the last one.
@@ -220,8 +223,9 @@ impl Mill {
             )));
         }
         let asked_checks = self.asked_of(account, &space, None).await?;
+        let comparisons = self.comparisons_of(account, &space).await?;
         let space = standing.copies(account, &policy, &space);
-        Ok(ItemList { space, policy_error, asked_checks, items, next })
+        Ok(ItemList { space, policy_error, asked_checks, comparisons, items, next })
     }
 
     /// An item of a space.

@@ -12,6 +12,7 @@ use crate::web::http::problem::Problem;
 use crate::web::state::State;
 
 mod checks;
+mod compared;
 mod errors;
 mod overview;
 mod pauses;

@@ -29,3 +29,17 @@ CREATE TABLE asked_items (
     key {bytes} NOT NULL,
     PRIMARY KEY (asked, key)
 ){table_by_key};
+
+-- The newest comparison of what a store lists of a space and the content index that was kept: what it came to as JSON, and where its
+-- table lies.
+CREATE TABLE comparisons (
+    account {text} NOT NULL,
+    store {text} NOT NULL,
+    space {text} NOT NULL,
+    started {int} NOT NULL,
+    ended {int} NOT NULL,
+    differing {int} NOT NULL,
+    result {text} NOT NULL,
+    place {text} NOT NULL,
+    PRIMARY KEY (account, space, store)
+){table_by_key};

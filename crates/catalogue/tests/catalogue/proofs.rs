@@ -186,6 +186,7 @@ on_both! {
         change(&world.catalogue, PLACES[0], b"a", &done(Change::Update, 9)).await;
         let before = world.catalogue.proof_figures().await.unwrap();
         for sql in [
+            "DROP TABLE comparisons",
             "DROP TABLE asked_items",
             "DROP TABLE asked_checks",
             "DROP TABLE proof_counts",

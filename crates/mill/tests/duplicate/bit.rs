@@ -2,6 +2,7 @@
 
 mod adopt;
 mod asked;
+mod compare;
 mod forecast;
 mod loops;
 mod many;

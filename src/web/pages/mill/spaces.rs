@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use super::super::frame::Frame;
 use super::super::render;
 use super::checks::{AskedRow, ask_at};
+use super::compared::ComparedRow;
 use super::overview::DecisionRow;
 use super::tasks::TaskRow;
 use super::{Due, frame, width};
@@ -48,6 +49,7 @@ struct SpacePage {
     policy_error: String,
     may_check: bool,
     asked: Vec<AskedRow>,
+    compared: Vec<ComparedRow>,
     prefix: String,
     rows: Vec<ItemRow>,
     next: String,
@@ -208,6 +210,7 @@ pub(in crate::web::pages) async fn items(
         policy_error: list.policy_error.as_deref().map(visible).unwrap_or_default(),
         may_check: state.rights(&who) >= CHECK_ROLE,
         asked: list.asked_checks.iter().map(|check| AskedRow::new(check, &frame.root, now)).collect(),
+        compared: list.comparisons.iter().map(|comparison| ComparedRow::new(comparison, now)).collect(),
         prefix: filter.prefix.clone(),
         rows: list.items.iter().map(|item| ItemRow::new(item, &row.href)).collect(),
         next: next.unwrap_or_default(),
