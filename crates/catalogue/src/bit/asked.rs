@@ -241,7 +241,7 @@ pub(crate) async fn end(
         let values = values![account, store, space, key_column(key.as_ref()), key_column(None)];
         for row in session.rows(sql, values).await? {
             let id: u64 = session.decode(row.count(0))?;
-            found.write(session, id, None).await?;
+            found.write(session, id, part).await?;
         }
         return Ok(Vec::new());
     }
@@ -253,7 +253,7 @@ pub(crate) async fn end(
     let values = part.alone.iter().flat_map(|key| values![id, key]).collect();
     let then = " ON CONFLICT DO NOTHING RETURNING asked";
     session.insert_returning("INSERT INTO asked_items (asked, key)", "?, ?", then, values).await?;
-    found.write(session, id, Some(part.rest.as_ref())).await?;
+    found.write(session, id, part).await?;
     let alone = part.alone.iter().map(|key| task(account, store, space, Some(key.clone())));
     let rest = part.rest.as_ref().map(|_marker| task(account, store, space, None));
     Ok(alone.chain(rest).collect())
@@ -288,10 +288,10 @@ impl Found {
         found
     }
 
-    async fn write(&self, session: &mut Session, id: u64, to: Option<Option<&Key>>) -> Result<(), Error> {
+    async fn write(&self, session: &mut Session, id: u64, part: &AskedPart) -> Result<(), Error> {
         let Self { proven, bytes, wrong, unproven, gone } = self;
         let mut values: Vec<Value> = values![id, *proven, *bytes, *wrong, *unproven, *gone];
-        values.extend(values![to.is_some(), to.flatten(), to == Some(None)]);
+        values.extend(values![part.is_of_space, part.rest.as_ref(), part.is_of_space && part.rest.is_none()]);
         let sql = "UPDATE asked_checks SET proven = proven + $2, proven_bytes = proven_bytes + $3, wrong = wrong + $4,
                 unproven = unproven + $5, gone = gone + $6, marker = CASE WHEN $7 THEN $8 ELSE marker END,
                 is_listed = (is_listed OR $9), changed = {now}
