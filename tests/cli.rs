@@ -21,6 +21,8 @@ mod cli {
     mod killed;
     mod looking;
     mod mill;
+    mod mill_checks;
+    mod mill_compare;
     mod mill_evidence;
     mod mill_pages;
     mod mill_reports;

@@ -4,6 +4,7 @@
 //! the queue are. They need no ZooKeeper.
 
 mod adoptions;
+mod checks;
 mod kind;
 mod pauses;
 mod policies;
@@ -23,6 +24,7 @@ use queuekeeper_mill::account::Account;
 use queuekeeper_mill::policy::PolicySource;
 use tokio_util::task::TaskTracker;
 
+pub use checks::CHECK_ROLE;
 pub use kind::MillActionKind;
 pub use pauses::{PauseChange, pause_scope};
 pub use queuekeeper_catalogue::tasks::{Decided, TaskState};

@@ -2,7 +2,9 @@
 
 mod adopt;
 mod audit;
+mod background;
 mod bit;
+mod compare;
 mod errors;
 mod loop_period;
 mod pause;
@@ -44,6 +46,8 @@ enum MillCommand {
     Run(run::RunArgs),
     Produce(produce::ProduceArgs),
     Verify(verify::VerifyArgs),
+    Checks(background::ChecksArgs),
+    Compare(compare::CompareArgs),
     VerifyReports(verify_reports::VerifyReportsArgs),
     Audit(audit::AuditArgs),
     Queues(queues::QueuesArgs),
@@ -115,6 +119,8 @@ impl MillArgs {
             MillCommand::Run(args) => Box::pin(args.run()).await,
             MillCommand::Produce(args) => Box::pin(args.run()).await,
             MillCommand::Verify(args) => Box::pin(args.run()).await,
+            MillCommand::Checks(args) => args.run().await,
+            MillCommand::Compare(args) => Box::pin(args.run()).await,
             MillCommand::VerifyReports(args) => Box::pin(args.run()).await,
             MillCommand::Audit(args) => Box::pin(args.run()).await,
             MillCommand::Queues(args) => Box::pin(args.run()).await,

@@ -2,8 +2,10 @@
 //!
 //! Every figure is a counter of the catalogue, so that none of this costs more with more items.
 
+mod asked;
 mod causes;
 mod checks;
+mod comparisons;
 mod errors;
 mod figures;
 mod items;
@@ -30,7 +32,9 @@ use queuekeeper_mill::policy::PolicySource;
 use queuekeeper_mill::prices::Prices;
 use queuekeeper_store::SpaceName;
 
+pub(crate) use asked::{AskedItem, CheckFilter, CheckList, CheckPlan, CheckScope};
 pub(crate) use checks::{CheckItem, proof_words};
+pub(crate) use comparisons::{ComparisonFilter, ComparisonItem, ComparisonList};
 pub(crate) use errors::{BitErrorItem, ErrorFilter, ErrorList, ErrorProof, ResolutionItem, StopItem};
 pub(crate) use figures::Measured;
 pub(crate) use items::{

@@ -5,6 +5,7 @@
 //! task: the log, the proof of the copy, the figures of the run, and what is wrong as a *bit error*, which stays open until it is
 //! resolved or the copy is proven again.
 
+mod asked;
 mod checked;
 mod counts;
 mod errors;
@@ -14,6 +15,9 @@ mod reports;
 mod runs;
 mod seals;
 
+#[cfg(test)]
+pub(crate) use asked::{ASKED, ASKED_OF};
+pub use asked::{AskedCheck, AskedPart, AskedState, NewAsked};
 pub use checked::{CheckedItem, CheckedPart, Evidence, Observed, PageEnd, Wrong};
 pub(crate) use counts::fold;
 pub use counts::{CheckedAmount, ResultCount};
@@ -37,6 +41,7 @@ pub(crate) use runs::{NEWEST_RUN, OPEN_RUN, PAGE, UNREPORTED};
 pub(crate) use seals::{SEAL, SEALS_LEFT};
 pub use seals::{Seal, SealHead};
 
+pub(crate) use asked::end as end_asked;
 pub(crate) use checked::write;
 pub(crate) use runs::end_page;
 

@@ -12,7 +12,8 @@
 //! - [`tasks`]: the mill's queues; [`loops`]: how far its producers are; [`policies`]: what is to be
 //!   copied; [`brake`]: how much it may destroy in a day; [`asides`]: what it
 //!   kept of that; [`pauses`]: what people paused; [`space_stats`]: what spaces have;
-//! - [`bit`]: what checks of content have found; [`proofs`]: how old what they proved is; [`repairs`]: what was repaired of that;
+//! - [`bit`]: what checks of content have found; [`proofs`]: how old what they proved is; [`comparisons`]: how listings
+//!   differ from the index; [`repairs`]: what was repaired of that;
 //!   [`repair_stops`]: where no repair starts by itself;
 //! - [`bell`]: what says that there may be something to do;
 //! - [`deposits`], [`outbox`]: what came from depositors, and what is sent to them;
@@ -35,6 +36,7 @@ pub mod bit;
 pub mod brake;
 pub mod catalogue;
 pub mod check;
+pub mod comparisons;
 pub mod counters;
 mod database;
 pub mod deposits;

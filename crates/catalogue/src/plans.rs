@@ -8,10 +8,11 @@ use uuid::Uuid;
 use crate::asides::{KEYS, OF_ITEM, OVERDUE};
 use crate::audit::{AFTER, Events, OF_SPACE_AFTER, TAKE_LEFT};
 use crate::bit::{
-    CHECKS_OF_ITEM, CHECKS_OF_RUN, NEWEST_RUN, OF_ACCOUNT, OPEN_KEYS, OPEN_RUN, PAGE, RECORDS, RECORDS_OF_ITEM,
-    REPORTS, REPORTS_OF_ACCOUNT, REPORTS_OF_SPACE, SEAL, SEALS_LEFT, UNREPORTED, UNSUCCESSFUL,
+    ASKED, ASKED_OF, CHECKS_OF_ITEM, CHECKS_OF_RUN, NEWEST_RUN, OF_ACCOUNT, OPEN_KEYS, OPEN_RUN, PAGE, RECORDS,
+    RECORDS_OF_ITEM, REPORTS, REPORTS_OF_ACCOUNT, REPORTS_OF_SPACE, SEAL, SEALS_LEFT, UNREPORTED, UNSUCCESSFUL,
 };
 use crate::catalogue::Catalogue;
+use crate::comparisons::{COMPARISONS, COMPARISONS_OF};
 use crate::database::Session;
 use crate::database::dialect::Dialect;
 use crate::database::value::{Row, Value, values};
@@ -94,13 +95,17 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
         (SEAL, values!["account", 1u64]),
         (SEALS_LEFT, values!["account", "main", "space", 10u64]),
         (PAGE, values!["account", "main", "space", &b"key"[..]]),
+        (COMPARISONS, values!["account", "space", 10u64]),
+        (COMPARISONS_OF, values!["account", "space"]),
+        (ASKED, values!["account", u64::MAX, 10u64]),
+        (ASKED_OF, values!["account", "main", "space", &b"key"[..]]),
         (REPORTS, values![u64::MAX, "", 10u64]),
         (REPORTS_OF_ACCOUNT, values!["account", u64::MAX, "main", 10u64]),
         (REPORTS_OF_SPACE, values!["space", u64::MAX, "account", "", 10u64]),
         (UNSUCCESSFUL, values![1u64, u64::MAX, "", "main", "", 10u64]),
     ];
     let mut take = values![0i64, Uuid::nil(), "worker", "audit", "account", 10u64];
-    take.extend(values!["AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT"]);
+    take.extend(values!["AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT"]);
     let mut next = values!["audit", "account", 0i64];
     next.extend(take[6..].iter().cloned());
     let others = others.into_iter().chain([(TAKE, take), (NEXT, next), (NEWEST, values!["account", 10u64])]);

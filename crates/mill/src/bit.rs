@@ -2,7 +2,7 @@
 //!
 //! - [`verdict`]: what a check can find; [`decide`]: what it has found, by what the store, the content index and the audit log say;
 //! - [`policy`]: which proof is asked for; [`checker`]: what checks need; [`item`]: the check of one item; [`page`]: that of many;
-//! - [`verify`]: a check at once, in the foreground; [`adopt`]: what has no record is taken into it;
+//! - [`verify`]: a check at once, in the foreground; [`asked_check`]: one that a person asks for, by workers; [`adopt`]: what has no record is taken into it;
 //! - [`lists`]: which spaces are checked; [`producer`]: goes through all of them, and asks for checks;
 //! - [`repair`]: who may start a repair, and from which copy; [`decisions`]: what is done about a finding; [`asked`]: what a
 //!   person asks for; [`repairer`]: the repair;
@@ -10,12 +10,16 @@
 //! - [`forecast`]: what a loop still needs, and when it ends;
 //! - [`coverage`]: how much of a space is proven; [`report`]: that as files; [`reporter`]: who writes them; [`premis`]: the
 //!   same as events;
+//! - [`compare`]: the listing of a store and the content index side by side; [`comparer`]: that for people, and as a stored table;
 //! - [`seals`]: the seal of a report; [`chain`]: whether those of an account are whole.
 
 pub mod adopt;
 pub mod asked;
+pub mod asked_check;
 pub mod chain;
 pub mod checker;
+pub mod compare;
+pub mod comparer;
 mod corrections;
 pub mod coverage;
 pub mod decide;

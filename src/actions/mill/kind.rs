@@ -9,6 +9,8 @@ pub enum MillActionKind {
     RetryTask,
     /// Removes held tasks or dead letters.
     DropTask,
+    /// Has content checked.
+    CheckContent,
     /// Repairs a copy from another one.
     RepairCopy,
     /// Writes the content of a copy, which is right, in its own place again.
@@ -37,10 +39,11 @@ pub enum MillActionKind {
 
 impl MillActionKind {
     /// Every kind.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::ReleaseTask,
         Self::RetryTask,
         Self::DropTask,
+        Self::CheckContent,
         Self::RepairCopy,
         Self::RewriteCopy,
         Self::CorrectRecord,
@@ -62,6 +65,7 @@ impl MillActionKind {
             Self::ReleaseTask => "release_task",
             Self::RetryTask => "retry_task",
             Self::DropTask => "drop_task",
+            Self::CheckContent => "check_content",
             Self::RepairCopy => "repair_copy",
             Self::RewriteCopy => "rewrite_copy",
             Self::CorrectRecord => "correct_record",

@@ -12,8 +12,9 @@ use queuekeeper_mill::run::MillSettings;
 use queuekeeper_store::error::shortened;
 use queuekeeper_store::{Key, SpaceName, StoreFamilies};
 
-use super::PlaceArgs;
+use super::{PlaceArgs, background};
 use crate::cli::UsageError;
+use crate::cli::actor::AuditArgs;
 use crate::cli::exit::{CommandError, FAILED, NOT_FOUND, NOT_PROVEN};
 use crate::cli::meter::ProgressLine;
 use crate::cli::output;
@@ -27,6 +28,8 @@ use crate::server;
 /// One line for each item that is wrong, or could not be checked. The result is recorded as that of a loop: what is proven, and
 /// what is wrong as a bit error, which waits for a decision. Content is read whatever the configuration says of proofs. Exits with 7
 /// where anything is wrong.
+///
+/// With --background, the workers of the mill do the same: mill checks shows how far they are, and what they found.
 #[derive(Clone, Debug, Args)]
 pub(super) struct VerifyArgs {
     /// An item, a space, or all that an account has in a store, which is named, or has the number that policies have
@@ -36,8 +39,23 @@ pub(super) struct VerifyArgs {
     )]
     what: Named,
 
+    /// Have it checked by workers, beside the loop of checks, and do not wait for that
+    #[arg(long)]
+    background: bool,
+
+    /// Show how much would be read and what that costs, and do nothing
+    #[arg(long, requires = "background")]
+    dry_run: bool,
+
+    /// The reason, which is recorded in the audit file and in the catalogue
+    #[arg(long, value_name = "TEXT", requires = "background")]
+    reason: Option<String>,
+
     #[command(flatten)]
     place: PlaceArgs,
+
+    #[command(flatten)]
+    audit: AuditArgs,
 }
 
 /// What is to be checked, as it was written.
@@ -77,6 +95,9 @@ impl VerifyArgs {
         crate::cli::log::begin_plain();
         let (file, config) = self.place.read()?;
         let scope = self.what.scope(&config)?;
+        if self.background {
+            return background::ask(&scope, self.dry_run, self.reason, self.place, self.audit).await;
+        }
         let (families, counted) = (StoreFamilies::default(), MillMetrics::default());
         let settings = MillSettings::default();
         let mill = server::mill::open(&config, file.stores(), settings, &families, counted).await?;

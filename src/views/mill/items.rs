@@ -13,8 +13,10 @@ use queuekeeper_store::{SpaceName, StoreName};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::asked::AskedItem;
 use super::causes::Looked;
 use super::checks::CheckItem;
+use super::comparisons::ComparisonItem;
 use super::spaces::SpaceCopies;
 use super::tasks::{DecisionItem, TaskItem};
 use super::wanted::{differs, pairs};
@@ -62,6 +64,10 @@ pub(crate) struct ItemList {
     pub(crate) space: SpaceCopies,
     /// Why the account's policy cannot be read; null where it can.
     pub(crate) policy_error: Option<String>,
+    /// The last checks that were asked for of the space, one for each store that has any.
+    pub(crate) asked_checks: Vec<AskedItem>,
+    /// The last comparisons of its listing with the content index that were kept, one for each store that has any.
+    pub(crate) comparisons: Vec<ComparisonItem>,
     /// The items of this page.
     pub(crate) items: Vec<SpaceItem>,
     /// `after` of the next page; null on the last one.
@@ -122,6 +128,8 @@ pub(crate) struct ItemDetail {
     pub(crate) decisions: Vec<DecisionItem>,
     /// What was put aside before a copy was deleted or overwritten, the newest first, at most fifty of each store.
     pub(crate) asides: Vec<AsideItem>,
+    /// The last checks that were asked for of it alone, one for each store that has any.
+    pub(crate) asked_checks: Vec<AskedItem>,
     /// The checks of its copies, the newest first, at most fifty of each. Those that found nothing wrong are kept until the next loop
     /// has ended.
     pub(crate) checks: Vec<CheckItem>,
@@ -214,8 +222,10 @@ impl Mill {
                 account.name
             )));
         }
+        let asked_checks = self.asked_of(account, &space, None).await?;
+        let comparisons = self.comparisons_of(account, &space).await?;
         let space = standing.copies(account, &policy, &space);
-        Ok(ItemList { space, policy_error, items, next })
+        Ok(ItemList { space, policy_error, asked_checks, comparisons, items, next })
     }
 
     /// An item of a space.
@@ -281,6 +291,7 @@ impl Mill {
         let is_done = item.differing.is_empty() && tasks.is_empty() && causes.is_empty();
         causes.extend(of.left_out());
         Ok(ItemDetail {
+            asked_checks: self.asked_of(account, &space, Some(&key)).await?,
             account: account.name.clone(),
             space: space.to_string(),
             is_done,

@@ -1,5 +1,7 @@
 //! The mill: queues, what waits for a person, spaces and items, policies.
 
+mod checks;
+mod comparisons;
 mod errors;
 mod reports;
 
@@ -34,6 +36,8 @@ pub(super) fn router() -> OpenApiRouter<State> {
         .routes(routes!(decide_mill_held))
         .routes(routes!(mill_dead_letters))
         .routes(routes!(decide_mill_dead_letters))
+        .merge(checks::router())
+        .merge(comparisons::router())
         .merge(errors::router())
         .merge(reports::router())
         .routes(routes!(mill_spaces))

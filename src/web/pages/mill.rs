@@ -11,6 +11,8 @@ use crate::views::show::{Ago, Moment, visible};
 use crate::web::http::problem::Problem;
 use crate::web::state::State;
 
+mod checks;
+mod compared;
 mod errors;
 mod overview;
 mod pauses;
@@ -29,6 +31,8 @@ pub(super) fn routes() -> Vec<(&'static str, MethodRouter<State>)> {
         ("/mill/errors", get(errors::list).post(errors::resolve)),
         ("/mill/reports", get(reports::list)),
         ("/mill/reports/{id}", get(reports::show)),
+        ("/mill/checks", get(checks::list)),
+        ("/mill/checks/new", get(checks::new).post(checks::ask)),
         ("/mill/spaces", get(spaces::list)),
         ("/mill/spaces/{account}/{space}", get(spaces::items)),
         ("/mill/spaces/{account}/{space}/item", get(spaces::item)),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use queuekeeper_store::store::Item;
 use queuekeeper_store::{Digests, Key, StoreName};
 
+use super::asked::AskedPart;
 use super::counts::Deltas;
 use super::{LISTED, NOTHING, SUCCESS, errors};
 use crate::catalogue::Catalogue;
@@ -96,10 +97,25 @@ pub struct CheckedPart {
     pub run: Option<u64>,
     /// The page, where the task was of one.
     pub page: Option<PageEnd>,
+    /// How far a check is that a person asked for, where the task was of one.
+    pub asked: Option<AskedPart>,
     /// What was checked.
     pub items: Vec<CheckedItem>,
     /// How many items and bytes were skipped, as the policy of the store wants it.
     pub skipped: (u64, u64),
+}
+
+impl CheckedPart {
+    /// Items that were checked outside of runs.
+    #[must_use]
+    pub fn of(account: String, store: StoreName, items: Vec<CheckedItem>) -> Self {
+        Self { account, store, run: None, page: None, asked: None, items, skipped: (0, 0) }
+    }
+
+    /// Whether many items were checked, those alone with which nothing was known to be wrong.
+    fn is_of_page(&self) -> bool {
+        self.page.is_some() || self.asked.as_ref().is_some_and(|asked| asked.is_of_space)
+    }
 }
 
 impl Catalogue {
@@ -145,7 +161,7 @@ pub(crate) async fn write(session: &mut Session, part: &CheckedPart) -> Result<(
     for (checked, _) in numbered {
         match &checked.wrong {
             Some(wrong) => errors::open(session, part, checked, wrong).await?,
-            None if checked.result == SUCCESS && part.page.is_none() => {
+            None if checked.result == SUCCESS && !part.is_of_page() => {
                 errors::end(session, &part.store, &checked.item, "proven").await?;
             }
             None => {}

@@ -9,7 +9,7 @@ pub enum Queue {
     DuplicationLow,
     /// Checks of content.
     BitIntegrity,
-    /// Findings that need a decision, and repairs that were decided.
+    /// Findings that need a decision, repairs that were decided, and checks that a person asked for.
     BitError,
     /// Reports on spaces whose checks have ended.
     BitReport,
@@ -81,6 +81,8 @@ pub enum TaskKind {
     Bit,
     /// Checks the content of a page of items: of those behind its key, up to one that its run has.
     BitPage,
+    /// Checks content that a person asked to be checked: an item, or a space, page by page.
+    Check,
     /// Writes the report on a space.
     BitReport,
     /// Waits for a decision on a finding.
@@ -93,11 +95,12 @@ pub enum TaskKind {
     Noop,
 }
 
-const KINDS: [(TaskKind, &str); 9] = [
+const KINDS: [(TaskKind, &str); 10] = [
     (TaskKind::Audit, "AUDIT"),
     (TaskKind::Duplicate, "DUP"),
     (TaskKind::Bit, "BIT"),
     (TaskKind::BitPage, "BIT_PAGE"),
+    (TaskKind::Check, "CHECK"),
     (TaskKind::BitReport, "BIT_REPORT"),
     (TaskKind::BitError, "BIT_ERROR"),
     (TaskKind::Repair, "REPAIR"),
@@ -107,8 +110,8 @@ const KINDS: [(TaskKind, &str); 9] = [
 
 impl TaskKind {
     /// All of them.
-    pub const ALL: [Self; 9] = {
-        let mut all = [Self::Noop; 9];
+    pub const ALL: [Self; 10] = {
+        let mut all = [Self::Noop; 10];
         let mut at = 0;
         while at < KINDS.len() {
             all[at] = KINDS[at].0;

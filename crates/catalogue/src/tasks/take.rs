@@ -63,7 +63,7 @@ pub(crate) const TAKE: &str = concat!(
     "UPDATE tasks SET visible = {now} + $1, holder = $2, worker = $3, attempts = attempts + 1
     WHERE id IN (
         SELECT id FROM tasks WHERE queue = $4 AND account = $5 AND visible <= {now}
-            AND kind IN ($7, $8, $9, $10, $11, $12, $13, $14, $15)
+            AND kind IN ($7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
         ORDER BY visible, id LIMIT $6 {lock_next})
     RETURNING id, ",
     subject_columns!(),
@@ -73,7 +73,7 @@ pub(crate) const TAKE: &str = concat!(
 
 /// The one that becomes visible next.
 pub(crate) const NEXT: &str = "SELECT visible - {now} FROM tasks
-    WHERE queue = $1 AND account = $2 AND visible < $3 AND kind IN ($4, $5, $6, $7, $8, $9, $10, $11, $12)
+    WHERE queue = $1 AND account = $2 AND visible < $3 AND kind IN ($4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
     ORDER BY visible, id LIMIT 1";
 
 impl Catalogue {

@@ -91,7 +91,7 @@ fn wrong(finding: &'static str, is_observed: bool) -> Wrong {
 }
 
 fn part(run: Option<u64>, page: Option<PageEnd>, items: Vec<CheckedItem>) -> CheckedPart {
-    CheckedPart { account: "account".to_owned(), store: main(), run, page, items, skipped: (0, 0) }
+    CheckedPart { run, page, ..CheckedPart::of("account".to_owned(), main(), items) }
 }
 
 async fn end(world: &World, task: TakenTask, checked: CheckedPart) {

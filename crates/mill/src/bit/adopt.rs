@@ -77,14 +77,10 @@ impl Checker {
         user: Option<&str>,
         say: &mut (dyn FnMut(AdoptSaid) + Send),
     ) -> Result<Adopted, String> {
-        let Scope { account, store, space: Some(space), key: None } = scope else {
+        let Scope { store, space: Some(space), key: None, .. } = scope else {
             return Err("a space is adopted as a whole".to_owned());
         };
-        let known_account = self.accounts.get(account);
-        let account = known_account.ok_or_else(|| format!("there is no account {account:?} in the configuration"))?;
-        if !account.stores.values().any(|name| name == store) {
-            return Err(format!("{store} is no store of {}", account.name));
-        }
+        let account = self.account_of(scope)?;
         if space.is_reserved() {
             return Err(format!("{space} is not for content"));
         }

@@ -84,7 +84,7 @@ impl Checker {
     ) -> Result<(CheckedPart, Vec<NewTask>), String> {
         let Checked { verdict, item } = checked;
         let (account, store) = (subject.account.clone(), place.store.name().clone());
-        let mut part = CheckedPart { account, store, run, page: None, items: Vec::new(), skipped: (0, 0) };
+        let mut part = CheckedPart { run, ..CheckedPart::of(account, store, Vec::new()) };
         let mut follow_ups = Vec::new();
         let is_observed = verdict.findings.iter().any(|finding| finding.is_observed());
         if is_observed && is_intended(&self.catalogue, &item.item.key).await? {

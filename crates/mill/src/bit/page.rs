@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt as _;
-use queuekeeper_catalogue::bit::{CheckedItem, CheckedPart, ItemRecords, PageEnd};
+use queuekeeper_catalogue::bit::{CheckedItem, CheckedPart, IndexEntry, ItemRecords, PageEnd};
 use queuekeeper_catalogue::tasks::{NewTask, Outcome, TakenTask, TaskKind};
 use queuekeeper_store::Key;
 use queuekeeper_store::store::{Item, Listed};
@@ -140,12 +140,10 @@ impl Checker {
         let range = Range { behind, last: page.last.as_ref(), number: page.number };
         let Checked { right, alone, skipped, listed, rest } = self.check_page(&place, &range, lease).await?;
         let part = CheckedPart {
-            account: subject.account.clone(),
-            store: name.clone(),
             run: Some(page.run),
             page: Some(PageEnd { run: page.run, behind: behind.cloned(), rest, listed }),
-            items: right,
             skipped,
+            ..CheckedPart::of(subject.account.clone(), name.clone(), right)
         };
         let follow_ups: Vec<NewTask> = alone.into_iter().map(|key| item_task(subject, key)).collect();
         Ok(Processed { outcome: Outcome::Done, follow_ups, checked: Some(part) })
@@ -296,5 +294,10 @@ pub(super) fn is_listed_as_recorded(listed: &Listed, records: Option<&ItemRecord
         return false;
     };
     let is_same = index.seq == audit.seq && index.size == audit.size && index.digests == audit.digests;
-    is_same && index.size == listed.size && listed.etag.is_some() && index.etag == listed.etag
+    is_same && is_listed_as_indexed(listed, index)
+}
+
+/// Whether a listing has an item in the state that the content index has of it.
+pub(super) fn is_listed_as_indexed(listed: &Listed, index: &IndexEntry) -> bool {
+    index.size == listed.size && listed.etag.is_some() && index.etag == listed.etag
 }

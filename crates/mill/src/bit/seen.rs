@@ -75,14 +75,8 @@ impl Seen {
 
     /// The look as a check, outside of runs.
     pub(super) fn part(&self, account: &str, place: &Place, item: &Item, verdict: &Verdict) -> CheckedPart {
-        CheckedPart {
-            account: account.to_owned(),
-            store: place.store.name().clone(),
-            run: None,
-            page: None,
-            items: vec![evidence::checked(item.clone(), self.records.as_ref(), &self.sources, verdict)],
-            skipped: (0, 0),
-        }
+        let checked = evidence::checked(item.clone(), self.records.as_ref(), &self.sources, verdict);
+        CheckedPart::of(account.to_owned(), place.store.name().clone(), vec![checked])
     }
 }
 

@@ -67,11 +67,7 @@ impl Checker {
     /// With one sentence, where there is no such scope, or a store cannot be listed, or the catalogue written. What was checked
     /// until then is written.
     pub async fn verify(&self, scope: &Scope, say: &mut (dyn FnMut(Said) + Send)) -> Result<Totals, String> {
-        let account = self.accounts.get(&scope.account);
-        let account = account.ok_or_else(|| format!("there is no account {:?} in the configuration", scope.account))?;
-        if !account.stores.values().any(|name| *name == scope.store) {
-            return Err(format!("{} is no store of {}", scope.store, account.name));
-        }
+        let account = self.account_of(scope)?;
         let spaces = match &scope.space {
             Some(space) => vec![space.clone()],
             None => self.spaces(account, &scope.store).await?,
@@ -94,8 +90,18 @@ impl Checker {
         Ok(totals)
     }
 
+    /// The account of a scope, which has its store.
+    pub(super) fn account_of(&self, scope: &Scope) -> Result<&Account, String> {
+        let account = self.accounts.get(&scope.account);
+        let account = account.ok_or_else(|| format!("there is no account {:?} in the configuration", scope.account))?;
+        if !account.stores.values().any(|name| *name == scope.store) {
+            return Err(format!("{} is no store of {}", scope.store, account.name));
+        }
+        Ok(account)
+    }
+
     /// The spaces of an account that a store has, or of which the index knows items there.
-    async fn spaces(&self, account: &Account, store: &StoreName) -> Result<Vec<SpaceName>, String> {
+    pub(super) async fn spaces(&self, account: &Account, store: &StoreName) -> Result<Vec<SpaceName>, String> {
         let figures = self.catalogue.counters().await.map_err(said)?;
         let opened = self.stores.get(&account.name, store, &Lease::unlimited())?;
         let listed = opened.spaces().await.map_err(|error| error.to_string())?;
@@ -126,7 +132,7 @@ impl Checker {
             totals.proven += page.right.len() as u64;
             totals.bytes += page.right.iter().map(|checked| checked.bytes).sum::<u64>();
             let (account, store) = (subject.account.clone(), place.store.name().clone());
-            let part = CheckedPart { account, store, run: None, page: None, items: page.right, skipped: (0, 0) };
+            let part = CheckedPart::of(account, store, page.right);
             self.catalogue.record_checks(&part, Vec::new()).await.map_err(said)?;
             say(Said::Progress(*totals));
             for key in page.alone {

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::{EMPTY, LEAD, Mill, MillSettings};
 use crate::asides::Asides;
 use crate::audit::Auditor;
+use crate::bit::asked_check::AskedChecks;
 use crate::bit::checker::Checker;
 use crate::bit::decisions::Decider;
 use crate::bit::item::ItemChecks;
@@ -100,6 +101,7 @@ impl Mill {
             Arc::new(duplicator),
             Arc::new(PageChecks(self.checker(stores))),
             Arc::new(ItemChecks(self.checker(stores))),
+            Arc::new(AskedChecks(self.checker(stores))),
             Arc::new(Decider(self.checker(stores))),
             Arc::new(repairer),
             Arc::new(Reporter(self.checker(stores))),

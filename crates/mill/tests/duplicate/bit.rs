@@ -1,6 +1,8 @@
 //! Checks of copies: each row of the table planted for real, by single checks and by loops.
 
 mod adopt;
+mod asked;
+mod compare;
 mod forecast;
 mod loops;
 mod many;

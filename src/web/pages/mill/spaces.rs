@@ -8,15 +8,19 @@ use jiff::Timestamp;
 
 use super::super::frame::Frame;
 use super::super::render;
+use super::checks::{AskedRow, ask_at};
+use super::compared::ComparedRow;
 use super::overview::DecisionRow;
 use super::tasks::TaskRow;
 use super::{Due, frame, width};
+use crate::actions::mill::CHECK_ROLE;
 use crate::views::mill::{
     AsideItem, CheckItem, CopyItem, CopyState, EventItem, ItemDetail, ItemFilter, ItemName, ItemTask, KeyText,
     ProofAge, SpaceCopies, SpaceCopy, SpaceFilter, SpaceItem, proof_words,
 };
 use crate::views::query::Parameters as _;
 use crate::views::show::{Count, Moment, Size, counted, visible};
+use crate::web::http::identity::Identity;
 use crate::web::http::params::Params;
 use crate::web::http::problem::Problem;
 use crate::web::http::query::{address, pair};
@@ -28,6 +32,8 @@ struct SpacesPage {
     frame: Frame,
     filter: SpaceFilter,
     accounts: Vec<String>,
+    stores: Vec<String>,
+    may_check: bool,
     unread: Vec<String>,
     rows: Vec<SpaceRow>,
     next: String,
@@ -41,6 +47,9 @@ struct SpacePage {
     /// The page of the reports on it.
     reports: String,
     policy_error: String,
+    may_check: bool,
+    asked: Vec<AskedRow>,
+    compared: Vec<ComparedRow>,
     prefix: String,
     rows: Vec<ItemRow>,
     next: String,
@@ -56,6 +65,8 @@ struct ItemPage {
     is_done: bool,
     causes: Vec<String>,
     copies: Vec<CopyRow>,
+    may_check: bool,
+    asked: Vec<AskedRow>,
     tasks: Vec<(TaskRow, &'static str)>,
     decisions: Vec<DecisionRow>,
     asides: Vec<AsideRow>,
@@ -90,6 +101,8 @@ struct Cell {
     age: &'static str,
     age_class: &'static str,
     age_tag: &'static str,
+    /// Where a check of it is asked for.
+    check: String,
 }
 
 #[derive(Debug)]
@@ -110,6 +123,8 @@ struct CopyRow {
     proven: Option<Moment>,
     /// How; empty where it was not.
     proof: String,
+    /// Where a check of it is asked for.
+    check: String,
 }
 
 /// What was put aside before a copy was changed.
@@ -153,6 +168,7 @@ struct EventRow {
 /// `GET /mill/spaces`: every space, a cell for each copy.
 pub(in crate::web::pages) async fn list(
     FromState(state): FromState<State>,
+    who: Identity,
     Params(filter): Params<SpaceFilter>,
 ) -> Result<Response, Problem> {
     let mill = state.mill()?;
@@ -164,6 +180,8 @@ pub(in crate::web::pages) async fn list(
     let unread = list.unread.iter().map(|(account, why)| format!("{account}: {}", visible(why)));
     let page = SpacesPage {
         accounts: mill.account_names(),
+        stores: mill.store_names(),
+        may_check: state.rights(&who) >= CHECK_ROLE,
         unread: unread.collect(),
         rows: list.items.iter().map(|space| SpaceRow::new(space, &frame.root, now)).collect(),
         next: next.unwrap_or_default(),
@@ -176,6 +194,7 @@ pub(in crate::web::pages) async fn list(
 /// `GET /mill/spaces/{account}/{space}`: the items of a space.
 pub(in crate::web::pages) async fn items(
     FromState(state): FromState<State>,
+    who: Identity,
     Path((account, space)): Path<(String, String)>,
     Params(filter): Params<ItemFilter>,
 ) -> Result<Response, Problem> {
@@ -189,6 +208,9 @@ pub(in crate::web::pages) async fn items(
     let page = SpacePage {
         reports: address(&format!("{}mill/reports", frame.root), &of_space),
         policy_error: list.policy_error.as_deref().map(visible).unwrap_or_default(),
+        may_check: state.rights(&who) >= CHECK_ROLE,
+        asked: list.asked_checks.iter().map(|check| AskedRow::new(check, &frame.root, now)).collect(),
+        compared: list.comparisons.iter().map(|comparison| ComparedRow::new(comparison, now)).collect(),
         prefix: filter.prefix.clone(),
         rows: list.items.iter().map(|item| ItemRow::new(item, &row.href)).collect(),
         next: next.unwrap_or_default(),
@@ -201,11 +223,12 @@ pub(in crate::web::pages) async fn items(
 /// `GET /mill/spaces/{account}/{space}/item`: one item, and why it is not done.
 pub(in crate::web::pages) async fn item(
     FromState(state): FromState<State>,
+    who: Identity,
     Path((account, space)): Path<(String, String)>,
     Params(name): Params<ItemName>,
 ) -> Result<Response, Problem> {
     let now = Timestamp::now();
-    let ItemDetail { account, space, item, is_done, causes, tasks, decisions, asides, checks, events } =
+    let ItemDetail { account, space, item, is_done, causes, tasks, decisions, asides, checks, asked_checks, events } =
         state.mill()?.item(&account, &space, &name).await?;
     let frame = frame(&state, "../../../../", now);
     let task = |task: &ItemTask| (TaskRow::new(&task.task, &frame.root, now), task.state);
@@ -226,7 +249,9 @@ pub(in crate::web::pages) async fn item(
         events: events.into_iter().map(event).collect(),
         causes: causes.iter().map(|cause| visible(cause)).collect(),
         timelines: item.copies.iter().map(|copy| Timeline::new(copy, &checks, now)).collect(),
-        copies: copies(&item, now),
+        may_check: state.rights(&who) >= CHECK_ROLE,
+        asked: asked_checks.iter().map(|check| AskedRow::new(check, &frame.root, now)).collect(),
+        copies: copies(&item, now, |store| ask_at(&frame.root, &account, store, &space, &item.key_encoded)),
         name: item.key,
         is_done,
         frame,
@@ -234,7 +259,8 @@ pub(in crate::web::pages) async fn item(
     Ok(render(StatusCode::OK, &page))
 }
 
-fn copies(item: &SpaceItem, now: Timestamp) -> Vec<CopyRow> {
+/// The copies of an item, each with where a check of it is asked for.
+fn copies(item: &SpaceItem, now: Timestamp, check: impl Fn(&str) -> String) -> Vec<CopyRow> {
     let row = |copy: &CopyItem| CopyRow {
         store: copy.store.clone(),
         size: Size::new(copy.size_bytes),
@@ -242,6 +268,7 @@ fn copies(item: &SpaceItem, now: Timestamp) -> Vec<CopyRow> {
         is_deleted: copy.is_deleted,
         proven: copy.proven.map(|proven| Moment::new(proven, now)),
         proof: copy.proof.as_deref().map(|proof| format!("by {}", proof_words(proof))).unwrap_or_default(),
+        check: check(&copy.store),
     };
     item.copies.iter().map(row).collect()
 }
@@ -251,13 +278,13 @@ impl SpaceRow {
         Self {
             name: format!("{}/{}", space.account, space.space),
             href: format!("{root}mill/spaces/{}/{}", space.account, space.space),
-            cells: space.copies.iter().map(|copy| Cell::new(copy, now)).collect(),
+            cells: space.copies.iter().map(|copy| Cell::new(space, copy, root, now)).collect(),
         }
     }
 }
 
 impl Cell {
-    fn new(copy: &SpaceCopy, now: Timestamp) -> Self {
+    fn new(space: &SpaceCopies, copy: &SpaceCopy, root: &str, now: Timestamp) -> Self {
         let (age_class, age_tag) = match copy.proofs.age {
             ProofAge::Empty => ("", "done"),
             ProofAge::Unchecked => ("age-unchecked", "done"),
@@ -296,6 +323,7 @@ impl Cell {
             age: copy.proofs.age.words(),
             age_class,
             age_tag,
+            check: ask_at(root, &space.account, &copy.store, &space.space, ""),
         }
     }
 
@@ -341,7 +369,7 @@ impl ItemRow {
         Self {
             key: item.key.clone(),
             href: address(&format!("{space_href}/item"), &[pair("key", &*item.key_encoded)]),
-            copies: copies(item, Timestamp::UNIX_EPOCH),
+            copies: copies(item, Timestamp::UNIX_EPOCH, |_store| String::new()),
             differing: item.differing.join(", "),
             left_out: item.left_out.join(", "),
         }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use queuekeeper_catalogue::bit::BitError;
-use queuekeeper_catalogue::tasks::{EndedTask, Outcome, Queue, TaskKind, Tasks};
+use queuekeeper_catalogue::tasks::{EndedTask, Outcome, Queue, TakenTask, TaskKind, Tasks};
+use queuekeeper_mill::bit::asked_check::AskedChecks;
 use queuekeeper_mill::bit::checker::Checker;
 use queuekeeper_mill::bit::item::ItemChecks;
 use queuekeeper_mill::bit::lists::SpaceLists;
@@ -73,18 +74,33 @@ impl Bit {
 
     /// Takes one task of a kind and processes it; what waits, waits no time. `None` where none is visible.
     pub(super) async fn process(&self, kind: TaskKind) -> Option<Processed> {
+        let (task, processed) = self.look(kind).await?;
+        let Processed { outcome, follow_ups, checked } = processed.clone();
+        let ended = EndedTask { task, outcome: at_once(outcome), follow_ups, checked };
+        assert_eq!(self.checker.catalogue.end_tasks(&[ended]).await.unwrap(), [true]);
+        Some(processed)
+    }
+
+    /// The same, and nothing of that is written down but how it ended.
+    pub(super) async fn process_as(&self, kind: TaskKind, outcome: Outcome) -> Processed {
+        let (task, processed) = self.look(kind).await.unwrap();
+        let ended = EndedTask { task, outcome, follow_ups: Vec::new(), checked: None };
+        assert_eq!(self.checker.catalogue.end_tasks(&[ended]).await.unwrap(), [true]);
+        processed
+    }
+
+    async fn look(&self, kind: TaskKind) -> Option<(TakenTask, Processed)> {
         let (catalogue, kinds) = (&self.checker.catalogue, [kind]);
-        let tasks = Tasks { queue: Queue::BitIntegrity, account: "account1", kinds: &kinds, limit: 1 };
+        let queue = if kind == TaskKind::Check { Queue::BitError } else { Queue::BitIntegrity };
+        let tasks = Tasks { queue, account: "account1", kinds: &kinds, limit: 1 };
         let task = catalogue.take_tasks(&tasks, "worker-1", LEASE).await.unwrap().pop()?;
         let (lease, checker) = (Lease::unlimited(), self.checker.clone());
         let processed = match kind {
             TaskKind::BitPage => PageChecks(checker).process(&task, &lease).await,
+            TaskKind::Check => AskedChecks(checker).process(&task, &lease).await,
             _ => ItemChecks(checker).process(&task, &lease).await,
         };
-        let Processed { outcome, follow_ups, checked } = processed.clone();
-        let ended = EndedTask { task, outcome: at_once(outcome), follow_ups, checked };
-        assert_eq!(catalogue.end_tasks(&[ended]).await.unwrap(), [true]);
-        Some(processed)
+        Some((task, processed))
     }
 
     /// Processes what there is until nothing is left; how many pages, and how many looks at single items.

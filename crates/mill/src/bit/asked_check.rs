@@ -1,0 +1,77 @@
+//! Checks that people ask for, by workers: of an item, or of a space, page by page.
+//!
+//! They read everything, whatever the policy of the store asks for, as a check in the foreground does, and wait for no round. A page
+//! ends in time, so that a worker has the next one of the same space only after what waits beside it.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use queuekeeper_catalogue::bit::{AskedPart, CheckedPart};
+use queuekeeper_catalogue::tasks::{Outcome, TakenTask, TaskKind};
+use queuekeeper_store::Key;
+use queuekeeper_store::store::Item;
+
+use super::checker::{Checker, Place, said};
+use super::item::Ended;
+use super::page::Range;
+use super::policy::ProofPolicy;
+use crate::worker::{CHANGING, Lease, Processed, Processor};
+
+/// With so many items of a space that wait to be checked one by one, its next page waits, too.
+const MOST_ALONE: u64 = 1_000;
+
+/// How long it waits then.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// Checks what people ask for.
+pub struct AskedChecks(pub Checker);
+
+#[async_trait]
+impl Processor for AskedChecks {
+    fn kind(&self) -> TaskKind {
+        TaskKind::Check
+    }
+
+    async fn process(&self, task: &TakenTask, lease: &Lease) -> Processed {
+        self.0.asked_task(task, lease).await.unwrap_or_else(|why| Outcome::Failed(why).into())
+    }
+}
+
+impl Checker {
+    async fn asked_task(&self, task: &TakenTask, lease: &Lease) -> Result<Processed, String> {
+        let place = match self.place(&task.subject, lease)? {
+            Ok(place) => Place { policy: ProofPolicy::Read, ..place },
+            Err(wait) => return Ok(wait.into()),
+        };
+        match &task.subject.key {
+            Some(key) => self.asked_item(task, &place, key, lease).await,
+            None => self.asked_page(task, &place, lease).await,
+        }
+    }
+
+    async fn asked_item(&self, task: &TakenTask, place: &Place, key: &Key, lease: &Lease) -> Result<Processed, String> {
+        let item = Item::new(place.space.clone(), key.clone());
+        let Ended::Checked(checked) = self.check(place, &item, true, lease).await? else {
+            return Ok(Outcome::PutOff(CHANGING).into());
+        };
+        let (part, follow_ups) = self.part(&task.subject, place, None, *checked).await?;
+        let part = CheckedPart { asked: Some(AskedPart::default()), ..part };
+        Ok(Processed { outcome: Outcome::Done, follow_ups, checked: Some(part) })
+    }
+
+    async fn asked_page(&self, task: &TakenTask, place: &Place, lease: &Lease) -> Result<Processed, String> {
+        let (subject, store) = (&task.subject, place.store.name());
+        let asked = self.catalogue.asked_check(&subject.account, store, &subject.space, None).await.map_err(said)?;
+        let Some(asked) = asked.filter(|asked| !asked.is_listed) else { return Ok(Outcome::Done.into()) };
+        if asked.pending >= MOST_ALONE {
+            return Ok(Outcome::PutOff(WAIT).into());
+        }
+        let range = Range { behind: asked.marker.as_ref(), last: None, number: 0 };
+        let page = self.check_page(place, &range, lease).await?;
+        let part = CheckedPart {
+            asked: Some(AskedPart { is_of_space: true, rest: page.rest, alone: page.alone }),
+            ..CheckedPart::of(subject.account.clone(), store.clone(), page.right)
+        };
+        Ok(Processed { outcome: Outcome::Done, follow_ups: Vec::new(), checked: Some(part) })
+    }
+}

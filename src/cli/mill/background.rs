@@ -1,0 +1,118 @@
+//! `queuekeeper mill verify --background` and `mill checks`: content is checked by workers.
+
+use clap::Args;
+use jiff::Timestamp;
+use queuekeeper_mill::bit::verify::Scope;
+
+use super::PlaceArgs;
+use super::session::MillActArgs;
+use crate::cli::UsageError;
+use crate::cli::actor::AuditArgs;
+use crate::cli::exit::CommandError;
+use crate::cli::output::{self, Column, OutputArgs, Table, without_csv};
+use crate::cli::words::ago;
+use crate::views::mill::{AskedItem, CheckFilter, CheckScope, KeyText};
+
+/// List the checks that were asked for, how far they are, and what they found
+///
+/// The last one of each space and of each item: those that mill verify --background asked for, the pages of the mill, and the API.
+#[derive(Clone, Debug, Args)]
+#[command(mut_arg("format", without_csv))]
+pub(super) struct ChecksArgs {
+    /// Those of this account; without one, of the first
+    #[arg(value_name = "ACCOUNT", default_value = "")]
+    account: String,
+
+    /// Checks with a number below this
+    #[arg(long, value_name = "NUMBER")]
+    before: Option<u64>,
+
+    #[command(flatten)]
+    place: PlaceArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+impl ChecksArgs {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        crate::cli::log::begin_plain();
+        let (mill, catalogue) = self.place.open().await?;
+        let filter = CheckFilter { account: self.account, before: self.before, ..CheckFilter::default() };
+        let list = mill.asked_checks(&filter).await;
+        catalogue.close().await;
+        let list = list.map_err(CommandError::from)?;
+        self.output.show(&list, |screen| {
+            if !list.items.is_empty() {
+                screen.table(&table(&list.items));
+            }
+        })?;
+        if list.items.is_empty() {
+            output::note("no check was asked for");
+        } else if let Some(before) = list.next {
+            output::note(&format!("there are more: --before {before}"));
+        }
+        Ok(())
+    }
+}
+
+fn table(checks: &[AskedItem]) -> Table {
+    let now = Timestamp::now();
+    let mut table = Table::new([
+        Column::rest("CHECK OF"),
+        Column::new("STORE"),
+        Column::new("STATE"),
+        Column::rest("RESULT"),
+        Column::new("BY"),
+        Column::number("ASKED"),
+        Column::number("LAST"),
+    ]);
+    for check in checks {
+        let key = check.key.as_ref().map(|key| format!("/{key}")).unwrap_or_default();
+        table.row([
+            format!("{}/{}{key}", check.account, check.space),
+            check.store.clone(),
+            check.state.replace('_', " "),
+            check.words(),
+            check.user.clone(),
+            ago(Some(check.asked), now),
+            ago(Some(check.changed), now),
+        ]);
+    }
+    table
+}
+
+/// Has a scope checked by workers; for a dry run only shows what that takes.
+pub(super) async fn ask(
+    scope: &Scope,
+    is_dry_run: bool,
+    reason: Option<String>,
+    place: PlaceArgs,
+    audit: AuditArgs,
+) -> anyhow::Result<()> {
+    let reason = match reason {
+        Some(reason) => reason,
+        None if is_dry_run => String::new(),
+        None => return Err(UsageError("--background needs a --reason".to_owned()).into()),
+    };
+    let named = CheckScope {
+        account: scope.account.clone(),
+        store: scope.store.to_string(),
+        space: scope.space.as_ref().map(ToString::to_string).unwrap_or_default(),
+        key: KeyText(scope.key.clone()),
+    };
+    let (mill, catalogue) = place.open().await?;
+    let plan = mill.plan_check(&named).await;
+    catalogue.close().await;
+    let plan = plan.map_err(CommandError::from)?;
+    if is_dry_run {
+        return output::write(&format!("{}\n", plan.words()));
+    }
+    let act = MillActArgs::new(reason, place, audit);
+    let asked = act.with_session(async |session| {
+        let asked = session.actions.ask_check(&plan.scope, &plan.parts, &session.actor, &session.reason).await;
+        asked.map(drop).map_err(|refusal| CommandError::from(refusal).into())
+    });
+    asked.await?;
+    output::write(&format!("asked for: {}; mill checks {} shows how far it is\n", plan.words(), plan.account))
+}

@@ -1,0 +1,181 @@
+//! `queuekeeper mill compare`: what a store lists, and what the content index has.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
+use clap::{Args, ValueEnum};
+use queuekeeper_mill::bit::compare::{Compared, Difference};
+use queuekeeper_mill::bit::comparer::CompareSaid;
+use queuekeeper_mill::bit::verify::Scope;
+use queuekeeper_mill::metrics::MillMetrics;
+use queuekeeper_mill::run::MillSettings;
+use queuekeeper_store::StoreFamilies;
+use queuekeeper_store::error::shortened;
+use serde_json::json;
+
+use super::PlaceArgs;
+use super::verify::Named;
+use crate::cli::UsageError;
+use crate::cli::exit::{CommandError, FAILED, NOT_FOUND, NOT_PROVEN};
+use crate::cli::meter::ProgressLine;
+use crate::cli::output;
+use crate::cli::words::count;
+use crate::mirror::words::{counted, size};
+use crate::server;
+use crate::views::show::visible_json;
+
+/// Compare what a store lists with the content index, without reading content
+///
+/// One line for each item that is stored and not recorded, or recorded and not stored, or has another size, checksum or entity tag than is
+/// recorded; what differs is looked at again before that is said. Nothing is changed. Exits with 7 where anything differs. A listing
+/// that fails midway is an error, whatever was said until then.
+#[derive(Clone, Debug, Args)]
+pub(super) struct CompareArgs {
+    /// A space, or all that an account has in a store, which is named, or has the number that policies have
+    #[arg(
+        value_name = "ACCOUNT/STORE[/SPACE]",
+        value_parser = OsStringValueParser::new().try_map(|text: OsString| Named::parse(&text))
+    )]
+    what: Named,
+
+    /// Keep it: as a table in the account's space for reports, and what it came to in the catalogue, which pages and API show
+    #[arg(long)]
+    keep: bool,
+
+    /// Lines for people, or JSON or TSV for programs
+    #[arg(short = 'o', long = "output", value_name = "FORMAT", default_value = "table")]
+    format: Format,
+
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Table,
+    Json,
+    Tsv,
+}
+
+impl CompareArgs {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        crate::cli::log::begin_plain();
+        let (file, config) = self.place.read()?;
+        let scope = self.what.scope(&config)?;
+        if scope.key.is_some() {
+            return Err(UsageError("name a space, or a store: ACCOUNT/STORE[/SPACE]".to_owned()).into());
+        }
+        let (families, metrics) = (StoreFamilies::default(), MillMetrics::default());
+        let mill = server::mill::open(&config, file.stores(), MillSettings::default(), &families, metrics).await?;
+        let catalogue = mill.catalogue.clone();
+        let mut printed = Printed::begin(&scope, self.format);
+        let outcome = mill.compare(&scope, self.keep, &mut |said| printed.say(&said)).await;
+        catalogue.close().await;
+        let compared = match outcome {
+            Ok(compared) => compared,
+            Err(why) => {
+                printed.written?;
+                return Err(CommandError::new(FAILED, why).into());
+            }
+        };
+        if compared == Compared::default() && scope.space.is_some() {
+            let why = "there is no such space, or nothing in it, and no record of anything";
+            return Err(CommandError::new(NOT_FOUND, why).into());
+        }
+        printed.end(&compared)?;
+        let differing = compared.differing();
+        if differing > 0 || compared.changing > 0 {
+            let why = format!("{} differ, {} were being changed", count(differing), count(compared.changing));
+            return Err(CommandError::new(NOT_PROVEN, why).into());
+        }
+        Ok(())
+    }
+}
+
+/// What is printed while the comparison goes on: no more than a line of it is in memory.
+struct Printed<'a> {
+    scope: &'a Scope,
+    format: Format,
+    progress: ProgressLine,
+    has_any: bool,
+    written: anyhow::Result<()>,
+}
+
+impl<'a> Printed<'a> {
+    fn begin(scope: &'a Scope, format: Format) -> Self {
+        Self { scope, format, progress: ProgressLine::new(), has_any: false, written: Ok(()) }
+    }
+
+    fn say(&mut self, said: &CompareSaid<'_>) {
+        let text = match said {
+            CompareSaid::Progress(compared) => return self.progress.show(|| summary(compared)),
+            CompareSaid::Kept(_space, place) => return output::note(&format!("kept as {place}")),
+            CompareSaid::Differs(difference) => self.line(difference),
+        };
+        self.has_any = true;
+        self.written = std::mem::replace(&mut self.written, Ok(())).and_then(|()| output::write(&text));
+    }
+
+    fn line(&self, difference: &Difference) -> String {
+        let Difference { space, key, kind, stored, recorded } = difference;
+        let Scope { account, store, .. } = self.scope;
+        match self.format {
+            Format::Table => {
+                let key = key.to_string();
+                let sizes = match (stored, recorded) {
+                    (Some(stored), Some(recorded)) if stored != recorded => {
+                        format!(": {} stored, {} recorded", size(*stored), size(*recorded))
+                    }
+                    (_, _) => String::new(),
+                };
+                format!("{account}/{store}/{space}/{}: {}{sizes}\n", shortened(&key), kind.words())
+            }
+            Format::Tsv => {
+                let header = if self.has_any { String::new() } else { Difference::tsv_header() };
+                header + &difference.tsv(account, store)
+            }
+            Format::Json => {
+                let begin = if self.has_any { "," } else { "{\"differences\":[" };
+                let row = json!({
+                    "account": account,
+                    "store": store.as_str(),
+                    "space": space.as_str(),
+                    "key": key.to_string(),
+                    "key_encoded": key.encoded(),
+                    "difference": kind.as_str(),
+                    "stored_bytes": stored,
+                    "recorded_bytes": recorded,
+                });
+                format!("{begin}\n{}", visible_json(row.to_string()))
+            }
+        }
+    }
+
+    fn end(self, compared: &Compared) -> anyhow::Result<()> {
+        drop(self.progress);
+        self.written?;
+        output::write(&match self.format {
+            Format::Table => format!("{}\n", summary(compared)),
+            Format::Tsv if self.has_any => return Ok(()),
+            Format::Tsv => Difference::tsv_header(),
+            Format::Json => {
+                let begin = if self.has_any { "\n" } else { "{\"differences\":[" };
+                format!("{begin}],\"compared\":{}}}\n", json!(compared))
+            }
+        })
+    }
+}
+
+fn summary(compared: &Compared) -> String {
+    let Compared { agreeing, differences, changing } = compared;
+    let mut text = format!("{} with {} as recorded", counted(agreeing.items, "item", "items"), size(agreeing.bytes));
+    for (kind, amount) in differences {
+        // Writing to a string does not fail.
+        let _ = write!(text, ", {} {}", count(amount.items), kind.words());
+    }
+    if *changing > 0 {
+        let _ = write!(text, ", {} being changed", count(*changing));
+    }
+    text
+}

@@ -1,0 +1,317 @@
+//! Checks that people ask for: what one would take, and how far they are.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use queuekeeper_catalogue::bit::AskedCheck;
+use queuekeeper_catalogue::counters::Counter;
+use queuekeeper_mill::account::Account;
+use queuekeeper_mill::bit::coverage::Amount;
+use queuekeeper_mill::bit::forecast::Need;
+use queuekeeper_mill::bit::policy::ProofPolicy;
+use queuekeeper_mill::bit::verify::Scope;
+use queuekeeper_store::store::Item;
+use queuekeeper_store::{Key, SpaceName, StoreName};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::producers::CostItem;
+use super::{KeyText, Mill, ViewError, space, unavailable};
+use crate::mirror::words::counted;
+use crate::views::error::quoted;
+use crate::views::parameter::Within;
+
+/// How many checks a page has.
+type Limit = Within<1, 500, 100>;
+
+/// What is to be checked: an item, a space, or all that an account has in a store.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default)]
+pub(crate) struct CheckScope {
+    /// The account.
+    #[param(value_type = String, example = "account1")]
+    pub(crate) account: String,
+    /// The store: its name, or the number that policies have.
+    #[param(value_type = String, example = "replica")]
+    pub(crate) store: String,
+    /// The space, as the account names it; without one, all spaces.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[param(value_type = Option<String>, example = "theses")]
+    pub(crate) space: String,
+    /// The key of the item, percent-encoded: `key_encoded` of a list; without one, all of the space.
+    #[param(value_type = Option<String>)]
+    pub(crate) key: KeyText,
+}
+
+/// Which checks that were asked for.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default)]
+pub(crate) struct CheckFilter {
+    /// Those of this account; without one, of the first.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[param(value_type = Option<String>)]
+    pub(crate) account: String,
+    /// Those with a number below this: `next` of the page before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[param(value_type = Option<u64>)]
+    pub(crate) before: Option<u64>,
+    /// How many to show at most, 1 to 500.
+    #[param(inline)]
+    pub(crate) limit: Limit,
+}
+
+/// A page of checks that were asked for, the newest first: the last one of each item and space.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct CheckList {
+    /// The account.
+    pub(crate) account: String,
+    /// The checks of this page.
+    pub(crate) items: Vec<AskedItem>,
+    /// `before` of the next page; null on the last one.
+    pub(crate) next: Option<u64>,
+}
+
+/// A check that was asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct AskedItem {
+    /// Its number.
+    pub(crate) number: u64,
+    /// The account.
+    pub(crate) account: String,
+    /// The store.
+    pub(crate) store: String,
+    /// The space, as the account names it.
+    pub(crate) space: String,
+    /// The key of the item, with escapes for what does not show; null where all of the space is checked.
+    pub(crate) key: Option<String>,
+    /// The same, percent-encoded.
+    pub(crate) key_encoded: Option<String>,
+    /// Who asked for it.
+    pub(crate) user: String,
+    /// Why.
+    pub(crate) reason: String,
+    /// When.
+    pub(crate) asked: Timestamp,
+    /// `under_way`, `ended`, or `stopped` where a part of it failed three times and is in the dead letters.
+    #[schema(example = "under_way")]
+    pub(crate) state: &'static str,
+    /// How many items there were by the content index.
+    pub(crate) items: u64,
+    /// How many bytes these had.
+    pub(crate) bytes: u64,
+    /// How many items are checked, whatever was found.
+    pub(crate) checked: u64,
+    /// How many items were proven by reading.
+    pub(crate) proven: u64,
+    /// How many bytes these have.
+    pub(crate) proven_bytes: u64,
+    /// With how many items something is wrong: each has a bit error.
+    pub(crate) wrong: u64,
+    /// How many could not be proven, with nothing wrong: a job writes them.
+    pub(crate) unproven: u64,
+    /// Of how many there is neither content nor a record.
+    pub(crate) gone: u64,
+    /// How many wait to be checked one by one, or failed.
+    pub(crate) pending: u64,
+    /// When something of it was checked last.
+    pub(crate) changed: Timestamp,
+}
+
+/// What a check would take.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct CheckPlan {
+    /// The account.
+    pub(crate) account: String,
+    /// The store.
+    pub(crate) store: String,
+    /// The spaces that would be checked, as the account names them.
+    #[schema(value_type = Vec<String>)]
+    pub(crate) spaces: Vec<String>,
+    /// The key of the item, with escapes for what does not show; null where it is no item.
+    pub(crate) key: Option<String>,
+    /// How many items would be read, by the content index.
+    pub(crate) items: u64,
+    /// How many requests that takes.
+    pub(crate) requests: u64,
+    /// How many bytes would be read.
+    pub(crate) bytes: u64,
+    /// What that costs; null where the configuration has no prices.
+    pub(crate) cost: Option<CostItem>,
+    /// What is checked, to ask for it.
+    #[serde(skip)]
+    pub(crate) scope: Scope,
+    /// How much each of the spaces has.
+    #[serde(skip)]
+    pub(crate) parts: Vec<(SpaceName, Amount)>,
+}
+
+impl CheckPlan {
+    /// How much it is, in words.
+    pub(crate) fn words(&self) -> String {
+        let cost = self.cost.as_ref().map(|cost| format!(", {}", cost.words())).unwrap_or_default();
+        let size = crate::mirror::words::size(self.bytes);
+        let requests = counted(self.requests, "request", "requests");
+        format!("{} with {size} to be read, {requests}{cost}", counted(self.items, "item", "items"))
+    }
+}
+
+impl AskedItem {
+    /// How far it is, and what it found, in words.
+    pub(crate) fn words(&self) -> String {
+        let all = self.items.max(self.checked + self.pending);
+        let done = if self.key.is_some() {
+            if self.checked > 0 { "checked".to_owned() } else { "not checked yet".to_owned() }
+        } else {
+            format!("{} of {} checked", crate::mirror::words::count(self.checked), counted(all, "item", "items"))
+        };
+        let found = [
+            (self.proven, "proven by reading"),
+            (self.wrong, "wrong"),
+            (self.unproven, "not proven"),
+            (self.gone, "neither stored nor recorded"),
+        ];
+        let found = found.into_iter().filter(|(items, _)| *items > 0);
+        let found = found.map(|(items, what)| format!(", {} {what}", crate::mirror::words::count(items)));
+        format!("{done}{}", found.collect::<String>())
+    }
+}
+
+impl From<AskedCheck> for AskedItem {
+    fn from(check: AskedCheck) -> Self {
+        Self {
+            number: check.id,
+            account: check.account,
+            store: check.store.to_string(),
+            space: check.space.to_string(),
+            key: check.key.as_ref().map(Key::to_string),
+            key_encoded: check.key.as_ref().map(Key::encoded),
+            user: check.user,
+            reason: check.reason,
+            asked: check.asked,
+            state: check.state.as_str(),
+            items: check.items,
+            bytes: check.bytes,
+            checked: check.proven + check.wrong + check.unproven + check.gone,
+            proven: check.proven,
+            proven_bytes: check.proven_bytes,
+            wrong: check.wrong,
+            unproven: check.unproven,
+            gone: check.gone,
+            pending: check.pending,
+            changed: check.changed,
+        }
+    }
+}
+
+impl Mill {
+    /// The checks of an account that were asked for.
+    ///
+    /// # Errors
+    /// For an account that does not exist, and when the catalogue cannot be read.
+    pub(crate) async fn asked_checks(&self, filter: &CheckFilter) -> Result<CheckList, ViewError> {
+        let account = match &*filter.account {
+            "" => self.account_names().into_iter().next().unwrap_or_default(),
+            name => self.account(name)?.name.clone(),
+        };
+        let limit = filter.limit.get();
+        let most = u32::try_from(limit + 1).unwrap_or(u32::MAX);
+        let found = self.catalogue().asked_checks(&account, filter.before, most).await;
+        let mut found = found.map_err(|error| unavailable(&error))?;
+        let has_more = found.len() > limit;
+        found.truncate(limit);
+        let next = found.last().filter(|_| has_more).map(|check| check.id);
+        Ok(CheckList { account, items: found.into_iter().map(AskedItem::from).collect(), next })
+    }
+
+    /// The last checks that were asked for of a space, or of an item, one for each store that has any.
+    pub(super) async fn asked_of(
+        &self,
+        account: &Account,
+        space: &SpaceName,
+        key: Option<&Key>,
+    ) -> Result<Vec<AskedItem>, ViewError> {
+        let mut found = Vec::new();
+        for store in account.stores.values().collect::<BTreeSet<_>>() {
+            let check = self.catalogue().asked_check(&account.name, store, space, key).await;
+            found.extend(check.map_err(|error| unavailable(&error))?.map(AskedItem::from));
+        }
+        Ok(found)
+    }
+
+    /// What a check would take. Of a store, the spaces are listed.
+    ///
+    /// # Errors
+    /// For what does not exist or has no content of users, and when catalogue or store cannot be read.
+    pub(crate) async fn plan_check(&self, named: &CheckScope) -> Result<CheckPlan, ViewError> {
+        let account = self.account(&named.account)?;
+        let store = account.stores.iter().find(|(id, name)| id.0 == named.store || name.as_str() == named.store);
+        let none = || ViewError::not_found(format!("{} has no store “{}”.", account.name, quoted(&named.store)));
+        let store = store.map(|(_, name)| name.clone()).ok_or_else(none)?;
+        let spaces = match &*named.space {
+            "" if named.key.0.is_some() => {
+                return Err(ViewError::parameter("An item is in a space: name it.").of("space"));
+            }
+            "" => None,
+            name => Some(space(account, name)?.0).filter(|space| !space.is_reserved()),
+        };
+        if spaces.is_none() && !named.space.is_empty() {
+            return Err(ViewError::not_found(format!("“{}” is not for content.", quoted(&named.space))));
+        }
+        let key = named.key.0.clone();
+        let parts = self.parts(account, &store, spaces.as_ref(), key.as_ref()).await?;
+        let amount: Amount = parts.iter().map(|(_, amount)| *amount).sum();
+        let Need { requests, bytes } = Need::of(amount, ProofPolicy::Read);
+        let prices = self.prices();
+        let price = prices.stores.get(&store).copied().unwrap_or_default();
+        let cost = CostItem { amount: price.of(requests, bytes), currency: prices.currency.clone() };
+        Ok(CheckPlan {
+            account: account.name.clone(),
+            store: store.to_string(),
+            spaces: parts.iter().map(|(space, _)| space.to_string()).collect(),
+            key: key.as_ref().map(Key::to_string),
+            items: amount.items,
+            requests,
+            bytes,
+            cost: Some(cost).filter(|_| !prices.stores.is_empty()),
+            scope: Scope { account: account.name.clone(), store, space: spaces, key },
+            parts,
+        })
+    }
+
+    /// What there is to be checked, by space.
+    async fn parts(
+        &self,
+        account: &Account,
+        store: &StoreName,
+        space: Option<&SpaceName>,
+        key: Option<&Key>,
+    ) -> Result<Vec<(SpaceName, Amount)>, ViewError> {
+        let error = |error: queuekeeper_catalogue::Error| unavailable(&error);
+        if let (Some(space), Some(key)) = (space, key) {
+            let in_stores = account.in_stores(space).unwrap_or_else(|| space.clone());
+            let copy = self.catalogue().copy(store, &Item::new(in_stores, key.clone())).await.map_err(error)?;
+            let bytes = copy.filter(|copy| !copy.is_deleted).map_or(0, |copy| copy.size);
+            return Ok(vec![(space.clone(), Amount { items: 1, bytes })]);
+        }
+        let figures = self.catalogue().counters().await.map_err(error)?;
+        let spaces = match space {
+            Some(space) => BTreeSet::from([space.clone()]),
+            None => {
+                let unlisted = |why: String| ViewError::Unavailable(format!("{store} cannot be listed: {why}."));
+                let opened = (self.0.open)(store.clone()).await.map_err(unlisted)?;
+                let listed = opened.spaces().await.map_err(|error| unlisted(error.to_string()))?;
+                let mut spaces = account.spaces_in(&figures, store);
+                spaces.extend(listed.iter().filter_map(|space| account.of_store(space)));
+                spaces.into_iter().filter(|space| !space.is_reserved()).collect()
+            }
+        };
+        let of = |counter, space: &SpaceName| account.figure(&figures, counter, store, space);
+        let amount = |space: SpaceName| {
+            let amount = Amount { items: of(Counter::SpaceItems, &space), bytes: of(Counter::SpaceBytes, &space) };
+            (space, amount)
+        };
+        Ok(spaces.into_iter().map(amount).collect())
+    }
+}
