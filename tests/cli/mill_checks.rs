@@ -121,6 +121,8 @@ async fn what_a_check_takes_is_shown_before_workers_are_asked_for_it() {
     verify("one/main --background --dry-run")
         .await
         .is(0, &["2 items with 8 bytes to be read, 4 requests, about 4.00 USD"]);
+    verify("one/main/none --background --dry-run").await.is(4, &["one has no space “none” in main"]);
+    verify("one/main/foreign --background --dry-run").await.is(0, &["0 items with 0 bytes to be read"]);
     command(home, "mill checks").await.is(0, &["no check was asked for"]);
     verify("one/main --background --reason odd").await.is(0, &["asked for: 2 items with 8 bytes"]);
     verify("one/main/theses --background --reason again").await.is(0, &["asked for: 2 items"]);

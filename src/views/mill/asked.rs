@@ -296,17 +296,18 @@ impl Mill {
             return Ok(vec![(space.clone(), Amount { items: 1, bytes })]);
         }
         let figures = self.catalogue().counters().await.map_err(error)?;
-        let spaces = match space {
-            Some(space) => BTreeSet::from([space.clone()]),
-            None => {
-                let unlisted = |why: String| ViewError::Unavailable(format!("{store} cannot be listed: {why}."));
-                let opened = (self.0.open)(store.clone()).await.map_err(unlisted)?;
-                let listed = opened.spaces().await.map_err(|error| unlisted(error.to_string()))?;
-                let mut spaces = account.spaces_in(&figures, store);
-                spaces.extend(listed.iter().filter_map(|space| account.of_store(space)));
-                spaces.into_iter().filter(|space| !space.is_reserved()).collect()
-            }
-        };
+        let mut spaces = account.spaces_in(&figures, store);
+        if space.is_none_or(|space| !spaces.contains(space)) {
+            // The store may have what no record knows of.
+            let unlisted = |why: String| ViewError::Unavailable(format!("{store} cannot be listed: {why}."));
+            let opened = (self.0.open)(store.clone()).await.map_err(unlisted)?;
+            let listed = opened.spaces().await.map_err(|error| unlisted(error.to_string()))?;
+            spaces.extend(listed.iter().filter_map(|space| account.of_store(space)));
+        }
+        spaces.retain(|known| !known.is_reserved() && space.is_none_or(|space| known == space));
+        if let Some(space) = space.filter(|_| spaces.is_empty()) {
+            return Err(ViewError::not_found(format!("{} has no space “{space}” in {store}.", account.name)));
+        }
         let of = |counter, space: &SpaceName| account.figure(&figures, counter, store, space);
         let amount = |space: SpaceName| {
             let amount = Amount { items: of(Counter::SpaceItems, &space), bytes: of(Counter::SpaceBytes, &space) };

@@ -92,8 +92,11 @@ impl ComparisonItem {
     /// What differs, in words.
     pub(crate) fn words(&self) -> String {
         let words = |(name, amount): (&String, &ComparedAmount)| {
-            let kind = DifferenceKind::named(name).map_or(name.as_str(), |kind| kind.words());
-            format!("{} {kind}", count(amount.items))
+            let what = match DifferenceKind::named(name) {
+                Some(kind) => kind.words(),
+                None => name.as_str(),
+            };
+            format!("{} {what}", count(amount.items))
         };
         let mut parts: Vec<_> = self.differences.iter().map(words).collect();
         parts.extend((self.changing > 0).then(|| format!("{} being changed", count(self.changing))));

@@ -10,6 +10,7 @@ use super::Processed;
 pub(crate) const CHANGING: Duration = Duration::from_secs(10);
 
 /// How a step ended that did not come to its goal.
+#[expect(clippy::large_enum_variant, reason = "a task has one of them, and then it ends")]
 pub(crate) enum Stop {
     /// The task is to end so.
     Ended(Processed),
