@@ -33,6 +33,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("schema/0014.sql"),
     include_str!("schema/0015.sql"),
     include_str!("schema/0016.sql"),
+    include_str!("schema/0017.sql"),
 ];
 
 /// The version that this program writes.

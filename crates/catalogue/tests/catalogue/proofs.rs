@@ -52,7 +52,17 @@ async fn prove(catalogue: &Catalogue, (store, space): (&str, &str), keys: &[&[u8
         let seq = records.index.map(|index| index.seq);
         let evidence = Evidence::default();
         let (id, proof) = (Some(records.id), Some(proof));
-        items.push(CheckedItem { item, id, bytes: 1, result: "success", proof, seq, evidence, wrong: None });
+        items.push(CheckedItem {
+            item,
+            id,
+            bytes: 1,
+            result: "success",
+            proof,
+            seq,
+            evidence,
+            wrong: None,
+            unread: None,
+        });
     }
     let account = "account".to_owned();
     let part = CheckedPart { account, store, run: None, page: None, items, skipped: (0, 0) };
@@ -192,7 +202,12 @@ on_both! {
             "ALTER TABLE loops DROP COLUMN max_age",
             "ALTER TABLE loops DROP COLUMN include",
             "ALTER TABLE loops DROP COLUMN exclude",
-            "DELETE FROM queuekeeper_schema WHERE version = (SELECT MAX(version) FROM queuekeeper_schema)",
+            // What later versions made.
+            "DROP TABLE budget_uses",
+            "DROP TABLE restores",
+            "DROP INDEX tasks_restore",
+            "ALTER TABLE tasks DROP COLUMN waits_for",
+            "DELETE FROM queuekeeper_schema WHERE version >= 16",
         ] {
             world.tamper(sql).await;
         }
