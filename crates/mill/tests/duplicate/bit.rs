@@ -1,6 +1,7 @@
 //! Checks of copies: each row of the table planted for real, by single checks and by loops.
 
 mod adopt;
+pub(super) mod cold;
 mod forecast;
 mod loops;
 mod many;
