@@ -21,6 +21,7 @@ use crate::alerts::Rules;
 
 mod access;
 mod catalogue;
+mod cold;
 mod depositors;
 mod mill;
 mod rules;

@@ -52,6 +52,8 @@ pub struct MillFigures {
     pub pauses: Vec<(String, String, Timestamp)>,
     /// How many tasks the brake holds, by account and store.
     pub held: Vec<(String, String, u64)>,
+    /// Which part of the budgets of stores was used in the last 24 hours, by store and budget.
+    pub budgets: Vec<(String, &'static str, f64)>,
     /// How many items the sources of a store have more than it, by account and store.
     pub missing: Vec<(String, String, u64)>,
     /// The policies, by account.
@@ -63,8 +65,9 @@ pub struct MillFigures {
 pub struct QueueFigures {
     /// Its name.
     pub queue: &'static str,
-    /// Tasks that wait for a worker, those that one has, those that are held, those that are dead, those that are paused.
-    pub tasks: [u64; 5],
+    /// Tasks that wait for a worker, those that one has, those that are held, those that are dead, those that are paused, those whose
+    /// store cannot be read now.
+    pub tasks: [u64; 6],
     /// When the task was requested that has been ready for longest.
     pub oldest: Option<Timestamp>,
 }
@@ -113,7 +116,7 @@ pub struct PolicyFigures {
 }
 
 /// The states of tasks, in the order of [`QueueFigures::tasks`].
-const STATES: [&str; 5] = ["waiting", "in_work", "held", "dead", "paused"];
+const STATES: [&str; 6] = ["waiting", "in_work", "held", "dead", "paused", "restore"];
 
 impl MillFamilies {
     /// Registers the families.
@@ -207,6 +210,11 @@ impl MillFigures {
             "mill_brake_held",
             "Number of tasks that the brake holds, by account and by the store that they would change.",
             self.held.iter().map(|(account, store, count)| ([("account", &**account), ("store", &**store)], *count)),
+        )?;
+        families.gauges(
+            "mill_budget_used_ratio",
+            "Part of a store's daily budget that was used in the last 24 hours, from 0 to 1.",
+            self.budgets.iter().map(|(store, budget, used)| ([("store", &**store), ("budget", *budget)], *used)),
         )?;
         families.gauges(
             "mill_copies_missing",

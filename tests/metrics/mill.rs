@@ -15,7 +15,7 @@ fn exposed(format: Format) -> String {
     let at = |second| Timestamp::from_second(second).ok();
     let mut registry = Registry::default();
     MillFamilies::register(&mut registry).report(MillFigures {
-        queues: vec![QueueFigures { queue: "duplication-high", tasks: [4, 2, 1, 0, 5], oldest: at(1_800_000_000) }],
+        queues: vec![QueueFigures { queue: "duplication-high", tasks: [4, 2, 1, 0, 5, 6], oldest: at(1_800_000_000) }],
         ended: vec![("duplication-high", "done", 7), ("duplication-high", "dead", 0)],
         workers: [2, 18],
         processes: 1,
@@ -41,6 +41,7 @@ fn exposed(format: Format) -> String {
         }],
         pauses: vec![(String::new(), "replica".to_owned(), Timestamp::from_second(1_800_000_000).unwrap())],
         held: vec![("account1".to_owned(), "replica".to_owned(), 1)],
+        budgets: vec![("cold".to_owned(), "restores", 0.25), ("cold".to_owned(), "bytes_out", 1.0)],
         missing: vec![("account1".to_owned(), "replica".to_owned(), 60)],
         policies: vec![PolicyFigures { account: "account1".to_owned(), is_usable: true, waiting: 1 }],
     });

@@ -10,8 +10,8 @@
 //! - [`inventory`]: objects, versions and files; [`identifiers`]: which job has which ARK; [`object_intents`]: which may
 //!   have left something in a store;
 //! - [`tasks`]: the mill's queues; [`loops`]: how far its producers are; [`policies`]: what is to be
-//!   copied; [`brake`]: how much it may destroy in a day; [`asides`]: what it
-//!   kept of that; [`pauses`]: what people paused; [`space_stats`]: what spaces have;
+//!   copied; [`brake`]: how much it may destroy in a day; [`budgets`]: how much it may ask of a store
+//!   that costs; [`asides`]: what it kept of what it destroyed; [`pauses`]: what people paused; [`space_stats`]: what spaces have;
 //! - [`bit`]: what checks of content have found; [`proofs`]: how old what they proved is; [`comparisons`]: how listings
 //!   differ from the index; [`repairs`]: what was repaired of that;
 //!   [`repair_stops`]: where no repair starts by itself;
@@ -34,6 +34,7 @@ mod backup;
 pub mod bell;
 pub mod bit;
 pub mod brake;
+pub mod budgets;
 pub mod catalogue;
 pub mod check;
 pub mod comparisons;

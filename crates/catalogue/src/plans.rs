@@ -26,7 +26,7 @@ use crate::outbox::{ENDED, TAKE_DUE};
 use crate::policies::POLICIES;
 use crate::repairs::{OF_ACCOUNT as REPAIRS, OF_COPY, TODAY};
 use crate::space_stats::NEWEST;
-use crate::tasks::{DEAD, DECISIONS, DECISIONS_OF_ITEM, HEAD, HELD, NEXT, OF_ITEM_TASKS, RELEASE, TAKE};
+use crate::tasks::{DEAD, DECISIONS, DECISIONS_OF_ITEM, HEAD, HELD, NEXT, OF_ITEM_TASKS, RELEASE, RESTORES, TAKE};
 
 /// Every list, with arguments of the right types.
 fn lists() -> Vec<(&'static str, Vec<Value>)> {
@@ -76,6 +76,7 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
         (TODAY, values!["main", 1u64]),
         (DEAD, values!["account", i64::MAX, 0u64, 10u64]),
         (HELD, values!["account", "main", 0u64, 10u64]),
+        (RESTORES, values!["account", "main", 0u64, 10u64]),
         (ITEMS_BETWEEN, values!["", "space", &b"key"[..], &b"k"[..], &b"l"[..], 10u64]),
         (HEAD, values!["audit", "account"]),
         (OF_ITEM_TASKS, values!["account", "space", &b"key"[..], 10u64]),

@@ -26,7 +26,7 @@ use crate::database::value::Row;
 pub use end::{EndedTask, Outcome};
 pub use kind::{Queue, TaskKind};
 #[cfg(test)]
-pub(crate) use list::{DEAD, HELD};
+pub(crate) use list::{DEAD, HELD, RESTORES};
 pub use list::{Decided, Decision, KnownTask, QueueFigures, TaskState};
 #[cfg(test)]
 pub(crate) use paused::RELEASE;

@@ -84,6 +84,12 @@ impl Account {
         self.limits.get(store).map(|limits| limits.proof).unwrap_or_default()
     }
 
+    /// Whether reading from a store is limited, or takes a restore.
+    #[must_use]
+    pub fn is_cold(&self, store: &StoreName) -> bool {
+        self.limits.get(store).is_some_and(|limits| limits.cold.is_limited())
+    }
+
     /// Whether some keys are not copied to a store.
     #[must_use]
     pub fn leaves_out_any(&self, store: &StoreName) -> bool {

@@ -1,5 +1,6 @@
 //! What an operator allows an account in one of its stores.
 
+mod cold;
 mod hours;
 
 use std::fmt;
@@ -9,13 +10,14 @@ use std::str::FromStr;
 use glob::Pattern;
 use queuekeeper_store::{Key, StoreName};
 
+pub use cold::{ByteAmount, ColdStore, RestoreSettings};
 pub use hours::Hours;
 
 use crate::bit::policy::ProofPolicy;
 use crate::bit::repair::RepairMode;
 
-/// The units of a bandwidth, the largest first.
-const UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
+/// The units of bytes, the largest first.
+const UNITS: [(&str, u64); 5] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
 /// What an operator allows an account in one of its stores; by default, everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,6 +40,8 @@ pub struct StoreLimits {
     pub is_write_once: bool,
     /// Who takes what it has into the record where that has nothing of it.
     pub adopt: RepairMode,
+    /// What may be asked of it where reading costs: of all accounts together, as the store is configured.
+    pub cold: ColdStore,
 }
 
 impl StoreLimits {
@@ -63,7 +67,7 @@ impl fmt::Display for StoreLimits {
             self.is_write_once.then(|| "is written once".to_owned()),
             (self.adopt == RepairMode::Automatic).then(|| "has what it stores adopted automatically".to_owned()),
         ];
-        to.write_str(&parts.into_iter().flatten().collect::<Vec<_>>().join("; "))
+        to.write_str(&parts.into_iter().flatten().chain(self.cold.words()).collect::<Vec<_>>().join("; "))
     }
 }
 
@@ -83,20 +87,15 @@ impl FromStr for Bandwidth {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (number, factor) = UNITS
-            .iter()
-            .find_map(|(unit, factor)| Some((text.strip_suffix(*unit)?.trim_end(), *factor)))
-            .unwrap_or((text, 1));
-        let bytes = number.parse::<u64>().ok().and_then(|number| NonZeroU64::new(number.checked_mul(factor)?));
-        bytes.map(Self).ok_or_else(|| format!("write bytes a second, such as 20MiB or 512KiB, in place of {text:?}"))
+        cold::read(text)
+            .map(Self)
+            .ok_or_else(|| format!("write bytes a second, such as 20MiB or 512KiB, in place of {text:?}"))
     }
 }
 
 impl fmt::Display for Bandwidth {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bytes = self.0.get();
-        let (unit, factor) = UNITS.iter().find(|(_, factor)| bytes.is_multiple_of(*factor)).unwrap_or(&UNITS[3]);
-        write!(to, "{} {unit}", bytes / factor)
+        cold::show(self.0, to)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The stores as accounts have them: each keeps to the limits of its account, and what is read and written is counted.
 
+mod cold;
 mod elsewhere;
 mod limited;
 mod rate;
@@ -10,9 +11,11 @@ use std::sync::Arc;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_store::{Store, StoreName};
 
+use self::cold::Cold;
 use self::elsewhere::Elsewhere;
 use self::limited::{Limited, Rates};
 use crate::account::Account;
+use crate::limits::ColdStore;
 use crate::metrics::MillMetrics;
 use crate::worker::Lease;
 
@@ -31,6 +34,7 @@ struct Parts {
 struct Limits {
     rates: Arc<Rates>,
     read_from: Option<StoreName>,
+    cold: ColdStore,
 }
 
 impl AccountStores {
@@ -44,7 +48,8 @@ impl AccountStores {
     ) -> Self {
         let of = |account: &Account| {
             let limits = account.limits.iter().map(|(store, limits)| {
-                let of = Limits { rates: Arc::new(Rates::new(limits)), read_from: limits.read_from.clone() };
+                let (rates, read_from) = (Arc::new(Rates::new(limits)), limits.read_from.clone());
+                let of = Limits { rates, read_from, cold: limits.cold };
                 ((account.name.clone(), store.clone()), of)
             });
             limits.collect::<Vec<_>>()
@@ -83,8 +88,10 @@ impl AccountStores {
         let bare = self.0.stores.get(store);
         let bare = bare.ok_or_else(|| format!("the store {store} is not in the configuration"))?;
         let limits = self.0.limits.get(&(account.to_owned(), store.clone()));
+        let cold = limits.map(|limits| limits.cold).filter(ColdStore::is_limited);
         Ok(Limited {
             store: Arc::clone(bare),
+            cold: cold.map(|settings| Cold { catalogue: self.0.catalogue.clone(), settings }),
             rates: limits.map(|limits| Arc::clone(&limits.rates)).unwrap_or_default(),
             elsewhere: None,
             metrics: self.0.metrics.clone(),

@@ -78,6 +78,7 @@ impl Waiting<'_> {
             }
             (TaskState::Paused, ..) => "waits for a worker again in a moment: its pause has ended".to_owned(),
             (TaskState::Dead, ..) => format!("failed three times and is dead letter {number}: {last}"),
+            (TaskState::Restore, ..) => for_store(open),
             (TaskState::Waiting, Some(worker), Some(end)) if end > now => {
                 format!("is worked on by {worker}, attempt {}", open.attempts)
             }
@@ -93,6 +94,14 @@ impl Waiting<'_> {
             (TaskState::Waiting, ..) => format!("waits in {} for a worker", open.task.home.as_str()),
         }
     }
+}
+
+/// Why a task waits until its store can be read, as the predicate of a sentence without a full stop.
+#[must_use]
+pub fn for_store(open: &OpenTask) -> String {
+    let why = open.waits_for.as_deref().unwrap_or("waits until its store can be read");
+    let again = open.visible.map(|at| format!("; it is looked at again at {}", shown(at)));
+    format!("{why}{}", again.unwrap_or_default())
 }
 
 fn shown(instant: Timestamp) -> String {

@@ -32,6 +32,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
+use crate::archive::RestoreRequest;
 use crate::audit::AuditSink;
 use crate::error::{Error, ErrorKind, Operation};
 use crate::key::Key;
@@ -215,6 +216,10 @@ impl<S: Store + ?Sized> Store for Audited<S> {
 
     async fn resolve_changes(&self) -> Result<u64, String> {
         self.resolve_left().await.map(|resolved| resolved.failed).map_err(|error| error.to_string())
+    }
+
+    async fn restore(&self, item: &Item, request: RestoreRequest) -> Result<(), Error> {
+        self.store.restore(item, request).await
     }
 
     async fn probe(&self) -> Result<Capabilities, Error> {

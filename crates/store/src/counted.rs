@@ -9,6 +9,7 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+use crate::archive::RestoreRequest;
 use crate::error::{Error, Operation};
 use crate::key::Key;
 use crate::metrics::{Outcome, StoreMetrics};
@@ -156,6 +157,10 @@ impl<S: Store> Store for Counted<S> {
 
     async fn abort_upload(&self, item: &Item, upload: &str) -> Result<(), Error> {
         self.count(Operation::AbortUpload, self.store.abort_upload(item, upload)).await
+    }
+
+    async fn restore(&self, item: &Item, request: RestoreRequest) -> Result<(), Error> {
+        self.count(Operation::Restore, self.store.restore(item, request)).await
     }
 
     async fn probe(&self) -> Result<Capabilities, Error> {

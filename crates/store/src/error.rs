@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
+use crate::archive::NotYet;
 use crate::digest::Digest;
 use crate::name::StoreName;
 
@@ -55,11 +56,12 @@ pub enum Operation {
     AbortUpload,
     Probe,
     Sweep,
+    Restore,
 }
 
 impl Operation {
     /// All of them, each with its name.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Spaces,
         Self::CreateSpace,
         Self::DeleteSpace,
@@ -73,6 +75,7 @@ impl Operation {
         Self::AbortUpload,
         Self::Probe,
         Self::Sweep,
+        Self::Restore,
     ];
 
     /// The name, as in metrics.
@@ -92,6 +95,7 @@ impl Operation {
             Self::AbortUpload => "abort_upload",
             Self::Probe => "probe",
             Self::Sweep => "sweep",
+            Self::Restore => "restore",
         }
     }
 }
@@ -152,6 +156,15 @@ pub enum ErrorKind {
     /// The store has no room.
     #[error("no space is left on it; nothing was written")]
     Full,
+    /// It is in an archive, and cannot be read before it was restored.
+    #[error("it is archived, and was not restored")]
+    Archived,
+    /// It cannot be read, for a reason that is its own; others of the store may be.
+    #[error("{0}")]
+    Unreadable(String),
+    /// It can be read later: its restore has not ended, or as much as a day allows was read.
+    #[error("it {0}")]
+    NotYet(NotYet),
     /// Credentials, permissions, names, endpoint: it fails until something is changed. Says what to do.
     #[error("{0}")]
     Refused(String),

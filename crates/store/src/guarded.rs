@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 
+use crate::archive::RestoreRequest;
 use crate::error::{Error, ErrorKind, Operation};
 use crate::key::Key;
 use crate::name::{SpaceName, StoreName};
@@ -138,6 +139,11 @@ impl Store for Guarded {
     async fn abort_upload(&self, item: &Item, upload: &str) -> Result<(), Error> {
         self.pass(Operation::AbortUpload, item).await?;
         self.store.abort_upload(item, upload).await
+    }
+
+    async fn restore(&self, item: &Item, request: RestoreRequest) -> Result<(), Error> {
+        self.pass(Operation::Restore, item).await?;
+        self.store.restore(item, request).await
     }
 
     async fn probe(&self) -> Result<Capabilities, Error> {

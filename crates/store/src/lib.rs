@@ -11,6 +11,7 @@
 //! - [`s3`]: buckets of S3, or of what speaks its protocol;
 //! - [`guarded`]: a store that asks before each write whether it may begin;
 //! - [`ocfl`]: objects with versions, in any store;
+//! - [`archive`]: what is asked for where content cannot be read at once;
 //! - [`noted`]: a store that notes the changes made through it, to be recorded together;
 //! - [`audit`]: what [`AuditSink`](audit::AuditSink)s record of changes; [`audited`]: a store of which every change is
 //!   recorded, whatever dies on the way.
@@ -22,6 +23,7 @@
 //! - No key is skipped, normalized, or taken for another.
 //! - Nothing here knows ZooKeeper, SQL or HTTP routes.
 
+pub mod archive;
 pub mod audit;
 pub mod audited;
 pub mod counted;

@@ -103,7 +103,11 @@ impl From<&ErrorKind> for Outcome {
         match kind {
             ErrorKind::NotFound | ErrorKind::NoSpace => Self::NotFound,
             ErrorKind::Precondition => Self::Precondition,
-            ErrorKind::Refused(_) | ErrorKind::Reserved(_) => Self::Refused,
+            ErrorKind::Refused(_)
+            | ErrorKind::Reserved(_)
+            | ErrorKind::Archived
+            | ErrorKind::Unreadable(_)
+            | ErrorKind::NotYet(_) => Self::Refused,
             ErrorKind::Unavailable(_) | ErrorKind::Held(_) => Self::Unavailable,
             ErrorKind::Unknown(_) => Self::Unknown,
             ErrorKind::NotEmpty

@@ -14,6 +14,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
+use crate::archive::RestoreRequest;
 use crate::audit::Change;
 use crate::digest::Algorithm;
 use crate::error::{Error, ErrorKind};
@@ -255,6 +256,10 @@ impl Store for Noted {
 
     async fn abort_upload(&self, item: &Item, upload: &str) -> Result<(), Error> {
         self.store.abort_upload(item, upload).await
+    }
+
+    async fn restore(&self, item: &Item, request: RestoreRequest) -> Result<(), Error> {
+        self.store.restore(item, request).await
     }
 
     async fn probe(&self) -> Result<Capabilities, Error> {

@@ -5,7 +5,7 @@
 //!
 //! - [`config`], [`place`], [`credentials`]: what is configured; `client`: the SDK's client for it;
 //! - `call`, `failure`: one request, and what it fails with;
-//! - `spaces`, `list`, `head`, `get`, `presign`: reading; `put`, `upload`, `copy`, `remove`: changing;
+//! - `spaces`, `list`, `head`, `get`, `presign`: reading; `put`, `upload`, `copy`, `remove`, `restore`: changing;
 //! - `probe`, `forms`: what the service really does, found out before the first change.
 
 use std::collections::HashMap;
@@ -23,6 +23,7 @@ use parking_lot::Mutex;
 use tokio::sync::{OnceCell, Semaphore};
 use tokio::time::Instant;
 
+use crate::archive::RestoreRequest;
 use crate::error::{Error, ErrorKind, Operation};
 use crate::key::Key;
 use crate::limit::ConcurrencyLimit;
@@ -49,6 +50,7 @@ mod presign;
 mod probe;
 mod put;
 mod remove;
+mod restore;
 mod spaces;
 mod upload;
 
@@ -239,6 +241,11 @@ impl Store for S3Store {
     async fn abort_upload(&self, item: &Item, upload: &str) -> Result<(), Error> {
         let inner = &self.inner;
         inner.abort_upload(item, upload).await.map_err(|kind| inner.error(Operation::AbortUpload, item, kind))
+    }
+
+    async fn restore(&self, item: &Item, request: RestoreRequest) -> Result<(), Error> {
+        let inner = &self.inner;
+        inner.restore(item, request).await.map_err(|kind| inner.error(Operation::Restore, item, kind))
     }
 
     async fn probe(&self) -> Result<Capabilities, Error> {

@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
+use crate::archive::RestoreRequest;
 use crate::digest::{Algorithm, Digests};
 use crate::error::{Error, ErrorKind, Operation};
 use crate::key::{Key, KeyForm};
@@ -360,6 +361,15 @@ pub trait Store: Send + Sync + 'static {
     /// With the reason, where it is not known which there are.
     async fn resolve_changes(&self) -> Result<u64, String> {
         Ok(0)
+    }
+
+    /// Asks for archived content to be restored; where that was asked for before, once is enough.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) where the store has no archive.
+    async fn restore(&self, item: &Item, _request: RestoreRequest) -> Result<(), Error> {
+        let kind = ErrorKind::Unsupported("it has no archive".to_owned());
+        Err(Error { store: self.name().clone(), operation: Operation::Restore, subject: item.to_string(), kind })
     }
 
     /// Finds out what the store can do, by writing and removing probes in a space of its own, [`PROBE_SPACE`]. A

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 mod s3 {
+    mod archive;
     mod common;
     mod copies;
     mod errors;

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
+use queuekeeper_store::archive::RestoreRequest;
 use queuekeeper_store::error::Operation;
 use queuekeeper_store::store::{
     Capabilities, Chunks, Condition, Content, EntityTag, Item, Listing, Properties, Put, UserProperties, Written,
@@ -248,6 +249,11 @@ impl Store for Faulty {
     async fn abort_upload(&self, item: &Item, upload: &str) -> Result<(), Error> {
         self.begin(Operation::AbortUpload, item).await?;
         self.store.abort_upload(item, upload).await
+    }
+
+    async fn restore(&self, item: &Item, request: RestoreRequest) -> Result<(), Error> {
+        self.begin(Operation::Restore, item).await?;
+        self.store.restore(item, request).await
     }
 
     async fn probe(&self) -> Result<Capabilities, Error> {

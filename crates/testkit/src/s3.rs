@@ -9,6 +9,7 @@
 //! one place, `Backend::commit`, at once and whole.
 
 mod access;
+mod archive;
 mod assemble;
 mod backend;
 mod blob;
@@ -47,6 +48,7 @@ pub use fault::{Effect, Fault, FaultHandle, PageFault, Point, WRITES};
 pub use log::{Logged, REJECTED};
 
 use access::{Checkpoint, Keys};
+use archive::Restores;
 use backend::Backend;
 use blob::Blobs;
 use fault::Faults;
@@ -125,6 +127,7 @@ impl S3Server {
             blobs: Blobs::new(path),
             faults: Faults::default(),
             log: Log::default(),
+            restores: Restores::default(),
             clock: Clock::default(),
             tasks: TaskTracker::new(),
             end: CancellationToken::new(),

@@ -37,7 +37,9 @@ impl TaskDecision {
         match (self.decided, self.of) {
             (Decided::Drop, _) => MillActionKind::DropTask,
             (Decided::Retry, TaskState::Held) => MillActionKind::ReleaseTask,
-            (Decided::Retry, TaskState::Dead | TaskState::Waiting | TaskState::Paused) => MillActionKind::RetryTask,
+            (Decided::Retry, TaskState::Dead | TaskState::Waiting | TaskState::Paused | TaskState::Restore) => {
+                MillActionKind::RetryTask
+            }
         }
     }
 
@@ -46,7 +48,7 @@ impl TaskDecision {
     pub fn role(self) -> Role {
         match self.of {
             TaskState::Held => Role::Admin,
-            TaskState::Dead | TaskState::Waiting | TaskState::Paused => Role::Operator,
+            TaskState::Dead | TaskState::Waiting | TaskState::Paused | TaskState::Restore => Role::Operator,
         }
     }
 
@@ -76,6 +78,7 @@ impl TaskDecision {
             TaskState::Dead => "a dead letter",
             TaskState::Waiting => "waiting",
             TaskState::Paused => "paused",
+            TaskState::Restore => "waiting for its store",
         }
     }
 }

@@ -51,6 +51,7 @@ fn show(overview: &MillOverview, now: Timestamp, screen: &mut Screen) {
         Column::number("HELD"),
         Column::number("DEAD"),
         Column::number("PAUSED").if_filled(),
+        Column::number("RESTORE").if_filled(),
     ]);
     for queue in &overview.queues {
         table.row([
@@ -62,6 +63,7 @@ fn show(overview: &MillOverview, now: Timestamp, screen: &mut Screen) {
             count(queue.held),
             count(queue.dead),
             if queue.paused > 0 { count(queue.paused) } else { String::new() },
+            if queue.restore > 0 { count(queue.restore) } else { String::new() },
         ]);
     }
     screen.table(&table);
@@ -113,6 +115,10 @@ fn show(overview: &MillOverview, now: Timestamp, screen: &mut Screen) {
     for limit in &overview.limits {
         let closed = limit.closed_until.map(|until| format!("; closed until {}", machine(until))).unwrap_or_default();
         screen.entry(&format!("{} in {}: {}{closed}", limit.account, limit.store, limit.limits));
+    }
+    for budget in &overview.budgets {
+        let parts: Vec<_> = budget.parts().map(|part| part.words).collect();
+        screen.entry(&format!("{}: {} in the last 24 h", budget.store, parts.join(", ")));
     }
     if !overview.problems.is_empty() {
         screen.gap();

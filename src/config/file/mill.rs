@@ -98,7 +98,13 @@ pub(super) fn check(path: &Path, keys: Keys, stores: &StoreSettings) -> Result<M
         });
         let named = own.values().cloned().collect();
         let limits = limits::check(keys.value.limits.unwrap_or_default(), &named);
-        let limits = limits.map_err(|(line, why)| wrong(line, &why))?;
+        let mut limits = limits.map_err(|(line, why)| wrong(line, &why))?;
+        for store in &named {
+            let cold = stores.cold(store);
+            if cold.is_limited() {
+                limits.entry(store.clone()).or_default().cold = cold;
+            }
+        }
         let primary = keys.value.primary.map(|id| primary(&id.value, &own).map_err(|why| (id.referenced.line(), why)));
         let primary = primary.transpose().map_err(|(line, why)| wrong(line, &why))?;
         let admin_space = keys.value.admin_space.map(|space| {

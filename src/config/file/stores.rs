@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use queuekeeper_ingest::access::AccessSettings;
+use queuekeeper_mill::limits::ColdStore;
 use queuekeeper_store::s3::{AccessKey, Addressing, Credentials, S3Config};
 use queuekeeper_store::{
     Counted, DirectoryStore, Error as StoreError, S3Store, SpaceName, Store, StoreFamilies, StoreName,
@@ -16,9 +17,13 @@ use url::Url;
 
 use super::super::source::{FileError, Files, refuse};
 use super::catalogue::{self, CatalogueUrl};
+use super::cold;
 
 /// The most requests to a store that may be under way at once.
 const MOST_REQUESTS: usize = 1_000;
+
+/// What is wrong with other keys of a directory.
+const NO_KEYS: &str = "a directory has a url, and nothing else";
 
 /// The keys of a store.
 #[derive(Deserialize)]
@@ -36,6 +41,8 @@ pub(super) struct StoreKeys {
     #[serde(default = "yes")]
     checksums: bool,
     concurrency: Option<Spanned<usize>>,
+    restore: Option<cold::RestoreKeys>,
+    budget: Option<cold::BudgetKeys>,
 }
 
 /// How a bucket is named in a request.
@@ -56,6 +63,7 @@ fn yes() -> bool {
 #[derive(Clone, Debug, Default)]
 pub struct StoreSettings {
     stores: BTreeMap<StoreName, Location>,
+    cold: BTreeMap<StoreName, ColdStore>,
     catalogue: Option<CatalogueUrl>,
     access: Option<AccessSettings>,
 }
@@ -84,20 +92,27 @@ impl StoreSettings {
         catalogue: Option<catalogue::Keys>,
         files: &mut Files,
     ) -> Result<Self, FileError> {
-        let mut checked = BTreeMap::new();
+        let (mut checked, mut cold) = (BTreeMap::new(), BTreeMap::new());
         for (name, keys) in stores {
             let line = keys.referenced.line();
             let name: StoreName = name.parse().map_err(|error| refuse(path, line, format!("stores: {error}")))?;
-            let location = location(path, &name, keys.value, files)?;
+            let mut keys = keys.value;
+            let wrong = |line, why: &dyn fmt::Display| refuse(path, line, format!("stores: {name}: {why}"));
+            let of_store = cold::check(keys.restore.take(), keys.budget.take(), wrong)?;
+            let location = location(path, &name, keys, files)?;
+            if of_store.is_limited() && matches!(location, Location::Directory(_)) {
+                return Err(wrong(line, &NO_KEYS));
+            }
             // What is changed through one of them would not be recorded of the other.
             if let Some((other, _)) = checked.iter().find(|(_, other)| location.overlaps(other)) {
                 let why = format!("stores: {name} and {other} are the same place, or one is within the other");
                 return Err(refuse(path, line, why));
             }
+            cold.insert(name.clone(), of_store);
             checked.insert(name, location);
         }
         let catalogue = catalogue.map(|keys| catalogue::check(path, &keys, files)).transpose()?;
-        Ok(Self { stores: checked, catalogue, access: None })
+        Ok(Self { stores: checked, cold, catalogue, access: None })
     }
 
     /// Whether a store is one in S3.
@@ -123,7 +138,8 @@ impl StoreSettings {
             ("copies".parse()?, Location::Directory(copies)),
             (name, Location::Directory(deliveries)),
         ]);
-        Ok(Self { stores, catalogue: Some(CatalogueUrl::of_file(catalogue)), access })
+        let catalogue = Some(CatalogueUrl::of_file(catalogue));
+        Ok(Self { stores, cold: BTreeMap::new(), catalogue, access })
     }
 
     /// Delivers access requests, too.
@@ -140,6 +156,11 @@ impl StoreSettings {
     /// The names of all stores.
     pub fn names(&self) -> impl Iterator<Item = &StoreName> {
         self.stores.keys()
+    }
+
+    /// What may be asked of a store of which reading costs.
+    pub(super) fn cold(&self, name: &StoreName) -> ColdStore {
+        self.cold.get(name).copied().unwrap_or_default()
     }
 
     /// The catalogue.
@@ -193,7 +214,7 @@ fn location(path: &Path, name: &StoreName, keys: StoreKeys, files: &mut Files) -
             || !matches!(keys.addressing, AddressingKey::Auto)
             || !keys.checksums;
         if is_of_s3 {
-            return Err(at(line, &"a directory has a url, and nothing else"));
+            return Err(at(line, &NO_KEYS));
         }
         if !keys.url.value.starts_with("file:/") {
             let whole =

@@ -14,7 +14,7 @@ use queuekeeper_mill::policy;
 use queuekeeper_store::StoreName;
 use tokio_util::sync::CancellationToken;
 
-use super::{CopyState, Mill, SpaceFilter, ViewError, WorkerItem, unavailable};
+use super::{BudgetItem, CopyState, Mill, SpaceFilter, ViewError, WorkerItem, unavailable};
 use crate::metrics::mill::{LoopFigures, MillFamilies, MillFigures, PolicyFigures, QueueFigures};
 
 /// What is reported, and how often.
@@ -91,6 +91,7 @@ impl Mill {
             incomplete_reports: self.incomplete_reports().await?,
             proofs,
             held: of_pairs(Counter::HeldTasks),
+            budgets: budgets(&overview.budgets),
             repair_stops: self.repair_stops().await?,
             pauses: overview
                 .pauses
@@ -104,7 +105,7 @@ impl Mill {
                 .iter()
                 .map(|of| QueueFigures {
                     queue: of.queue,
-                    tasks: [of.waiting.saturating_sub(of.in_work), of.in_work, of.held, of.dead, of.paused],
+                    tasks: [of.waiting.saturating_sub(of.in_work), of.in_work, of.held, of.dead, of.paused, of.restore],
                     oldest: of.oldest,
                 })
                 .collect(),
@@ -185,6 +186,12 @@ impl Mill {
         }
         figures
     }
+}
+
+/// By store and budget, which part of it was used.
+fn budgets(budgets: &[BudgetItem]) -> Vec<(String, &'static str, f64)> {
+    let parts = budgets.iter().flat_map(|of| of.parts().map(move |part| (of.store.clone(), part)));
+    parts.map(|(store, part)| (store, part.budget, part.used as f64 / part.most.max(1) as f64)).collect()
 }
 
 /// The figures of the workers of all processes, and no others.

@@ -143,7 +143,7 @@ pub(crate) struct ItemTask {
     /// The task.
     #[serde(flatten)]
     pub(crate) task: TaskItem,
-    /// `waiting`, `held` or `dead`.
+    /// `waiting`, `held`, `dead`, `paused`, or `restore`: until its store can be read.
     pub(crate) state: &'static str,
     /// From when on a worker may take it; of one that is taken, when its lease ends. Null where it waits for a person.
     pub(crate) visible: Option<Timestamp>,
@@ -151,6 +151,8 @@ pub(crate) struct ItemTask {
     pub(crate) worker: Option<String>,
     /// How often it was begun.
     pub(crate) attempts: u64,
+    /// Why its store cannot be read now; null where it does not wait for that.
+    pub(crate) waits_for: Option<String>,
 }
 
 /// Content that is, or was, kept aside.
@@ -343,8 +345,8 @@ impl From<&Copy> for CopyItem {
 
 impl From<OpenTask> for ItemTask {
     fn from(open: OpenTask) -> Self {
-        let OpenTask { task, state, visible, worker, attempts } = open;
-        Self { task: TaskItem::from(task), state: state.as_str(), visible, worker, attempts }
+        let OpenTask { task, state, visible, worker, attempts, waits_for } = open;
+        Self { task: TaskItem::from(task), state: state.as_str(), visible, worker, attempts, waits_for }
     }
 }
 

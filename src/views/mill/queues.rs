@@ -1,6 +1,6 @@
 //! What the mill does: its queues and workers, and what stands still.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -9,6 +9,7 @@ use queuekeeper_catalogue::tasks::{Queue, TaskKind};
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::audit::FOLLOWER;
 use queuekeeper_mill::bit::producer::PRODUCER as BIT;
+use queuekeeper_mill::limits::ByteAmount;
 use queuekeeper_mill::policy;
 use queuekeeper_mill::presence::SEEN_WITHIN;
 use queuekeeper_mill::producer::PRODUCER;
@@ -17,6 +18,8 @@ use utoipa::ToSchema;
 
 use super::producers::{MorselItem, ProducerItem};
 use super::{DecisionItem, Mill, PauseItem, ViewError, unavailable};
+use crate::mirror::words::size;
+use crate::views::show::Count;
 
 /// Over how many minutes rates are worked out.
 const RATE_MINUTES: u32 = 10;
@@ -42,6 +45,8 @@ pub(crate) struct MillOverview {
     pub(crate) pauses: Vec<PauseItem>,
     /// What operators limit.
     pub(crate) limits: Vec<LimitItem>,
+    /// What was used of the budgets of stores of which reading costs.
+    pub(crate) budgets: Vec<BudgetItem>,
     /// What people decided of tasks that waited for them, the newest first, at most twenty.
     pub(crate) decisions: Vec<DecisionItem>,
 }
@@ -68,6 +73,8 @@ pub(crate) struct QueueItem {
     pub(crate) dead: u64,
     /// Tasks that a pause keeps from workers.
     pub(crate) paused: u64,
+    /// Tasks that wait for a restore from an archive, or for the budget of their store.
+    pub(crate) restore: u64,
 }
 
 /// A process with workers.
@@ -103,6 +110,50 @@ pub(crate) struct LimitItem {
     pub(crate) closed_until: Option<Timestamp>,
 }
 
+/// What was used of the budgets of a store in the last 24 hours.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct BudgetItem {
+    /// The store.
+    #[schema(example = "cold")]
+    pub(crate) store: String,
+    /// How many restores were asked for.
+    pub(crate) restores: u64,
+    /// How many may be; null where none is configured.
+    pub(crate) restores_per_day: Option<u64>,
+    /// How many bytes were read.
+    pub(crate) bytes_out: u64,
+    /// How many may be; null where that has no limit, and what is read is not counted.
+    pub(crate) bytes_out_per_day: Option<u64>,
+}
+
+/// How much of a budget was used.
+pub(crate) struct BudgetPart {
+    /// Its name in metrics.
+    pub(crate) budget: &'static str,
+    /// How much was used.
+    pub(crate) used: u64,
+    /// How much there is.
+    pub(crate) most: u64,
+    /// Both in words.
+    pub(crate) words: String,
+}
+
+impl BudgetItem {
+    /// Each budget that it has.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = BudgetPart> + use<> {
+        let Self { restores, restores_per_day, bytes_out, bytes_out_per_day, .. } = *self;
+        let restores = restores_per_day.map(|most| {
+            let words = format!("{} of {} restores", Count(restores), Count(most));
+            BudgetPart { budget: "restores", used: restores, most, words }
+        });
+        let bytes = bytes_out_per_day.map(|most| {
+            let words = format!("{} of {} read", size(bytes_out), size(most));
+            BudgetPart { budget: "bytes_out", used: bytes_out, most, words }
+        });
+        restores.into_iter().chain(bytes)
+    }
+}
+
 impl Mill {
     /// What the mill does now.
     ///
@@ -133,6 +184,7 @@ impl Mill {
                 held: of.held,
                 dead: of.dead,
                 paused: of.paused,
+                restore: of.restore,
             });
         }
         let workers = self.workers().await?;
@@ -157,8 +209,26 @@ impl Mill {
             problems.extend(unseen(catalogue.unfollowed(FOLLOWER).await.map_err(error)?));
         }
         let decisions = decisions.into_iter().map(DecisionItem::from).collect();
-        let limits = self.limits(now);
-        Ok(MillOverview { problems, queues, producers, workers, unserved_kinds, pauses, limits, decisions })
+        let (limits, budgets) = (self.limits(now), self.budgets().await?);
+        Ok(MillOverview { problems, queues, producers, workers, unserved_kinds, pauses, limits, budgets, decisions })
+    }
+
+    /// What was used of the budgets of stores that have some.
+    async fn budgets(&self) -> Result<Vec<BudgetItem>, ViewError> {
+        let limits = self.accounts().flat_map(|account| &account.limits);
+        let cold: BTreeMap<_, _> = limits.map(|(store, limits)| (store, limits.cold)).collect();
+        let mut budgets = Vec::new();
+        for (store, cold) in cold.into_iter().filter(|(_, cold)| cold.is_limited()) {
+            let used = self.catalogue().budget_use(store).await.map_err(|error| unavailable(&error))?;
+            budgets.push(BudgetItem {
+                store: store.to_string(),
+                restores: used.restores,
+                restores_per_day: cold.restore.map(|_| cold.restores_per_day),
+                bytes_out: used.bytes,
+                bytes_out_per_day: cold.bytes_out_per_day.map(ByteAmount::bytes),
+            });
+        }
+        Ok(budgets)
     }
 
     fn limits(&self, now: Timestamp) -> Vec<LimitItem> {

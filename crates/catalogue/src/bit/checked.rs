@@ -71,6 +71,8 @@ pub struct CheckedItem {
     pub evidence: Evidence,
     /// What is wrong; `None` where nothing is.
     pub wrong: Option<Wrong>,
+    /// Why its content was not read, as a sentence; `None` where it was, or was not to be.
+    pub unread: Option<&'static str>,
 }
 
 /// That a page of a run was checked, up to a key or to its end.
@@ -185,12 +187,13 @@ pub(crate) async fn write(session: &mut Session, part: &CheckedPart) -> Result<(
 async fn log(session: &mut Session, part: &CheckedPart, items: &[(&CheckedItem, u64)]) -> Result<(), Error> {
     let mut values: Vec<Value> = Vec::with_capacity(11 * items.len());
     for (checked, id) in items {
-        let CheckedItem { result, proof, evidence, wrong, .. } = checked;
+        let CheckedItem { result, proof, evidence, wrong, unread, .. } = checked;
         let Evidence { content, provider, index, audit } = evidence;
         let findings = wrong.as_ref().map(|wrong| wrong.findings.join(" "));
         let detail = wrong.as_ref().map(|wrong| crate::error::one_line(&wrong.detail));
+        let detail = detail.as_deref().or(*unread);
         values.extend(values![*id, &part.store, part.run, *result, &findings, *proof, content, provider, index, audit]);
-        values.extend(values![&detail]);
+        values.extend(values![detail]);
     }
     let into = "INSERT INTO bit_log (time, item, store, run, result, findings, proof, content, provider, content_index,
         audit, detail)";

@@ -9,7 +9,7 @@ use super::checked::PageEnd;
 use super::reports::StoredReport;
 use crate::catalogue::Catalogue;
 use crate::database::Session;
-use crate::database::value::{Row, values};
+use crate::database::value::{Row, millis, values};
 use crate::error::Error;
 use crate::loops::{self, Advance, Lead, Morsel};
 use crate::tasks::{NewTask, Queue, TaskKind, TaskSubject, put};
@@ -37,6 +37,8 @@ pub struct BitRun {
     pub ended: Option<Timestamp>,
     /// Whether some of its checks have not ended; what failed for good has.
     pub has_open_checks: bool,
+    /// Whether there are some, and all of these wait until the store can be read.
+    pub waits_for_store: bool,
     /// When its report was stored, with its result, and where it lies; `None` before.
     pub report: Option<StoredReport>,
 }
@@ -74,7 +76,10 @@ macro_rules! runs {
             "SELECT id, loop, account, store, space, asked, started, listed, ended, EXISTS (
                 SELECT 1 FROM tasks WHERE tasks.account = bit_runs.account AND tasks.destination = bit_runs.store
                     AND tasks.space = bit_runs.space AND kind IN ('BIT', 'BIT_PAGE') AND state <> 'dead'),
-                reported, result, report, coverage, is_complete, is_newest
+                reported, result, report, coverage, is_complete, is_newest, NOT EXISTS (
+                SELECT 1 FROM tasks WHERE tasks.account = bit_runs.account AND tasks.destination = bit_runs.store
+                    AND tasks.space = bit_runs.space AND kind IN ('BIT', 'BIT_PAGE')
+                    AND state NOT IN ('dead', 'restore'))
             FROM bit_runs WHERE ",
             $condition
         )
@@ -211,13 +216,21 @@ impl Catalogue {
         Ok(is_leading)
     }
 
-    /// Ends a run of which all checks were requested and have ended, and requests what follows. The answer is whether it ended now.
+    /// Ends a run of which all checks were requested and have ended, and requests what follows. Checks that wait until their store can
+    /// be read are waited for as long as the patience lasts, from the request for the last of them. The answer is whether it ended
+    /// now.
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub async fn end_bit_run(&self, lead: &Lead, run: u64, then: Vec<NewTask>) -> Result<bool, Error> {
+    pub async fn end_bit_run(
+        &self,
+        lead: &Lead,
+        run: u64,
+        patience: Duration,
+        then: Vec<NewTask>,
+    ) -> Result<bool, Error> {
         let (mut session, rings) = (self.database.begin().await?, !then.is_empty());
-        let outcome = end(&mut session, lead, run, then).await;
+        let outcome = end(&mut session, lead, (run, patience), then).await;
         let has_ended = session.end(outcome).await?;
         if has_ended && rings {
             self.ring().await;
@@ -258,15 +271,21 @@ async fn advance(
     Ok(true)
 }
 
-async fn end(session: &mut Session, lead: &Lead, run: u64, then: Vec<NewTask>) -> Result<bool, Error> {
+async fn end(
+    session: &mut Session,
+    lead: &Lead,
+    (run, patience): (u64, Duration),
+    then: Vec<NewTask>,
+) -> Result<bool, Error> {
     if !loops::is_leading(session, lead).await? {
         return Ok(false);
     }
     let sql =
         "UPDATE bit_runs SET ended = {now} WHERE id = $1 AND ended IS NULL AND listed IS NOT NULL AND NOT EXISTS (
         SELECT 1 FROM tasks WHERE tasks.account = bit_runs.account AND tasks.destination = bit_runs.store
-            AND tasks.space = bit_runs.space AND kind IN ('BIT', 'BIT_PAGE') AND state <> 'dead')";
-    if session.run(sql, values![run]).await? == 0 {
+            AND tasks.space = bit_runs.space AND kind IN ('BIT', 'BIT_PAGE') AND state <> 'dead'
+            AND (state <> 'restore' OR bit_runs.listed > {now} - $2))";
+    if session.run(sql, values![run, millis(patience)]).await? == 0 {
         return Ok(false);
     }
     put(session, then).await?;
@@ -320,6 +339,7 @@ pub(super) fn read(row: &Row) -> Result<BitRun, sqlx::Error> {
         ended: row.parse(8, Timestamp::from_millisecond)?,
         has_open_checks: row.get(9)?,
         report: StoredReport::read(row)?,
+        waits_for_store: row.get(9)? && row.get(16)?,
     })
 }
 

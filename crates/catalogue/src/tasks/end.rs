@@ -9,7 +9,7 @@ use super::kind::Queue;
 use super::list::TaskState;
 use super::put::{NewTask, put};
 use super::take::TakenTask;
-use super::{MOST_ATTEMPTS, with_error};
+use super::{MOST_ATTEMPTS, MOST_ERROR_CHARS, with_error};
 use crate::bit::{self, CheckedPart};
 use crate::catalogue::Catalogue;
 use crate::database::Session;
@@ -27,6 +27,9 @@ pub enum Outcome {
     Later(Duration),
     /// It is not due yet: it is visible again after this time, as it was, or once it is requested again.
     PutOff(Duration),
+    /// Its store cannot be read yet: why, as the predicate of a sentence, and after what time it is visible again, as it was, or once
+    /// it is requested again.
+    Restore(Duration, String),
     /// It was not done, because its worker stops: it is visible again at once, as it was.
     GivenBack,
     /// It may not take effect before a person allows it. Why: one sentence.
@@ -35,7 +38,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// What may become of a task, in the counter of ends.
-    pub const NAMES: [&str; 7] = ["done", "failed", "dead", "later", "put_off", "given_back", "held"];
+    pub const NAMES: [&str; 8] = ["done", "failed", "dead", "later", "put_off", "restore", "given_back", "held"];
 
     /// The one of these names that is this outcome of a task.
     fn name(&self, task: &TakenTask) -> &'static str {
@@ -45,6 +48,7 @@ impl Outcome {
             Self::Failed(_) => "failed",
             Self::Later(_) => "later",
             Self::PutOff(_) => "put_off",
+            Self::Restore(..) => "restore",
             Self::GivenBack => "given_back",
             Self::Held(_) => "held",
         }
@@ -127,6 +131,17 @@ async fn end(session: &mut Session, task: &TakenTask, outcome: &Outcome, deltas:
         Outcome::Failed(why) => failed(session, task, why, deltas).await,
         Outcome::Later(after) => put_off(session, task, *after, 1).await,
         Outcome::PutOff(after) => put_off(session, task, *after, 0).await,
+        Outcome::Restore(after, why) => {
+            let ours = put_off(session, task, *after, 0).await?;
+            if ours {
+                let sql = "UPDATE tasks SET state = 'restore', waits_for = $2 WHERE id = $1";
+                let why: String = crate::error::one_line(why).chars().take(MOST_ERROR_CHARS).collect();
+                session.run(sql, values![task.id, &why]).await?;
+                deltas.add(&task.subject, task.queue, TaskState::Waiting, -1);
+                deltas.add(&task.subject, task.queue, TaskState::Restore, 1);
+            }
+            Ok(ours)
+        }
         Outcome::GivenBack => {
             let sql = "UPDATE tasks SET holder = NULL, worker = NULL, visible = {now}, attempts = attempts - 1
                 WHERE id = $1 AND holder = $2";

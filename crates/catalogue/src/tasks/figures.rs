@@ -23,8 +23,8 @@ impl Deltas {
                 self.count(Counter::HeldTasks, format!("{}/{destination}", subject.account), delta);
             }
             TaskState::Dead => self.count(Counter::DeadTasks, subject.account.clone(), delta),
-            // Whose those are is counted by their pause.
-            TaskState::Paused => {}
+            // Whose those are is counted by their pause, or by the use of a budget.
+            TaskState::Paused | TaskState::Restore => {}
         }
     }
 

@@ -23,11 +23,13 @@ pub enum TaskState {
     Dead,
     /// A person who ends the pause that keeps it from workers.
     Paused,
+    /// A store that cannot be read now: for a restore from its archive, or as its budget of the day is used up.
+    Restore,
 }
 
 impl TaskState {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Waiting, Self::Held, Self::Dead, Self::Paused];
+    pub const ALL: [Self; 5] = [Self::Waiting, Self::Held, Self::Dead, Self::Paused, Self::Restore];
 
     /// The name.
     #[must_use]
@@ -37,6 +39,7 @@ impl TaskState {
             Self::Held => "held",
             Self::Dead => "dead",
             Self::Paused => "paused",
+            Self::Restore => "restore",
         }
     }
 
@@ -45,7 +48,7 @@ impl TaskState {
     pub fn is_undecided(self) -> bool {
         match self {
             Self::Held | Self::Dead => true,
-            Self::Waiting | Self::Paused => false,
+            Self::Waiting | Self::Paused | Self::Restore => false,
         }
     }
 
@@ -87,6 +90,8 @@ pub struct QueueFigures {
     pub dead: u64,
     /// Those that a pause keeps from workers.
     pub paused: u64,
+    /// Those whose store cannot be read now.
+    pub restore: u64,
 }
 
 /// The columns that [`known`] reads, ten of them.
@@ -112,6 +117,13 @@ pub(crate) const HELD: &str = concat!(
     " FROM tasks WHERE state = 'held' AND account = $1 AND destination = $2 AND id > $3 ORDER BY id LIMIT $4"
 );
 
+/// What waits for the store of a destination, from a number on.
+pub(crate) const RESTORES: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM tasks WHERE state = 'restore' AND account = $1 AND destination = $2 AND id > $3 ORDER BY id LIMIT $4"
+);
+
 const TAKEN: &str = "SELECT queue, COUNT(*) FROM tasks WHERE holder IS NOT NULL GROUP BY queue";
 
 impl Catalogue {
@@ -133,6 +145,7 @@ impl Catalogue {
             held: of(queue, TaskState::Held),
             dead: of(queue, TaskState::Dead),
             paused: of(queue, TaskState::Paused),
+            restore: of(queue, TaskState::Restore),
         });
         Ok(figures.to_vec())
     }
@@ -157,6 +170,20 @@ impl Catalogue {
         limit: u32,
     ) -> Result<Vec<KnownTask>, Error> {
         self.list(HELD, values![account, destination, after, page(limit)], known).await
+    }
+
+    /// What waits until a store can be read, of an account, with numbers above `after`, at most `limit`, and at most 1,000.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn restore_tasks(
+        &self,
+        account: &str,
+        store: &StoreName,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<KnownTask>, Error> {
+        self.list(RESTORES, values![account, store, after, page(limit)], known).await
     }
 
     /// Carries out what a person decides of a dead letter or a held task, and records it. The answer is whether it was one.

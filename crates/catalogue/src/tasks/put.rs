@@ -106,14 +106,14 @@ async fn raise(session: &mut Session, open: &Open, wanted: Queue) -> Result<Opti
             session.run(sql, values![open.id, wanted.as_str()]).await?;
             Ok(Some((wanted, TaskState::Waiting)))
         }
-        state @ (TaskState::Waiting | TaskState::Paused) if open.queue.rank() < wanted.rank() => {
+        state @ (TaskState::Waiting | TaskState::Paused | TaskState::Restore) if open.queue.rank() < wanted.rank() => {
             session
                 .run("UPDATE tasks SET queue = $2, home = $2 WHERE id = $1", values![open.id, wanted.as_str()])
                 .await?;
             Ok(Some((wanted, state)))
         }
         // A failure is waited out, and what is held stays held, and what is paused paused.
-        TaskState::Waiting | TaskState::Held | TaskState::Paused => Ok(None),
+        TaskState::Waiting | TaskState::Held | TaskState::Paused | TaskState::Restore => Ok(None),
     }
 }
 

@@ -27,6 +27,8 @@ pub struct OpenTask {
     pub worker: Option<String>,
     /// How often it was begun.
     pub attempts: u64,
+    /// Why its store cannot be read now, as the predicate of a sentence; `None` where it does not wait for that.
+    pub waits_for: Option<String>,
 }
 
 /// What a person decided of a task.
@@ -80,13 +82,13 @@ pub(crate) const HEAD: &str = "SELECT created FROM tasks
 pub(crate) const OF_ITEM_TASKS: &str = concat!(
     "SELECT ",
     columns!(),
-    ", state, visible, worker, attempts FROM tasks WHERE account = $1 AND space = $2 AND key = $3
+    ", state, visible, worker, attempts, waits_for FROM tasks WHERE account = $1 AND space = $2 AND key = $3
     ORDER BY kind, destination LIMIT $4"
 );
 
 /// Tasks by their numbers, which stand between the two.
 const BY_NUMBER: (&str, &str) = (
-    concat!("SELECT ", columns!(), ", state, visible, worker, attempts FROM tasks JOIN ("),
+    concat!("SELECT ", columns!(), ", state, visible, worker, attempts, waits_for FROM tasks JOIN ("),
     ") AS wanted ON tasks.id = wanted.column1",
 );
 
@@ -232,6 +234,7 @@ fn open(row: &Row) -> Result<OpenTask, sqlx::Error> {
         visible: if visible == i64::MAX { None } else { Timestamp::from_millisecond(visible).ok() },
         worker: row.get(12)?,
         attempts: row.count(13)?,
+        waits_for: row.get(14)?,
     })
 }
 

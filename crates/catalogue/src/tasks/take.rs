@@ -60,7 +60,7 @@ pub struct TakenTask {
 
 /// Those that are visible for longest first. Of the kinds there are as many arguments as kinds exist.
 pub(crate) const TAKE: &str = concat!(
-    "UPDATE tasks SET visible = {now} + $1, holder = $2, worker = $3, attempts = attempts + 1
+    "UPDATE tasks SET visible = {now} + $1, holder = $2, worker = $3, attempts = attempts + 1, state = 'waiting'
     WHERE id IN (
         SELECT id FROM tasks WHERE queue = $4 AND account = $5 AND visible <= {now}
             AND kind IN ($7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
@@ -68,7 +68,8 @@ pub(crate) const TAKE: &str = concat!(
     RETURNING id, ",
     subject_columns!(),
     ", source, generation, attempts, rounds, errors, created, is_released, ",
-    pause_column!()
+    pause_column!(),
+    ", waits_for"
 );
 
 /// The one that becomes visible next.
@@ -136,14 +137,22 @@ async fn take(
     let Tasks { queue, account, kinds, limit } = tasks;
     let mut values = values![millis(lease), holder, worker, queue.as_str(), *account, page(*limit)];
     values.extend(all_kinds(kinds));
-    let mut taken = Vec::new();
+    let (mut taken, mut restores) = (Vec::new(), Vec::new());
     for row in session.rows(TAKE, values).await? {
+        if session.decode(row.get::<Option<String>>(14))?.is_some() {
+            restores.push(taken.len());
+        }
         let pause = session.decode(row.get::<Option<i64>>(13))?.and_then(|pause| u64::try_from(pause).ok());
         taken.push((session.decode(read(&row, *queue, holder, worker))?, pause));
     }
+    let (number, mut deltas) = (taken.len(), Deltas::default());
+    for (task, _) in restores.into_iter().filter_map(|at| taken.get(at)) {
+        session.run("UPDATE tasks SET waits_for = NULL WHERE id = $1", values![task.id]).await?;
+        deltas.add(&task.subject, task.queue, TaskState::Restore, -1);
+        deltas.add(&task.subject, task.queue, TaskState::Waiting, 1);
+    }
     // Some databases answer in the order of their pages.
     taken.sort_by_key(|(task, _)| task.id);
-    let (number, mut deltas) = (taken.len(), Deltas::default());
     let taken = paused::set_aside(session, taken, &mut deltas).await?;
     let is_all = taken.len() == number;
     let (taken, spent): (Vec<_>, Vec<_>) = taken.into_iter().partition(|task| task.attempts <= MOST_ATTEMPTS);

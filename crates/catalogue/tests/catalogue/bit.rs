@@ -1,5 +1,7 @@
 //! Bit integrity: what checks found, and the runs that they belong to.
 
+use std::time::Duration;
+
 use queuekeeper_catalogue::audit::Events;
 use queuekeeper_catalogue::bit::{
     CheckedAmount, CheckedItem, CheckedPart, Evidence, NewPage, NewReport, Observed, PageEnd, Reports,
@@ -82,6 +84,7 @@ async fn checked(world: &World, name: &str, wrong: Option<Wrong>) -> CheckedItem
         seq: records.and_then(|records| records.index).map(|index| index.seq),
         evidence: Evidence { content: Some("{\"size\":7}".to_owned()), ..Evidence::default() },
         wrong,
+        unread: None,
     }
 }
 
@@ -131,7 +134,7 @@ on_both! {
         assert!(catalogue.advance_bit(&lead, &morsel(), (&Advance::Done(1), "read"), &pages[1..]).await.unwrap());
         let run = catalogue.open_bit_runs().await.unwrap().remove(0);
         assert_eq!((run.number, run.asked.as_str(), run.listed.is_some(), run.has_open_checks), (1, "read", true, true));
-        assert!(!catalogue.end_bit_run(&lead, run.id, vec![]).await.unwrap(), "its checks are open");
+        assert!(!catalogue.end_bit_run(&lead, run.id, Duration::ZERO, vec![]).await.unwrap(), "its checks are open");
         assert_eq!(catalogue.bit_pages_left(run.id).await.unwrap(), (2, 3, 21));
 
         // The first page ends behind its first item; what is left of it is a page, up to the same key.
@@ -154,8 +157,8 @@ on_both! {
             end(&world, task, part(Some(run.id), Some(ended), vec![success])).await;
         }
         assert_eq!(catalogue.bit_pages_left(run.id).await.unwrap().0, 0);
-        assert!(!catalogue.end_bit_run(&stale, run.id, vec![]).await.unwrap());
-        assert!(catalogue.end_bit_run(&lead, run.id, vec![]).await.unwrap());
+        assert!(!catalogue.end_bit_run(&stale, run.id, Duration::ZERO, vec![]).await.unwrap());
+        assert!(catalogue.end_bit_run(&lead, run.id, Duration::ZERO, vec![]).await.unwrap());
         assert_eq!(catalogue.open_bit_runs().await.unwrap(), []);
         for _folded in 0..2 {
             let counts = catalogue.bit_counts(run.id).await.unwrap();
@@ -265,7 +268,7 @@ on_both! {
             let ended = PageEnd { run, behind: None, rest: None, listed: (2, 14) };
             end(&world, task, part(Some(run), Some(ended), items)).await;
             assert_eq!(catalogue.forget_checks().await.unwrap(), None);
-            assert!(catalogue.end_bit_run(&lead, run, vec![]).await.unwrap());
+            assert!(catalogue.end_bit_run(&lead, run, Duration::ZERO, vec![]).await.unwrap());
             runs.push(run);
         }
         assert_eq!(catalogue.forget_checks().await.unwrap(), None);
@@ -293,7 +296,7 @@ on_both! {
             let lead = Lead { number, ..lead.clone() };
             assert!(catalogue.advance_bit(&lead, &morsel(), (&Advance::Done(0), "read"), &[]).await.unwrap());
             let run = catalogue.open_bit_run("account", &main(), &morsel().space).await.unwrap().unwrap();
-            assert!(catalogue.end_bit_run(&lead, run, vec![]).await.unwrap());
+            assert!(catalogue.end_bit_run(&lead, run, Duration::ZERO, vec![]).await.unwrap());
             runs.push(run);
         }
         let list = |of: Reports<'static>, before, limit| async move {

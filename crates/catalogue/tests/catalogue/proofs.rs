@@ -52,7 +52,17 @@ async fn prove(catalogue: &Catalogue, (store, space): (&str, &str), keys: &[&[u8
         let seq = records.index.map(|index| index.seq);
         let evidence = Evidence::default();
         let (id, proof) = (Some(records.id), Some(proof));
-        items.push(CheckedItem { item, id, bytes: 1, result: "success", proof, seq, evidence, wrong: None });
+        items.push(CheckedItem {
+            item,
+            id,
+            bytes: 1,
+            result: "success",
+            proof,
+            seq,
+            evidence,
+            wrong: None,
+            unread: None,
+        });
     }
     let account = "account".to_owned();
     let part = CheckedPart::of(account, store, items);
@@ -186,6 +196,11 @@ on_both! {
         change(&world.catalogue, PLACES[0], b"a", &done(Change::Update, 9)).await;
         let before = world.catalogue.proof_figures().await.unwrap();
         for sql in [
+            // What later versions made.
+            "DROP TABLE budget_uses",
+            "DROP TABLE restores",
+            "DROP INDEX tasks_restore",
+            "ALTER TABLE tasks DROP COLUMN waits_for",
             "DROP TABLE comparisons",
             "DROP TABLE asked_items",
             "DROP TABLE asked_checks",

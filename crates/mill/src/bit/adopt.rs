@@ -5,7 +5,7 @@
 //! was adopted has a record, so that the next adoption goes on where one was broken off.
 
 use queuekeeper_catalogue::bit::ItemRecords;
-use queuekeeper_catalogue::tasks::{TaskKind, TaskSubject};
+use queuekeeper_catalogue::tasks::{Outcome, TaskKind, TaskSubject};
 use queuekeeper_store::store::{Item, Listed};
 use queuekeeper_store::{Digests, Key};
 use tokio::time::sleep;
@@ -17,7 +17,7 @@ use super::page::{Range, is_listed_as_recorded};
 use super::seen::Seen;
 use super::verdict::{Remedy, Sighting};
 use super::verify::{CHANGING, Scope};
-use crate::worker::{Lease, Stop};
+use crate::worker::{Lease, Processed, Stop};
 
 /// What is said while it goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,6 +140,9 @@ impl Checker {
             match self.read_and_record(place, account, &item, user).await {
                 Ok(done) => return Ok(done),
                 Err(Stop::Failed(why)) => return Ok(Err(why)),
+                Err(Stop::Ended(Processed { outcome: Outcome::Restore(_, why), .. })) => {
+                    return Ok(Err(format!("it {why}")));
+                }
                 Err(Stop::Ended(_)) => sleep(CHANGING.1).await,
             }
         }

@@ -48,6 +48,9 @@ pub struct Coverage {
     pub foreign: Amount,
     /// Left out of this run as it is configured, by why.
     pub skipped: BTreeMap<String, Amount>,
+    /// To be read, and not read as its store keeps it from that, by why.
+    #[serde(default)]
+    pub unread: BTreeMap<String, Amount>,
     /// Deleted since it was listed.
     pub gone: Amount,
     /// Its check has not ended, or never began.
@@ -128,6 +131,7 @@ impl Coverage {
     #[must_use]
     pub fn lacks(&self, asked: Proof) -> Vec<Lack> {
         use ReportResult::{Failure, Incomplete};
+        let unread = self.unread.values().copied().sum();
         let too_weak = if asked > Proof::Provider { self.provider } else { Amount::default() };
         let lacks = [
             ("failed", Failure, self.failed, "not as recorded"),
@@ -136,6 +140,7 @@ impl Coverage {
             ("dead", Incomplete, self.dead, "not checked, as the check is in the dead letters"),
             ("never_reached", Incomplete, self.never_reached, "never reached"),
             ("unproven", Incomplete, self.unproven, "unproven: not read, and without a checksum of the store"),
+            ("unread", Incomplete, unread, "not read, as their store keeps them in an archive or has no budget left"),
             ("provider", Incomplete, too_weak, "proven by the provider alone, and to be read"),
             ("unaccounted", Incomplete, self.unaccounted(), "listed, with nothing known of it"),
         ];
@@ -143,7 +148,7 @@ impl Coverage {
         lacks.map(|(part, result, amount, words)| Lack { part, result, items: amount.items, words }).collect()
     }
 
-    /// Each part, those that were skipped by why.
+    /// Each part, those that were skipped or not read by why.
     pub fn parts(&self) -> impl Iterator<Item = Part<'_>> {
         self.known_parts().chain([("unaccounted", None, self.unaccounted())])
     }
@@ -164,7 +169,8 @@ impl Coverage {
             ("missing", *missing),
         ];
         let skipped = self.skipped.iter().map(|(why, amount)| ("skipped", Some(why.as_str()), *amount));
-        before.into_iter().map(|(name, amount)| (name, None, amount)).chain(skipped)
+        let unread = self.unread.iter().map(|(why, amount)| ("unread", Some(why.as_str()), *amount));
+        before.into_iter().map(|(name, amount)| (name, None, amount)).chain(skipped).chain(unread)
     }
 
     /// The coverage as lines of a table: part, why, items, bytes.
@@ -196,6 +202,7 @@ mod tests {
             (with(|coverage| coverage.gone = ONE), Success, Success),
             (with(|coverage| coverage.skipped = BTreeMap::from([("its turn".to_owned(), ONE)])), Success, Success),
             (with(|coverage| coverage.unproven = ONE), Incomplete, Incomplete),
+            (with(|coverage| coverage.unread = [("archived".to_owned(), ONE)].into()), Incomplete, Incomplete),
             (with(|coverage| coverage.never_reached = ONE), Incomplete, Incomplete),
             (with(|coverage| coverage.dead = ONE), Incomplete, Incomplete),
             (with(|_| {}), Incomplete, Incomplete),

@@ -1,9 +1,12 @@
 //! What was seen of a copy, as the catalogue keeps it, and what the catalogue says of one.
 
+use std::collections::BTreeSet;
+
 use queuekeeper_catalogue::bit::{CheckedItem, Evidence, ItemRecords, Observed, Wrong};
 use queuekeeper_store::Item;
 use serde_json::json;
 
+use super::look::ARCHIVED;
 use super::verdict::{CheckResult, Fixity, Proof, Sighting, Sources, Verdict};
 use crate::audit::CHECK;
 
@@ -43,7 +46,16 @@ pub(super) fn checked(item: Item, records: Option<&ItemRecords>, sources: &Sourc
         seq: records.and_then(|records| records.index.as_ref()).map(|index| index.seq),
         evidence,
         wrong,
+        unread: None,
     }
+}
+
+/// The outcome of a check that was to read what is archived: nothing is wrong by what can be seen, and nothing is proven.
+pub(super) fn unread(item: Item, records: Option<&ItemRecords>, sources: &Sources) -> (Verdict, CheckedItem) {
+    let (findings, offers) = (BTreeSet::new(), Vec::new());
+    let verdict = Verdict { result: CheckResult::Unproven, findings, proof: None, offers };
+    let checked = CheckedItem { unread: Some(ARCHIVED), ..checked(item, records, sources, &verdict) };
+    (verdict, checked)
 }
 
 /// What the store has that no record explains.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use queuekeeper_catalogue::bit::{CheckedItem, CheckedPart, ItemRecords};
 use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TakenTask, TaskKind, TaskSubject};
+use queuekeeper_store::archive::NotYet;
 use queuekeeper_store::store::Item;
 
 use super::checker::{Checker, Place, said};
@@ -36,6 +37,18 @@ pub(super) enum Ended {
     Later,
     /// It is being changed.
     Changing,
+    /// It can be read later.
+    NotYet(NotYet),
+}
+
+/// What a look at an item came to.
+enum Looked {
+    /// What all sources say, and whether it is archived, so that the content says nothing.
+    Sources(Box<Sources>, bool),
+    /// It is changed while it is looked at.
+    Changing,
+    /// It can be read later.
+    NotYet(NotYet),
 }
 
 /// The outcome of a check, in its own words and in those of the catalogue.
@@ -66,6 +79,7 @@ impl Checker {
         let checked = match self.check(&place, &item, task.rounds + 1 >= ROUNDS, lease).await? {
             Ended::Changing => return Ok(Outcome::PutOff(CHANGING).into()),
             Ended::Later => return Ok(Outcome::Later(ROUND).into()),
+            Ended::NotYet(NotYet { why, after, .. }) => return Ok(Outcome::Restore(after, why).into()),
             Ended::Checked(checked) => *checked,
         };
         let TaskSubject { account, space, .. } = &task.subject;
@@ -113,16 +127,23 @@ impl Checker {
         let (mut reads, mut is_second) = (may_read, false);
         loop {
             let before = self.records(place, item).await?;
-            let Some(sources) = self.look(place, item, before.as_ref(), reads, lease).await? else {
-                return Ok(Ended::Changing);
+            let (sources, is_archived) = match self.look(place, item, before.as_ref(), reads, lease).await? {
+                Looked::Sources(sources, is_archived) => (*sources, is_archived),
+                Looked::Changing => return Ok(Ended::Changing),
+                Looked::NotYet(not_yet) => return Ok(Ended::NotYet(not_yet)),
             };
             // Between a change and its record, the one who looks finds both apart.
             let is_changing = self.catalogue.is_changing(place.store.name(), item).await.map_err(said)?;
             if is_changing || self.records(place, item).await? != before {
                 return Ok(Ended::Changing);
             }
+            let may_read = may_read && !is_archived;
             let answer = decide(&sources, Look { may_read, is_second, is_last_round });
             match answer.next {
+                Next::End if is_archived && answer.verdict.is_nothing_wrong() => {
+                    let (verdict, item) = evidence::unread(item.clone(), before.as_ref(), &sources);
+                    return Ok(Ended::Checked(Box::new(Checked { verdict, item })));
+                }
                 Next::End => {
                     let item = evidence::checked(item.clone(), before.as_ref(), &sources, &answer.verdict);
                     return Ok(Ended::Checked(Box::new(Checked { verdict: answer.verdict, item })));
@@ -140,7 +161,7 @@ impl Checker {
         self.catalogue.records_of_item(place.store.name(), item).await.map_err(said)
     }
 
-    /// What all sources say of an item; `None` where it is changed while it is looked at.
+    /// What all sources say of an item.
     async fn look(
         &self,
         place: &Place,
@@ -148,11 +169,12 @@ impl Checker {
         records: Option<&ItemRecords>,
         reads: bool,
         lease: &Lease,
-    ) -> Result<Option<Sources>, String> {
+    ) -> Result<Looked, String> {
         let (store, state) = look::ask(&place.store, item).await?;
         lease.progressed();
         let (index, audit) = (evidence::index(records), evidence::audit(records));
         let mut sources = Sources { content: Sighting::NotLooked, store, index, audit };
+        let mut is_archived = false;
         match state {
             None if reads => sources.content = Sighting::Missing,
             Some(state) if reads => match look::read(&place.store, item, &state, &sources, lease).await {
@@ -160,11 +182,13 @@ impl Checker {
                     (sources.content, sources.store) = (Sighting::Present(content), Sighting::Present(store));
                 }
                 Reading::Missing => sources.content = Sighting::Missing,
-                Reading::Changed => return Ok(None),
-                Reading::Failed(why) => return Err(why),
+                Reading::Changed => return Ok(Looked::Changing),
+                Reading::Archived => is_archived = true,
+                Reading::NotYet(not_yet) => return Ok(Looked::NotYet(not_yet)),
+                Reading::Unreadable(why) | Reading::Failed(why) => return Err(why),
             },
             None | Some(_) => {}
         }
-        Ok(Some(sources))
+        Ok(Looked::Sources(Box::new(sources), is_archived))
     }
 }

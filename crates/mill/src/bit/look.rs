@@ -3,12 +3,16 @@
 use std::sync::Arc;
 
 use futures::StreamExt as _;
+use queuekeeper_store::archive::NotYet;
 use queuekeeper_store::store::{Content, EntityTag, Item, Properties, Store};
 use queuekeeper_store::{Algorithm, Digest, Error, ErrorKind, Hashers};
 
 use super::verdict::{Fixity, Sighting, Sources};
 use crate::missing::unless_missing;
 use crate::worker::Lease;
+
+/// Why content is not read that is archived in a store without a restore.
+pub(super) const ARCHIVED: &str = "it is archived, and no restore is configured for its store";
 
 /// The digest that is computed of everything that is read, besides those that others have of it.
 const ALGORITHM: Algorithm = Algorithm::Sha256;
@@ -21,6 +25,12 @@ pub(super) enum Reading {
     Missing,
     /// It is not in the state that was named: it was changed meanwhile.
     Changed,
+    /// It is archived, and no restore is configured.
+    Archived,
+    /// It can be read later.
+    NotYet(NotYet),
+    /// It cannot be read for a reason of its own: one sentence.
+    Unreadable(String),
     /// It cannot be read now: one sentence.
     Failed(String),
 }
@@ -37,6 +47,9 @@ pub(super) async fn read(
         Ok(content) => content,
         Err(Error { kind: ErrorKind::NotFound, .. }) => return Reading::Missing,
         Err(Error { kind: ErrorKind::Precondition, .. }) => return Reading::Changed,
+        Err(Error { kind: ErrorKind::Archived, .. }) => return Reading::Archived,
+        Err(Error { kind: ErrorKind::NotYet(not_yet), .. }) => return Reading::NotYet(not_yet),
+        Err(error @ Error { kind: ErrorKind::Unreadable(_), .. }) => return Reading::Unreadable(error.to_string()),
         Err(error) => return Reading::Failed(error.to_string()),
     };
     lease.progressed();

@@ -12,6 +12,7 @@ use futures::StreamExt as _;
 use queuekeeper_catalogue::bit::{CheckedItem, CheckedPart, IndexEntry, ItemRecords, PageEnd};
 use queuekeeper_catalogue::tasks::{NewTask, Outcome, TakenTask, TaskKind};
 use queuekeeper_store::Key;
+use queuekeeper_store::archive::NotYet;
 use queuekeeper_store::store::{Item, Listed};
 use tokio::time::Instant;
 
@@ -20,7 +21,7 @@ use super::decide::decide;
 use super::evidence;
 use super::look::{self, Reading};
 use super::policy::ProofPolicy;
-use super::verdict::{CheckResult, Look, Next, Sighting, Sources};
+use super::verdict::{Look, Next, Sighting, Sources};
 use crate::missing::listing;
 use crate::worker::{Lease, Processed, Processor};
 
@@ -65,6 +66,8 @@ pub(super) struct Checked {
     listed: (u64, u64),
     /// The key behind which nothing was checked; `None` where all was.
     pub(super) rest: Option<Key>,
+    /// Why nothing was checked at all, and when it can be.
+    pub(super) not_yet: Option<NotYet>,
 }
 
 /// What is known of one key of a page.
@@ -91,6 +94,8 @@ enum Step {
     Alone,
     /// It cannot be read: one sentence.
     Failed(String),
+    /// Nothing can be read from its store before a time.
+    NotYet(NotYet),
     /// There is neither content nor a record.
     Nothing,
 }
@@ -109,6 +114,11 @@ struct Done {
 }
 
 impl Done {
+    /// The last key of which something became.
+    fn last(&self) -> Option<Key> {
+        self.failed.last().or(self.marker.as_ref()).cloned()
+    }
+
     fn add(&mut self, key: &Key, step: Step) {
         if let Step::Failed(why) = step {
             self.failed.push(key.clone());
@@ -122,7 +132,7 @@ impl Done {
             Step::Right(checked) => self.right.push(*checked),
             Step::Skipped(bytes) => self.skipped = (self.skipped.0 + 1, self.skipped.1 + bytes),
             Step::Alone => self.alone.push(key.clone()),
-            Step::Nothing | Step::Failed(_) => {}
+            Step::Nothing | Step::Failed(_) | Step::NotYet(_) => {}
         }
     }
 }
@@ -138,7 +148,10 @@ impl Checker {
         // It was done before, or its run was ended.
         let Some(page) = page else { return Ok(Outcome::Done.into()) };
         let range = Range { behind, last: page.last.as_ref(), number: page.number };
-        let Checked { right, alone, skipped, listed, rest } = self.check_page(&place, &range, lease).await?;
+        let Checked { right, alone, skipped, listed, rest, not_yet } = self.check_page(&place, &range, lease).await?;
+        if let Some(NotYet { why, after, .. }) = not_yet {
+            return Ok(Outcome::Restore(after, why).into());
+        }
         let part = CheckedPart {
             run: Some(page.run),
             page: Some(PageEnd { run: page.run, behind: behind.cloned(), rest, listed }),
@@ -156,7 +169,7 @@ impl Checker {
         let end = keys.cut.as_ref().or(range.last);
         let wrong = self.catalogue.bit_error_keys(name, &place.space, (behind, end), limit()).await.map_err(said)?;
         let wrong: BTreeSet<Key> = wrong.into_iter().collect();
-        let (mut done, began, mut rest) = (Done::default(), Instant::now(), keys.cut.clone());
+        let (mut done, began, mut rest, mut not_yet) = (Done::default(), Instant::now(), keys.cut.clone(), None);
         for (key, known) in &keys.known {
             let is_late = done.marker.is_some() && done.failed.is_empty() && began.elapsed() >= MOST_TIME;
             if is_late || done.failed.len() >= MOST_FAILURES {
@@ -165,6 +178,12 @@ impl Checker {
             }
             let is_wrong = wrong.contains(key);
             let step = if is_wrong { Step::Alone } else { self.step(place, range, key, known, lease).await };
+            if let Step::NotYet(why) = step {
+                // What was done before that is kept.
+                rest = done.last();
+                not_yet = rest.is_none().then_some(why);
+                break;
+            }
             done.add(key, step);
             lease.progressed();
         }
@@ -178,7 +197,7 @@ impl Checker {
         let seen = keys.known.iter().filter(|(key, _)| rest.as_ref().is_none_or(|rest| *key <= rest));
         let sizes = seen.filter_map(|(_, known)| known.listed.as_ref()).map(|listed| listed.size);
         let listed = sizes.fold((0, 0), |(items, bytes), size| (items + 1, bytes + size));
-        Ok(Checked { right: done.right, alone: done.alone, skipped: done.skipped, listed, rest })
+        Ok(Checked { right: done.right, alone: done.alone, skipped: done.skipped, listed, rest, not_yet })
     }
 
     /// What the store lists and what is recorded, side by side.
@@ -248,16 +267,32 @@ impl Checker {
                 Reading::Read { content, store } => {
                     (sources.content, sources.store) = (Sighting::Present(content), Sighting::Present(store));
                 }
-                Reading::Missing | Reading::Changed => return Step::Alone,
+                Reading::Archived => return Self::archived(place, item, records, sources).await,
+                Reading::NotYet(not_yet) if not_yet.is_of_store => return Step::NotYet(not_yet),
+                Reading::Missing | Reading::Changed | Reading::NotYet(_) | Reading::Unreadable(_) => {
+                    return Step::Alone;
+                }
                 Reading::Failed(why) => return Step::Failed(why),
             }
         }
         let answer = decide(&sources, Look { may_read, is_second: false, is_last_round: false });
-        let is_right = matches!(answer.verdict.result, CheckResult::Success | CheckResult::Unproven);
-        if answer.next != Next::End || !is_right {
+        if answer.next != Next::End || !answer.verdict.is_nothing_wrong() {
             return Step::Alone;
         }
         Step::Right(Box::new(evidence::checked(item, records, &sources, &answer.verdict)))
+    }
+
+    /// An item that is to be read and is archived: whether its store says that it is as recorded.
+    async fn archived(place: &Place, item: Item, records: Option<&ItemRecords>, mut sources: Sources) -> Step {
+        match look::ask(&place.store, &item).await {
+            Ok((store, _)) => sources.store = store,
+            Err(why) => return Step::Failed(why),
+        }
+        let answer = decide(&sources, Look { may_read: false, is_second: false, is_last_round: false });
+        if answer.next != Next::End || !answer.verdict.is_nothing_wrong() {
+            return Step::Alone;
+        }
+        Step::Right(Box::new(evidence::unread(item, records, &sources).1))
     }
 
     /// Reads again what is recorded: an item of which that is not what it was when its bytes were looked at is checked alone.

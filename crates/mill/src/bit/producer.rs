@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::bit::{BitRun, NewPage};
 use queuekeeper_catalogue::counters::Counter;
@@ -109,7 +110,9 @@ impl BitProducer {
             return Ok(Step::Paused(paused));
         }
         let is_begun = |morsel: &Morsel| open.iter().any(|run| is_of(run, morsel));
-        let mut room = self.at_once.max(1).saturating_sub(open.len());
+        // What waits for its store keeps no other space waiting.
+        let busy = open.iter().filter(|run| !run.waits_for_store).count();
+        let mut room = self.at_once.max(1).saturating_sub(busy);
         let (mut turns, mut stuck) = (0, 0);
         for morsel in morsels.iter().filter(|morsel| !is_paused(morsel)) {
             if !is_begun(morsel) {
@@ -150,15 +153,24 @@ impl BitProducer {
     async fn end_runs(&self, lead: &Lead, pauses: &[Pause]) -> Result<(usize, Vec<BitRun>), String> {
         let (mut ended, mut open) = (0, Vec::new());
         for run in self.catalogue.open_bit_runs().await.map_err(said)? {
-            let is_done = run.listed.is_some() && !run.has_open_checks;
+            let patience = self.patience(&run);
+            let waits_too_long =
+                |listed| run.waits_for_store && Timestamp::now().duration_since(listed).unsigned_abs() >= patience;
+            let is_done = run.listed.is_some_and(|listed| !run.has_open_checks || waits_too_long(listed));
             let report = self.reports.then(|| report(&run)).into_iter().collect();
-            if is_done && self.catalogue.end_bit_run(lead, run.id, report).await.map_err(said)? {
+            if is_done && self.catalogue.end_bit_run(lead, run.id, patience, report).await.map_err(said)? {
                 ended += 1;
             } else if !is_paused(pauses, &run.account, &run.store) {
                 open.push(run);
             }
         }
         Ok((ended, open))
+    }
+
+    /// For how long the report on a run waits for checks whose store cannot be read.
+    fn patience(&self, run: &BitRun) -> Duration {
+        let limits = self.accounts.get(&run.account).and_then(|account| account.limits.get(&run.store));
+        limits.map(|limits| limits.cold).unwrap_or_default().patience()
     }
 
     async fn waiting(&self) -> Result<u64, String> {

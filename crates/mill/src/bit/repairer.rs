@@ -133,9 +133,11 @@ impl Repairer {
         let subject = &task.subject;
         let account = self.checker.accounts.get(&subject.account);
         let stores = account.into_iter().flat_map(|account| account.stores.values());
-        let others = stores.filter(|store| Some(*store) != subject.destination.as_ref());
+        let mut others: Vec<_> = stores.filter(|store| Some(*store) != subject.destination.as_ref()).collect();
+        // One that is read at once comes before one that costs.
+        others.sort_by_key(|store| account.is_some_and(|account| account.is_cold(store)));
         let (mut reasons, mut checks, mut wait) = (Vec::new(), Vec::new(), None);
-        for store in others.filter(|store| task.source.as_ref().is_none_or(|named| named == *store)) {
+        for store in others.into_iter().filter(|store| task.source.as_ref().is_none_or(|named| named == *store)) {
             let subject = TaskSubject { destination: Some(store.clone()), ..subject.clone() };
             let place = match self.checker.place(&subject, lease)? {
                 Ok(place) => place,

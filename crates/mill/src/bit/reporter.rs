@@ -32,6 +32,9 @@ use crate::worker::{Lease, Processed, Processor};
 /// Why items are skipped.
 const TURN: &str = "its turn to be read is in another loop";
 
+/// Why items are not read whose store could not be read until the end of the run.
+const WAITING: &str = "it waits for its restore, or for the budget of its store";
+
 /// How many checks are read at once.
 const PAGE: u32 = 1000;
 
@@ -223,6 +226,10 @@ impl Reporter {
             }
         }
         coverage.dead = self.dead(run).await?;
+        let waiting = self.waiting(run).await?;
+        if waiting.items > 0 {
+            coverage.unread.insert(WAITING.to_owned(), waiting);
+        }
         Ok(coverage)
     }
 
@@ -236,6 +243,20 @@ impl Reporter {
             for letter in page.iter().filter(|letter| is_of(letter, run)) {
                 let bytes = self.bytes(&letter.subject).await?;
                 dead = dead + Amount { items: 1, bytes };
+            }
+        }
+    }
+
+    /// The items whose own checks wait until their store can be read.
+    async fn waiting(&self, run: &BitRun) -> Result<Amount, String> {
+        let (mut waiting, mut after) = (Amount::default(), 0);
+        loop {
+            let page = self.0.catalogue.restore_tasks(&run.account, &run.store, after, PAGE).await.map_err(said)?;
+            let Some(last) = page.last() else { return Ok(waiting) };
+            after = last.id;
+            let is_of_run = |subject: &TaskSubject| subject.kind == TaskKind::Bit && subject.space == run.space;
+            for task in page.iter().filter(|task| is_of_run(&task.subject)) {
+                waiting = waiting + Amount { items: 1, bytes: self.bytes(&task.subject).await? };
             }
         }
     }
@@ -268,7 +289,9 @@ fn add(coverage: &mut Coverage, row: &ReportRow) {
     };
     let bytes = [&row.content, &row.provider, &row.index, &row.audit].into_iter().find_map(size).unwrap_or(0);
     let has = |finding: Finding| row.findings.iter().any(|name| name == finding.as_str());
-    let part = if row.result == CheckResult::Unproven.as_str() {
+    let part = if row.result == CheckResult::Unproven.as_str() && !row.detail.is_empty() {
+        coverage.unread.entry(row.detail.clone()).or_default()
+    } else if row.result == CheckResult::Unproven.as_str() {
         &mut coverage.unproven
     } else if row.result == CheckResult::Success.as_str() {
         match row.proof.as_deref().and_then(Proof::named) {

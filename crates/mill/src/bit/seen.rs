@@ -3,12 +3,13 @@
 use queuekeeper_catalogue::bit::{CheckedPart, ItemRecords};
 use queuekeeper_catalogue::tasks::Outcome;
 use queuekeeper_store::Digests;
+use queuekeeper_store::archive::NotYet;
 use queuekeeper_store::store::{Item, Properties};
 
 use super::checker::{Checker, Place};
 use super::decide::decide;
 use super::evidence;
-use super::look::{self, Reading};
+use super::look::{self, ARCHIVED, Reading};
 use super::verdict::{CheckResult, Fixity, Look, Proof, Sighting, Sources, Verdict};
 use crate::missing::unless_missing;
 use crate::worker::{CHANGING, Lease, Stop};
@@ -44,7 +45,9 @@ impl Seen {
                     (sources.content, sources.store) = (Sighting::Present(content), Sighting::Present(store));
                 }
                 Reading::Missing | Reading::Changed => return Err(Outcome::PutOff(CHANGING).into()),
-                Reading::Failed(why) => return Err(Stop::Failed(why)),
+                Reading::NotYet(NotYet { why, after, .. }) => return Err(Outcome::Restore(after, why).into()),
+                Reading::Archived => return Err(Stop::Failed(format!("{item} in {}: {ARCHIVED}", store.name()))),
+                Reading::Unreadable(why) | Reading::Failed(why) => return Err(Stop::Failed(why)),
             }
         }
         // Between a change and its record, the one who looks finds both apart.

@@ -346,6 +346,12 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// Whether nothing is known to be wrong, be it proven or not.
+    #[must_use]
+    pub fn is_nothing_wrong(&self) -> bool {
+        matches!(self.result, CheckResult::Success | CheckResult::Unproven)
+    }
+
     /// Whether a person, or an automatic repair, is to decide about it.
     #[must_use]
     pub fn is_bit_error(&self) -> bool {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use queuekeeper_catalogue::bit::{CheckedPart, NOTHING};
+use queuekeeper_catalogue::bit::{CheckedItem, CheckedPart, NOTHING};
 use queuekeeper_catalogue::tasks::{TaskKind, TaskSubject};
 use queuekeeper_store::store::Item;
 use queuekeeper_store::{Key, SpaceName, StoreName};
@@ -58,6 +58,19 @@ pub struct Totals {
     pub wrong: u64,
     /// Items that could not be checked.
     pub unchecked: u64,
+}
+
+impl Totals {
+    /// Adds an item with which nothing is wrong.
+    fn add(&mut self, subject: &TaskSubject, checked: &CheckedItem, say: &mut (dyn FnMut(Said) + Send)) {
+        match checked.unread {
+            None => (self.proven, self.bytes) = (self.proven + 1, self.bytes + checked.bytes),
+            Some(why) => {
+                self.unchecked += 1;
+                say(Said::Unchecked(subject.space.clone(), checked.item.key.clone(), why.to_owned()));
+            }
+        }
+    }
 }
 
 impl Checker {
@@ -129,8 +142,12 @@ impl Checker {
         loop {
             let range = Range { behind: behind.as_ref(), last: None, number: 0 };
             let page = self.check_page(place, &range, &Lease::unlimited()).await?;
-            totals.proven += page.right.len() as u64;
-            totals.bytes += page.right.iter().map(|checked| checked.bytes).sum::<u64>();
+            if let Some(not_yet) = page.not_yet {
+                return Err(format!("the check of {} {not_yet}", place.space));
+            }
+            for checked in &page.right {
+                totals.add(subject, checked, say);
+            }
             let (account, store) = (subject.account.clone(), place.store.name().clone());
             let part = CheckedPart::of(account, store, page.right);
             self.catalogue.record_checks(&part, Vec::new()).await.map_err(said)?;
@@ -158,7 +175,7 @@ impl Checker {
         for _look in 0..CHANGING.0 {
             match self.check(place, &item, true, &Lease::unlimited()).await {
                 Ok(Ended::Checked(checked)) => {
-                    let (verdict, bytes) = (checked.verdict.clone(), checked.item.bytes);
+                    let verdict = checked.verdict.clone();
                     let (part, then) = self.part(subject, place, None, *checked).await?;
                     match part.items.first() {
                         Some(checked) if checked.wrong.is_some() => {
@@ -166,12 +183,16 @@ impl Checker {
                             say(Said::Wrong(subject.space.clone(), key.clone(), verdict));
                         }
                         Some(checked) if checked.result == NOTHING => {}
-                        Some(_) => (totals.proven, totals.bytes) = (totals.proven + 1, totals.bytes + bytes),
+                        Some(checked) => totals.add(subject, checked, say),
                         None => {}
                     }
                     return self.catalogue.record_checks(&part, then).await.map_err(said);
                 }
                 Ok(Ended::Changing | Ended::Later) => sleep(CHANGING.1).await,
+                Ok(Ended::NotYet(not_yet)) => {
+                    why = format!("it {not_yet}");
+                    break;
+                }
                 Err(error) => {
                     why = error;
                     break;

@@ -84,8 +84,13 @@ impl Duplicator {
                 self.copy(task, places, item, (&from, properties), Condition::IfMatch(old.etag.clone()), lease).await
             }
             (Action::SetProperties, Some(properties), Some(old)) => {
-                destination.set_properties(item, &properties.user, Some(&old.etag)).await?;
-                Ok(())
+                match destination.set_properties(item, &properties.user, Some(&old.etag)).await {
+                    Err(Error { kind: ErrorKind::Archived, .. }) => {
+                        tracing::warn!(%item, store = %destination.name(), "the properties of an archived copy stay as they are");
+                        Ok(())
+                    }
+                    set => set.map(|_written| ()).map_err(Stop::from),
+                }
             }
             (Action::Delete, _, Some(old)) => self.delete(task, places, item, &from, old).await,
             (Action::Lost, ..) => {

@@ -7,7 +7,7 @@ use futures::{StreamExt as _, stream};
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::index::Copy;
 use queuekeeper_store::store::{Chunks, Content, EntityTag, Item, Store};
-use queuekeeper_store::{Digest, Hashers, StoreName};
+use queuekeeper_store::{Digest, Error, ErrorKind, Hashers, StoreName};
 
 /// A store that is read in place of another one.
 pub(super) struct Elsewhere {
@@ -18,23 +18,38 @@ pub(super) struct Elsewhere {
 impl Elsewhere {
     /// The content that a store has in a state, from the copy; `None` where that has not the same by the content index, or cannot be
     /// read.
-    pub(super) async fn get(&self, store: &StoreName, item: &Item, state: &EntityTag) -> Option<Content> {
+    ///
+    /// # Errors
+    /// Where the copy can be read later.
+    pub(super) async fn get(
+        &self,
+        store: &StoreName,
+        item: &Item,
+        state: &EntityTag,
+    ) -> Result<Option<Content>, Error> {
+        let Some((expected, there)) = self.same(store, item, state).await else { return Ok(None) };
+        match self.copy.get(item, None, there.etag.as_ref()).await {
+            Ok(Content { properties, chunks }) => {
+                let damaged = format!("what {} has of {item} is not what was recorded", self.copy.name());
+                Ok(Some(Content { properties, chunks: checked(chunks, expected, damaged) }))
+            }
+            Err(error @ Error { kind: ErrorKind::NotYet(_), .. }) => Err(error),
+            Err(error) => {
+                tracing::warn!(%error, %item, %store, "the copy cannot be read, so that the store itself is");
+                Ok(None)
+            }
+        }
+    }
+
+    /// The copy of what a store has in a state, by the content index, and a digest of both.
+    async fn same(&self, store: &StoreName, item: &Item, state: &EntityTag) -> Option<(Digest, Copy)> {
         let (own, there) = (self.known(store, item).await?, self.known(self.copy.name(), item).await?);
         let is_same = own.size == there.size && own.digests.agree(&there.digests) == Some(true);
         if own.etag.as_ref() != Some(state) || !is_same {
             return None;
         }
         let expected = own.digests.iter().find(|digest| there.digests.get(digest.algorithm()).is_some())?.clone();
-        match self.copy.get(item, None, there.etag.as_ref()).await {
-            Ok(Content { properties, chunks }) => {
-                let damaged = format!("what {} has of {item} is not what was recorded", self.copy.name());
-                Some(Content { properties, chunks: checked(chunks, expected, damaged) })
-            }
-            Err(error) => {
-                tracing::warn!(%error, %item, %store, "the copy cannot be read, so that the store itself is");
-                None
-            }
-        }
+        Some((expected, there))
     }
 
     /// What the content index has of an item that is in a store.

@@ -10,12 +10,14 @@ use bytes::Bytes;
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use jiff::Timestamp;
 use prometheus_client::metrics::counter::Counter;
+use queuekeeper_store::archive::RestoreRequest;
 use queuekeeper_store::store::{
     Capabilities, Chunks, Condition, Content, CopyControl, EntityTag, Item, Listing, Properties, Put, Store,
     UserProperties, Written,
 };
 use queuekeeper_store::{Error, Key, SpaceName, StoreName};
 
+use super::cold::Cold;
 use super::elsewhere::Elsewhere;
 use super::rate::Rate;
 use crate::limits::StoreLimits;
@@ -49,6 +51,8 @@ impl Rates {
 pub(super) struct Limited {
     pub(super) store: Arc<dyn Store>,
     pub(super) rates: Arc<Rates>,
+    /// What reading costs, where that is limited.
+    pub(super) cold: Option<Cold>,
     /// Which store is read in place of this one.
     pub(super) elsewhere: Option<Elsewhere>,
     pub(super) metrics: MillMetrics,
@@ -58,6 +62,14 @@ pub(super) struct Limited {
 impl Limited {
     async fn request(&self) {
         self.rates.request(&self.lease).await;
+    }
+
+    /// The answer to a copy within the store; where its source is archived, the restore of that is asked for.
+    async fn unless_archived(&self, from: &Item, copied: Result<Written, Error>) -> Result<Written, Error> {
+        match &self.cold {
+            Some(cold) => cold.unless_archived(&self.store, from, copied).await,
+            None => copied,
+        }
     }
 
     /// Content at the rate for bytes, counted.
@@ -140,12 +152,15 @@ impl Store for Limited {
         if_match: Option<&EntityTag>,
     ) -> Result<Content, Error> {
         if let (Some(elsewhere), None, Some(etag)) = (&self.elsewhere, &range, if_match)
-            && let Some(content) = elsewhere.get(self.name(), item, etag).await
+            && let Some(content) = elsewhere.get(self.name(), item, etag).await?
         {
             return Ok(content);
         }
         self.request().await;
-        let Content { properties, chunks } = self.store.get(item, range, if_match).await?;
+        let Content { properties, chunks } = match &self.cold {
+            Some(cold) => cold.get(&self.store, item, range, if_match).await?,
+            None => self.store.get(item, range, if_match).await?,
+        };
         Ok(Content { properties, chunks: self.paced(chunks, self.metrics.read()) })
     }
 
@@ -166,7 +181,8 @@ impl Store for Limited {
         condition: &Condition,
     ) -> Result<Written, Error> {
         self.request().await;
-        self.store.copy(from, if_match, to, condition).await
+        let copied = self.store.copy(from, if_match, to, condition).await;
+        self.unless_archived(from, copied).await
     }
 
     async fn copy_with(
@@ -178,7 +194,8 @@ impl Store for Limited {
         control: &CopyControl,
     ) -> Result<Written, Error> {
         self.request().await;
-        self.store.copy_with(from, if_match, to, condition, control).await
+        let copied = self.store.copy_with(from, if_match, to, condition, control).await;
+        self.unless_archived(from, copied).await
     }
 
     async fn delete(&self, item: &Item, if_match: Option<&EntityTag>) -> Result<bool, Error> {
@@ -199,6 +216,11 @@ impl Store for Limited {
     async fn abort_upload(&self, item: &Item, upload: &str) -> Result<(), Error> {
         self.request().await;
         self.store.abort_upload(item, upload).await
+    }
+
+    async fn restore(&self, item: &Item, request: RestoreRequest) -> Result<(), Error> {
+        self.request().await;
+        self.store.restore(item, request).await
     }
 
     async fn probe(&self) -> Result<Capabilities, Error> {

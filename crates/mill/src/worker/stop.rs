@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use queuekeeper_catalogue::tasks::Outcome;
+use queuekeeper_store::ErrorKind;
+use queuekeeper_store::archive::NotYet;
 
 use super::Processed;
 
@@ -26,7 +28,10 @@ impl From<String> for Stop {
 
 impl From<queuekeeper_store::Error> for Stop {
     fn from(error: queuekeeper_store::Error) -> Self {
-        Self::Failed(error.to_string())
+        match error.kind {
+            ErrorKind::NotYet(NotYet { why, after, .. }) => Outcome::Restore(after, why).into(),
+            _ => Self::Failed(error.to_string()),
+        }
     }
 }
 

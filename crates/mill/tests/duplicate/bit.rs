@@ -2,6 +2,7 @@
 
 mod adopt;
 mod asked;
+pub(super) mod cold;
 mod compare;
 mod forecast;
 mod loops;

@@ -1,5 +1,6 @@
 //! Copies are repaired from other ones, whatever else is wrong, and whenever the process dies.
 
+mod cold;
 pub(super) mod dying;
 mod found;
 mod killed;

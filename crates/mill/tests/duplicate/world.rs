@@ -41,8 +41,8 @@ pub(super) struct World {
     /// The same, so that changes are recorded.
     pub(super) stores: BTreeMap<StoreName, Arc<dyn Store>>,
     pub(super) duplicator: Duplicator,
-    directory: TempDir,
-    server: Option<S3Server>,
+    directory: Arc<TempDir>,
+    server: Option<Arc<S3Server>>,
     /// The catalogue's database.
     url: String,
 }
@@ -107,15 +107,32 @@ impl World {
 
     /// The same with a directory that is copied to a bucket, and PostgreSQL.
     pub(super) async fn to_bucket() -> Self {
-        let (directory, (server, store)) = (tempfile::tempdir().unwrap(), Self::bucket(replica()).await);
+        let (directory, (server, store)) = (tempfile::tempdir().unwrap(), Self::bucket(replica(), None).await);
         let stores = [Self::directory(&directory, main()).await, store];
         Self::new(&Self::postgres(), stores, directory, Some(server)).await
     }
 
     /// The same with a bucket that is copied to a directory.
     pub(super) async fn from_bucket() -> Self {
-        let (directory, (server, store)) = (tempfile::tempdir().unwrap(), Self::bucket(main()).await);
+        let (directory, (server, store)) = (tempfile::tempdir().unwrap(), Self::bucket(main(), None).await);
         let stores = [store, Self::directory(&directory, replica()).await];
+        Self::new(&Self::postgres(), stores, directory, Some(server)).await
+    }
+
+    /// The same with a bucket whose content is archived, and either database; reports are in the directory.
+    pub(super) async fn archive(has_postgres: bool) -> Self {
+        let (directory, (server, store)) = (tempfile::tempdir().unwrap(), Self::bucket(main(), Some("GLACIER")).await);
+        let file = format!("sqlite:{}", directory.path().join("catalogue.db").display());
+        let url = if has_postgres { Self::postgres() } else { file };
+        let stores = [store, Self::directory(&directory, replica()).await];
+        Self::new(&url, stores, directory, Some(server)).await
+    }
+
+    /// The same with a directory that is copied to the archive.
+    pub(super) async fn to_archive() -> Self {
+        let (directory, (server, store)) =
+            (tempfile::tempdir().unwrap(), Self::bucket(replica(), Some("DEEP_ARCHIVE")).await);
+        let stores = [Self::directory(&directory, main()).await, store];
         Self::new(&Self::postgres(), stores, directory, Some(server)).await
     }
 
@@ -123,11 +140,12 @@ impl World {
         DATABASES.create(&format!("mill_{}", NUMBER.fetch_add(1, Ordering::Relaxed)))
     }
 
-    async fn bucket(name: StoreName) -> (S3Server, Arc<dyn Store>) {
+    async fn bucket(name: StoreName, class: Option<&str>) -> (S3Server, Arc<dyn Store>) {
         let server = S3Server::start(Settings::default()).await.unwrap();
         server.create_bucket(BUCKET);
         let mut config = S3Config::new(name, format!("s3://{BUCKET}/content").parse().unwrap());
         config.endpoint = Some(server.endpoint());
+        config.storage_class = class.map(str::to_owned);
         config.credentials = Credentials::Key(AccessKey::new(server.access_key(), server.secret_key()));
         let metrics = StoreFamilies::default().store(&config.name);
         let store = Arc::new(S3Store::new(config, metrics).await.unwrap());
@@ -164,7 +182,21 @@ impl World {
             delete_after: Duration::ZERO,
             clock: Timestamp::now,
         };
+        let (directory, server) = (Arc::new(directory), server.map(Arc::new));
         Self { catalogue, bare, stores, duplicator, directory, server, url: url.to_owned() }
+    }
+
+    /// The same with a catalogue that has connections of its own, as another process has it.
+    pub(super) async fn reopened(&self) -> Self {
+        Self {
+            catalogue: Catalogue::open(&self.url).await.unwrap(),
+            bare: self.bare.clone(),
+            stores: self.stores.clone(),
+            duplicator: self.duplicator.clone(),
+            directory: Arc::clone(&self.directory),
+            server: self.server.clone(),
+            url: self.url.clone(),
+        }
     }
 
     /// One more directory, as the store "3" of the account.

@@ -196,7 +196,6 @@ impl Failure {
             "PermanentRedirect" | "TemporaryRedirect" | "IllegalLocationConstraintException" => {
                 format!("the bucket of {place} is in another region; set region{}", region(raw))
             }
-            "InvalidObjectState" => "it is archived; restore it first".to_owned(),
             "InvalidStorageClass" => "the service does not know the storage class; correct storage_class".to_owned(),
             "InvalidBucketName" => {
                 format!("the service does not accept the name of the bucket of {place}; correct url")
@@ -236,6 +235,7 @@ impl Failure {
             (_, "NoSuchKey") | (Some(404), "") => return ErrorKind::NotFound,
             (Some(416), _) => return ErrorKind::Range { size: self.size.unwrap_or(0) },
             (_, "BucketNotEmpty") => return ErrorKind::NotEmpty,
+            (_, "InvalidObjectState") => return ErrorKind::Archived,
             (Some(507), _) | (_, "QuotaExceeded" | "InsufficientStorage" | "XMinioStorageFull") => {
                 return ErrorKind::Full;
             }

@@ -1,4 +1,4 @@
-//! What the protocol library calls: each operation in one of the files below this one.
+//! What the protocol library calls: each operation in one of the files below this one, and those of archives in `archive`.
 
 mod buckets;
 mod copy;
@@ -23,8 +23,8 @@ use s3s::dto::{
     HeadBucketOutput, HeadObjectInput, HeadObjectOutput, ListBucketsInput, ListBucketsOutput,
     ListMultipartUploadsInput, ListMultipartUploadsOutput, ListObjectVersionsInput, ListObjectVersionsOutput,
     ListObjectsInput, ListObjectsOutput, ListObjectsV2Input, ListObjectsV2Output, ListPartsInput, ListPartsOutput,
-    PutBucketVersioningInput, PutBucketVersioningOutput, PutObjectInput, PutObjectOutput, UploadPartCopyInput,
-    UploadPartCopyOutput, UploadPartInput, UploadPartOutput,
+    PutBucketVersioningInput, PutBucketVersioningOutput, PutObjectInput, PutObjectOutput, RestoreObjectInput,
+    RestoreObjectOutput, UploadPartCopyInput, UploadPartCopyOutput, UploadPartInput, UploadPartOutput,
 };
 use s3s::{S3, S3Request, S3Response, S3Result, s3_error};
 use tokio::sync::oneshot;
@@ -39,13 +39,13 @@ pub(super) struct Backend {
 }
 
 /// The exchange that a request belongs to.
-fn exchange_of<T>(request: &S3Request<T>) -> Arc<Exchange> {
+pub(super) fn exchange_of<T>(request: &S3Request<T>) -> Arc<Exchange> {
     request.extensions.get::<Arc<Exchange>>().cloned().expect("each request comes with one")
 }
 
 impl Backend {
     /// Makes a change, at once and whole, where the faults of its request let it.
-    async fn commit<T: Send + 'static>(
+    pub(super) async fn commit<T: Send + 'static>(
         &self,
         exchange: &Exchange,
         change: impl FnOnce(&mut State, SystemTime) -> S3Result<T> + Send + 'static,
@@ -107,6 +107,7 @@ operations! {
     delete_objects: DeleteObjectsInput => DeleteObjectsOutput;
     put_bucket_versioning: PutBucketVersioningInput => PutBucketVersioningOutput;
     put_object: PutObjectInput => PutObjectOutput;
+    restore_object: RestoreObjectInput => RestoreObjectOutput;
     upload_part: UploadPartInput => UploadPartOutput;
     upload_part_copy: UploadPartCopyInput => UploadPartCopyOutput;
     }

@@ -67,7 +67,7 @@ impl Effect {
 }
 
 /// The operations that change something.
-pub const WRITES: [&str; 12] = [
+pub const WRITES: [&str; 13] = [
     "AbortMultipartUpload",
     "CompleteMultipartUpload",
     "CopyObject",
@@ -78,6 +78,7 @@ pub const WRITES: [&str; 12] = [
     "DeleteObjects",
     "PutBucketVersioning",
     "PutObject",
+    "RestoreObject",
     "UploadPart",
     "UploadPartCopy",
 ];

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::Settings;
+use super::archive::Restores;
 use super::blob::Blobs;
 use super::bucket::Bucket;
 use super::fault::Faults;
@@ -63,6 +64,7 @@ pub(super) struct Shared {
     pub(super) blobs: Blobs,
     pub(super) faults: Faults,
     pub(super) log: Log,
+    pub(super) restores: Restores,
     pub(super) clock: Clock,
     /// The tasks of connections and of writes that land late.
     pub(super) tasks: TaskTracker,

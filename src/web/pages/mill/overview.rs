@@ -11,7 +11,8 @@ use super::super::render;
 use super::{Due, frame, width};
 use crate::actions::Role;
 use crate::views::mill::{
-    DecisionItem, LimitItem, Mill, MillOverview, MorselItem, PauseItem, ProducerItem, QueueItem, WorkerItem,
+    BudgetItem, BudgetPart, DecisionItem, LimitItem, Mill, MillOverview, MorselItem, PauseItem, ProducerItem,
+    QueueItem, WorkerItem,
 };
 use crate::views::show::{Count, Moment, Size, visible};
 use crate::web::http::identity::Identity;
@@ -28,7 +29,9 @@ struct MillPage {
     workers: Vec<Worker>,
     pauses: Pauses,
     limits: Vec<Limit>,
+    budgets: Vec<Budget>,
     decisions: Vec<DecisionRow>,
+    has_restores: bool,
 }
 
 #[derive(Debug)]
@@ -43,6 +46,8 @@ struct Queue {
     dead: String,
     /// Empty where none is.
     paused: String,
+    /// Empty where none waits for its store.
+    restore: String,
     is_empty: bool,
 }
 
@@ -101,6 +106,21 @@ struct Limit {
     closed_until: Option<Due>,
 }
 
+/// What was used of the budgets of a store.
+#[derive(Debug)]
+struct Budget {
+    store: String,
+    parts: Vec<BudgetRow>,
+}
+
+/// What was used of one of them.
+#[derive(Debug)]
+struct BudgetRow {
+    words: String,
+    width: String,
+    is_used_up: bool,
+}
+
 /// The pauses in force, and what may be paused.
 #[derive(Debug)]
 struct Pauses {
@@ -145,7 +165,7 @@ pub(in crate::web::pages) async fn show(
 pub(super) async fn page(state: &State, who: &Identity, root: &str, refused: String) -> Result<impl Template, Problem> {
     let now = Timestamp::now();
     let mill = state.mill()?;
-    let MillOverview { problems, queues, producers, workers, pauses, limits, decisions, .. } =
+    let MillOverview { problems, queues, producers, workers, pauses, limits, budgets, decisions, .. } =
         mill.overview(now).await?;
     let frame = frame(state, root, now);
     Ok(MillPage {
@@ -155,9 +175,22 @@ pub(super) async fn page(state: &State, who: &Identity, root: &str, refused: Str
         producers: producers.into_iter().map(|producer| Producer::new(producer, &frame.root, now)).collect(),
         workers: workers.into_iter().map(|worker| Worker::new(worker, now)).collect(),
         limits: limits.into_iter().map(|limit| Limit::new(limit, now)).collect(),
+        budgets: budgets.iter().map(Budget::new).collect(),
+        has_restores: queues.iter().any(|queue| queue.restore > 0),
         decisions: decisions.iter().map(|decision| DecisionRow::new(decision, now)).collect(),
         frame,
     })
+}
+
+impl Budget {
+    fn new(item: &BudgetItem) -> Self {
+        let part = |part: BudgetPart| BudgetRow {
+            width: width(part.used, part.most),
+            is_used_up: part.used >= part.most,
+            words: part.words,
+        };
+        Self { store: item.store.clone(), parts: item.parts().map(part).collect() }
+    }
 }
 
 impl Queue {
@@ -173,7 +206,8 @@ impl Queue {
             held: Count(item.held).to_string(),
             dead: Count(item.dead).to_string(),
             paused: if item.paused > 0 { Count(item.paused).to_string() } else { String::new() },
-            is_empty: item.waiting + item.held + item.dead + item.paused == 0,
+            restore: if item.restore > 0 { Count(item.restore).to_string() } else { String::new() },
+            is_empty: item.waiting + item.held + item.dead + item.paused + item.restore == 0,
         }
     }
 }

@@ -43,7 +43,7 @@ async fn die(world: &World, bit: &Bit, items: usize) {
     }
 }
 
-async fn take_report(world: &World) -> TakenTask {
+pub(super) async fn take_report(world: &World) -> TakenTask {
     let tasks = Tasks { queue: Queue::BitReport, account: "account1", kinds: &[TaskKind::BitReport], limit: 1 };
     world.catalogue.take_tasks(&tasks, "worker-1", LEASE).await.unwrap().remove(0)
 }
@@ -60,7 +60,7 @@ async fn write_reports(world: &World, bit: &Bit) {
     write_report(world, bit, task).await;
 }
 
-async fn write_report(world: &World, bit: &Bit, task: TakenTask) {
+pub(super) async fn write_report(world: &World, bit: &Bit, task: TakenTask) {
     let processed = Reporter(bit.checker.clone()).process(&task, &Lease::unlimited()).await;
     assert_eq!(processed.outcome, Outcome::Done);
     let catalogue = &world.catalogue;
@@ -69,7 +69,7 @@ async fn write_report(world: &World, bit: &Bit, task: TakenTask) {
 }
 
 /// What lies at a place, with this ending.
-async fn file(world: &World, place: &str, ending: &str) -> String {
+pub(super) async fn file(world: &World, place: &str, ending: &str) -> String {
     let mut parts = place.splitn(3, '/');
     let mut part = || parts.next().unwrap();
     let store = part().parse().unwrap();
@@ -78,7 +78,7 @@ async fn file(world: &World, place: &str, ending: &str) -> String {
 }
 
 /// The items of each part of a coverage that has some.
-fn parts(coverage: &str) -> BTreeMap<String, (u64, u64)> {
+pub(super) fn parts(coverage: &str) -> BTreeMap<String, (u64, u64)> {
     let line = |line: &str| {
         let fields: Vec<_> = line.split('\t').collect();
         (fields[0].to_owned(), (fields[2].parse().unwrap(), fields[3].parse().unwrap()))

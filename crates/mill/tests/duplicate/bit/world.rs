@@ -18,7 +18,7 @@ use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_mill::producer::Step;
 use queuekeeper_mill::stores::AccountStores;
 use queuekeeper_mill::worker::{Lease, Processed, Processor as _};
-use queuekeeper_store::Store;
+use queuekeeper_store::{Store, StoreName};
 use queuekeeper_testkit::faulty::{Faults, Faulty};
 use uuid::Uuid;
 
@@ -44,15 +44,21 @@ fn at_once(outcome: Outcome) -> Outcome {
 
 impl Bit {
     pub(super) fn new(world: &World, proof: &str) -> Self {
+        Self::with_limits(world, &StoreLimits { proof: proof.parse().unwrap(), ..StoreLimits::default() }, None)
+    }
+
+    /// With what the account is allowed in the store, and the store that its reports are in where that is another one.
+    pub(super) fn with_limits(world: &World, limits: &StoreLimits, reports: Option<&StoreName>) -> Self {
         let (faulty, faults) = Faulty::new(Arc::clone(&world.bare[&main()]));
         let mut accounts = world.duplicator.accounts.clone();
         for account in accounts.values_mut() {
-            let limits = StoreLimits { proof: proof.parse().unwrap(), ..StoreLimits::default() };
-            account.limits.insert(main(), limits);
+            account.limits.insert(main(), limits.clone());
         }
-        let stores = BTreeMap::from([(main(), Arc::new(faulty) as Arc<dyn Store>)]);
+        let mut stores = BTreeMap::from([(main(), Arc::new(faulty) as Arc<dyn Store>)]);
+        stores.extend(reports.map(|store| (store.clone(), Arc::clone(&world.bare[store]))));
         for account in accounts.values_mut() {
-            account.stores.retain(|_, store| *store == main());
+            account.stores.retain(|_, store| stores.contains_key(store));
+            account.primary = account.stores.keys().last().cloned();
         }
         let catalogue = world.catalogue.clone();
         let stores = AccountStores::new(catalogue.clone(), &accounts, stores, MillMetrics::default());

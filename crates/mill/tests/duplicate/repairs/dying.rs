@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use queuekeeper_store::archive::RestoreRequest;
 use queuekeeper_store::store::{
     Capabilities, Chunks, Condition, Content, EntityTag, Item, Listing, Properties, Put, UserProperties, Written,
 };
@@ -118,6 +119,10 @@ impl Store for Dying {
 
     async fn abort_upload(&self, item: &Item, upload: &str) -> Result<(), Error> {
         self.store.abort_upload(item, upload).await
+    }
+
+    async fn restore(&self, item: &Item, request: RestoreRequest) -> Result<(), Error> {
+        self.store.restore(item, request).await
     }
 
     async fn probe(&self) -> Result<Capabilities, Error> {

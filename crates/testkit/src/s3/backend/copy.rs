@@ -24,6 +24,7 @@ impl Backend {
         };
         let found = self.find(bucket, key, version_id.as_deref())?;
         condition.check(&found.object.etag, found.version.modified, true)?;
+        self.shared.restores.check(bucket, key, &found.version)?;
         Ok(found)
     }
 

@@ -64,15 +64,15 @@ macro_rules! select {
 }
 
 /// An object with the version that it is of.
-pub(super) struct Found {
-    pub(super) version: Version,
+pub(in crate::s3) struct Found {
+    pub(in crate::s3) version: Version,
     pub(super) object: Arc<Object>,
     /// The identifier, where the bucket keeps versions.
     pub(super) shown_version: Option<VersionId>,
 }
 
 impl Backend {
-    pub(super) fn find(&self, bucket: &str, key: &str, version: Option<&str>) -> S3Result<Found> {
+    pub(in crate::s3) fn find(&self, bucket: &str, key: &str, version: Option<&str>) -> S3Result<Found> {
         let state = self.shared.state.lock();
         let bucket = state.bucket(bucket)?;
         let found = bucket.version(key, version)?.clone();
@@ -88,6 +88,7 @@ impl Backend {
     pub(super) fn get_object(&self, request: &S3Request<GetObjectInput>) -> S3Result<S3Response<GetObjectOutput>> {
         let input = request.input.clone();
         let (found, selection) = select!(self, input);
+        self.shared.restores.check(&input.bucket, &input.key, &found.version)?;
         let mut output = answer!(GetObjectOutput, found, selection, input.checksum_mode.as_ref());
         output.body = Some(StreamingBlob::wrap(found.object.read(selection.range)));
         output.content_type = input.response_content_type.or(output.content_type);
@@ -97,7 +98,8 @@ impl Backend {
     pub(super) fn head_object(&self, request: &S3Request<HeadObjectInput>) -> S3Result<S3Response<HeadObjectOutput>> {
         let input = request.input.clone();
         let (found, selection) = select!(self, input);
-        let output = answer!(HeadObjectOutput, found, selection, input.checksum_mode.as_ref());
+        let mut output = answer!(HeadObjectOutput, found, selection, input.checksum_mode.as_ref());
+        output.restore = self.shared.restores.header(&input.bucket, &input.key, &found.version);
         let is_partial = output.content_range.is_some();
         let mut response = S3Response::new(output);
         response.status = is_partial.then_some(StatusCode::PARTIAL_CONTENT);
