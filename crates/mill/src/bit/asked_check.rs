@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use queuekeeper_catalogue::bit::{AskedPart, CheckedPart};
 use queuekeeper_catalogue::tasks::{Outcome, TakenTask, TaskKind};
 use queuekeeper_store::Key;
+use queuekeeper_store::archive::NotYet;
 use queuekeeper_store::store::Item;
 
 use super::checker::{Checker, Place, said};
@@ -51,10 +52,12 @@ impl Checker {
 
     async fn asked_item(&self, task: &TakenTask, place: &Place, key: &Key, lease: &Lease) -> Result<Processed, String> {
         let item = Item::new(place.space.clone(), key.clone());
-        let Ended::Checked(checked) = self.check(place, &item, true, lease).await? else {
-            return Ok(Outcome::PutOff(CHANGING).into());
+        let checked = match self.check(place, &item, true, lease).await? {
+            Ended::Checked(checked) => *checked,
+            Ended::NotYet(NotYet { why, after, .. }) => return Ok(Outcome::Restore(after, why).into()),
+            Ended::Changing | Ended::Later => return Ok(Outcome::PutOff(CHANGING).into()),
         };
-        let (part, follow_ups) = self.part(&task.subject, place, None, *checked).await?;
+        let (part, follow_ups) = self.part(&task.subject, place, None, checked).await?;
         let part = CheckedPart { asked: Some(AskedPart::default()), ..part };
         Ok(Processed { outcome: Outcome::Done, follow_ups, checked: Some(part) })
     }
@@ -68,6 +71,9 @@ impl Checker {
         }
         let range = Range { behind: asked.marker.as_ref(), last: None, number: 0 };
         let page = self.check_page(place, &range, lease).await?;
+        if let Some(NotYet { why, after, .. }) = page.not_yet {
+            return Ok(Outcome::Restore(after, why).into());
+        }
         let part = CheckedPart {
             asked: Some(AskedPart { is_of_space: true, rest: page.rest, alone: page.alone }),
             ..CheckedPart::of(subject.account.clone(), store.clone(), page.right)
