@@ -44,7 +44,7 @@ pub(super) async fn reports_are_shown(home: &Path, pages: &Pages) {
     plant_incomplete(home, number).await;
     pages.get("/mill", &["The newest report on 1 space is incomplete"]).await;
     pages.get("/mill/reports?unsuccessful=true&space=theses", &["2 items never reached"]).await;
-    pages.get("/mill/reports?store=cold", &["No such report"]).await;
+    pages.get("/mill/reports?unsuccessful=true&store=replica", &["No such report"]).await;
     let (_, empty) = pages.ask("vera", "/mill/reports?account=other", None).await;
     assert!(empty.contains("no account"), "{empty}");
     let one = format!("/mill/reports/{number}");
@@ -64,6 +64,11 @@ pub(super) async fn reports_are_shown(home: &Path, pages: &Pages) {
     assert!(code == 200 && csv.starts_with("date,account,store,") && csv.contains(",success,read,"), "{code}: {csv}");
     let (code, tsv) = pages.ask("vera", &format!("/api/v1{one}/file"), None).await;
     assert!(code == 200 && tsv.starts_with("date\taccount\t"), "{code}: {tsv}");
+    let (code, events) = pages.ask("vera", &format!("/api/v1{one}/file?format=premis"), None).await;
+    assert!(code == 200 && events.contains("<premis:event>"), "{code}: {events}");
+    assert_eq!(pages.json(&format!("/api/v1{one}/file?format=seal")).await["account"], "one");
+    let (code, text) = pages.ask("vera", "/api/v1/mill/reports?store=nope", None).await;
+    assert!(code == 404 && text.contains("no store"), "{code}: {text}");
     for wrong in ["4711", "4711/file", "x"] {
         let (code, text) = pages.ask("vera", &format!("/api/v1/mill/reports/{wrong}"), None).await;
         assert!(code == 404 && text.contains("There is no report"), "{code}: {text}");
@@ -121,8 +126,12 @@ async fn reports_are_listed_and_shown_and_their_files_are_written() {
     );
     assert_eq!((&found["proven"], &found["lacks"]), (&json!(1), &json!(["1 item not as recorded"])), "{found}");
     command(home, "mill reports --account one --space theses").await.is(0, &["one/theses", "failure", "1 item not as"]);
-    for nothing in ["--space other", "--store other", &format!("--before {number}")] {
-        command(home, &format!("mill reports {nothing}")).await.is(0, &["there are no such reports"]);
+    command(home, &format!("mill reports --before {number}")).await.is(0, &["there are no such reports"]);
+    let known = format!("mill reports --store main --space theses --before {number}");
+    command(home, &known).await.is(0, &["there are no such reports"]);
+    command(home, "mill reports --store nope").await.is(4, &["no store “nope”", "main"]);
+    for unknown in ["nope", "x-duracloud-admi", "a/b"] {
+        command(home, &format!("mill reports --space {unknown}")).await.is(4, &[&format!("no space “{unknown}”")]);
     }
     command(home, "mill reports --account other").await.is(4, &["no account", "other"]);
     command(home, &format!("mill reports {number} --space theses")).await.is(2, &["cannot be used with"]);
@@ -143,6 +152,8 @@ async fn reports_are_listed_and_shown_and_their_files_are_written() {
     assert_eq!(read("tsv").await.out, table);
     read("coverage").await.is(0, &["failed\t\t1\t4"]);
     assert_eq!(read("json").await.json()["items"].as_array().unwrap().len(), 2);
+    read("premis").await.is(0, &["<premis:event>", "Outcome>fail<"]);
+    assert_eq!(read("seal").await.json()["files"]["tsv"]["bytes"], table.len());
     let csv = read("csv").await;
     csv.is(0, &["date,account,store,space,key,result,", ",%3D1%2B1,success,read,"]);
     assert_eq!(csv.out.lines().count(), 3, "{csv:?}");
