@@ -7,6 +7,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use queuekeeper_testkit::process::Program;
+use queuekeeper_testkit::smtp::{Smtp, SmtpOptions, header, part};
 use queuekeeper_testkit::wait::eventually_some;
 use serde_json::{Value, json};
 use sqlx::sqlite::SqliteConnectOptions;
@@ -88,10 +89,15 @@ async fn reports_are_listed_and_shown_and_their_files_are_written() {
     }
     let config = format!(
         "stores:\n  main: {{url: \"file://{}\"}}\ncatalogue: {{url: \"sqlite:catalogue.db\"}}\n\
-         mill:\n  accounts:\n    one: {{stores: {{\"1\": main}}}}\n  policies: {{directory: policies}}\n",
+         mill:\n  accounts:\n    one: {{stores: {{\"1\": main}}, mail: [keeper@example.edu]}}\n  policies: {{directory: policies}}\n",
         home.join("objects").display()
     );
     fs::write(home.join("config.yml"), config).unwrap();
+    let checked = command(home, "check-config config.yml").await;
+    checked.is(
+        0,
+        &["mail on reports: one to keeper@example.edu, sent by mill run with --mail.server or --mail.directory"],
+    );
     let content = home.join("content").display().to_string();
     fs::write(&content, "one\n").unwrap();
     for key in ["a", "=1+1"] {
@@ -103,15 +109,27 @@ async fn reports_are_listed_and_shown_and_their_files_are_written() {
 
     let file = home.join("config.yml").display().to_string();
     let words = "mill run --workers 2 --queues bit-integrity,bit-report --produce bit --web.listen-address 127.0.0.1:0";
-    let words: Vec<_> = words.split(' ').chain(["--config.file", &file]).collect();
+    let smtp = Smtp::start(SmtpOptions::default());
+    let server = format!("127.0.0.1:{}", smtp.port());
+    let mail =
+        "--mail.from mill@example.edu --mail.tls none --web.external-url https://ops.example.org/q/ --mail.server";
+    let words: Vec<_> =
+        words.split(' ').chain(["--config.file", &file]).chain(mail.split(' ')).chain([&*server]).collect();
     let mut run = queuekeeper(home, &words);
     let mill = Program(run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     let found = eventually_some(Duration::from_mins(1), "the report is stored", async || {
         command(home, "mill reports --output json").await.json()["items"].as_array()?.first().cloned()
     });
     let found: Value = found.await;
-    drop(mill);
     let number = found["number"].as_u64().unwrap();
+    let received = eventually_some(Duration::from_mins(1), "the mail is sent", async || smtp.received().pop()).await;
+    drop(mill);
+    assert_eq!(
+        (&received["to"], header(&received, "from")),
+        (&json!(["keeper@example.edu"]), vec!["queuekeeper <mill@example.edu>"])
+    );
+    let text = part(&received, "text/plain");
+    assert!(text.contains(&format!("https://ops.example.org/q/mill/reports/{number}. ")), "{text}");
     assert_eq!(
         json!([
             found["space"],

@@ -3,6 +3,7 @@
 mod adopt;
 mod forecast;
 mod loops;
+mod mailed;
 mod many;
 mod reports;
 mod rows;
