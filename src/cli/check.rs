@@ -110,7 +110,7 @@ impl CheckConfigArgs {
                     format!("; stores: {stores}, catalogue: {}", if catalogue.is_some() { "yes" } else { "no" })
                 }
             };
-            let mill = limits_of(&file);
+            let mill = limits_of(&file) + &mail_of(&file);
             Ok(format!("is valid: roles for users: {users}{compared}, tokens: {tokens}{expired}{off}{stores}{mill}"))
         })
     }
@@ -150,6 +150,17 @@ fn limits_of(file: &ConfigFile) -> String {
         account.limits.iter().map(|(store, limits)| format!("; {} in {store}: {limits}", account.name))
     });
     limits.collect()
+}
+
+/// Whom the reports of the accounts go to that are no success.
+fn mail_of(file: &ConfigFile) -> String {
+    let accounts = file.mill().map(|mill| mill.accounts.values()).into_iter().flatten();
+    let named = accounts.filter(|account| !account.mail.is_empty());
+    let named: Vec<_> = named.map(|account| format!("{} to {}", account.name, account.mail.join(", "))).collect();
+    if named.is_empty() {
+        return String::new();
+    }
+    format!("; mail on reports: {}, sent by mill run with --mail.server or --mail.directory", named.join("; "))
 }
 
 /// Shows of each store what it can do; the answer is how many cannot be used.

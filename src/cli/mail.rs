@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use queuekeeper_ingest::mail::address;
-use queuekeeper_ingest::mail::settings::{MailSettings, MailTls, Route, SmtpServer};
+use queuekeeper_mail::address;
+use queuekeeper_mail::settings::{MailSettings, MailTls, Route, SmtpServer};
 
 use super::UsageError;
 

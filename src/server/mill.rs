@@ -2,14 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_ingest::copies::{CopyStanding, CountCopies, StoredObjects};
 use queuekeeper_ingest::step::Services;
+use queuekeeper_mail::MAIL;
+use queuekeeper_mail::delivery::Delivery;
+use queuekeeper_mail::metrics::{OutboxMetrics, PREFIX};
+use queuekeeper_mail::settings::Route;
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::audit::MILL;
 use queuekeeper_mill::bit::chain::ReportChain;
+use queuekeeper_mill::bit::mail::ReportMail;
 use queuekeeper_mill::copies::standing;
 use queuekeeper_mill::duplicate::ASIDE;
 use queuekeeper_mill::metrics::MillMetrics;
@@ -18,6 +24,8 @@ use queuekeeper_mill::run::{Mill, MillSettings};
 use queuekeeper_mill::worker::Times;
 use queuekeeper_store::{Audited, SpaceName, Store, StoreFamilies, StoreName};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::catalogue;
@@ -27,6 +35,9 @@ use crate::config::{MillConfig, PolicyPlace, StoreSettings};
 use crate::metrics::mill::MillFamilies;
 use crate::views::mill::{Measured, OpenStore};
 use crate::{metrics, views, web};
+
+/// How often it is seen whether mails of other processes are due, and how many wait.
+const MAILS: Duration = Duration::from_secs(10);
 
 /// Opens what the mill needs: its catalogue, and the stores of all accounts, each so that its changes are recorded. What killed
 /// processes left in them is settled first.
@@ -50,7 +61,7 @@ pub async fn open(
     }
     let source = source(config, settings, families).await?;
     let (accounts, name) = (config.accounts.clone(), worker_name());
-    Ok(Mill { catalogue, accounts, source, stores, settings: mill, name, metrics })
+    Ok(Mill { catalogue, accounts, source, stores, settings: mill, name, metrics, mail: ReportMail::default() })
 }
 
 /// Runs the mill of a configuration until `shutdown`, and its metrics and probes on the listeners.
@@ -60,14 +71,16 @@ pub async fn open(
 pub async fn run(
     config: &MillConfig,
     settings: &StoreSettings,
-    mill: MillSettings,
+    (mill, mail): (MillSettings, ReportMail),
     listeners: Vec<TcpListener>,
     shutdown: &CancellationToken,
 ) -> anyhow::Result<()> {
     let mut registry = metrics::registry();
     let (families, counted) = (StoreFamilies::register(&mut registry), MillMetrics::register(&mut registry));
     let figures = MillFamilies::register(&mut registry);
-    let mill = open(config, settings, mill, &families, counted).await?;
+    let outbox = OutboxMetrics::new(&[MAIL]);
+    outbox.register(registry.sub_registry_with_prefix(PREFIX));
+    let mill = Mill { mail: mail.clone(), ..open(config, settings, mill, &families, counted).await? };
     let catalogue = mill.catalogue.clone();
     let shown = shown(&catalogue, config, settings, OpenStores::new()).await?;
     for listener in &listeners {
@@ -86,6 +99,7 @@ pub async fn run(
         shown.measure(measured, Measured::Workers, shutdown).await;
         Ok(())
     });
+    spawn_mail(&mut tasks, &catalogue, config, mail, outbox);
     let is_ready = move || {
         if figures.are_known() { Ok(()) } else { Err("the catalogue does not answer".to_owned()) }
     };
@@ -95,6 +109,49 @@ pub async fn run(
     let outcome = tasks.join().await;
     catalogue.close().await;
     outcome
+}
+
+/// Starts sending the mails of the outbox, and counting those that wait.
+fn spawn_mail(tasks: &mut Tasks, catalogue: &Catalogue, config: &MillConfig, mail: ReportMail, metrics: OutboxMetrics) {
+    let has_recipients = config.accounts.values().any(|account| !account.mail.is_empty());
+    if has_recipients && mail.settings.route == Route::None {
+        tracing::warn!(
+            "neither --mail.server nor --mail.directory is set: mails on reports wait for a process that has one"
+        );
+    }
+    let (sending, counted) = (catalogue.clone(), metrics.clone());
+    tasks.spawn("the mails", |shutdown| async move {
+        let (stop, stopping) = watch::channel(false);
+        let delivery = Delivery {
+            catalogue: &sending,
+            settings: &mail.settings,
+            look_again: MAILS,
+            posted: &mail.posted,
+            metrics: &counted,
+            tried: &|_| {},
+        };
+        let stopped = async {
+            shutdown.cancelled().await;
+            stop.send_replace(true);
+        };
+        tokio::join!(delivery.run(stopping), stopped);
+        Ok(())
+    });
+    let catalogue = catalogue.clone();
+    tasks.spawn("the count of mails", |shutdown| async move {
+        loop {
+            match catalogue.waiting_messages().await {
+                Ok(waiting) => {
+                    let mails = waiting.into_iter().find(|waiting| waiting.kind == MAIL);
+                    metrics.messages(MAIL, mails.map_or((0, Duration::ZERO), |mails| (mails.count, mails.age)));
+                }
+                Err(error) => tracing::warn!(%error, "cannot count the mails that wait"),
+            }
+            if shutdown.run_until_cancelled(sleep(MAILS)).await.is_none() {
+                return Ok(());
+            }
+        }
+    });
 }
 
 /// The mill of a process that has catalogue and stores open already, for its daemons.
@@ -123,7 +180,9 @@ pub async fn beside(
         PolicyPlace::Space(store, space) => PolicySource::Space(open(store)?, space.clone()),
     };
     let (accounts, name) = (config.accounts.clone(), worker_name());
-    Ok(Mill { catalogue, accounts, source, stores, settings, name, metrics })
+    // Its daemons send what it writes.
+    let mail = ReportMail { settings: services.settings.mail.clone(), ..ReportMail::default() };
+    Ok(Mill { catalogue, accounts, source, stores, settings, name, metrics, mail })
 }
 
 /// Lets daemons say in the report of a batch which copies of its objects there are. It is for services that are new.

@@ -17,6 +17,7 @@ mod producers;
 mod proofs;
 mod queues;
 mod report_files;
+mod report_names;
 mod reports;
 mod spaces;
 mod tasks;

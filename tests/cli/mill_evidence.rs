@@ -73,6 +73,13 @@ async fn auditors_get_the_chain_of_reports_verified_and_the_audit_log() {
     command(home, &format!("mill verify-reports one --store-only --seal {last}")).await.is(0, &["1 report, 0 wrong"]);
     let noted = format!("mill verify-reports one --seal {}", "0".repeat(64));
     command(home, &noted).await.is(7, &["no seal of the chain has this hash", "1 wrong"]);
+    for seal in ["zz", &"0".repeat(63), &"g".repeat(64)] {
+        command(home, &format!("mill verify-reports one --seal {seal}"))
+            .await
+            .is(2, &["expected 64 hexadecimal digits"]);
+    }
+    let upper = last.to_ascii_uppercase();
+    command(home, &format!("mill verify-reports one --seal {upper}")).await.is(0, &["1 report, 0 wrong"]);
     let table = file(home, "-1.tsv");
     fs::write(&table, fs::read_to_string(&table).unwrap().replace("success", "failure")).unwrap();
     for option in ["", " --store-only"] {
@@ -96,6 +103,11 @@ async fn auditors_get_the_chain_of_reports_verified_and_the_audit_log() {
     assert_eq!(actions, expected, "{}", log.out);
     assert_eq!(lines[2][..3], ["one", "1", "theses"]);
     assert_eq!((lines[2][5], lines[2][13].is_empty()), ("4", false), "{}", log.out);
-    command(home, "mill audit one/1").await.is(2, &["name a space: ACCOUNT/STORE/SPACE"]);
+    for what in ["one", "one/1", "one/1/theses/a"] {
+        command(home, &format!("mill audit {what}")).await.is(2, &["name a space: ACCOUNT/STORE/SPACE"]);
+    }
+    let unknown = command(home, "mill audit one/1/nope").await;
+    unknown.is(4, &["the audit log has no event of a space nope in main"]);
+    assert_eq!(unknown.out, "");
     command(home, "mill audit one/1/theses --format xml").await.is(2, &["tsv"]);
 }

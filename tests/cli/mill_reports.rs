@@ -7,6 +7,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use queuekeeper_testkit::process::Program;
+use queuekeeper_testkit::smtp::{Smtp, SmtpOptions, header, part};
 use queuekeeper_testkit::wait::eventually_some;
 use serde_json::{Value, json};
 use sqlx::sqlite::SqliteConnectOptions;
@@ -44,7 +45,7 @@ pub(super) async fn reports_are_shown(home: &Path, pages: &Pages) {
     plant_incomplete(home, number).await;
     pages.get("/mill", &["The newest report on 1 space is incomplete"]).await;
     pages.get("/mill/reports?unsuccessful=true&space=theses", &["2 items never reached"]).await;
-    pages.get("/mill/reports?store=cold", &["No such report"]).await;
+    pages.get("/mill/reports?unsuccessful=true&store=replica", &["No such report"]).await;
     let (_, empty) = pages.ask("vera", "/mill/reports?account=other", None).await;
     assert!(empty.contains("no account"), "{empty}");
     let one = format!("/mill/reports/{number}");
@@ -64,6 +65,11 @@ pub(super) async fn reports_are_shown(home: &Path, pages: &Pages) {
     assert!(code == 200 && csv.starts_with("date,account,store,") && csv.contains(",success,read,"), "{code}: {csv}");
     let (code, tsv) = pages.ask("vera", &format!("/api/v1{one}/file"), None).await;
     assert!(code == 200 && tsv.starts_with("date\taccount\t"), "{code}: {tsv}");
+    let (code, events) = pages.ask("vera", &format!("/api/v1{one}/file?format=premis"), None).await;
+    assert!(code == 200 && events.contains("<premis:event>"), "{code}: {events}");
+    assert_eq!(pages.json(&format!("/api/v1{one}/file?format=seal")).await["account"], "one");
+    let (code, text) = pages.ask("vera", "/api/v1/mill/reports?store=nope", None).await;
+    assert!(code == 404 && text.contains("no store"), "{code}: {text}");
     for wrong in ["4711", "4711/file", "x"] {
         let (code, text) = pages.ask("vera", &format!("/api/v1/mill/reports/{wrong}"), None).await;
         assert!(code == 404 && text.contains("There is no report"), "{code}: {text}");
@@ -83,10 +89,15 @@ async fn reports_are_listed_and_shown_and_their_files_are_written() {
     }
     let config = format!(
         "stores:\n  main: {{url: \"file://{}\"}}\ncatalogue: {{url: \"sqlite:catalogue.db\"}}\n\
-         mill:\n  accounts:\n    one: {{stores: {{\"1\": main}}}}\n  policies: {{directory: policies}}\n",
+         mill:\n  accounts:\n    one: {{stores: {{\"1\": main}}, mail: [keeper@example.edu]}}\n  policies: {{directory: policies}}\n",
         home.join("objects").display()
     );
     fs::write(home.join("config.yml"), config).unwrap();
+    let checked = command(home, "check-config config.yml").await;
+    checked.is(
+        0,
+        &["mail on reports: one to keeper@example.edu, sent by mill run with --mail.server or --mail.directory"],
+    );
     let content = home.join("content").display().to_string();
     fs::write(&content, "one\n").unwrap();
     for key in ["a", "=1+1"] {
@@ -98,15 +109,27 @@ async fn reports_are_listed_and_shown_and_their_files_are_written() {
 
     let file = home.join("config.yml").display().to_string();
     let words = "mill run --workers 2 --queues bit-integrity,bit-report --produce bit --web.listen-address 127.0.0.1:0";
-    let words: Vec<_> = words.split(' ').chain(["--config.file", &file]).collect();
+    let smtp = Smtp::start(SmtpOptions::default());
+    let server = format!("127.0.0.1:{}", smtp.port());
+    let mail =
+        "--mail.from mill@example.edu --mail.tls none --web.external-url https://ops.example.org/q/ --mail.server";
+    let words: Vec<_> =
+        words.split(' ').chain(["--config.file", &file]).chain(mail.split(' ')).chain([&*server]).collect();
     let mut run = queuekeeper(home, &words);
     let mill = Program(run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     let found = eventually_some(Duration::from_mins(1), "the report is stored", async || {
         command(home, "mill reports --output json").await.json()["items"].as_array()?.first().cloned()
     });
     let found: Value = found.await;
-    drop(mill);
     let number = found["number"].as_u64().unwrap();
+    let received = eventually_some(Duration::from_mins(1), "the mail is sent", async || smtp.received().pop()).await;
+    drop(mill);
+    assert_eq!(
+        (&received["to"], header(&received, "from")),
+        (&json!(["keeper@example.edu"]), vec!["queuekeeper <mill@example.edu>"])
+    );
+    let text = part(&received, "text/plain");
+    assert!(text.contains(&format!("https://ops.example.org/q/mill/reports/{number}. ")), "{text}");
     assert_eq!(
         json!([
             found["space"],
@@ -121,8 +144,12 @@ async fn reports_are_listed_and_shown_and_their_files_are_written() {
     );
     assert_eq!((&found["proven"], &found["lacks"]), (&json!(1), &json!(["1 item not as recorded"])), "{found}");
     command(home, "mill reports --account one --space theses").await.is(0, &["one/theses", "failure", "1 item not as"]);
-    for nothing in ["--space other", "--store other", &format!("--before {number}")] {
-        command(home, &format!("mill reports {nothing}")).await.is(0, &["there are no such reports"]);
+    command(home, &format!("mill reports --before {number}")).await.is(0, &["there are no such reports"]);
+    let known = format!("mill reports --store main --space theses --before {number}");
+    command(home, &known).await.is(0, &["there are no such reports"]);
+    command(home, "mill reports --store nope").await.is(4, &["no store “nope”", "main"]);
+    for unknown in ["nope", "x-duracloud-admi", "a/b"] {
+        command(home, &format!("mill reports --space {unknown}")).await.is(4, &[&format!("no space “{unknown}”")]);
     }
     command(home, "mill reports --account other").await.is(4, &["no account", "other"]);
     command(home, &format!("mill reports {number} --space theses")).await.is(2, &["cannot be used with"]);
@@ -143,6 +170,8 @@ async fn reports_are_listed_and_shown_and_their_files_are_written() {
     assert_eq!(read("tsv").await.out, table);
     read("coverage").await.is(0, &["failed\t\t1\t4"]);
     assert_eq!(read("json").await.json()["items"].as_array().unwrap().len(), 2);
+    read("premis").await.is(0, &["<premis:event>", "Outcome>fail<"]);
+    assert_eq!(read("seal").await.json()["files"]["tsv"]["bytes"], table.len());
     let csv = read("csv").await;
     csv.is(0, &["date,account,store,space,key,result,", ",%3D1%2B1,success,read,"]);
     assert_eq!(csv.out.lines().count(), 3, "{csv:?}");

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::catalogue::{Catalogue, page};
+use crate::database::Session;
 use crate::database::value::{Row, millis, values};
 use crate::error::Error;
 
@@ -19,11 +20,11 @@ pub struct NewMessage {
     pub name: String,
     /// How it is delivered, such as `mail` or `callback`.
     pub kind: String,
-    /// The batch or the job that it is of.
+    /// The batch or the job that it is of; an id of its own for what is of none.
     pub subject: Uuid,
-    /// The batch, by the id that its submission carries.
+    /// The batch, by the id that its submission carries; empty for what is of none.
     pub batch: String,
-    /// The profile by which it is delivered.
+    /// The profile by which it is delivered; empty for what is of no batch.
     pub profile: String,
     /// To whom: addresses or a URL, without secrets.
     pub recipient: String,
@@ -138,14 +139,9 @@ impl Catalogue {
     /// # Errors
     /// When the database cannot be written.
     pub async fn queue_message(&self, message: &NewMessage) -> Result<bool, Error> {
-        let sql = "INSERT INTO outbox
-                (message, kind, subject, recipient, content, batch, profile, settled, created, due, attempts)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, {now}, {now}, 0) ON CONFLICT (message) DO NOTHING";
-        let NewMessage { name, kind, subject, batch, profile, recipient, content, settled } = message;
-        let values = values![name, kind, *subject, recipient, content, batch, profile, settled];
         let mut session = self.database.begin().await?;
-        let outcome = session.run(sql, values).await;
-        Ok(session.end(outcome).await? > 0)
+        let outcome = write(&mut session, message).await;
+        session.end(outcome).await
     }
 
     /// A message by its name.
@@ -254,6 +250,27 @@ impl Catalogue {
         let outcome = session.run("DELETE FROM outbox WHERE id = $1 AND ended IS NOT NULL", values![id]).await;
         session.end(outcome).await.map(|_rows| ())
     }
+
+    /// Removes the messages that are of no batch and ended longer ago than a time; the answer is how many.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub async fn remove_messages_of_no_batch(&self, longer_than: Duration) -> Result<u64, Error> {
+        let sql = "DELETE FROM outbox WHERE batch = '' AND ended IS NOT NULL AND ended < {now} - $1";
+        let mut session = self.database.begin().await?;
+        let outcome = session.run(sql, values![millis(longer_than)]).await;
+        session.end(outcome).await
+    }
+}
+
+/// Writes a message in a transaction; the answer is whether it is new.
+pub(crate) async fn write(session: &mut Session, message: &NewMessage) -> Result<bool, Error> {
+    let sql = "INSERT INTO outbox
+            (message, kind, subject, recipient, content, batch, profile, settled, created, due, attempts)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, {now}, {now}, 0) ON CONFLICT (message) DO NOTHING";
+    let NewMessage { name, kind, subject, batch, profile, recipient, content, settled } = message;
+    let values = values![name, kind, *subject, recipient, content, batch, profile, settled];
+    Ok(session.run(sql, values).await? > 0)
 }
 
 fn listed(row: &Row) -> Result<ListedMessage, sqlx::Error> {

@@ -16,7 +16,7 @@
 //! - [`spec`]: what a job is to do; [`directory`], [`files`]: where its files lie, and which it has;
 //! - [`grants`]: who was granted how much of the working storage;
 //! - [`steps`]: what is done with a job in each state; `metadata`: what the deposited files say of their object; [`step`]:
-//!   how that ends; [`warnings`]: what is odd about a package; [`yaml`]: what is wrong with a file; [`mail`]: what is written to depositors;
+//!   how that ends; [`warnings`]: what is odd about a package; [`yaml`]: what is wrong with a file; `mail`: what is written to depositors;
 //!   [`outbox`]: how it is sent;
 //! - [`parts`]: deposits of several batches; [`copies`]: how many of their objects have copies;
 //! - `batches`, `reports`, [`access`], [`cleanup`]: the daemons that take no jobs; [`rebuild`]: the inventory, made again
@@ -48,7 +48,7 @@ pub mod files;
 pub mod fuzzing;
 pub mod grants;
 pub mod kind;
-pub mod mail;
+mod mail;
 pub mod manifest;
 pub mod metadata;
 pub mod metrics;

@@ -1,6 +1,5 @@
 //! What the daemons count.
 
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
@@ -9,6 +8,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
+use queuekeeper_mail::metrics::{self as outbox, OutboxMetrics};
 
 use crate::daemon::Daemon;
 use crate::outbox::KINDS;
@@ -53,43 +53,6 @@ impl EncodeLabelValue for Daemon {
     }
 }
 
-/// How an attempt to deliver a message ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Delivered {
-    /// It was delivered.
-    Done,
-    /// It is tried again later.
-    Delayed,
-    /// It cannot be delivered.
-    GivenUp,
-}
-
-impl Delivered {
-    const ALL: [Self; 3] = [Self::Done, Self::Delayed, Self::GivenUp];
-}
-
-impl EncodeLabelValue for Delivered {
-    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let name = match self {
-            Self::Done => "delivered",
-            Self::Delayed => "delayed",
-            Self::GivenUp => "given_up",
-        };
-        EncodeLabelValue::encode(&name, encoder)
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfKind {
-    kind: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfDelivery {
-    kind: &'static str,
-    outcome: Delivered,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfThing {
     what: &'static str,
@@ -123,9 +86,8 @@ pub struct DaemonMetrics {
     granted: Gauge,
     waiting: Gauge,
     store_waiting: Gauge,
-    messages: Family<OfKind, Gauge>,
-    message_age: Family<OfKind, Gauge<f64, AtomicU64>>,
-    deliveries: Family<OfDelivery, Counter>,
+    /// What is counted of the outbox.
+    pub outbox: OutboxMetrics,
     cleaned: Family<OfThing, Counter>,
     withheld: Gauge,
 }
@@ -145,21 +107,12 @@ impl Default for DaemonMetrics {
             granted: Gauge::default(),
             waiting: Gauge::default(),
             store_waiting: Gauge::default(),
-            messages: Family::default(),
-            message_age: Family::default(),
-            deliveries: Family::default(),
+            outbox: OutboxMetrics::new(&KINDS),
             cleaned: Family::default(),
             withheld: Gauge::default(),
         };
         for what in CLEANED {
             metrics.cleaned.get_or_create_owned(&OfThing { what });
-        }
-        for kind in KINDS {
-            metrics.messages.get_or_create_owned(&OfKind { kind });
-            metrics.message_age.get_or_create_owned(&OfKind { kind });
-            for outcome in Delivered::ALL {
-                metrics.deliveries.get_or_create_owned(&OfDelivery { kind, outcome });
-            }
         }
         for daemon in Daemon::ALL {
             metrics.taken.get_or_create_owned(&OfDaemon { daemon });
@@ -177,7 +130,7 @@ impl Default for DaemonMetrics {
 impl DaemonMetrics {
     /// Adds the families to a registry.
     pub fn register(&self, registry: &mut Registry) {
-        let registry = registry.sub_registry_with_prefix("merritt_daemon");
+        let registry = registry.sub_registry_with_prefix(outbox::PREFIX);
         registry.register(
             "taken",
             "Total number of jobs, batches and access requests that a daemon of this process took",
@@ -203,12 +156,7 @@ impl DaemonMetrics {
         registry.register("space_waiting", "Number of jobs that wait for working storage", self.waiting.clone());
         let help = "Number of jobs that this process leaves in Storing because their store is held";
         registry.register("store_waiting", help, self.store_waiting.clone());
-        let help = "Number of undelivered mails and callbacks of all processes";
-        registry.register("messages_waiting", help, self.messages.clone());
-        let help = "Age of the oldest undelivered mail or callback";
-        registry.register_with_unit("message_age", help, Unit::Seconds, self.message_age.clone());
-        let help = "Total number of attempts of this process to deliver a mail or a callback, by outcome";
-        registry.register("deliveries", help, self.deliveries.clone());
+        self.outbox.register(registry);
         let help = "Total number of items that cleanup has removed: batches, queue entries, access requests, messages, \
                     directories of working storage, delivered archives, and leftovers of writers in stores";
         registry.register("cleaned", help, self.cleaned.clone());
@@ -250,17 +198,6 @@ impl DaemonMetrics {
     /// Bytes of files were put into an archive.
     pub fn archived(&self, bytes: u64) {
         self.archived.inc_by(bytes);
-    }
-
-    /// An attempt to deliver a message has ended.
-    pub fn delivered(&self, kind: &'static str, outcome: Delivered) {
-        self.deliveries.get_or_create_owned(&OfDelivery { kind, outcome }).inc();
-    }
-
-    /// So many messages of a kind wait, the oldest for so long.
-    pub fn messages(&self, kind: &'static str, (count, age): (u64, Duration)) {
-        self.messages.get_or_create_owned(&OfKind { kind }).set(i64::try_from(count).unwrap_or(i64::MAX));
-        self.message_age.get_or_create_owned(&OfKind { kind }).set(age.as_secs_f64());
     }
 
     /// Cleanup has removed so many.

@@ -24,7 +24,7 @@ pub const CALLBACK: &str = "callback";
 pub const FAILED_CALLBACK: &str = "failed-callback";
 
 /// All kinds of rows.
-pub(crate) const KINDS: [&str; 3] = [crate::mail::MAIL, CALLBACK, FAILED_CALLBACK];
+pub(crate) const KINDS: [&str; 3] = [queuekeeper_mail::MAIL, CALLBACK, FAILED_CALLBACK];
 
 /// Why a message was not delivered.
 #[derive(Clone, Debug)]

@@ -10,9 +10,9 @@ use crate::access::AccessSettings;
 use crate::cleanup::CleanupSettings;
 use crate::daemon::Daemon;
 use crate::fetch;
-use crate::mail::settings::MailSettings;
 use crate::parts;
 use crate::space::Rules;
+use queuekeeper_mail::settings::MailSettings;
 
 /// How many workers daemons have: at least and at most.
 pub type WorkerBounds = BTreeMap<Daemon, RangeInclusive<usize>>;

@@ -27,6 +27,8 @@ pub struct Account {
     pub primary: Option<StoreId>,
     /// The space of that store in which they are, as the account names it; `None` for [`ADMIN_SPACE`].
     pub admin_space: Option<SpaceName>,
+    /// Whom a mail goes to on each report that is no success: checked addresses.
+    pub mail: Vec<String>,
     /// What an operator allows it in its stores; everything in those that are not named.
     pub limits: BTreeMap<StoreName, StoreLimits>,
 }

@@ -9,7 +9,7 @@
 //! - `corrections`: the record is put right; `seen`: a copy that was read for either;
 //! - [`forecast`]: what a loop still needs, and when it ends;
 //! - [`coverage`]: how much of a space is proven; [`report`]: that as files; [`reporter`]: who writes them; [`premis`]: the
-//!   same as events;
+//!   same as events; [`mail`]: what is written to the people of the account;
 //! - [`compare`]: the listing of a store and the content index side by side; [`comparer`]: that for people, and as a stored table;
 //! - [`seals`]: the seal of a report; [`chain`]: whether those of an account are whole.
 
@@ -30,6 +30,7 @@ mod intended;
 pub mod item;
 pub mod lists;
 mod look;
+pub mod mail;
 pub mod page;
 pub mod policy;
 pub mod premis;

@@ -20,6 +20,7 @@ use crate::account::Account;
 use crate::asides;
 use crate::audit::{Auditor, FOLLOWER};
 use crate::bit;
+use crate::bit::mail::ReportMail;
 use crate::bit::producer::BitSettings;
 use crate::metrics::MillMetrics;
 use crate::policy::{Policies, PolicyError, PolicySource, in_force};
@@ -54,6 +55,9 @@ const WAITS: (Duration, Duration, Duration) = (Duration::from_secs(10), Duration
 
 /// How often it is seen whether spaces are to be counted, and whether anything aside is to be removed.
 const STATS: Duration = Duration::from_mins(10);
+
+/// How long mails are kept that were delivered or given up.
+const KEEP_MAILS: Duration = Duration::from_hours(24 * 30);
 
 /// How often it is seen whether processes that died have left changes of content. What is to be done to such an item waits until then.
 const RESOLVE: Duration = Duration::from_mins(1);
@@ -122,6 +126,8 @@ pub struct Mill {
     pub name: String,
     /// What it counts.
     pub metrics: MillMetrics,
+    /// How mails on reports are made.
+    pub mail: ReportMail,
 }
 
 impl Mill {
@@ -195,6 +201,9 @@ impl Mill {
                 }
                 if let Err(error) = self.asides().remove(holder, LEAD).await {
                     tracing::warn!(error, "what is kept aside is not removed; this is tried again");
+                }
+                if let Err(error) = self.catalogue.remove_messages_of_no_batch(KEEP_MAILS).await {
+                    tracing::warn!(%error, "mails that ended long ago are not removed; this is tried again");
                 }
                 if !every(STATS).await {
                     break;

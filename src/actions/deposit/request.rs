@@ -3,8 +3,8 @@
 use queuekeeper_ingest::ark::Ark;
 use queuekeeper_ingest::deposit::NewDeposit;
 use queuekeeper_ingest::kind::DepositType;
-use queuekeeper_ingest::mail::address::Recipients;
 use queuekeeper_ingest::url::ContentUrl;
+use queuekeeper_mail::address::Recipients;
 use queuekeeper_store::Digest;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -1,6 +1,7 @@
 //! `queuekeeper mill audit`: the audit log of a space, for auditors.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
 
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
@@ -10,6 +11,7 @@ use queuekeeper_mill::bit::verify::Scope;
 use super::PlaceArgs;
 use super::verify::Named;
 use crate::cli::UsageError;
+use crate::cli::exit::{CommandError, NOT_FOUND};
 use crate::cli::output;
 use crate::server;
 
@@ -22,7 +24,7 @@ pub(super) struct AuditArgs {
     /// A space of an account in a store, which is named, or has the number that policies have
     #[arg(
         value_name = "ACCOUNT/STORE/SPACE",
-        value_parser = OsStringValueParser::new().try_map(|text: OsString| Named::parse(&text))
+        value_parser = OsStringValueParser::new().try_map(|text: OsString| space(&text))
     )]
     what: Named,
 
@@ -39,6 +41,12 @@ enum Format {
     Tsv,
 }
 
+/// A space, as it is written.
+fn space(text: &OsString) -> Result<Named, String> {
+    let parts = text.as_bytes().split(|byte| *byte == b'/').filter(|part| !part.is_empty()).count();
+    if parts == 3 { Named::parse(text) } else { Err("name a space: ACCOUNT/STORE/SPACE".to_owned()) }
+}
+
 impl AuditArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         crate::cli::log::begin_plain();
@@ -51,14 +59,20 @@ impl AuditArgs {
         let none = || UsageError(format!("the space {space} has no name in the stores"));
         let table = table.ok_or_else(none)?;
         let catalogue = server::catalogue::open(file.stores()).await?;
+        let mut page = catalogue.events_of_space(&store, table.in_store(), 0, PAGE).await?;
+        if page.is_empty() {
+            catalogue.close().await;
+            let why = format!("the audit log has no event of a space {space} in {store}");
+            return Err(CommandError::new(NOT_FOUND, why).into());
+        }
         let mut is_open = output::write_while_open(&AuditTable::header())?;
-        let mut after = 0;
-        while is_open {
-            let page = catalogue.events_of_space(&store, table.in_store(), after, PAGE).await?;
-            let Some(last) = page.last() else { break };
-            after = last.seq;
+        while let Some(last) = page.last()
+            && is_open
+        {
+            let after = last.seq;
             let lines: String = page.iter().map(|event| table.line(event)).collect();
             is_open = output::write_while_open(&lines)?;
+            page = catalogue.events_of_space(&store, table.in_store(), after, PAGE).await?;
         }
         catalogue.close().await;
         Ok(())

@@ -12,7 +12,7 @@ use crate::cli::UsageError;
 use crate::cli::exit::{CommandError, FAILED};
 use crate::cli::output::{self, Column, OutputArgs, Screen, Table, without_csv};
 use crate::cli::words::count;
-use crate::mirror::words::size;
+use crate::mirror::words::{counted, size};
 use crate::server;
 use crate::views::mill::{NewPolicyView, PlanItem, PlanView, PolicyText};
 
@@ -189,10 +189,10 @@ fn show_plan(plan: &PlanView, screen: &mut Screen) {
         screen.say("nothing would change");
         return;
     }
-    let (items, bytes) = (count(plan.items_to_copy), size(plan.bytes_to_copy));
-    screen.say(&format!("to be copied: about {items} items, {bytes}"));
+    let (items, bytes) = (counted(plan.items_to_copy, "item", "items"), size(plan.bytes_to_copy));
+    screen.say(&format!("to be copied: about {items}, {bytes}"));
     screen.table(&table(&plan.begins));
-    screen.say(&format!("no longer kept, and not deleted: {} items", count(plan.items_no_longer_kept)));
+    screen.say(&format!("no longer kept, and not deleted: {}", counted(plan.items_no_longer_kept, "item", "items")));
     screen.table(&table(&plan.ends));
 }
 

@@ -16,6 +16,7 @@ use super::loop_period::loop_period;
 use crate::cli::exit::{BAD_USAGE, CommandError, FAILED};
 use crate::cli::{on_signal, output};
 use crate::config::PrometheusDuration;
+use crate::mirror::words::counted;
 use crate::server;
 
 /// Create due tasks once, as mill run does from time to time, then exit
@@ -76,8 +77,8 @@ impl ProduceArgs {
             bit: Some(self.bit.settings(self.queue_limit)?),
             ..MillSettings::default()
         };
-        let (families, counted) = (StoreFamilies::default(), MillMetrics::default());
-        let mill = server::mill::open(&config, file.stores(), settings, &families, counted).await?;
+        let (families, metrics) = (StoreFamilies::default(), MillMetrics::default());
+        let mill = server::mill::open(&config, file.stores(), settings, &families, metrics).await?;
         let catalogue = mill.catalogue.clone();
         let looping = match self.producer {
             ProducerName::Duplication => Some(PRODUCER),
@@ -97,14 +98,17 @@ impl ProduceArgs {
             ProducerName::Duplication => mill.produce_once(&stop).await.map(|step| said(&step)),
             ProducerName::Bit => mill.check_once(&stop).await.map(|step| said(&step)),
             ProducerName::Stats => mill.stats_once().await.map(|number| match number {
-                Some(number) => format!("{number} spaces are to be counted"),
+                Some(number) => format!("{} to be counted", counted(number as u64, "space is", "spaces are")),
                 None => "spaces were counted within a day".to_owned(),
             }),
             ProducerName::Asides => mill.asides_once().await.map(|removed| match removed {
                 Some(removed) => removed.to_string(),
                 None => "what is aside was looked through within a day".to_owned(),
             }),
-            ProducerName::Noop => mill.noop_once().await.map(|number| format!("{number} tasks that do nothing")),
+            ProducerName::Noop => mill
+                .noop_once()
+                .await
+                .map(|number| counted(number as u64, "task that does nothing", "tasks that do nothing")),
         };
         catalogue.close().await;
         match produced {
@@ -134,8 +138,13 @@ fn said(step: &Step) -> String {
         Step::Checking => "the checks that were asked for have not ended".to_owned(),
         Step::Full => "as many tasks wait as may".to_owned(),
         Step::Paused(spaces) => {
-            format!("{spaces} spaces are left, all of them paused; queuekeeper mill queues says by whom")
+            let spaces =
+                counted(*spaces as u64, "space is left, which is paused", "spaces are left, all of them paused");
+            format!("{spaces}; queuekeeper mill queues says by whom")
         }
-        Step::Stuck(spaces) => format!("{spaces} spaces cannot be gone through; queuekeeper mill queues says why"),
+        Step::Stuck(spaces) => {
+            let spaces = counted(*spaces as u64, "space", "spaces");
+            format!("{spaces} cannot be gone through; queuekeeper mill queues says why")
+        }
     }
 }

@@ -7,7 +7,7 @@ use super::PlaceArgs;
 use crate::cli::exit::{CommandError, FAILED};
 use crate::cli::output::{Column, OutputArgs, Screen, Table, without_csv};
 use crate::cli::words::{ago, count};
-use crate::mirror::words::size;
+use crate::mirror::words::{counted, size};
 use crate::views::mill::{ForecastItem, MillOverview, ProducerItem};
 use crate::views::show::{Ago, machine};
 
@@ -131,8 +131,9 @@ fn show(overview: &MillOverview, now: Timestamp, screen: &mut Screen) {
 
 fn rest_line(rest: &ForecastItem) -> String {
     let cost = rest.cost.as_ref().map(|cost| format!(", {}", cost.words())).unwrap_or_default();
-    let (items, requests) = (count(rest.items), count(rest.requests));
-    format!("left to check: {items} items; {} to read, {requests} requests{cost}", size(rest.bytes))
+    let items = counted(rest.items, "item", "items");
+    let requests = counted(rest.requests, "request", "requests");
+    format!("left to check: {items}; {} to read, {requests}{cost}", size(rest.bytes))
 }
 
 fn loop_line(producer: &ProducerItem, now: Timestamp) -> String {
@@ -151,10 +152,9 @@ fn loop_line(producer: &ProducerItem, now: Timestamp) -> String {
         (_, 0) => format!("{name}: loop {number} is done{next}"),
         (_, left) => {
             let ends = until(producer.ends).map(|left| format!("; at this rate it ends in {left}")).unwrap_or_default();
-            let (looked, items) = (count(*looked), count((*items).max(*looked)));
-            format!(
-                "{name}: loop {number}, {left} of {morsels} parts left, {looked} of {items} items looked at{ends}{next}"
-            )
+            let (looked, items) = (count(*looked), counted((*items).max(*looked), "item", "items"));
+            let morsels = counted(*morsels, "part", "parts");
+            format!("{name}: loop {number}, {left} of {morsels} left, {looked} of {items} looked at{ends}{next}")
         }
     }
 }

@@ -25,7 +25,8 @@ pub(super) struct ReportsArgs {
     number: Option<u64>,
 
     /// Write this file of the report: tsv is the table of all items, coverage the table of what it covers, json both as a document;
-    /// csv is the table of all items for spreadsheets
+    /// csv is the table of all items for spreadsheets, premis the checks as events of PREMIS, seal what names the other files by their
+    /// SHA-256
     #[arg(long, value_name = "FORMAT", requires = "number")]
     file: Option<OneOf<ReportFormat>>,
 

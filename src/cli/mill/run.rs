@@ -4,13 +4,15 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use queuekeeper_catalogue::brake::BrakeLimit;
 use queuekeeper_catalogue::tasks::Queue;
+use queuekeeper_mill::bit::mail::ReportMail;
 use queuekeeper_mill::run::MillSettings;
 
 use super::PlaceArgs;
 use super::bit::BitArgs;
 use super::loop_period::loop_period;
+use crate::cli::mail::MailArgs;
 use crate::cli::{LogArgs, on_signal};
-use crate::config::{ListenAddress, PrometheusDuration};
+use crate::config::{ExternalUrl, ListenAddress, PrometheusDuration};
 use crate::server;
 
 /// Run the mill's workers and loops, until it is stopped
@@ -77,6 +79,13 @@ pub(super) struct RunArgs {
     #[command(flatten)]
     bit: BitArgs,
 
+    #[command(flatten)]
+    mail: MailArgs,
+
+    /// How users reach the pages, which mails on reports then name
+    #[arg(long = "web.external-url", value_name = "URL", help_heading = "Mail")]
+    external_url: Option<ExternalUrl>,
+
     /// The address of metrics and probes: host:port, or :port for every interface; may be repeated
     #[arg(
         long = "web.listen-address",
@@ -113,6 +122,11 @@ impl RunArgs {
         let (shutdown, signals) = on_signal().context("cannot listen to signals")?;
         let (file, config) = self.place.read()?;
         let bit = self.bit.settings(self.queue_limit)?;
+        let mail = ReportMail {
+            settings: self.mail.settings(None)?,
+            pages: self.external_url.map(|url| url.to_string().trim_end_matches('/').to_owned()),
+            ..ReportMail::default()
+        };
         let settings = MillSettings {
             workers: self.workers.into(),
             is_duplicating: self.produce.contains(&LoopName::Duplication),
@@ -126,7 +140,7 @@ impl RunArgs {
             limit: BrakeLimit { items: self.brake_items, percent: self.brake_percent },
         };
         let listeners = server::listen(&self.listen_address).await?;
-        let outcome = Box::pin(server::mill::run(&config, file.stores(), settings, listeners, &shutdown)).await;
+        let outcome = Box::pin(server::mill::run(&config, file.stores(), (settings, mail), listeners, &shutdown)).await;
         shutdown.cancel();
         signals.await.context("the task that waits for signals failed")?;
         outcome

@@ -8,7 +8,7 @@ use crate::cli::UsageError;
 use crate::cli::exit::CommandError;
 use crate::cli::output::{self, Column, OutputArgs, Screen, Table, without_csv};
 use crate::cli::words::{ago, count};
-use crate::mirror::words::size;
+use crate::mirror::words::{counted, size};
 use crate::views::mill::{ItemDetail, ItemFilter, ItemList, ItemName, KeyText, SpaceCopies, SpaceFilter};
 
 /// Show every space and how far its copies are, the items of one, or one item and why it is not done
@@ -121,7 +121,7 @@ fn copies(spaces: &[SpaceCopies], now: Timestamp) -> Table {
                 if copy.items == 0 { String::new() } else { copy.proofs.age.words().to_owned() },
                 copy.proofs.words(now),
                 copy.counted
-                    .map(|of| format!("{} items {} ago", count(of.items), ago(Some(of.time), now)))
+                    .map(|of| format!("{} {} ago", counted(of.items, "item", "items"), ago(Some(of.time), now)))
                     .unwrap_or_default(),
                 copy.error.clone().unwrap_or_default(),
             ]);

@@ -26,11 +26,18 @@ pub(super) struct VerifyReportsArgs {
     store_only: bool,
 
     /// The SHA-256 of a seal that was the last one earlier: the chain must have it
-    #[arg(long, value_name = "SHA256")]
+    #[arg(long, value_name = "SHA256", value_parser = sha256)]
     seal: Option<String>,
 
     #[command(flatten)]
     place: PlaceArgs,
+}
+
+/// A SHA-256 in hexadecimal, in small letters.
+fn sha256(text: &str) -> Result<String, String> {
+    let is_hash = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let why = || "expected 64 hexadecimal digits, as verify-reports writes them at its end".to_owned();
+    is_hash.then(|| text.to_ascii_lowercase()).ok_or_else(why)
 }
 
 impl VerifyReportsArgs {
@@ -41,7 +48,7 @@ impl VerifyReportsArgs {
         let account = config.accounts.get(&self.account).ok_or_else(none)?;
         let (families, stores) = (StoreFamilies::default(), file.stores());
         let mut chain = server::mill::report_chain(account, stores, &families).await?;
-        chain.noted = self.seal.map(|seal| seal.to_ascii_lowercase());
+        chain.noted = self.seal;
         if !self.store_only {
             chain.catalogue = Some(server::catalogue::open(stores).await?);
         }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use queuekeeper_mail::address::{self, MOST_RECIPIENTS};
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::duplicate::ASIDE;
 use queuekeeper_mill::policy::{StoreId, is_account_name};
@@ -36,6 +37,8 @@ struct AccountKeys {
     prefix: Option<Spanned<String>>,
     primary: Option<Spanned<String>>,
     admin_space: Option<Spanned<String>>,
+    #[serde(default)]
+    mail: Vec<Spanned<String>>,
     limits: Option<BTreeMap<String, Spanned<limits::Keys>>>,
 }
 
@@ -111,12 +114,20 @@ pub(super) fn check(path: &Path, keys: Keys, stores: &StoreSettings) -> Result<M
             let line = space.referenced.line();
             admin_space(&space.value).map_err(|why| wrong(line, &format_args!("admin_space: {why}")))
         });
+        if keys.value.mail.len() > MOST_RECIPIENTS {
+            return Err(wrong(line, &format_args!("mail: a mail goes to at most {MOST_RECIPIENTS} addresses")));
+        }
+        let mail = keys.value.mail.into_iter().map(|text| {
+            let checked = address::check(&text.value).map(|_| text.value);
+            checked.map_err(|error| wrong(text.referenced.line(), &format_args!("mail: {error}")))
+        });
         let account = Account {
             name: name.clone(),
             stores: own,
             prefix: prefix.transpose()?,
             primary,
             admin_space: admin_space.transpose()?,
+            mail: mail.collect::<Result<_, _>>()?,
             limits,
         };
         if account.admin_space().is_none() {

@@ -35,11 +35,15 @@ pub(crate) enum ReportFormat {
     Json,
     /// The table of all items as CSV.
     Csv,
+    /// The checks as events of PREMIS, as they are stored.
+    Premis,
+    /// Its seal, as it is stored.
+    Seal,
 }
 
 impl ReportFormat {
     /// All of them.
-    pub(crate) const ALL: [Self; 4] = [Self::Tsv, Self::Coverage, Self::Json, Self::Csv];
+    pub(crate) const ALL: [Self; 6] = [Self::Tsv, Self::Coverage, Self::Json, Self::Csv, Self::Premis, Self::Seal];
 
     /// Its name.
     pub(crate) fn label(self) -> &'static str {
@@ -48,6 +52,8 @@ impl ReportFormat {
             Self::Coverage => "coverage",
             Self::Json => "json",
             Self::Csv => "csv",
+            Self::Premis => "premis",
+            Self::Seal => "seal",
         }
     }
 
@@ -58,6 +64,8 @@ impl ReportFormat {
             Self::Coverage => "Coverage (TSV)",
             Self::Json => "Both (JSON)",
             Self::Csv => "All items (CSV)",
+            Self::Premis => "Events (PREMIS)",
+            Self::Seal => "Seal (JSON)",
         }
     }
 
@@ -65,7 +73,7 @@ impl ReportFormat {
     fn stored(self) -> &'static str {
         match self {
             Self::Tsv | Self::Csv => Self::Tsv.label(),
-            Self::Coverage | Self::Json => self.label(),
+            Self::Coverage | Self::Json | Self::Premis | Self::Seal => self.label(),
         }
     }
 }
@@ -82,7 +90,7 @@ type Format = OneOf<ReportFormat>;
 #[serde(default)]
 pub(crate) struct ReportFile {
     /// `tsv`, the table of all items; `coverage`, the table of what it covers; `json`, both as one document; `csv`, the table of all
-    /// items for spreadsheets.
+    /// items for spreadsheets; `premis`, the checks as events of PREMIS; `seal`, which names the other files by their SHA-256.
     #[param(inline)]
     pub(crate) format: Format,
 }
@@ -125,9 +133,11 @@ impl Mill {
                 length: None,
                 chunks: as_csv(content.chunks).boxed(),
             },
-            ReportFormat::Tsv | ReportFormat::Coverage | ReportFormat::Json => {
-                OpenReport { name, length: Some(content.properties.size), chunks: content.chunks }
-            }
+            ReportFormat::Tsv
+            | ReportFormat::Coverage
+            | ReportFormat::Json
+            | ReportFormat::Premis
+            | ReportFormat::Seal => OpenReport { name, length: Some(content.properties.size), chunks: content.chunks },
         })
     }
 }

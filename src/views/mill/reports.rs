@@ -5,6 +5,7 @@ use queuekeeper_catalogue::bit::{BitRun, LoggedCheck, Reports, StoredReport};
 use queuekeeper_mill::bit::coverage::{Coverage, Lack, ReportResult};
 use queuekeeper_mill::bit::policy::ProofPolicy;
 use queuekeeper_mill::bit::producer::PRODUCER;
+use queuekeeper_mill::bit::seals;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -189,7 +190,7 @@ impl Mill {
     /// Reports.
     ///
     /// # Errors
-    /// For an account that does not exist, and when the catalogue cannot be read.
+    /// For an account, a store or a space that does not exist, and when the catalogue cannot be read.
     pub(crate) async fn reports(&self, filter: &ReportFilter) -> Result<ReportList, ViewError> {
         let ReportFilter { account, store, space, unsuccessful, before, limit } = filter;
         if !account.is_empty() {
@@ -203,6 +204,9 @@ impl Mill {
         runs.truncate(limit);
         let items: Vec<_> = runs.into_iter().filter_map(|run| Known::of(run).map(|known| known.item())).collect();
         let next = items.last().filter(|_| has_more).map(|item| item.number);
+        if items.is_empty() {
+            self.check_names(filter).await?;
+        }
         Ok(ReportList { items, next })
     }
 
@@ -321,7 +325,15 @@ impl Known {
             space: space.to_owned(),
             key: format!("{key}.{ending}"),
         };
-        [("tsv", "tsv"), ("coverage", "coverage.tsv"), ("json", "json")].map(file).into()
+        [
+            ("tsv", "tsv"),
+            ("coverage", "coverage.tsv"),
+            ("json", "json"),
+            ("premis", "premis.xml"),
+            ("seal", seals::ENDING),
+        ]
+        .map(file)
+        .into()
     }
 
     /// The name that a file has without its folders: with the store and the space that it is about.

@@ -9,6 +9,7 @@ use crate::catalogue::{Catalogue, page};
 use crate::database::Session;
 use crate::database::value::{Row, values};
 use crate::error::Error;
+use crate::outbox::{self, NewMessage};
 
 /// The report on a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +39,8 @@ pub struct NewReport<'a> {
     pub coverage: &'a str,
     /// Whether it covers every item as its policy asks for, whatever is wrong with some.
     pub is_complete: bool,
+    /// The mail that it sends, if any.
+    pub mail: Option<&'a NewMessage>,
 }
 
 /// Which reports; an empty name stands for all.
@@ -89,8 +92,8 @@ const COUNTED: &str = "SELECT account, store, SUM(CASE WHEN is_complete THEN 0 W
     FROM bit_runs WHERE is_newest AND result <> 'success' AND loop >= $1 GROUP BY account, store ORDER BY account, store";
 
 impl Catalogue {
-    /// Records that the report on a run is stored, and appends its seal to the chain of the account, in one transaction. `seal` makes
-    /// the seal, of its number and the seal before it. Nothing is done where the run has a report already.
+    /// Records that the report on a run is stored, appends its seal to the chain of the account, and puts its mail into the outbox, in
+    /// one transaction. `seal` makes the seal, of its number and the seal before it. Nothing is done where the run has a report already.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -148,7 +151,7 @@ async fn store(
     seal: impl FnOnce(u64, Option<&SealHead>) -> String + Send,
 ) -> Result<(), Error> {
     let BitRun { id, number, account, store, space, .. } = run;
-    let NewReport { result, place, coverage, is_complete } = *report;
+    let NewReport { result, place, coverage, is_complete, mail } = *report;
     let of_older = "UPDATE bit_runs SET is_newest = FALSE
         WHERE account = $1 AND store = $2 AND space = $3 AND loop < $4 AND is_newest";
     session.run(of_older, values![account, store, space, *number]).await?;
@@ -159,6 +162,9 @@ async fn store(
         WHERE id = $1 AND reported IS NULL";
     if session.run(sql, values![*id, result, place, coverage, is_complete]).await? == 0 {
         return Ok(());
+    }
+    if let Some(mail) = mail {
+        outbox::write(session, mail).await?;
     }
     seals::append(session, account, (*id, place), seal).await
 }

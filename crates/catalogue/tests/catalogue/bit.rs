@@ -104,7 +104,7 @@ async fn end(world: &World, task: TakenTask, checked: CheckedPart) {
 
 async fn store_report(world: &World, run: u64, result: &str, is_complete: bool) {
     let run = world.catalogue.bit_run(run).await.unwrap().unwrap();
-    let report = NewReport { result, place: "main/x-duracloud-admin/report", coverage: "{}", is_complete };
+    let report = NewReport { result, place: "main/x-duracloud-admin/report", coverage: "{}", is_complete, mail: None };
     world.catalogue.report_bit_run(&run, &report, |number, _| number.to_string()).await.unwrap();
 }
 

@@ -25,7 +25,7 @@ fn document(number: u64, before: Option<&SealHead>) -> String {
 /// Records a report on a run, which lies at this place.
 async fn record(world: &World, run: u64, place: &str) -> Result<(), Error> {
     let run = world.catalogue.bit_run(run).await?.unwrap();
-    let report = NewReport { result: "success", place, coverage: "{}", is_complete: true };
+    let report = NewReport { result: "success", place, coverage: "{}", is_complete: true, mail: None };
     world.catalogue.report_bit_run(&run, &report, document).await
 }
 

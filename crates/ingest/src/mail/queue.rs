@@ -4,6 +4,10 @@ use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 use queuekeeper_catalogue::outbox::NewMessage;
+use queuekeeper_mail::address::Recipients;
+use queuekeeper_mail::message::{Attached, Body, Mail};
+use queuekeeper_mail::settings::{MailSettings, Route};
+use queuekeeper_mail::{MAIL, Settled, line, write_settled};
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_queue::{Batch, BatchReport, Queue};
 use queuekeeper_store::ocfl::Root;
@@ -12,11 +16,7 @@ use tokio::time::timeout;
 use tracing::{info, warn};
 use uuid::Uuid;
 
-use super::address::Recipients;
-use super::message::{Attached, Body, Mail};
-use super::report::Outcomes;
-use super::settings::{MailSettings, Route};
-use super::{MAIL, Settled, line, report, write_settled};
+use super::report::{self, Outcomes};
 use crate::copies::StoredObjects;
 use crate::deposit::id_of;
 use crate::engine::fence::Fence;

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
+use queuekeeper_mail::line;
+use queuekeeper_mail::message::{Attached, Body, List};
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::JobNode;
 use queuekeeper_queue::state::Outcome;
@@ -11,9 +13,7 @@ use queuekeeper_queue::{BatchReport, Error, Job, LastReport, Queue};
 
 use serde_json::{Value, json};
 
-use super::line;
 use super::listed::{COMPLETED, FAILED, JobsJson};
-use super::message::{Attached, Body};
 use super::table::Table;
 use crate::copies::CopyStanding;
 use crate::url::{ContentUrl, conceal, conceal_in};
@@ -234,9 +234,9 @@ impl Outcomes {
         if let Some((standing, now)) = self.copies {
             body = body.paragraph(&copies_in_words(standing, now));
         }
-        body = body.jobs("Failed jobs", &self.failed);
-        body = body.jobs("Jobs that had failed and are completed now", &self.repaired);
-        body = body.jobs("Completed jobs with warnings", &self.warned);
+        body = self.failed.say(body, "Failed jobs");
+        body = self.repaired.say(body, "Jobs that had failed and are completed now");
+        body = self.warned.say(body, "Completed jobs with warnings");
         body = body.paragraph("All jobs are in the attached file jobs.csv.");
         let [failed, completed] = self.json;
         let copies = self.copies.map(|(CopyStanding { complete, incomplete }, now)| {
@@ -287,6 +287,16 @@ impl Listed {
         if self.first.len() < LISTED {
             self.first.push(line);
         }
+    }
+
+    fn say(&self, body: Body, heading: &str) -> Body {
+        let row = |line: &JobLine| {
+            let JobLine { job, file, local_ids, ark, message } = line.clone();
+            vec![job.to_string(), file, local_ids, ark, message]
+        };
+        let columns = &[("Job", ""), ("File", ""), ("Local id", "local id"), ("ARK", "ARK"), ("Message", "")];
+        let list = List { columns, rows: self.first.iter().map(row).collect(), total: self.total };
+        body.list(heading, &list, "in jobs.csv")
     }
 }
 

@@ -29,11 +29,6 @@ pub struct Login {
 }
 
 impl Login {
-    /// The only user and password of a file, such as `{username: merritt, password: secret}`.
-    pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Self, ProfileError> {
-        yaml(path, bytes)
-    }
-
     /// The name of the user.
     #[must_use]
     pub fn username(&self) -> &str {

@@ -14,9 +14,9 @@ use super::keys::check_service;
 use super::properties::{self, Property};
 use super::{LAST_PRIORITY, Profile, ProfileError};
 use crate::ark::{Ark, Shoulder};
-use crate::mail::address;
 use crate::name::shown;
 use crate::url::ContentUrl;
+use queuekeeper_mail::address;
 
 #[cfg(test)]
 mod tests;

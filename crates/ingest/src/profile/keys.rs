@@ -9,9 +9,9 @@ use serde::de::DeserializeOwned;
 use serde_saphyr::Spanned;
 
 use super::{Credentials, EzidOptions, LAST_PRIORITY, Minter, Profile, ProfileError};
-use crate::mail::address;
 use crate::name::{is_visible, shown};
 use crate::url::ContentUrl;
+use queuekeeper_mail::address;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

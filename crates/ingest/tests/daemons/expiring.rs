@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use queuekeeper_ingest::mail::settings::{MailSettings, Route};
 use queuekeeper_ingest::settings::Settings;
+use queuekeeper_mail::settings::{MailSettings, Route};
 use queuekeeper_testkit::proxy::{Direction, Newcomers, Proxy};
 use queuekeeper_zookeeper::PrivateServer;
 use queuekeeper_zookeeper::server::Options;

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use queuekeeper_ingest::mail::settings::{MailSettings, MailTls, Route, SmtpServer};
 use queuekeeper_ingest::manifest::ManifestProfile;
 use queuekeeper_ingest::settings::Settings;
+use queuekeeper_mail::settings::{MailSettings, MailTls, Route, SmtpServer};
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_queue::{ItemChange, JobChange};

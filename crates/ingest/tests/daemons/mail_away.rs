@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use queuekeeper_ingest::daemon::Daemon;
-use queuekeeper_ingest::mail::settings::{MailTls, Route, SmtpServer};
+use queuekeeper_mail::settings::{MailTls, Route, SmtpServer};
 use queuekeeper_queue::record::DaemonNote;
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_testkit::certs::Authority;

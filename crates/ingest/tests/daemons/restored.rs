@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use queuekeeper_ingest::daemon::Daemon;
-use queuekeeper_ingest::mail::settings::Route;
 use queuekeeper_ingest::manifest::ManifestProfile;
+use queuekeeper_mail::settings::Route;
 use queuekeeper_queue::WithdrawalOutcome;
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::record::WithdrawnNote;

@@ -22,6 +22,7 @@ use serde_json::json;
 
 use super::checker::{Checker, said};
 use super::coverage::{Amount, Coverage};
+use super::mail::ReportMail;
 use super::policy::ProofPolicy;
 use super::premis::PremisEvents;
 use super::report::{JsonReport, ReportHead, ReportRow, Statement, coverage_tsv, tsv_header};
@@ -42,7 +43,12 @@ const PAGE: u32 = 1000;
 const RESULTS: [&str; 4] = ["error", "failure", "unproven", "success"];
 
 /// Writes reports.
-pub struct Reporter(pub Checker);
+pub struct Reporter {
+    /// What it works with.
+    pub checker: Checker,
+    /// How mails on reports that are no success are made.
+    pub mail: ReportMail,
+}
 
 #[async_trait]
 impl Processor for Reporter {
@@ -142,20 +148,20 @@ impl Reporter {
     async fn report(&self, subject: &TaskSubject, lease: &Lease) -> Result<Outcome, String> {
         let store = subject.destination.as_ref().ok_or_else(|| "the task names no store".to_owned())?;
         let next = async || {
-            let run = self.0.catalogue.unreported_bit_run(&subject.account, store, &subject.space).await;
+            let run = self.checker.catalogue.unreported_bit_run(&subject.account, store, &subject.space).await;
             run.map_err(said)
         };
         loop {
-            self.0.store_seals(subject, lease).await?;
+            self.checker.store_seals(subject, lease).await?;
             let Some(run) = next().await? else { return Ok(Outcome::Done) };
             self.report_on(&run, subject, lease).await?;
         }
     }
 
     async fn report_on(&self, run: &BitRun, subject: &TaskSubject, lease: &Lease) -> Result<(), String> {
-        let (catalogue, store) = (&self.0.catalogue, &run.store);
+        let (catalogue, store) = (&self.checker.catalogue, &run.store);
         let ended = run.ended.ok_or_else(|| "the run has not ended".to_owned())?;
-        let account = self.0.accounts.get(&subject.account);
+        let account = self.checker.accounts.get(&subject.account);
         let account = account.ok_or_else(|| format!("account {:?} is not in the configuration", subject.account))?;
         let place = account.primary().ok_or_else(|| format!("{} has no primary store", account.name))?;
         let admin = account.admin_space().ok_or_else(|| "the admin space has no name in the stores".to_owned())?;
@@ -172,7 +178,7 @@ impl Reporter {
             coverage: self.coverage(run, lease).await?,
         };
         let name = name(run, ended);
-        let reports = self.0.stores.get(&account.name, place, lease)?;
+        let reports = self.checker.stores.get(&account.name, place, lease)?;
         reports.create_space(&admin).await.map_err(|error| error.to_string())?;
         let coverage = stream::iter([Ok(Bytes::from(coverage_tsv(&head.coverage)))]).boxed();
         let checks = || Checks::of(catalogue, run);
@@ -191,20 +197,24 @@ impl Reporter {
         let (result, covered) = (head.coverage.result(head.asked).as_str(), json!(head.coverage).to_string());
         let stored_at = format!("{place}/{admin}/{name}");
         let is_complete = head.coverage.is_complete(head.asked);
-        let report = NewReport { result, place: &stored_at, coverage: &covered, is_complete };
+        let mail = self.mail.message(catalogue, account, run, &head, &stored_at).await?;
+        let report = NewReport { result, place: &stored_at, coverage: &covered, is_complete, mail: mail.as_ref() };
         let seal = |number, previous: Option<&SealHead>| {
             let previous = previous.map(|seal| PreviousSeal { report: seal.place.clone(), sha256: seal.hash.clone() });
             let (account, report, result) = (account.name.clone(), stored_at.clone(), result.to_owned());
             SealDocument { account, number, previous, report, result, ended, files }.text()
         };
         catalogue.report_bit_run(run, &report, seal).await.map_err(said)?;
+        if mail.is_some() {
+            self.mail.posted.notify_one();
+        }
         let (account, space) = (&account.name, &run.space);
         tracing::info!(account, %store, %space, result, name, "reported on the integrity of a space");
         Ok(())
     }
 
     async fn coverage(&self, run: &BitRun, lease: &Lease) -> Result<Coverage, String> {
-        let catalogue = &self.0.catalogue;
+        let catalogue = &self.checker.catalogue;
         let (_, items, bytes) = catalogue.bit_pages_left(run.id).await.map_err(said)?;
         let never_reached = Amount { items, bytes };
         let (items, bytes) = catalogue.bit_listed(run.id).await.map_err(said)?;
@@ -237,7 +247,7 @@ impl Reporter {
     async fn dead(&self, run: &BitRun) -> Result<Amount, String> {
         let (mut dead, mut after) = (Amount::default(), 0);
         loop {
-            let page = self.0.catalogue.dead_letters(&run.account, after, PAGE).await.map_err(said)?;
+            let page = self.checker.catalogue.dead_letters(&run.account, after, PAGE).await.map_err(said)?;
             let Some(last) = page.last() else { return Ok(dead) };
             after = last.id;
             for letter in page.iter().filter(|letter| is_of(letter, run)) {
@@ -251,7 +261,7 @@ impl Reporter {
     async fn waiting(&self, run: &BitRun) -> Result<Amount, String> {
         let (mut waiting, mut after) = (Amount::default(), 0);
         loop {
-            let page = self.0.catalogue.restore_tasks(&run.account, &run.store, after, PAGE).await.map_err(said)?;
+            let page = self.checker.catalogue.restore_tasks(&run.account, &run.store, after, PAGE).await.map_err(said)?;
             let Some(last) = page.last() else { return Ok(waiting) };
             after = last.id;
             let is_of_run = |subject: &TaskSubject| subject.kind == TaskKind::Bit && subject.space == run.space;
@@ -263,11 +273,11 @@ impl Reporter {
 
     /// The size that the content index has of an item.
     async fn bytes(&self, subject: &TaskSubject) -> Result<u64, String> {
-        let space = self.0.accounts.get(&subject.account).and_then(|account| account.in_stores(&subject.space));
+        let space = self.checker.accounts.get(&subject.account).and_then(|account| account.in_stores(&subject.space));
         let (Some(space), Some(key), Some(store)) = (space, subject.key.clone(), &subject.destination) else {
             return Ok(0);
         };
-        let known = self.0.catalogue.copy(store, &Item::new(space, key)).await.map_err(said)?;
+        let known = self.checker.catalogue.copy(store, &Item::new(space, key)).await.map_err(said)?;
         Ok(known.map_or(0, |copy| copy.size))
     }
 }

@@ -104,7 +104,7 @@ impl Mill {
             Arc::new(AskedChecks(self.checker(stores))),
             Arc::new(Decider(self.checker(stores))),
             Arc::new(repairer),
-            Arc::new(Reporter(self.checker(stores))),
+            Arc::new(Reporter { checker: self.checker(stores), mail: self.mail.clone() }),
             Arc::new(self.stats(stores)),
             Arc::new(Noop),
         ];

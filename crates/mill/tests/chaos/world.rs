@@ -10,6 +10,7 @@ use queuekeeper_catalogue::brake::BrakeLimit;
 use queuekeeper_mill::account::ADMIN_SPACE;
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::audit::MILL;
+use queuekeeper_mill::bit::mail::ReportMail;
 use queuekeeper_mill::bit::repair::RepairMode;
 use queuekeeper_mill::duplicate::ASIDE;
 use queuekeeper_mill::limits::StoreLimits;
@@ -146,6 +147,7 @@ pub(super) async fn mill(place: &Place, name: &str, workers: usize) -> Result<Mi
         settings,
         name: name.to_owned(),
         metrics: MillMetrics::default(),
+        mail: ReportMail::default(),
     })
 }
 

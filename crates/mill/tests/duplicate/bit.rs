@@ -6,6 +6,7 @@ pub(super) mod cold;
 mod compare;
 mod forecast;
 mod loops;
+mod mailed;
 mod many;
 mod reports;
 mod rows;

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_mill::account::Account;
+use queuekeeper_mill::bit::mail::ReportMail;
 use queuekeeper_mill::duplicate::ASIDE;
 use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_mill::policy::{PolicySource, StoreId};
@@ -59,6 +60,7 @@ pub(super) async fn mill(directory: &Path) -> Mill {
         settings,
         name: "worker".to_owned(),
         metrics: MillMetrics::default(),
+        mail: ReportMail::default(),
     }
 }
 

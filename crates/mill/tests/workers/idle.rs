@@ -8,6 +8,7 @@ use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_mill::account::Account;
+use queuekeeper_mill::bit::mail::ReportMail;
 use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_mill::policy::{PolicySource, StoreId};
 use queuekeeper_mill::run::{Mill, MillSettings};
@@ -59,6 +60,7 @@ async fn a_mill_without_work_asks_nothing_of_the_server_and_copies_at_once_what_
         settings: MillSettings::default(),
         name: "worker-1".to_owned(),
         metrics: MillMetrics::default(),
+        mail: ReportMail::default(),
     };
     let stop = CancellationToken::new();
     let running = tokio::spawn(mill.run(stop.clone()));

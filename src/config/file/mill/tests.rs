@@ -33,6 +33,7 @@ fn reports_are_in_the_primary_store_and_the_admin_space_of_the_account() {
 
 #[test]
 fn a_primary_store_or_an_admin_space_that_cannot_be_is_refused_with_its_line() {
+    let many = format!("mail: [{}]", (0..51).map(|at| format!("a{at}@b.example")).collect::<Vec<_>>().join(", "));
     let long = format!("prefix: {}", "p".repeat(50));
     for (wrong, expected) in [
         (
@@ -43,6 +44,9 @@ fn a_primary_store_or_an_admin_space_that_cannot_be_is_refused_with_its_line() {
         ("admin_space: reports", "line 8: mill: accounts: one: admin_space: its name must begin with x-"),
         ("admin_space: x-queuekeeper-aside", "admin_space: x-queuekeeper-aside is used for something else"),
         ("admin_space: x-a/b", "line 8: mill: accounts: one: admin_space: "),
+        ("mail: [\"a@b\\r\\nBcc: c@d\"]", "line 8: mill: accounts: one: mail: \"a@b  Bcc: c@d\" is not a mail address"),
+        ("mail: [a@example.edu, \"\"]", "one: mail: \"\" is not a mail address"),
+        (&many, "line 6: mill: accounts: one: mail: a mail goes to at most 50 addresses"),
         (&long, "one: admin_space: with the prefix before it, it is too long"),
     ] {
         let error = place(wrong).unwrap_err();

@@ -25,7 +25,7 @@ pub(super) fn router() -> OpenApiRouter<State> {
 #[utoipa::path(
     get, path = "/mill/reports",
     params(ReportFilter),
-    responses((status = 200, body = ReportList), (status = 404, description = "There is no such account, or this server has no mill")),
+    responses((status = 200, body = ReportList), (status = 404, description = "There is no such account, store or space, or this server has no mill")),
 )]
 pub(super) async fn mill_reports(
     FromState(state): FromState<State>,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use queuekeeper_catalogue::Catalogue;
+use queuekeeper_catalogue::bit::{AskedState, NewAsked};
 use queuekeeper_catalogue::budgets::BudgetUse;
 use queuekeeper_catalogue::tasks::{
     EndedTask, NewTask, OpenTask, Outcome, Queue, TaskKind, TaskState, TaskSubject, Tasks,
@@ -159,6 +160,36 @@ on_both! {
         assert_eq!((bit.settle().await, server.count("RestoreObject")), ((0, 1), 3));
         let used = world.catalogue.budget_use(&main()).await.unwrap();
         assert_eq!(used, BudgetUse { restores: 3, bytes: 0 });
+    }
+
+    async fn a_check_on_request_waits_for_restores_and_is_not_taken_for_ended(world: World) {
+        let (bit, space) = (bit(&world, restored()), "theses".parse().unwrap());
+        write(&world, &["a", "b"]).await;
+        let (account, store, user, reason) = ("account1", &main(), "ada", "a new disk");
+        let new = NewAsked { account, store, space: &space, key: None, user, reason, items: 2, bytes: 20 };
+        assert!(world.catalogue.ask_check(&new).await.unwrap());
+        let asked = async || world.catalogue.asked_check(account, store, &space, None).await.unwrap().unwrap();
+        let settle = async || while bit.process(TaskKind::Check).await.is_some() {};
+        for _ in 0..2 {
+            settle().await;
+            look_again(&world).await;
+        }
+        let check = asked().await;
+        assert_eq!((check.state, check.proven, check.pending), (AskedState::UnderWay, 0, 2));
+        assert_eq!((world.server().count("RestoreObject"), world.server().end_restores()), (2, 2));
+        look_again(&world).await;
+        settle().await;
+        let check = asked().await;
+        assert_eq!((check.state, check.proven, check.proven_bytes, check.unproven), (AskedState::Ended, 2, 20, 0));
+
+        // With the bytes of one item a day, the page goes on tomorrow where it ended.
+        let bit = restarted(&world, ColdStore { bytes_out_per_day: Some("15".parse().unwrap()), ..restored() }).await;
+        assert!(world.catalogue.ask_check(&new).await.unwrap());
+        for _ in 0..2 {
+            bit.process(TaskKind::Check).await.unwrap();
+        }
+        let check = asked().await;
+        assert_eq!((check.state, check.is_listed, check.proven, check.pending), (AskedState::UnderWay, false, 1, 0));
     }
 
     async fn without_a_restore_an_archived_item_is_unproven_and_the_report_says_why(world: World) {

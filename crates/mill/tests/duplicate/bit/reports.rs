@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use queuekeeper_catalogue::bit::{BitRun, StoredReport};
 use queuekeeper_catalogue::tasks::{EndedTask, Outcome, Queue, TakenTask, TaskKind, Tasks};
+use queuekeeper_mill::bit::mail::ReportMail;
 use queuekeeper_mill::bit::reporter::Reporter;
 use queuekeeper_mill::producer::Step;
 use queuekeeper_mill::worker::{Lease, Processor as _};
@@ -61,7 +62,12 @@ async fn write_reports(world: &World, bit: &Bit) {
 }
 
 pub(super) async fn write_report(world: &World, bit: &Bit, task: TakenTask) {
-    let processed = Reporter(bit.checker.clone()).process(&task, &Lease::unlimited()).await;
+    let reporter = Reporter { checker: bit.checker.clone(), mail: ReportMail::default() };
+    write_report_by(world, &reporter, task).await;
+}
+
+pub(super) async fn write_report_by(world: &World, reporter: &Reporter, task: TakenTask) {
+    let processed = reporter.process(&task, &Lease::unlimited()).await;
     assert_eq!(processed.outcome, Outcome::Done);
     let catalogue = &world.catalogue;
     let ended = EndedTask { task, outcome: Outcome::Done, follow_ups: Vec::new(), checked: None };

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use queuekeeper_catalogue::tasks::{EndedTask, Outcome};
+use queuekeeper_mill::bit::mail::ReportMail;
 use queuekeeper_mill::bit::reporter::Reporter;
 use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_mill::stores::AccountStores;
 use queuekeeper_mill::worker::{Lease, Processor as _};
 use queuekeeper_store::Store;
 
+use super::mailed::{address, waiting};
 use super::reports::{asked, report, write};
 use super::sealed::{Files, files, parse, replace, sha256, verify};
 use super::world::Bit;
@@ -207,6 +209,8 @@ on_all! {
     async fn a_report_that_is_killed_at_any_step_ends_as_if_it_had_run_once(world: World) {
         let mut bit = Bit::new(&world, "read");
         write(&world, &["a", "b"]).await;
+        world.rot("b");
+        address(&mut bit);
         let dying = Arc::new(Dying::new(Arc::clone(&world.bare[&main()])));
         let stores = BTreeMap::from([(main(), Arc::clone(&dying) as Arc<dyn Store>)]);
         let (catalogue, accounts) = (world.catalogue.clone(), &bit.checker.accounts);
@@ -214,7 +218,7 @@ on_all! {
         let mut killed = 0;
         for step in 1..MOST_STEPS {
             let task = asked(&world, &mut bit).await;
-            let (reporter, lease) = (Reporter(bit.checker.clone()), Lease::unlimited());
+            let (reporter, lease) = (Reporter { checker: bit.checker.clone(), mail: ReportMail::default() }, Lease::unlimited());
             dying.die_at(step);
             let first = tokio::select! {
                 processed = reporter.process(&task, &lease) => Some(processed.outcome),
@@ -231,6 +235,7 @@ on_all! {
             assert_eq!(outcome, Outcome::Done, "{step}");
             let ended = EndedTask { task, outcome, follow_ups: Vec::new(), checked: None };
             assert_eq!(world.catalogue.end_tasks(&[ended]).await.unwrap(), [true]);
+            assert_eq!(waiting(&world).await, step as u64, "each has one mail");
             for has_catalogue in [false, true] {
                 let (said, totals) = verify(&world, has_catalogue, None).await;
                 assert_eq!((said, totals.reports), (vec![], step as u64), "{step}");

@@ -13,10 +13,10 @@ use lettre::transport::smtp::client::{AsyncSmtpConnection, Certificate, Certific
 use lettre::transport::smtp::commands::{Data, Mail, Rcpt};
 use lettre::transport::smtp::extension::ClientId;
 use queuekeeper_zookeeper::files;
+use serde::Deserialize;
 
-use super::settings::{MailTls, SmtpServer};
-use super::{Settled, address};
-use crate::profile::Login;
+use crate::settings::{MailTls, SmtpServer};
+use crate::{Settled, address, line};
 
 /// The largest file of credentials or authorities, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
@@ -39,6 +39,14 @@ pub(crate) struct SmtpFailure {
     pub(crate) is_away: bool,
 }
 
+/// The user and password of a file, such as `{username: merritt, password: secret}`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Login {
+    username: String,
+    password: String,
+}
+
 impl SmtpServer {
     /// Reads the files that a connection needs.
     ///
@@ -51,8 +59,13 @@ impl SmtpServer {
 
     fn credentials(&self) -> Result<Option<Credentials>, String> {
         let Some(path) = &self.credentials_file else { return Ok(None) };
-        let login = Login::parse(path, &read(path)?).map_err(|error| error.to_string())?;
-        Ok(Some(Credentials::new(login.username().to_owned(), login.reveal_password().to_owned())))
+        let text = read(path)?;
+        let options = serde_saphyr::options! { with_snippet: false };
+        // What the parser says of it may have a part of it.
+        let wrong = |_| format!("{}: expected the keys username and password, each with a text", path.display());
+        let text = std::str::from_utf8(&text).map_err(|_| format!("{}: it is not UTF-8", path.display()))?;
+        let Login { username, password } = serde_saphyr::from_str_with_options(text, options).map_err(wrong)?;
+        Ok(Some(Credentials::new(username, password)))
     }
 
     fn tls_parameters(&self) -> Result<Option<TlsParameters>, String> {
@@ -168,7 +181,7 @@ fn sentence(error: &SmtpError) -> String {
         (None, Some(source)) => source,
         (None, None) => error.to_string(),
     };
-    super::line(&text, MOST_SENTENCE)
+    line(&text, MOST_SENTENCE)
 }
 
 /// What we call ourselves: the host's name where it is one that a server takes.

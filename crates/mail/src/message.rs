@@ -8,8 +8,6 @@ use lettre::message::header::{ContentTransferEncoding, ContentType, HeaderName, 
 use lettre::message::{Attachment, Body as EncodedBody, Mailbox, MultiPart};
 use lettre::{Address, Message};
 
-use super::report::Listed;
-
 /// What keeps programs from answering a mail (RFC 3834).
 const AUTO_SUBMITTED: HeaderName = HeaderName::new_from_ascii_str("Auto-Submitted");
 
@@ -68,7 +66,7 @@ impl Mail<'_> {
         let id = format!("<{}@{}>", self.id, from.domain());
         let mut message = Message::builder()
             .from(Mailbox::new(Some("queuekeeper".to_owned()), from.clone()))
-            .subject(super::line(self.subject, 300))
+            .subject(crate::line(self.subject, 300))
             .date(now)
             .message_id(Some(id))
             .raw_header(HeaderValue::new(AUTO_SUBMITTED, "auto-generated".to_owned()));
@@ -102,6 +100,17 @@ impl Mail<'_> {
     }
 }
 
+/// A list in a mail, of rows with an id of ours, a name, and more.
+#[derive(Clone, Debug)]
+pub struct List<'a> {
+    /// The title of each column in HTML, and what is before its values in the text: nothing, or a label.
+    pub columns: &'a [(&'a str, &'a str)],
+    /// The first rows, with a field for each column.
+    pub rows: Vec<Vec<String>>,
+    /// How many there are.
+    pub total: u64,
+}
+
 /// What a mail says, as text and as HTML. No line of the text begins with what comes from others.
 #[derive(Debug, Default)]
 pub struct Body {
@@ -132,37 +141,36 @@ impl Body {
         self
     }
 
-    /// A list of jobs under a heading; nothing where there is none.
+    /// A list under a heading, with how many it is of; nothing where there is none. `rest` says where those are that are not listed.
     #[must_use]
-    pub(crate) fn jobs(mut self, heading: &str, jobs: &Listed) -> Self {
-        if jobs.total == 0 {
+    pub fn list(mut self, heading: &str, list: &List<'_>, rest: &str) -> Self {
+        if list.total == 0 {
             return self;
         }
-        let heading = format!("{heading} ({})", jobs.total);
+        let heading = format!("{heading} ({})", list.total);
         let _ = write!(self.text, "{heading}\n{}\n", "-".repeat(heading.chars().count()));
-        let columns = ["Job", "File", "Local id", "ARK", "Message"];
-        let cells = columns.map(|column| format!("<th align=\"left\">{column}</th>")).concat();
+        let cells: String = list.columns.iter().map(|(title, _)| format!("<th align=\"left\">{title}</th>")).collect();
         let _ = writeln!(
             self.html,
             "<h2>{}</h2>\n<table border=\"1\" cellpadding=\"4\">\n<tr>{cells}</tr>",
             escaped(&heading)
         );
-        for job in &jobs.first {
-            let id = job.job.to_string();
-            let fields = [&id, &job.file, &job.local_ids, &job.ark, &job.message];
-            let _ = writeln!(self.text, "{id}  {}", job.file);
-            for (name, value) in [("local id", &job.local_ids), ("ARK", &job.ark), ("", &job.message)] {
+        for row in &list.rows {
+            if let [id, name, ..] = row.as_slice() {
+                let _ = writeln!(self.text, "{id}  {name}");
+            }
+            for ((_, label), value) in list.columns.iter().zip(row).skip(2) {
                 if !value.is_empty() {
-                    let _ = writeln!(self.text, "    {name}{}{value}", if name.is_empty() { "" } else { ": " });
+                    let _ = writeln!(self.text, "    {label}{}{value}", if label.is_empty() { "" } else { ": " });
                 }
             }
-            let cells = fields.map(|field| format!("<td>{}</td>", escaped(field))).concat();
+            let cells: String = row.iter().map(|field| format!("<td>{}</td>", escaped(field))).collect();
             let _ = writeln!(self.html, "<tr>{cells}</tr>");
         }
         self.html.push_str("</table>\n");
         self.text.push('\n');
-        let more = jobs.total - jobs.first.len() as u64;
-        if more > 0 { self.paragraph(&format!("{more} more of them are in jobs.csv.")) } else { self }
+        let more = list.total.saturating_sub(list.rows.len() as u64);
+        if more > 0 { self.paragraph(&format!("{more} more of them are {rest}.")) } else { self }
     }
 
     fn finish(self) -> Self {

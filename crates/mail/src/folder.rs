@@ -1,11 +1,8 @@
 //! Mails as files, where there is no mail server.
 
-use std::fs;
-use std::io::{self, Write as _};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write as _};
 use std::path::Path;
-
-use crate::directory::sync_folder_of;
-use crate::place::Place;
 
 /// Writes a mail to a file of its name, which appears whole, and is durable when this returns. One that is there stays.
 ///
@@ -17,15 +14,30 @@ pub(crate) fn deliver(directory: &Path, name: &str, content: &str) -> io::Result
         return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{name:?} is not the name of a mail")));
     }
     fs::create_dir_all(directory)?;
-    let path = directory.join(format!("{name}.eml"));
+    let (path, temporary) = (directory.join(format!("{name}.eml")), directory.join(format!(".{name}.eml.part")));
     if !path.try_exists()? {
-        // What an attempt left whose process ended is replaced, and moved with the rest.
-        let (place, file) = (Place::open(directory, directory)?, format!("{name}.eml"));
-        let partial = place.begin(&file)?;
-        partial.file().write_all(content.as_bytes())?;
-        place.publish(&partial, &file)?;
+        let mut file = OpenOptions::new().create(true).truncate(false).write(true).open(&temporary)?;
+        // Another attempt may still be writing it, or have moved it away by now.
+        file.lock()?;
+        if path.try_exists()? {
+            remove(&temporary)?;
+        } else {
+            // What an attempt left whose process ended is replaced.
+            file.set_len(0)?;
+            file.write_all(content.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&temporary, &path)?;
+        }
     }
-    sync_folder_of(&path)
+    File::open(directory)?.sync_all()
+}
+
+/// Removes a file that may be gone.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
 }
 
 #[cfg(test)]
@@ -38,7 +50,7 @@ mod tests {
         let folder = directory.path().join("reports");
         // An attempt ended before the mail was whole.
         fs::create_dir(&folder).unwrap();
-        Place::open(&folder, &folder).unwrap().begin("report-1-0.uuid.eml").unwrap().file().write_all(b"fir").unwrap();
+        fs::write(folder.join(".report-1-0.uuid.eml.part"), "first, which").unwrap();
         deliver(&folder, "report-1-0.uuid", "first").unwrap();
         deliver(&folder, "report-1-0.uuid", "second").unwrap();
         assert_eq!(fs::read_to_string(folder.join("report-1-0.uuid.eml")).unwrap(), "first");

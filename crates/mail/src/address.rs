@@ -1,6 +1,6 @@
 //! Mail addresses.
 
-use crate::name::shown;
+use crate::line;
 
 /// The most addresses that a mail goes to.
 pub const MOST_RECIPIENTS: usize = 50;
@@ -8,9 +8,12 @@ pub const MOST_RECIPIENTS: usize = 50;
 /// The longest address, in bytes (RFC 5321, 4.5.3.1.3, without the angle brackets).
 const MOST_BYTES: usize = 254;
 
+/// How much of what is no address is repeated, in characters.
+const MOST_SHOWN: usize = 200;
+
 /// A text is no address that mail is sent to.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not a mail address{hint}", text = shown(.0), hint = if .0.is_ascii() { "" } else { " in ASCII" })]
+#[error("{text:?} is not a mail address{hint}", text = line(.0, MOST_SHOWN), hint = if .0.is_ascii() { "" } else { " in ASCII" })]
 pub struct NoAddress(String);
 
 /// Checks an address: `user@host` in ASCII, without a name before it, without quotes, white space and brackets.
@@ -65,7 +68,7 @@ impl Recipients {
             }
             match check(text) {
                 Ok(_) => recipients.valid.push(text.to_owned()),
-                Err(error) => recipients.refused.push((shown(text), error.to_string())),
+                Err(error) => recipients.refused.push((line(text, MOST_SHOWN), error.to_string())),
             }
         }
         if left_out > 0 {

@@ -1,0 +1,183 @@
+//! The mail on a report that is no success, to those whom the account names.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use jiff::Timestamp;
+use queuekeeper_catalogue::Catalogue;
+use queuekeeper_catalogue::bit::BitRun;
+use queuekeeper_catalogue::outbox::NewMessage;
+use queuekeeper_mail::message::{Body, List, Mail};
+use queuekeeper_mail::settings::MailSettings;
+use queuekeeper_mail::{MAIL, line};
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+use super::checker::said;
+use super::coverage::{Amount, ReportResult};
+use super::report::ReportHead;
+use crate::account::Account;
+
+/// How many findings a mail has.
+const FINDINGS: u32 = 10;
+
+/// The longest text of others, in characters.
+const MOST_KEY: usize = 300;
+const MOST_DETAIL: usize = 1_024;
+
+/// The results of which a mail has findings.
+const WRONG: [&str; 2] = ["error", "failure"];
+
+/// How mails on reports are made.
+#[derive(Clone, Debug, Default)]
+pub struct ReportMail {
+    /// Who sends them, whom answers go to, and who gets a copy.
+    pub settings: MailSettings,
+    /// Where the pages are, without a slash at the end; `None` where that is not known.
+    pub pages: Option<String>,
+    /// Rings when a mail was written.
+    pub posted: Arc<Notify>,
+}
+
+impl ReportMail {
+    /// The mail on a report that is stored at `place`; `None` where the account names no address, or the report is a success.
+    ///
+    /// # Errors
+    /// With one sentence, when the catalogue cannot be read.
+    pub(super) async fn message(
+        &self,
+        catalogue: &Catalogue,
+        account: &Account,
+        run: &BitRun,
+        head: &ReportHead,
+        place: &str,
+    ) -> Result<Option<NewMessage>, String> {
+        let result = head.coverage.result(head.asked);
+        let (word, verdict) = match result {
+            ReportResult::Success => return Ok(None),
+            ReportResult::Incomplete => ("INCOMPLETE", "not every item has the proof that its policy asks for"),
+            ReportResult::Failure => ("FAIL", "content is not as it is recorded"),
+        };
+        if account.mail.is_empty() {
+            return Ok(None);
+        }
+        let ReportHead { store, space, .. } = head;
+        let name = &account.name;
+        let body = Body::default().paragraph(&format!("Of the space {space} in {store}, {verdict}."));
+        let body = facts(body, head);
+        let body = self.findings(catalogue, run, head, body).await?;
+        let body = self.further(body, run, place, result);
+        let (id, MailSettings { from, reply_to, copies, .. }) = (Uuid::now_v7(), &self.settings);
+        let is_new = |copy: &&String| account.mail.iter().all(|known| !known.eq_ignore_ascii_case(copy));
+        let copies: Vec<String> = copies.iter().filter(is_new).cloned().collect();
+        let message = format!("bit-report-{}.{id}", run.id);
+        let mail = Mail {
+            from,
+            reply_to: reply_to.as_deref(),
+            to: &account.mail,
+            copies: &copies,
+            subject: &format!("Mill: {word} -- Bit report: {name}/{space} in {store}"),
+            id: &message,
+            body,
+            attachments: Vec::new(),
+        };
+        Ok(Some(NewMessage {
+            content: mail.render(SystemTime::now()).map_err(|error| format!("the mail on the report: {error}"))?,
+            name: message,
+            kind: MAIL.to_owned(),
+            subject: id,
+            batch: String::new(),
+            profile: String::new(),
+            recipient: account.mail.iter().chain(&copies).map(String::as_str).collect::<Vec<_>>().join(", "),
+            settled: None,
+        }))
+    }
+
+    /// The first findings.
+    async fn findings(
+        &self,
+        catalogue: &Catalogue,
+        run: &BitRun,
+        head: &ReportHead,
+        body: Body,
+    ) -> Result<Body, String> {
+        let mut checks = Vec::new();
+        for result in WRONG {
+            checks.extend(catalogue.checks_of_run(run.id, result, 0, FINDINGS).await.map_err(said)?);
+        }
+        checks.truncate(FINDINGS as usize);
+        let rows = checks.into_iter().map(|check| {
+            let key = line(&check.key.to_string(), MOST_KEY);
+            let findings = check.findings.join(", ").replace('_', " ");
+            let detail = line(&check.detail.unwrap_or_default(), MOST_DETAIL);
+            vec![check.id.to_string(), key, findings, detail]
+        });
+        let coverage = &head.coverage;
+        let wrong = [coverage.failed, coverage.missing, coverage.foreign].map(|amount| amount.items);
+        let columns = &[("Check", ""), ("Key", ""), ("Found", ""), ("Detail", "")];
+        let list = List { columns, rows: rows.collect(), total: wrong.iter().sum() };
+        Ok(body.list("Findings", &list, "in the report"))
+    }
+
+    /// Where the whole is, and what to do.
+    fn further(&self, body: Body, run: &BitRun, place: &str, result: ReportResult) -> Body {
+        let page = |path: &str| self.pages.as_ref().map(|url| format!(", or {url}{path}")).unwrap_or_default();
+        let id = run.id;
+        let body = body
+            .paragraph(&format!(
+                "The whole report: queuekeeper mill reports {id}{}. Its files are in {place}.*",
+                page(&format!("/mill/reports/{id}"))
+            ))
+            .paragraph(&format!(
+                "What waits for a decision: queuekeeper mill errors{}. The runbook describes how each finding is handled.",
+                page("/mill/errors")
+            ));
+        match result {
+            ReportResult::Success | ReportResult::Failure => body,
+            ReportResult::Incomplete => body.paragraph(&format!(
+                "Checks that have failed for good: queuekeeper mill dead-letters{}; they are tried again by queuekeeper mill retry. \
+                 The next loop checks what was never reached.",
+                page("/mill/dead-letters")
+            )),
+        }
+    }
+}
+
+/// What the report says as a whole, and what it covers.
+fn facts(body: Body, head: &ReportHead) -> Body {
+    let ReportHead { account, store, space, number, policy, asked, started, ended, coverage } = head;
+    let facts = [
+        ("Account", account.clone()),
+        ("Store", store.to_string()),
+        ("Space", space.to_string()),
+        ("Result", coverage.result(*asked).as_str().to_owned()),
+        ("Loop", number.to_string()),
+        ("Proof", policy.clone()),
+        ("Began", moment(*started)),
+        ("Ended", moment(*ended)),
+    ];
+    let mut body = body.facts(&facts.each_ref().map(|(name, value)| (*name, value.as_str())));
+    for lack in coverage.lacks(*asked) {
+        body = body.paragraph(&format!("- {} {}.", counted(lack.items, "item", "items"), lack.words));
+    }
+    let parts: Vec<(String, String)> = coverage
+        .parts()
+        .filter(|(part, _, amount)| amount.items > 0 || *part == "stored")
+        .map(|(part, why, Amount { items, bytes })| {
+            let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+            let amount = format!("{}, {}{why}", counted(items, "item", "items"), counted(bytes, "byte", "bytes"));
+            (part.replace('_', " "), amount)
+        })
+        .collect();
+    body.facts(&parts.iter().map(|(part, amount)| (part.as_str(), amount.as_str())).collect::<Vec<_>>())
+}
+
+/// A number with its noun.
+fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+/// An instant as a mail has it, to the second.
+fn moment(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
