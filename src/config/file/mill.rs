@@ -114,7 +114,8 @@ pub(super) fn check(path: &Path, keys: Keys, stores: &StoreSettings) -> Result<M
             let line = space.referenced.line();
             admin_space(&space.value).map_err(|why| wrong(line, &format_args!("admin_space: {why}")))
         });
-        if keys.value.mail.len() > MOST_RECIPIENTS {
+        if let Some(more) = keys.value.mail.get(MOST_RECIPIENTS) {
+            let line = more.referenced.line();
             return Err(wrong(line, &format_args!("mail: a mail goes to at most {MOST_RECIPIENTS} addresses")));
         }
         let mail = keys.value.mail.into_iter().map(|text| {

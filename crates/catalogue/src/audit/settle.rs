@@ -28,7 +28,7 @@ pub(super) async fn settle(session: &mut Session, intent: &Intent, settlement: &
     };
     match settlement {
         Settlement::NotDone => drop_intent(session, open.id).await?,
-        Settlement::Done { change: Change::Delete, .. } if was_deleted_before(session, &open).await? => {
+        Settlement::Done { change, etag, .. } if is_recorded(session, &open, *change, etag.as_ref()).await? => {
             drop_intent(session, open.id).await?;
         }
         Settlement::Done { change, etag, size, digests } => {
@@ -48,20 +48,31 @@ async fn drop_intent(session: &mut Session, id: Uuid) -> Result<(), Error> {
     session.run(sql, values![id]).await.map(|_rows| ())
 }
 
-/// Whether the record has the content that was to be deleted as deleted: its deletion by another process was begun and
-/// recorded after this one had looked at the item, and before it wrote its intent.
-async fn was_deleted_before(session: &mut Session, open: &Intent) -> Result<bool, Error> {
-    let (Some(key), Some(seen)) = (&open.subject.key, &open.seen) else { return Ok(false) };
+/// Whether the record has what a deletion or new properties came to: another process began the same and recorded it after
+/// this one had looked at the item, and before it wrote its intent. What is written has conditions that exclude that.
+async fn is_recorded(
+    session: &mut Session,
+    open: &Intent,
+    change: Change,
+    etag: Option<&EntityTag>,
+) -> Result<bool, Error> {
+    let (Some(key), Change::Delete | Change::Properties) = (&open.subject.key, change) else { return Ok(false) };
     let store = open.subject.store.as_str();
     let item = index::item(session, &open.subject.space, key).await?;
-    if !index::entry(session, item, store).await?.is_some_and(|entry| entry.is_deleted) {
+    let Some(entry) = index::entry(session, item, store).await? else { return Ok(false) };
+    if change == Change::Properties {
+        let is_same_content = etag.is_none() || entry.etag.as_ref() == etag;
+        return Ok(!entry.is_deleted && is_same_content && entry.properties == open.properties);
+    }
+    if !entry.is_deleted || open.seen.is_none() {
         return Ok(false);
     }
+    // It is the content that was deleted, and not what another program has put there since.
     let sql = "SELECT etag FROM audit_log
         WHERE store = $1 AND space = $2 AND key = $3 AND etag IS NOT NULL ORDER BY seq DESC LIMIT 1";
     let row = session.row(sql, values![store, &open.subject.space, key]).await?;
     let last = row.map(|row| session.decode(row.etag(0))).transpose()?.flatten();
-    Ok(last.as_ref() == Some(seen))
+    Ok(last == open.seen)
 }
 
 /// Appends the event, and brings the content index to it.
@@ -201,8 +212,8 @@ async fn was_settled(session: &mut Session, intent: &Intent, settlement: &Settle
         return match settlement {
             _ if dropped.is_none() => Ok(false),
             Settlement::NotDone => Ok(true),
-            Settlement::Done { change: Change::Delete, .. } => was_deleted_before(session, intent).await,
-            Settlement::Done { .. } | Settlement::Observed { .. } => Ok(false),
+            Settlement::Done { change, etag, .. } => is_recorded(session, intent, *change, etag.as_ref()).await,
+            Settlement::Observed { .. } => Ok(false),
         };
     };
     let event = session.decode(Event::read(&row))?;

@@ -152,6 +152,24 @@ on_both! {
         assert_eq!(world.catalogue.check().await.unwrap(), []);
     }
 
+    async fn properties_that_another_one_has_recorded_before_append_nothing(world: World) {
+        let catalogue = &world.catalogue;
+        let add = intent(b"a");
+        catalogue.begin(&add, LEASE).await.unwrap();
+        catalogue.settle(&add, &done(Change::Add, 1)).await.unwrap();
+        let text = |text: &str| Some(format!(r#"{{"content_type":"text/{text}"}}"#));
+        for (properties, recorded) in [("plain", 2), ("plain", 2), ("html", 3), ("plain", 4)] {
+            let (seen, properties) = (Some(etag(1)), text(properties));
+            let set = Intent { change: Change::Properties, seen, properties, ..intent(b"a") };
+            assert_eq!(catalogue.begin(&set, LEASE).await, Ok(Begun::Ours));
+            for _again in 0..2 {
+                catalogue.settle(&set, &done(Change::Properties, 1)).await.unwrap();
+            }
+            assert_eq!(catalogue.events(&Events::All, None, 10).await.unwrap().len(), recorded);
+        }
+        assert_eq!(world.catalogue.check().await.unwrap(), []);
+    }
+
     async fn an_event_says_all_that_is_known_and_each_has_the_hash_of_the_one_before(world: World) {
         let catalogue = &world.catalogue;
         let intents = [full(b"a"), intent(b"b"), intent(b"")];

@@ -261,7 +261,8 @@ impl Reporter {
     async fn waiting(&self, run: &BitRun) -> Result<Amount, String> {
         let (mut waiting, mut after) = (Amount::default(), 0);
         loop {
-            let page = self.checker.catalogue.restore_tasks(&run.account, &run.store, after, PAGE).await.map_err(said)?;
+            let page =
+                self.checker.catalogue.restore_tasks(&run.account, &run.store, after, PAGE).await.map_err(said)?;
             let Some(last) = page.last() else { return Ok(waiting) };
             after = last.id;
             let is_of_run = |subject: &TaskSubject| subject.kind == TaskKind::Bit && subject.space == run.space;
