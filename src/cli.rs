@@ -25,6 +25,8 @@ mod completion;
 mod daemons;
 mod dashboards;
 pub mod demo;
+#[cfg(test)]
+mod documented;
 pub mod dump;
 mod exit;
 mod failures;
@@ -49,8 +51,6 @@ mod pauses;
 mod probe;
 mod profiles;
 mod prompt;
-#[cfg(test)]
-mod readme;
 mod repository;
 mod rules;
 pub mod serve;

@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(first, config::RESERVED.into_iter().collect());
     }
 
-    /// An address with its parameters alike: in braces as in routes, in capitals as in README.
+    /// An address with its parameters alike: in braces as in routes, in capitals as in the documentation.
     fn shape(address: &str) -> String {
         let is_parameter =
             |part: &str| part.starts_with('{') || part.starts_with(|first: char| first.is_ascii_uppercase());
@@ -193,18 +193,18 @@ mod tests {
     }
 
     #[test]
-    fn readme_names_a_page_of_every_part_and_none_that_is_not_there() {
-        let (_, table) = include_str!("../README.md").split_once("| where | what |").unwrap();
+    fn the_documentation_names_a_page_of_every_part_and_none_that_is_not_there() {
+        let (_, table) = include_str!("../docs/operate.md").split_once("| where | what |").unwrap();
         let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
         let cells = rows.map(|row| row.split('|').nth(1).unwrap());
         let named: BTreeSet<_> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(shape).collect();
         let pages = pages::read(config::RepositoryParts::ALL).into_iter().map(|(pattern, _)| pattern);
         let all: BTreeSet<_> = pages.chain(["/metrics", HEALTHY, READY, routes::API]).map(shape).collect();
-        assert_eq!(named.difference(&all).collect::<Vec<_>>(), [""; 0], "README names these");
+        assert_eq!(named.difference(&all).collect::<Vec<_>>(), [""; 0], "docs/operate.md names these");
         let part = |address: &String| address.split('/').nth(1).unwrap_or_default().to_owned();
         let parts: BTreeSet<_> = named.iter().map(part).collect();
         let missing: Vec<_> = all.iter().filter(|address| !parts.contains(&part(address))).collect();
-        assert_eq!(missing, [""; 0], "README's table of pages lacks these");
+        assert_eq!(missing, [""; 0], "the table of pages in docs/operate.md lacks these");
     }
 
     #[test]

@@ -5,10 +5,10 @@
 #[path = "demo"]
 mod demo {
     mod consistent;
+    mod documented;
     mod monitoring;
     mod opening;
     mod program;
-    mod readme;
     mod refused;
     mod show;
 }

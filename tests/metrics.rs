@@ -10,9 +10,9 @@ mod support {
 #[path = "metrics"]
 mod metrics {
     mod daemons;
+    mod documented;
     mod exposition;
     mod golden;
     mod mill;
     mod prometheus;
-    mod readme;
 }

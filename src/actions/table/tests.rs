@@ -22,8 +22,8 @@ fn every_kind_of_action_is_supported_for_a_target_and_listed_once_for_each() {
     }
 }
 #[test]
-fn the_readme_lists_the_actions_of_each_target() {
-    let readme = include_str!("../../../README.md");
+fn the_documentation_lists_the_actions_of_each_target() {
+    let documentation = include_str!("../../../docs/operate.md");
     for target in TargetKind::ALL {
         let name = match target {
             TargetKind::Job => "a job",
@@ -36,7 +36,7 @@ fn the_readme_lists_the_actions_of_each_target() {
             TargetKind::Fault => "a fault",
             TargetKind::Batches => "all finished batches",
         };
-        let row = readme.lines().find_map(|line| line.strip_prefix(&format!("| {name} | "))).unwrap_or_default();
+        let row = documentation.lines().find_map(|line| line.strip_prefix(&format!("| {name} | "))).unwrap_or_default();
         // What stands in brackets is said of the action before it.
         let row: String = row.trim_end_matches(" |").split('(').map(|text| text.rsplit(')').next().unwrap()).collect();
         let listed: Vec<_> = row.split(',').map(str::trim).collect();

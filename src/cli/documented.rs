@@ -1,10 +1,10 @@
-//! README's table of commands, against the commands that there are.
+//! The documentation's table of commands, against the commands that there are.
 
 use super::command;
 
 /// What is written as code in the first column of the table.
 fn spans() -> impl Iterator<Item = &'static str> {
-    let (_, table) = include_str!("../../README.md").split_once("| command | what it does |").unwrap();
+    let (_, table) = include_str!("../../docs/operate.md").split_once("| command | what it does |").unwrap();
     let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
     rows.flat_map(|row| row.split('|').nth(1).unwrap().split('`').skip(1).step_by(2))
 }
@@ -19,7 +19,7 @@ fn names_below(command: &clap::Command) -> Vec<String> {
 }
 
 #[test]
-fn readme_names_every_command_with_those_below_it_and_no_other() {
+fn the_documentation_names_every_command_with_those_below_it_and_no_other() {
     let all = command();
     let mut missing = Vec::new();
     for command in all.get_subcommands() {
@@ -28,8 +28,8 @@ fn readme_names_every_command_with_those_below_it_and_no_other() {
         let wanted = [vec![name.to_owned()], names_below(command)].concat();
         missing.extend(wanted.into_iter().filter(|wanted| !named.contains(&wanted.as_str())));
     }
-    assert_eq!(missing, [""; 0], "README's table of commands lacks these");
+    assert_eq!(missing, [""; 0], "the table of commands in docs/operate.md lacks these");
     for first in spans().filter_map(|span| words(span).next()) {
-        assert!(all.find_subcommand(first).is_some(), "README's table of commands has {first}");
+        assert!(all.find_subcommand(first).is_some(), "the table of commands in docs/operate.md has {first}");
     }
 }

@@ -1,4 +1,4 @@
-//! The commands of the README, run against a demo.
+//! The commands of the documentation, run against a demo.
 
 use std::fmt::Write as _;
 use std::process::{Command, Output};
@@ -9,14 +9,30 @@ use queuekeeper_testkit::wait::eventually;
 
 const LIMIT: Duration = Duration::from_mins(4);
 
-const README: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md"));
+/// All pages with commands.
+const PAGES: [&str; 13] = [
+    include_str!("../../README.md"),
+    include_str!("../../SECURITY.md"),
+    include_str!("../../docs/alerts.md"),
+    include_str!("../../docs/deposit.md"),
+    include_str!("../../docs/design.md"),
+    include_str!("../../docs/from-java.md"),
+    include_str!("../../docs/ingest.md"),
+    include_str!("../../docs/metrics.md"),
+    include_str!("../../docs/mill.md"),
+    include_str!("../../docs/operate.md"),
+    include_str!("../../docs/performance.md"),
+    include_str!("../../docs/security.md"),
+    include_str!("../../docs/stores.md"),
+];
 
 /// The blocks that are run, by the beginning of their first command.
 const RUN: [&str; 4] =
     ["curl 'http://127.0.0.1:12181/", "ask() {", "export QUEUEKEEPER_ZOOKEEPER=", "queuekeeper dump "];
 
 /// The blocks that are not run, and why.
-const LEFT_OUT: [(&str, &str); 17] = [
+const LEFT_OUT: [(&str, &str); 18] = [
+    ("cargo install cargo-deny", "it installs a program, and asks for a database that is not here"),
     (".ci/install zookeeper && cargo run", "it installs packages and builds; what it starts is what is run here"),
     (".ci/install zookeeper prometheus", "the same with Prometheus, whose demo has tests of its own"),
     (".ci/install && cargo test", "it is what runs this"),
@@ -36,9 +52,13 @@ const LEFT_OUT: [(&str, &str); 17] = [
     ("queuekeeper token ci", "it needs users and a tokens file; tests/web/who.rs and tests/cli run the commands"),
 ];
 
-/// A block of the README that is for a shell.
+/// The blocks of the documentation that are for a shell.
 fn blocks() -> Vec<&'static str> {
-    let parts: Vec<_> = README.split("```").collect();
+    PAGES.into_iter().flat_map(blocks_of).collect()
+}
+
+fn blocks_of(page: &'static str) -> Vec<&'static str> {
+    let parts: Vec<_> = page.split("```").collect();
     // Text and blocks alternate, each block with its language on its first line.
     assert!(parts.len() % 2 == 1, "each block has its end");
     parts.iter().skip(1).step_by(2).filter_map(|block| block.strip_prefix("sh\n")).collect()
@@ -121,11 +141,11 @@ async fn run(block: &'static str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_commands_of_the_readme_end_as_it_says() {
+async fn the_commands_of_the_documentation_end_as_it_says() {
     let blocks = blocks();
     let of = |begin: &str| blocks.iter().filter(|block| block.starts_with(begin)).count();
     for begin in RUN.into_iter().chain(LEFT_OUT.map(|(begin, _)| begin)) {
-        assert_eq!(of(begin), 1, "one block begins with {begin}");
+        assert!(of(begin) >= 1, "no block begins with {begin}");
     }
     for block in &blocks {
         let is_run = RUN.iter().any(|begin| block.starts_with(begin));
@@ -134,6 +154,28 @@ async fn the_commands_of_the_readme_end_as_it_says() {
     }
     for block in blocks.into_iter().filter(|block| RUN.iter().any(|begin| block.starts_with(begin))) {
         run(block).await;
+    }
+}
+
+/// The links of a page to files, without those below a heading.
+fn links(page: &str) -> impl Iterator<Item = &str> {
+    let targets = page.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+    let files = targets.map(|(target, _)| target.split('#').next().unwrap_or_default());
+    files.filter(|file| !file.is_empty() && !file.contains(':') && !file.contains(' '))
+}
+
+#[test]
+fn every_page_is_looked_at_and_every_link_leads_to_a_file() {
+    let top = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let entries = std::fs::read_dir(top.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let docs: Vec<_> = entries.filter(|path| path.extension().is_some_and(|ending| ending == "md")).collect();
+    assert_eq!(docs.len() + 2, PAGES.len());
+    let others = ["README.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| top.join(name));
+    for path in docs.into_iter().chain(others) {
+        let page = std::fs::read_to_string(&path).unwrap();
+        for link in links(&page) {
+            assert!(path.parent().unwrap().join(link).exists(), "{} leads to {link}", path.display());
+        }
     }
 }
 
