@@ -56,7 +56,7 @@ pub(super) async fn checks_are_asked_for(home: &Path, pages: &Pages) {
     assert_eq!(pages.ask("vera", "/api/v1/mill/checks", Some(&[("json", &*body)])).await.0, 403);
     let (code, text) = pages.ask("oscar", "/api/v1/mill/checks", Some(&[("json", &*body)])).await;
     let action: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!((code, &action["targets"]), (200, &json!(["check:one/main/theses/a/b"])), "{text}");
+    assert_eq!((code, &action["on"]), (200, &json!("check:one/main/theses/a/b")), "{text}");
     let item = "/mill/spaces/one/theses/item?key=a/b";
     eventually(minutes, "it is found", async || ended(item, "checked, 1 wrong").await).await;
     pages.get(item, &["content damaged", "key=a%2Fb\">Check now"]).await;

@@ -15,7 +15,7 @@ use sqlx::{ConnectOptions as _, Connection as _};
 
 use super::mill_pages::Pages;
 use super::mill_verify::rot;
-use super::program::queuekeeper;
+use super::program::{queuekeeper, run};
 use super::stores::command;
 
 /// Changes a report in the catalogue, as if a page of the space had never been reached and nothing were wrong.
@@ -93,7 +93,7 @@ async fn reports_are_listed_and_shown_and_their_files_are_written() {
         home.join("objects").display()
     );
     fs::write(home.join("config.yml"), config).unwrap();
-    let checked = command(home, "check-config config.yml").await;
+    let checked = run(home, &["check-config", "config.yml"]).await;
     checked.is(
         0,
         &["mail on reports: one to keeper@example.edu, sent by mill run with --mail.server or --mail.directory"],
