@@ -93,7 +93,7 @@ async fn reports_are_listed_and_shown_and_their_files_are_written() {
         home.join("objects").display()
     );
     fs::write(home.join("config.yml"), config).unwrap();
-    let checked = run(home, &["check-config", "config.yml"]).await;
+    let checked = run(home, &["check-config", home.join("config.yml").to_str().unwrap()]).await;
     checked.is(
         0,
         &["mail on reports: one to keeper@example.edu, sent by mill run with --mail.server or --mail.directory"],
