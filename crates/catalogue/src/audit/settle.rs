@@ -62,7 +62,8 @@ async fn is_recorded(
     let Some(entry) = index::entry(session, item, store).await? else { return Ok(false) };
     if change == Change::Properties {
         let is_same_content = etag.is_none() || entry.etag.as_ref() == etag;
-        return Ok(!entry.is_deleted && is_same_content && entry.properties == open.properties);
+        let is_same = open.properties.is_some() && entry.properties == open.properties;
+        return Ok(!entry.is_deleted && is_same_content && is_same);
     }
     if !entry.is_deleted || open.seen.is_none() {
         return Ok(false);
