@@ -149,11 +149,12 @@ impl Body {
         }
         let heading = format!("{heading} ({})", list.total);
         let _ = write!(self.text, "{heading}\n{}\n", "-".repeat(heading.chars().count()));
-        let cells: String = list.columns.iter().map(|(title, _)| format!("<th align=\"left\">{title}</th>")).collect();
+        let titles: Vec<_> = list.columns.iter().map(|(title, _)| format!("<th align=\"left\">{title}</th>")).collect();
         let _ = writeln!(
             self.html,
-            "<h2>{}</h2>\n<table border=\"1\" cellpadding=\"4\">\n<tr>{cells}</tr>",
-            escaped(&heading)
+            "<h2>{}</h2>\n<table border=\"1\" cellpadding=\"4\">\n<tr>{}</tr>",
+            escaped(&heading),
+            titles.concat()
         );
         for row in &list.rows {
             if let [id, name, ..] = row.as_slice() {
@@ -164,8 +165,8 @@ impl Body {
                     let _ = writeln!(self.text, "    {label}{}{value}", if label.is_empty() { "" } else { ": " });
                 }
             }
-            let cells: String = row.iter().map(|field| format!("<td>{}</td>", escaped(field))).collect();
-            let _ = writeln!(self.html, "<tr>{cells}</tr>");
+            let cells: Vec<_> = row.iter().map(|field| format!("<td>{}</td>", escaped(field))).collect();
+            let _ = writeln!(self.html, "<tr>{}</tr>", cells.concat());
         }
         self.html.push_str("</table>\n");
         self.text.push('\n');
