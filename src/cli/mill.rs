@@ -43,7 +43,8 @@ pub(super) struct MillArgs {
 
 #[derive(Clone, Debug, Subcommand)]
 enum MillCommand {
-    Run(run::RunArgs),
+    // Boxed, since it has many more flags than the others.
+    Run(Box<run::RunArgs>),
     Produce(produce::ProduceArgs),
     Verify(verify::VerifyArgs),
     Checks(background::ChecksArgs),

@@ -69,7 +69,7 @@ pub(super) fn check<E>(
         }
         let time = |key: &str, written: Option<Spanned<String>>, default| {
             let Some(written) = written else { return Ok(default) };
-            let read = written.value.parse::<PrometheusDuration>().map(|read| read.get());
+            let read = written.value.parse::<PrometheusDuration>().map(PrometheusDuration::get);
             let read = read.ok().filter(|read| *read >= Duration::from_secs(1));
             let why = format!("restore: {key}: write a time of at least 1s, such as 30m or 3d");
             read.ok_or_else(|| wrong(written.referenced.line(), &why))

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::audit::MILL;
+use queuekeeper_mill::bit::mail::ReportMail;
 use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_mill::policy::{PolicySource, StoreId};
 use queuekeeper_mill::run::{Mill, MillSettings};
@@ -116,6 +117,7 @@ impl World {
             settings: MillSettings { workers, ..MillSettings::default() },
             name: name.to_owned(),
             metrics: MillMetrics::default(),
+            mail: ReportMail::default(),
         }
     }
 }

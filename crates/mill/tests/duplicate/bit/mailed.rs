@@ -92,7 +92,7 @@ on_all! {
         tokio::join!(first.process(&task, &lease), second.process(&task, &lease));
         assert_eq!(waiting(&world).await, 1);
         server.fail(&[("DATA", 1, "451 later")]);
-        let metrics = send(&world, &mail).await;
+        let metrics = Box::pin(send(&world, &mail)).await;
         assert!(metrics.contains(r#"deliveries_total{kind="mail",outcome="delayed"} 1"#), "{metrics}");
         assert!(metrics.contains(r#"deliveries_total{kind="mail",outcome="delivered"} 1"#), "{metrics}");
 
@@ -150,7 +150,7 @@ on_all! {
         assert_eq!(world.catalogue.remove_messages_of_no_batch(Duration::ZERO).await.unwrap(), 0, "it has not ended");
         let directory = tempfile::tempdir().unwrap();
         let folder = directory.path().join("mails");
-        send(&world, &made(Route::Directory(folder.clone()))).await;
+        Box::pin(send(&world, &made(Route::Directory(folder.clone())))).await;
         assert_eq!(std::fs::read_dir(folder).unwrap().count(), 1);
         world.tamper("UPDATE outbox SET ended = ended - 1".to_owned()).await;
         assert_eq!(world.catalogue.remove_messages_of_no_batch(Duration::ZERO).await.unwrap(), 1);
