@@ -45,7 +45,9 @@ Exit codes:
      was done
   6  partly done: the rest was refused or failed, or it was interrupted
   7  mill verify: some content is not what was recorded, or could not be
-     checked; mill verify-reports: a report is changed, missing or inserted";
+     checked; mill compare: a listing and the content index differ; mill
+     adopt: some content was left as it is; mill verify-reports: a report is
+     changed, missing or inserted";
 
 /// An error with its causes, each one once: many errors name their cause themselves.
 pub(super) fn with_causes(error: &anyhow::Error) -> String {

@@ -86,7 +86,8 @@ impl CompareArgs {
         printed.end(&compared)?;
         let differing = compared.differing();
         if differing > 0 || compared.changing > 0 {
-            let why = format!("{} differ, {} were being changed", count(differing), count(compared.changing));
+            let differ = counted(differing, "item differs", "items differ");
+            let why = format!("{differ}, {} being changed at each look", counted(compared.changing, "was", "were"));
             return Err(CommandError::new(NOT_PROVEN, why).into());
         }
         Ok(())

@@ -109,7 +109,7 @@ pub(crate) struct AskedItem {
     pub(crate) proven_bytes: u64,
     /// With how many items something is wrong: each has a bit error.
     pub(crate) wrong: u64,
-    /// How many could not be proven, with nothing wrong: a job writes them.
+    /// How many could not be proven, with nothing wrong: a job writes them, or they are archived and not restored.
     pub(crate) unproven: u64,
     /// Of how many there is neither content nor a record.
     pub(crate) gone: u64,

@@ -118,9 +118,14 @@ impl Cold {
                 let (again, left) = (at.checked_add(forget_after).unwrap_or(at), limit.saturating_sub(age));
                 let [at, again] = [at, again].map(|instant| instant.strftime("%Y-%m-%dT%H:%M:%SZ"));
                 if left.is_zero() {
-                    let hours = limit.as_secs() / 3600;
+                    let minutes = limit.as_secs().div_ceil(60);
+                    let limit = if minutes.is_multiple_of(60) {
+                        format!("{} h", minutes / 60)
+                    } else {
+                        format!("{minutes} min")
+                    };
                     let why = format!(
-                        "its restore was asked for at {at} and has not ended within {hours} h; a look at it from {again} on asks for it again"
+                        "its restore was asked for at {at} and has not ended within {limit}; a look at it from {again} on asks for it again"
                     );
                     return failed(store, item, ErrorKind::Unreadable(why));
                 }
