@@ -86,8 +86,7 @@ impl CompareArgs {
         printed.end(&compared)?;
         let differing = compared.differing();
         if differing > 0 || compared.changing > 0 {
-            let differ = counted(differing, "item differs", "items differ");
-            let why = format!("{differ}, {} being changed at each look", counted(compared.changing, "was", "were"));
+            let why = format!("{} differ, {} were being changed", count(differing), count(compared.changing));
             return Err(CommandError::new(NOT_PROVEN, why).into());
         }
         Ok(())
