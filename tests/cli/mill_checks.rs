@@ -24,7 +24,7 @@ pub(super) async fn checks_are_asked_for(home: &Path, pages: &Pages) {
         assert!(!of_viewer.contains("Check now") && !of_viewer.contains("Check all"), "{of_viewer}");
     }
     let new = "/mill/checks/new?account=one&store=main&space=theses";
-    pages.get(new, &["Check one/theses in main", "2 items with ", "4 requests", "<input name=\"reason\""]).await;
+    pages.get(new, &["Check one/theses in main", "2 items with ", "3 requests", "<input name=\"reason\""]).await;
     let (_, of_viewer) = pages.ask("vera", new, None).await;
     assert!(of_viewer.contains("2 items with ") && !of_viewer.contains("<form class=\"inline\""), "{of_viewer}");
     for (wrong, code) in [
@@ -120,7 +120,7 @@ async fn what_a_check_takes_is_shown_before_workers_are_asked_for_it() {
         .is(0, &["1 item with 4 bytes to be read", "about 3.00 USD"]);
     verify("one/main --background --dry-run")
         .await
-        .is(0, &["2 items with 8 bytes to be read, 4 requests, about 4.00 USD"]);
+        .is(0, &["2 items with 8 bytes to be read, 3 requests, about 3.00 USD"]);
     verify("one/main/none --background --dry-run").await.is(4, &["one has no space “none” in main"]);
     verify("one/main/foreign --background --dry-run").await.is(0, &["0 items with 0 bytes to be read"]);
     command(home, "mill checks").await.is(0, &["no check was asked for"]);

@@ -31,7 +31,7 @@ async fn what_a_store_lists_is_compared_with_the_content_index() {
     compare("one/main/none").await.is(4, &["there is no such space"]);
     compare("one/main/x-reports").await.is(1, &["x-reports is not for content"]);
     let foreign = compare("one/main").await;
-    foreign.is(7, &["one/main/theses/a: stored, not recorded\n", "3 stored, not recorded", "3 differ"]);
+    foreign.is(7, &["one/main/theses/a: stored, not recorded\n", "3 stored, not recorded", "3 items differ"]);
     command(home, "mill adopt one/main/theses --reason ours").await.is(0, &["3 items adopted"]);
     compare("one/1").await.is(0, &["3 items with 12 bytes as recorded\n"]);
     let header = "account\tstore\tspace\tkey\tdifference\tstored_bytes\trecorded_bytes\n";
@@ -62,7 +62,7 @@ async fn what_a_store_lists_is_compared_with_the_content_index() {
     let place = found.err.lines().find_map(|line| line.strip_prefix("kept as main/")).unwrap();
     assert_eq!(fs::read_to_string(home.join("objects").join(place)).unwrap(), format!("{header}{lines}"));
     // What is kept there is no content of the account.
-    compare("one/main").await.is(7, &["2 differ"]);
+    compare("one/main").await.is(7, &["2 items differ"]);
 
     // A store that is not there has no space, and says so: not that all of it is missing.
     fs::rename(home.join("objects"), home.join("away")).unwrap();

@@ -10,6 +10,7 @@ mod s3 {
     mod keys;
     mod lists;
     mod lost;
+    mod privileges;
     mod puts;
     mod reads;
     mod spaces;

@@ -25,6 +25,7 @@ mod listing;
 mod log;
 mod object;
 mod oracle;
+mod policy;
 mod state;
 mod tamper;
 mod upload;
@@ -46,6 +47,7 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 pub use fault::{Effect, Fault, FaultHandle, PageFault, Point, WRITES};
 pub use log::{Logged, REJECTED};
+pub use policy::Privileges;
 
 use access::{Checkpoint, Keys};
 use archive::Restores;
@@ -54,6 +56,7 @@ use blob::Blobs;
 use fault::Faults;
 use host::Domains;
 use log::Log;
+use policy::Policy;
 use state::{Clock, Shared, State};
 
 /// How a server is.
@@ -129,6 +132,7 @@ impl S3Server {
             log: Log::default(),
             restores: Restores::default(),
             clock: Clock::default(),
+            policy: Policy::default(),
             tasks: TaskTracker::new(),
             end: CancellationToken::new(),
         });
@@ -187,6 +191,14 @@ impl S3Server {
     #[must_use]
     pub fn region(&self) -> &str {
         &self.shared.settings.region
+    }
+
+    /// Allows its clients what a policy document says, and nothing else.
+    ///
+    /// # Panics
+    /// When that has anything but statements that allow actions on resources.
+    pub fn restrict(&self, document: &str) {
+        self.shared.policy.set(document);
     }
 
     /// Puts a fault in force.

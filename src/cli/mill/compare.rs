@@ -86,7 +86,9 @@ impl CompareArgs {
         printed.end(&compared)?;
         let differing = compared.differing();
         if differing > 0 || compared.changing > 0 {
-            let why = format!("{} differ, {} were being changed", count(differing), count(compared.changing));
+            let differing = counted(differing, "item differs", "items differ");
+            let changing = counted(compared.changing, "was being changed", "were being changed");
+            let why = format!("{differing}, {changing}");
             return Err(CommandError::new(NOT_PROVEN, why).into());
         }
         Ok(())

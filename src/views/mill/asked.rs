@@ -262,7 +262,9 @@ impl Mill {
         let key = named.key.0.clone();
         let parts = self.parts(account, &store, spaces.as_ref(), key.as_ref()).await?;
         let amount: Amount = parts.iter().map(|(_, amount)| *amount).sum();
-        let Need { requests, bytes } = Need::of(amount, ProofPolicy::Read);
+        // What lists a page checks it, too; one item is not listed.
+        let listings = u64::from(key.is_none());
+        let Need { requests, bytes } = Need::of(amount, ProofPolicy::Read, listings);
         let prices = self.prices();
         let price = prices.stores.get(&store).copied().unwrap_or_default();
         let cost = CostItem { amount: price.of(requests, bytes), currency: prices.currency.clone() };

@@ -11,7 +11,7 @@ use queuekeeper_store::retry::RetryPolicy;
 use queuekeeper_store::s3::{AccessKey, Credentials, S3Config, S3Store};
 use queuekeeper_store::{StoreFamilies, StoreName};
 use queuekeeper_testkit::postgres::Postgres;
-use queuekeeper_testkit::s3::{Effect, Fault, S3Server, Settings};
+use queuekeeper_testkit::s3::{Effect, Fault, Privileges, S3Server, Settings};
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 
 use super::world::{World, quick, services};
@@ -40,6 +40,7 @@ async fn a_store_that_fails_one_request_in_ten_fails_no_job_and_gets_each_versio
     let mut world = World::with(quick()).await;
     let server = S3Server::start(Settings::default()).await.unwrap();
     server.create_bucket("objects");
+    server.restrict(&Privileges::Write.document("objects", "root"));
     world.services = on_s3(&world, &server).await;
     let daemons = world.start_with(on_s3(&world, &server).await, SESSION);
     let refused = server.inject(Fault::new(Effect::SLOW_DOWN).every(10));

@@ -29,6 +29,9 @@ const REQUEST: f64 = 131_072.0;
 /// How many keys a listing has in an answer.
 const LISTED: u64 = 1_000;
 
+/// How many times a loop lists a key: the producer cuts pages off a listing, and whoever checks a page lists it again.
+const LISTINGS: u64 = 2;
+
 /// What a loop still needs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Forecast {
@@ -50,9 +53,9 @@ pub struct Need {
 }
 
 impl Need {
-    /// What the checks of so much take, where all of it is right.
+    /// What the checks of so much take, where all of it is right and its keys are listed so many times.
     #[must_use]
-    pub fn of(amount: Amount, asked: ProofPolicy) -> Self {
+    pub fn of(amount: Amount, asked: ProofPolicy, listings: u64) -> Self {
         let (looks, bytes) = match asked {
             ProofPolicy::Read => (amount.items, amount.bytes),
             ProofPolicy::Provider => (amount.items, 0),
@@ -61,8 +64,7 @@ impl Need {
                 (amount.items.div_ceil(of), amount.bytes.div_ceil(of))
             }
         };
-        // The producer lists what a page lists again.
-        Self { requests: looks + 2 * amount.items.div_ceil(LISTED), bytes }
+        Self { requests: looks + listings * amount.items.div_ceil(LISTED), bytes }
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a forecast needs no more than three digits")]
@@ -146,11 +148,11 @@ impl Forecast {
         let mut forecast = Self::default();
         for part in parts {
             forecast.left = forecast.left + part.left;
-            forecast.needs.entry(part.store.clone()).or_default().add(Need::of(part.left, part.asked));
+            forecast.needs.entry(part.store.clone()).or_default().add(Need::of(part.left, part.asked, LISTINGS));
         }
         let done = lately.iter().map(|of| {
             let amount = Amount { items: of.items, bytes: of.bytes };
-            Need::of(amount, of.asked.parse().unwrap_or_default()).effort()
+            Need::of(amount, of.asked.parse().unwrap_or_default(), LISTINGS).effort()
         });
         let rate = done.sum::<f64>() / elapsed.as_secs_f64();
         let left: f64 = forecast.needs.values().map(|need| need.effort()).sum();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_mill::producer::Step;
 use queuekeeper_testkit::postgres::Postgres;
-use queuekeeper_testkit::s3::{S3Server, Settings};
+use queuekeeper_testkit::s3::{Privileges, S3Server, Settings};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
@@ -121,6 +121,7 @@ async fn whatever_is_killed_every_item_is_copied_once_and_nothing_else_is_there(
     let directory = tempfile::tempdir().unwrap();
     let bucket = S3Server::start(Settings::default()).await.unwrap();
     bucket.create_bucket(BUCKET);
+    bucket.restrict(&Privileges::Write.document(BUCKET, PREFIX));
     world::set_up(directory.path());
     let server = tokio::task::block_in_place(Postgres::start);
     let database = server.create(DATABASE);

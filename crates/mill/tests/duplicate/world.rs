@@ -25,7 +25,7 @@ use queuekeeper_store::s3::{AccessKey, Credentials, S3Config};
 use queuekeeper_store::store::{Item, Put, UserProperties};
 use queuekeeper_store::{Audited, DirectoryStore, Key, S3Store, SpaceName, Store, StoreFamilies, StoreName};
 use queuekeeper_testkit::postgres::Postgres;
-use queuekeeper_testkit::s3::{Effect, Fault, S3Server, Settings};
+use queuekeeper_testkit::s3::{Effect, Fault, Privileges, S3Server, Settings};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, SqliteConnection};
 use tempfile::TempDir;
 
@@ -143,6 +143,8 @@ impl World {
     async fn bucket(name: StoreName, class: Option<&str>) -> (S3Server, Arc<dyn Store>) {
         let server = S3Server::start(Settings::default()).await.unwrap();
         server.create_bucket(BUCKET);
+        let privileges = if class.is_some() { Privileges::Restore } else { Privileges::Write };
+        server.restrict(&privileges.document(BUCKET, "content"));
         let mut config = S3Config::new(name, format!("s3://{BUCKET}/content").parse().unwrap());
         config.endpoint = Some(server.endpoint());
         config.storage_class = class.map(str::to_owned);

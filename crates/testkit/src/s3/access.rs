@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use s3s::access::{S3Access, S3AccessContext};
 use s3s::auth::{S3Auth, SecretKey};
-use s3s::dto::{Timestamp, TimestampFormat};
+use s3s::dto::{CopySource, Timestamp, TimestampFormat};
 use s3s::{S3Result, s3_error};
 
 use super::exchange::{Exchange, Target};
@@ -52,11 +52,19 @@ impl S3Access for Checkpoint {
         let faults = self.shared.faults.meet(&operation, key.as_deref());
         exchange.begin(Target { operation, bucket, key, faults });
         exchange.pause(Point::Arrival).await;
-        exchange.check_refused()
+        exchange.check_refused()?;
+        self.check_policy(cx)
     }
 }
 
 impl Checkpoint {
+    fn check_policy(&self, cx: &S3AccessContext<'_>) -> S3Result<()> {
+        let copied = cx.headers().get("x-amz-copy-source").and_then(|source| source.to_str().ok());
+        let copied = copied.and_then(|source| CopySource::parse(source).ok());
+        let target = (cx.s3_path().get_bucket_name(), cx.s3_path().get_object_key());
+        self.shared.policy.check(cx.s3_op().name(), target, copied.as_ref())
+    }
+
     /// Compares the time that was signed with the server's clock, which may be wrong.
     fn check_clock(&self, cx: &S3AccessContext<'_>) -> S3Result<()> {
         let Some(date) = cx.headers().get("x-amz-date").and_then(|value| value.to_str().ok()) else { return Ok(()) };

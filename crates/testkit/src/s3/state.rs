@@ -15,6 +15,7 @@ use super::blob::Blobs;
 use super::bucket::Bucket;
 use super::fault::Faults;
 use super::log::Log;
+use super::policy::Policy;
 
 /// All buckets by name.
 #[derive(Debug, Default)]
@@ -66,6 +67,7 @@ pub(super) struct Shared {
     pub(super) log: Log,
     pub(super) restores: Restores,
     pub(super) clock: Clock,
+    pub(super) policy: Policy,
     /// The tasks of connections and of writes that land late.
     pub(super) tasks: TaskTracker,
     /// Ends them.
