@@ -10,6 +10,7 @@
 
 use std::time::Duration;
 
+use queuekeeper_store::{SpaceName, StoreName};
 use uuid::Uuid;
 
 use crate::catalogue::{Catalogue, page};
@@ -59,6 +60,15 @@ impl Catalogue {
     pub async fn is_intended_by_another(&self, job: Uuid, ark: &str) -> Result<bool, Error> {
         let sql = "SELECT 1 FROM object_intents WHERE ark = $1 AND job <> $2 LIMIT 1";
         Ok(!self.list(sql, values![ark, job], |_found: &Row| Ok(())).await?.is_empty())
+    }
+
+    /// Whether a job intends a version of an object in a space of a store.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn is_being_stored(&self, ark: &str, store: &StoreName, space: &SpaceName) -> Result<bool, Error> {
+        let sql = "SELECT 1 FROM object_intents WHERE ark = $1 AND store = $2 AND space = $3 LIMIT 1";
+        Ok(!self.list(sql, values![ark, store, space], |_found: &Row| Ok(())).await?.is_empty())
     }
 
     /// Writes that a job stores content of a version from now on, unless that was written within some time. The answer is the

@@ -77,6 +77,14 @@ impl Catalogue {
         Ok(was_stopped)
     }
 
+    /// Whether automatic repairs are stopped in a store, or in all.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn are_repairs_stopped(&self, store: &StoreName) -> Result<bool, Error> {
+        Ok(!self.list(IN_FORCE, values![store], |_found: &Row| Ok(())).await?.is_empty())
+    }
+
     /// Where automatic repairs are stopped.
     ///
     /// # Errors
@@ -91,6 +99,9 @@ impl Catalogue {
         self.list(sql, values![], read).await
     }
 }
+
+/// The stops in force of one store or of all.
+const IN_FORCE: &str = "SELECT 1 FROM repair_stops WHERE store IN ($1, '') AND ended IS NULL";
 
 async fn stop(session: &mut Session, store: &str, user: &str, reason: &str) -> Result<bool, Error> {
     let sql = "INSERT INTO repair_stops (store, user_name, reason, since) VALUES ($1, $2, $3, {now})
@@ -107,8 +118,7 @@ pub(crate) async fn refuse(
     item: &Item,
     user: &str,
 ) -> Result<Option<RepairStarted>, Error> {
-    let sql = "SELECT 1 FROM repair_stops WHERE store IN ($1, '') AND ended IS NULL";
-    if session.row(sql, values![store]).await?.is_some() {
+    if session.row(IN_FORCE, values![store]).await?.is_some() {
         return Ok(Some(RepairStarted::Stopped));
     }
     let failed = values![TaskKind::Repair.as_str(), TaskState::Dead.as_str(), MOST_FAILURES];

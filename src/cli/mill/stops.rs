@@ -9,8 +9,9 @@ use crate::cli::output;
 
 /// Stop automatic repairs in a store, or in all of them
 ///
-/// No repair starts by itself any more, by any process; what was started ends, and a person may start any. The mill stops them by
-/// itself in a store after three that failed one after the other, and where 25 copies were found to be wrong within an hour.
+/// No repair starts by itself any more, by any process; what was started by itself waits, unless it writes already, and a person may
+/// start any. The mill stops them by itself in a store after three that failed one after the other, and where 25 copies were found to
+/// be wrong within an hour.
 #[derive(Clone, Debug, Args)]
 pub(super) struct StopRepairsArgs {
     #[command(flatten)]

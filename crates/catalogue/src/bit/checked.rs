@@ -105,13 +105,15 @@ pub struct CheckedPart {
     pub items: Vec<CheckedItem>,
     /// How many items and bytes were skipped, as the policy of the store wants it.
     pub skipped: (u64, u64),
+    /// How many items and bytes are of jobs that have not recorded them yet.
+    pub being_stored: (u64, u64),
 }
 
 impl CheckedPart {
     /// Items that were checked outside of runs.
     #[must_use]
     pub fn of(account: String, store: StoreName, items: Vec<CheckedItem>) -> Self {
-        Self { account, store, run: None, page: None, asked: None, items, skipped: (0, 0) }
+        Self { account, store, run: None, page: None, asked: None, items, skipped: (0, 0), being_stored: (0, 0) }
     }
 
     /// Whether many items were checked, those alone with which nothing was known to be wrong.
@@ -172,8 +174,10 @@ pub(crate) async fn write(session: &mut Session, part: &CheckedPart) -> Result<(
     if gone > 0 {
         of_run.add(NOTHING, gone, 0);
     }
-    if part.skipped.0 > 0 {
-        of_run.add("skipped", part.skipped.0, part.skipped.1);
+    for (result, (number, bytes)) in [("skipped", part.skipped), ("being_stored", part.being_stored)] {
+        if number > 0 {
+            of_run.add(result, number, bytes);
+        }
     }
     if let Some(page) = &part.page {
         of_run.add(LISTED, page.listed.0, page.listed.1);

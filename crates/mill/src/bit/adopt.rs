@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use super::checker::{Checker, Place, said};
 use super::evidence;
-use super::intended::is_intended;
+use super::intended::is_being_stored;
 use super::page::{Range, is_listed_as_recorded};
 use super::seen::Seen;
 use super::verdict::{Remedy, Sighting};
@@ -134,8 +134,8 @@ impl Checker {
     ) -> Result<Result<u64, String>, String> {
         let item = Item::new(place.space.clone(), key.clone());
         for _look in 0..CHANGING.0 {
-            if is_intended(&self.catalogue, key).await? {
-                return Ok(Err("a job is writing it".to_owned()));
+            if is_being_stored(&self.catalogue, place.store.name(), &item).await? {
+                return Ok(Err("a job stores it, and has not recorded it yet".to_owned()));
             }
             match self.read_and_record(place, account, &item, user).await {
                 Ok(done) => return Ok(done),

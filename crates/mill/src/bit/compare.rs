@@ -18,7 +18,7 @@ use tokio::time::sleep;
 use super::checker::{Checker, Place, said};
 use super::coverage::Amount;
 use super::decide::is_same;
-use super::intended::is_intended;
+use super::intended::is_being_stored;
 use super::page::{Known, Range, is_listed_as_indexed};
 use super::report::line;
 use super::verdict::{Fixity, Sighting};
@@ -255,7 +255,7 @@ impl SpaceComparison<'_> {
             let kind = match (&stored, &recorded) {
                 (None, None) => return Ok(Second::Agrees(Amount::default())),
                 (None, Some(_)) => DifferenceKind::Missing,
-                (Some(_), None) if is_intended(catalogue, key).await? => continue,
+                (Some(_), None) if is_being_stored(catalogue, store, &item).await? => continue,
                 (Some(_), None) => self.unrecorded(&item, before.as_ref()).await?,
                 (Some(stored), Some(recorded)) => match differs(stored, recorded, is_same_state) {
                     Some(kind) => kind,

@@ -51,6 +51,9 @@ pub struct Coverage {
     /// To be read, and not read as its store keeps it from that, by why.
     #[serde(default)]
     pub unread: BTreeMap<String, Amount>,
+    /// Content of jobs that have not recorded it yet.
+    #[serde(default)]
+    pub being_stored: Amount,
     /// Deleted since it was listed.
     pub gone: Amount,
     /// Its check has not ended, or never began.
@@ -155,7 +158,8 @@ impl Coverage {
 
     /// The same without what is in no part.
     fn known_parts(&self) -> impl Iterator<Item = Part<'_>> {
-        let Self { stored, read, provider, unproven, failed, foreign, gone, never_reached, dead, missing, .. } = self;
+        let Self { stored, read, provider, unproven, failed, foreign, .. } = self;
+        let Self { being_stored, gone, never_reached, dead, missing, .. } = self;
         let before = [
             ("stored", *stored),
             ("read", *read),
@@ -163,6 +167,7 @@ impl Coverage {
             ("unproven", *unproven),
             ("failed", *failed),
             ("foreign", *foreign),
+            ("being_stored", *being_stored),
             ("gone", *gone),
             ("never_reached", *never_reached),
             ("dead", *dead),

@@ -1,17 +1,17 @@
-//! Whether a job may be writing what no record has: content of a version that it has not recorded yet.
+//! Whether a job may be storing what no record has: content of a version that it has not recorded yet.
 
 use percent_encoding::percent_decode_str;
 use queuekeeper_catalogue::Catalogue;
-use queuekeeper_store::Key;
 use queuekeeper_store::ocfl::Root;
-use uuid::Uuid;
+use queuekeeper_store::store::Item;
+use queuekeeper_store::{Key, StoreName};
 
 use super::checker::said;
 
-/// Whether a job intends a version of the object in whose folder a key lies.
-pub(super) async fn is_intended(catalogue: &Catalogue, key: &Key) -> Result<bool, String> {
-    let Some(object) = object_of(key) else { return Ok(false) };
-    catalogue.is_intended_by_another(Uuid::nil(), &object).await.map_err(said)
+/// Whether a job intends a version of the object in whose folder an item lies, in that store.
+pub(super) async fn is_being_stored(catalogue: &Catalogue, store: &StoreName, item: &Item) -> Result<bool, String> {
+    let Some(object) = object_of(&item.key) else { return Ok(false) };
+    catalogue.is_being_stored(&object, store, &item.space).await.map_err(said)
 }
 
 /// The object in whose folder a key lies, where the name of that has all of its identifier.

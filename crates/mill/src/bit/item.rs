@@ -15,9 +15,9 @@ use queuekeeper_store::store::Item;
 use super::checker::{Checker, Place, said};
 use super::decide::decide;
 use super::evidence;
-use super::intended::is_intended;
+use super::intended::is_being_stored;
 use super::look::{self, Reading};
-use super::verdict::{Look, Next, Sighting, Sources, Verdict};
+use super::verdict::{Finding, Look, Next, Sighting, Sources, Verdict};
 use crate::worker::{CHANGING, Lease, Processed, Processor};
 
 /// How long to wait for the next round.
@@ -98,12 +98,13 @@ impl Checker {
     ) -> Result<(CheckedPart, Vec<NewTask>), String> {
         let Checked { verdict, item } = checked;
         let (account, store) = (subject.account.clone(), place.store.name().clone());
-        let mut part = CheckedPart { run, ..CheckedPart::of(account, store, Vec::new()) };
+        let mut part = CheckedPart { run, ..CheckedPart::of(account, store.clone(), Vec::new()) };
         let mut follow_ups = Vec::new();
-        let is_observed = verdict.findings.iter().any(|finding| finding.is_observed());
-        if is_observed && is_intended(&self.catalogue, &item.item.key).await? {
-            // A job has not recorded yet what it writes.
-            part.skipped = (1, item.bytes);
+        // A job records what it stores once all of a version is there. What was recorded before is not its work.
+        if verdict.findings.iter().eq([&Finding::NotRecorded])
+            && is_being_stored(&self.catalogue, &store, &item.item).await?
+        {
+            part.being_stored = (1, item.bytes);
         } else {
             if item.wrong.is_some() {
                 let key = Some(item.item.key.clone());

@@ -31,6 +31,9 @@ use super::verdict::{Fixity, Remedy, Sighting, Verdict};
 use crate::asides;
 use crate::worker::{CHANGING, Lease, Processed, Processor, Stop};
 
+/// When a repair that the mill has started looks again whether it may go on.
+const STOPPED: Duration = Duration::from_mins(1);
+
 /// Repairs copies.
 pub struct Repairer {
     /// What looks at copies.
@@ -66,7 +69,7 @@ fn is_as_decided(remedy: Remedy, seen: &Seen, repair: &Repair) -> bool {
     let decided = sighting(repair.content.as_deref());
     match (&seen.sources.content, decided) {
         _ if !remedy.is_of_record() => true,
-        (Sighting::Present(now), Ok(Sighting::Present(decided))) => is_same(now, &decided) != Some(false),
+        (Sighting::Present(now), Ok(Sighting::Present(decided))) => is_same(now, &decided) == Some(true),
         _ => false,
     }
 }
@@ -93,6 +96,11 @@ impl Repairer {
         let Some(repair) = self.checker.catalogue.open_repair(place.store.name(), &item).await? else {
             return Ok(checked_again(&task.subject));
         };
+        // What has begun to write is worse half done.
+        let may_wait = repair.is_automatic && repair.source.is_none();
+        if may_wait && self.checker.catalogue.are_repairs_stopped(place.store.name()).await? {
+            return Ok(Outcome::PutOff(STOPPED).into());
+        }
         let seen = Seen::look(&self.checker, &place, &item, &Digests::default(), lease).await?;
         let verdict = seen.verdict();
         if is_proven(&verdict) {

@@ -231,6 +231,7 @@ impl Reporter {
             let amount = Amount { items: count.items, bytes: count.bytes };
             match count.result.as_str() {
                 "skipped" => coverage.skipped = [(TURN.to_owned(), amount)].into(),
+                "being_stored" => coverage.being_stored = amount,
                 "nothing" => coverage.gone = amount,
                 _ => {}
             }

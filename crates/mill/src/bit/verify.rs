@@ -184,7 +184,11 @@ impl Checker {
                         }
                         Some(checked) if checked.result == NOTHING => {}
                         Some(checked) => totals.add(subject, checked, say),
-                        None => {}
+                        None => {
+                            totals.unchecked += 1;
+                            let why = "a job stores it, and has not recorded it yet".to_owned();
+                            say(Said::Unchecked(subject.space.clone(), key.clone(), why));
+                        }
                     }
                     return self.catalogue.record_checks(&part, then).await.map_err(said);
                 }

@@ -10,7 +10,7 @@ use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TakenTask, TaskKind,
 use queuekeeper_store::store::{Chunks, Condition, Item, Properties, Put, Store};
 use queuekeeper_store::{Digest, Digests, Error, ErrorKind, Hashers, Key};
 
-use super::decide::{self, Action, Seen, SpaceAction};
+use super::decide::{self, Action, Record, Seen, SpaceAction};
 use super::look::{self, Side};
 use super::whole;
 use super::{ALGORITHM, Duplicator, Places};
@@ -76,10 +76,11 @@ impl Duplicator {
         }
         match (action, &from.properties, &to.properties) {
             (Action::Copy, Some(properties), _) => {
+                self.check_source(task, places, item, (&from, &to)).await?;
                 self.copy(task, places, item, (&from, properties), Condition::IfAbsent, lease).await
             }
             (Action::Overwrite, Some(properties), Some(old)) => {
-                self.check_source(task, places, item, &from).await?;
+                self.check_source(task, places, item, (&from, &to)).await?;
                 self.keep(task, places, item, old, "overwrite").await?;
                 self.copy(task, places, item, (&from, properties), Condition::IfMatch(old.etag.clone()), lease).await
             }
@@ -94,7 +95,7 @@ impl Duplicator {
             }
             (Action::Delete, _, Some(old)) => self.delete(task, places, item, &from, old).await,
             (Action::Lost, ..) => {
-                let why = format!("the store {} has lost {item}: the index says that it is there", source.name());
+                let why = format!("the store {} has lost {item}: it is recorded as there", source.name());
                 Err(self.blame(task, places, item, &from, why).await)
             }
             (Action::Foreign, ..) => {
@@ -136,8 +137,7 @@ impl Duplicator {
         from: &Side,
         old: &Properties,
     ) -> Result<(), Stop> {
-        let seq = from.copy.as_ref().map(|copy| copy.seq);
-        let age = match seq {
+        let age = match from.seq() {
             Some(seq) => self.catalogue.event_age(seq).await?,
             None => None,
         };
@@ -191,7 +191,6 @@ impl Duplicator {
         condition: Condition,
         lease: &Lease,
     ) -> Result<(), Stop> {
-        self.check_source(task, places, item, from).await?;
         let written = match put(places, item, (from, properties), condition.clone(), lease).await {
             Err(Error { kind: ErrorKind::NoSpace, .. }) => {
                 places.destination.create_space(&item.space).await?;
@@ -211,14 +210,30 @@ impl Duplicator {
         }
     }
 
-    /// Refuses to copy what is not as it was recorded: content that was changed around this program.
-    async fn check_source(&self, task: &TakenTask, places: &Places<'_>, item: &Item, from: &Side) -> Result<(), Stop> {
-        if from.copy.is_none() || from.is_as_recorded() {
+    /// Refuses to copy what is not as it was recorded: content that was changed around this program. What nobody recorded is copied
+    /// only to where nothing is or was, as long as no check has found it: then a person decides.
+    async fn check_source(
+        &self,
+        task: &TakenTask,
+        places: &Places<'_>,
+        item: &Item,
+        (from, to): (&Side, &Side),
+    ) -> Result<(), Stop> {
+        if from.is_as_recorded() {
             return Ok(());
         }
-        let store = places.source.name();
-        let why =
-            format!("the content in {store} is not as it was recorded, so that it is not copied; check its integrity");
+        let (source, destination) = (places.source.name(), places.destination.name());
+        let why = if from.is_recorded() {
+            format!("the content in {source} is not as it was recorded, so that it is not copied; check its integrity")
+        } else if to.properties.is_some() || to.record() == Record::Living {
+            format!(
+                "{source} has no record of its content, so that nothing is written over in {destination}; check its integrity"
+            )
+        } else if let Some(error) = self.catalogue.bit_error(source, item).await? {
+            format!("the content in {source} is not copied before bit error {} is resolved: {}", error.id, error.detail)
+        } else {
+            return Ok(());
+        };
         Err(self.blame(task, places, item, from, why).await)
     }
 

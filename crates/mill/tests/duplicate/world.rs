@@ -283,6 +283,16 @@ impl World {
         panic!("nothing is kept of {key}");
     }
 
+    /// Changes the digests that a table has of an item at the source, or deletes its row.
+    pub(super) async fn change_record(&self, table: &str, key: &str, digests: Option<&str>) {
+        let id = self.catalogue.records_of_item(&main(), &item(key)).await.unwrap().unwrap().id;
+        let change = match digests {
+            Some(digests) => format!("UPDATE {table} SET digests = '{digests}'"),
+            None => format!("DELETE FROM {table}"),
+        };
+        self.tamper(format!("{change} WHERE item = {id} AND store = 'main'")).await;
+    }
+
     /// Changes the database behind the catalogue's back.
     pub(super) async fn tamper(&self, sql: String) {
         if self.url.starts_with("sqlite:") {

@@ -28,6 +28,10 @@ async fn the_records_of_earlier_versions_are_read_and_shown() {
         with_writer(writer, async {}).await;
         let found = audit.find(&AuditQuery { limit: 10, ..AuditQuery::default() });
         let found: Vec<_> = found.entries.iter().map(|entry| (&*entry.actor, entry.outcome.as_deref())).collect();
-        assert_eq!(found, [("bob@host", Some("unknown")), ("rule:again", Some("done")), ("alice", Some("in_part"))], "{version}");
+        assert_eq!(
+            found,
+            [("bob@host", Some("unknown")), ("rule:again", Some("done")), ("alice", Some("in_part"))],
+            "{version}"
+        );
     }
 }

@@ -15,18 +15,7 @@ use queuekeeper_testkit::faulty::{Fault, Rule};
 use uuid::Uuid;
 
 use super::world::Bit;
-use crate::duplicate::world::{World, item, main, on_all};
-
-/// A statement about the row that a table has of an item.
-async fn change_record(world: &World, table: &str, key: &str, digests: Option<&str>) {
-    let id = world.catalogue.records_of_item(&main(), &item(key)).await.unwrap().unwrap().id;
-    world
-        .tamper(match digests {
-            Some(digests) => format!("UPDATE {table} SET digests = '{digests}' WHERE item = {id} AND store = 'main'"),
-            None => format!("DELETE FROM {table} WHERE item = {id} AND store = 'main'"),
-        })
-        .await;
-}
+use crate::duplicate::world::{World, item, main, on_all, replica};
 
 /// Content with the name of its item.
 async fn write(world: &World, keys: &[&str]) {
@@ -60,12 +49,12 @@ async fn plant(world: &World) {
     world.rot("rotten");
     world.rot("both");
     world.misstate("checksum");
-    change_record(world, "copies", "index", Some(OTHER)).await;
-    change_record(world, "audit_head", "audit", Some(OTHER)).await;
+    world.change_record("copies", "index", Some(OTHER)).await;
+    world.change_record("audit_head", "audit", Some(OTHER)).await;
     for key in ["noindex", "gone", "both"] {
-        change_record(world, "copies", key, None).await;
+        world.change_record("copies", key, None).await;
     }
-    change_record(world, "audit_head", "noaudit", None).await;
+    world.change_record("audit_head", "noaudit", None).await;
     for key in ["missing", "gone"] {
         world.bare[&main()].delete(&item(key), None).await.unwrap();
     }
@@ -171,7 +160,7 @@ on_all! {
         let content = item(&format!("{}/v1/content/a", Root::folder_of(ark).unwrap()));
         world.put(&main(), false, &content, "of a job", "text/plain").await;
         bit.run_loop().await;
-        assert_eq!(bit.counts().await, [("skipped".to_owned(), 1)].into());
+        assert_eq!(bit.counts().await, [("being_stored".to_owned(), 1)].into());
         assert_eq!(bit.errors().await.len(), 0);
 
         let intent = world.catalogue.object_intents(Duration::ZERO, None, 1).await.unwrap().remove(0);
@@ -179,6 +168,77 @@ on_all! {
         world.tamper("UPDATE loops SET next_start = 0".to_owned()).await;
         bit.run_loop().await;
         assert_eq!(bit.errors().await[content.key.as_str().unwrap()].findings, ["not_recorded"]);
+    }
+
+    async fn what_was_recorded_is_a_finding_whatever_a_job_stores_beside_it(world: World) {
+        let (bit, ark) = (Bit::new(&world, "read"), "ark:/99999/fk4abc");
+        let folder = Root::folder_of(ark).unwrap();
+        let recorded = item(&format!("{folder}/v1/content/a"));
+        world.put(&main(), true, &recorded, "recorded", "text/plain").await;
+        // Another store is none of this one's.
+        for (store, key) in [("main", "v2/content/b"), ("elsewhere", "v1/content/a")] {
+            let place = (store.to_owned(), item("a").space.to_string());
+            world.catalogue.store_content(Uuid::now_v7(), ark, &place, Duration::ZERO).await.unwrap();
+            world.put(&main(), false, &item(&format!("{folder}/{key}")), "changed!", "text/plain").await;
+        }
+        bit.run_loop().await;
+        assert_eq!(bit.errors().await[recorded.key.as_str().unwrap()].findings, ["changed_outside"]);
+        assert_eq!(bit.counts().await, [("failure".to_owned(), 1), ("being_stored".to_owned(), 1)].into());
+    }
+
+    async fn what_no_record_vouches_for_is_written_over_no_copy(world: World) {
+        for key in ["noindex", "nothing", "index", "audit", "flipped"] {
+            world.put(&main(), true, &item(key), "the content", "text/plain").await;
+            assert_eq!(world.duplicate(Some(key)).await.outcome, Outcome::Done);
+        }
+        for (table, key, digests) in [
+            ("copies", "noindex", None),
+            ("copies", "nothing", None),
+            ("audit_head", "nothing", None),
+            ("copies", "index", Some(OTHER)),
+            ("audit_head", "audit", Some(OTHER)),
+        ] {
+            world.change_record(table, key, digests).await;
+        }
+        let id = world.catalogue.records_of_item(&main(), &item("flipped")).await.unwrap().unwrap().id;
+        world.tamper(format!("UPDATE copies SET is_deleted = TRUE WHERE item = {id} AND store = 'main'")).await;
+        world.bare[&main()].delete(&item("flipped"), None).await.unwrap();
+        for key in ["noindex", "nothing", "index", "audit"] {
+            world.put(&main(), false, &item(key), "damaged one", "text/plain").await;
+        }
+        for (key, why) in [
+            ("noindex", "not as it was recorded"),
+            ("nothing", "has no record of its content"),
+            ("index", "not as it was recorded"),
+            ("audit", "not as it was recorded"),
+            ("flipped", "has lost"),
+        ] {
+            let processed = world.duplicate(Some(key)).await;
+            let Outcome::Failed(said) = &processed.outcome else { panic!("{key}: {processed:?}") };
+            assert!(said.contains(why) && processed.follow_ups[0].subject.kind == TaskKind::Bit, "{key}: {said}");
+            let copy = world.text(&replica(), &item(key)).await;
+            assert_eq!(copy.map(|(text, _)| text).as_deref(), Some("the content"), "{key}");
+        }
+
+        // What only the audit log has is enough where the content is that; a copy that was lost is not replaced by anything else.
+        for (key, is_copied) in [("noindex", true), ("nothing", false)] {
+            if is_copied {
+                world.put(&main(), false, &item(key), "the content", "text/plain").await;
+            }
+            world.bare[&replica()].delete(&item(key), None).await.unwrap();
+            assert_eq!(world.duplicate(Some(key)).await.outcome == Outcome::Done, is_copied, "{key}");
+            assert_eq!(world.text(&replica(), &item(key)).await.is_some(), is_copied, "{key}");
+        }
+
+        // What nobody ever recorded is copied until a check has found it.
+        for key in ["new", "found"] {
+            world.put(&main(), false, &item(key), "from outside", "text/plain").await;
+        }
+        assert_eq!(world.duplicate(Some("new")).await.outcome, Outcome::Done);
+        Bit::new(&world, "read").run_loop().await;
+        let processed = world.duplicate(Some("found")).await;
+        assert!(matches!(&processed.outcome, Outcome::Failed(why) if why.contains("before bit error")), "{processed:?}");
+        assert_eq!(world.text(&replica(), &item("found")).await, None);
     }
 
     async fn a_store_that_fails_is_no_finding_and_what_was_checked_before_is_kept(world: World) {

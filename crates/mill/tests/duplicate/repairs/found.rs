@@ -70,6 +70,13 @@ on_all! {
         let decided = process(&world, &checker, TaskKind::BitError).await.unwrap();
         assert_eq!(decided.outcome, Outcome::Done);
         assert_eq!(world.catalogue.automatic_repairs_today(&main()).await.unwrap(), 1);
+        // What has written nothing waits where repairs are stopped meanwhile.
+        assert!(world.catalogue.stop_repairs(None, "ada", "a bad firmware").await.unwrap());
+        let stopped = process(&world, &checker, TaskKind::Repair).await.unwrap();
+        assert!(matches!(stopped.outcome, Outcome::PutOff(_)), "{stopped:?}");
+        assert_eq!(has(&world, &main(), &item("a")).await.unwrap().0, damaged);
+        world.catalogue.resume_repairs(None).await.unwrap();
+        world.tamper("UPDATE tasks SET visible = 0".to_owned()).await;
         let repaired = process(&world, &checker, TaskKind::Repair).await.unwrap();
         assert_eq!(repaired.outcome, Outcome::Done);
         assert_repaired(&world, "a", "the content", &damaged).await;

@@ -17,16 +17,6 @@ use crate::duplicate::world::World;
 
 const OTHER: &str = r#"{"md5":"00000000000000000000000000000000"}"#;
 
-/// Changes the row that a table has of an item, or removes it.
-async fn change_record(world: &World, table: &str, key: &str, digests: Option<&str>) {
-    let id = world.catalogue.records_of_item(&main(), &item(key)).await.unwrap().unwrap().id;
-    let change = match digests {
-        Some(digests) => format!("UPDATE {table} SET digests = '{digests}'"),
-        None => format!("DELETE FROM {table}"),
-    };
-    world.tamper(format!("{change} WHERE item = {id} AND store = 'main'")).await;
-}
-
 /// Has an item checked to the end, and what is found decided.
 async fn decide(world: &World, checker: &Checker, key: &str, finding: &str) -> Processed {
     let check = NewTask { queue: Queue::BitIntegrity, subject: subject(key), source: None };
@@ -81,7 +71,7 @@ on_all! {
             ("noaudit", "audit_head", None, "audit_absent"),
         ] {
             world.put(&main(), true, &item(key), "the content", "text/plain").await;
-            change_record(&world, table, key, digests).await;
+            world.change_record(table, key, digests).await;
             assert_eq!(decide(&world, &checker, key, finding).await.outcome, Outcome::Done);
             assert_recorded(&world, key, "the content", MILL).await;
         }
@@ -96,7 +86,7 @@ on_all! {
         for key in ["audit", "outside"] {
             world.put(&main(), true, &item(key), "the content", "text/plain").await;
         }
-        change_record(&world, "audit_head", "audit", Some(OTHER)).await;
+        world.change_record("audit_head", "audit", Some(OTHER)).await;
         for key in ["outside", "foreign"] {
             world.put(&main(), false, &item(key), "written outside", "text/plain").await;
         }
