@@ -52,6 +52,10 @@ mod world;
 
 use std::path::PathBuf;
 
+// As the program itself has it.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// How many workers a process has, and how many transfers rclone makes at once.
 const TRANSFERS: usize = 20;
 
