@@ -16,7 +16,7 @@ pub const BAD_USAGE: u8 = 2;
 /// was done.
 pub(super) const REFUSED: u8 = 3;
 
-/// There is no such job, batch, request, lock, collection, group, object or item.
+/// There is no such job, batch, request, lock, collection, group, object, account, store, space or item.
 pub(super) const NOT_FOUND: u8 = 4;
 
 /// Whether all of it was done is unknown: the connection was lost.
@@ -40,7 +40,8 @@ Exit codes:
      changed, another change holds the item, it was not confirmed, or it was
      interrupted before it started
   4  not found: there is no such job, batch, request, lock, collection, group,
-     object, version, file or item of a store
+     object, version or file, or no such account, store, space or item of the
+     mill
   5  unknown: the connection was lost, and it is not known whether all of it
      was done
   6  partly done: the rest was refused or failed, or it was interrupted

@@ -21,14 +21,14 @@ mod verify;
 mod verify_reports;
 mod waiting;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
 use queuekeeper_catalogue::Catalogue;
 
 use super::UsageError;
-use crate::config::{CatalogueUrl, ConfigFile, MillConfig};
+use crate::config::{CatalogueUrl, ConfigFile, FileError, MillConfig};
 use crate::server;
 use crate::server::mill::OpenStores;
 use crate::server::standalone::DataDirectory;
@@ -84,8 +84,20 @@ struct PlaceArgs {
 
 impl PlaceArgs {
     fn read(&self) -> Result<(ConfigFile, MillConfig), UsageError> {
+        self.read_by(ConfigFile::read)
+    }
+
+    /// The same for what reads stores alone: the file need not name a catalogue.
+    fn read_for_stores(&self) -> Result<(ConfigFile, MillConfig), UsageError> {
+        self.read_by(ConfigFile::read_for_stores)
+    }
+
+    fn read_by(
+        &self,
+        read: fn(&Path) -> Result<ConfigFile, FileError>,
+    ) -> Result<(ConfigFile, MillConfig), UsageError> {
         let Some(path) = &self.config_file else { return self.of_data() };
-        let file = ConfigFile::read(path).map_err(|error| UsageError::flag("--config.file", error))?;
+        let file = read(path).map_err(|error| UsageError::flag("--config.file", error))?;
         let none = || UsageError::flag("--config.file", format!("{} has no key mill", path.display()));
         let mill = file.mill().cloned().ok_or_else(none)?;
         Ok((file, mill))

@@ -86,6 +86,18 @@ impl ConfigFile {
     /// # Errors
     /// When one of them cannot be read or is not valid.
     pub fn read(path: &Path) -> Result<Self, FileError> {
+        Self::read_with(path, true)
+    }
+
+    /// The same for what reads stores alone: the mill of the file need not have a catalogue.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_for_stores(path: &Path) -> Result<Self, FileError> {
+        Self::read_with(path, false)
+    }
+
+    fn read_with(path: &Path, needs_catalogue: bool) -> Result<Self, FileError> {
         let mut files = Files::default();
         let bytes = files.read(path)?;
         let keys: Keys = yaml(path, &bytes)?;
@@ -120,7 +132,7 @@ impl ConfigFile {
         let senders = of_role(Role::StoreEvents);
         let store_events = store_events::check(path, keys.store_events.unwrap_or_default(), &senders, &stores)?;
         let workers = workers::check(path, keys.workers.unwrap_or_default())?;
-        let mill = keys.mill.map(|keys| mill::check(path, keys, &stores)).transpose()?;
+        let mill = keys.mill.map(|keys| mill::check(path, keys, &stores, needs_catalogue)).transpose()?;
         let (path, tokens) = (path.to_owned(), Arc::new(tokens));
         Ok(Self {
             path,

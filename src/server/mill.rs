@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_ingest::copies::{CopyStanding, CountCopies, StoredObjects};
 use queuekeeper_ingest::step::Services;
@@ -15,12 +16,14 @@ use queuekeeper_mail::settings::Route;
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::audit::MILL;
 use queuekeeper_mill::bit::chain::ReportChain;
+use queuekeeper_mill::bit::checker::Checker;
 use queuekeeper_mill::bit::mail::ReportMail;
 use queuekeeper_mill::copies::standing;
 use queuekeeper_mill::duplicate::ASIDE;
 use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_mill::policy::PolicySource;
 use queuekeeper_mill::run::{Mill, MillSettings};
+use queuekeeper_mill::stores::AccountStores;
 use queuekeeper_mill::worker::Times;
 use queuekeeper_store::{Audited, SpaceName, Store, StoreFamilies, StoreName};
 use tokio::net::TcpListener;
@@ -52,16 +55,46 @@ pub async fn open(
     metrics: MillMetrics,
 ) -> anyhow::Result<Mill> {
     let catalogue = catalogue::open(settings).await?;
-    let (mut stores, admin) = (BTreeMap::new(), admin_spaces(config));
-    for store in config.accounts.values().flat_map(|account| account.stores.values()) {
-        if !stores.contains_key(store) {
-            let bare = bare(settings, store, families).await?;
-            stores.insert(store.clone(), audited(bare, &catalogue, &admin).await?);
-        }
-    }
+    let names = config.accounts.values().flat_map(|account| account.stores.values());
+    let stores = recorded(config, settings, &catalogue, families, names).await?;
     let source = source(config, settings, families).await?;
     let (accounts, name) = (config.accounts.clone(), worker_name());
     Ok(Mill { catalogue, accounts, source, stores, settings: mill, name, metrics, mail: ReportMail::default() })
+}
+
+/// Opens what checks, compares or adopts content at once: the catalogue, and of the stores those that are named, each so that its
+/// changes are recorded. What killed processes left in them is settled first. The others need not be there.
+///
+/// # Errors
+/// One line that names what cannot be opened.
+pub async fn checker(
+    config: &MillConfig,
+    settings: &StoreSettings,
+    names: impl IntoIterator<Item = &StoreName>,
+) -> anyhow::Result<Checker> {
+    let catalogue = catalogue::open(settings).await?;
+    let stores = recorded(config, settings, &catalogue, &StoreFamilies::default(), names).await?;
+    let accounts = config.accounts.clone();
+    let stores = AccountStores::new(catalogue.clone(), &accounts, stores, MillMetrics::default());
+    Ok(Checker { catalogue, accounts, stores, clock: Timestamp::now })
+}
+
+/// Opens stores so that their changes are recorded.
+async fn recorded(
+    config: &MillConfig,
+    settings: &StoreSettings,
+    catalogue: &Catalogue,
+    families: &StoreFamilies,
+    names: impl IntoIterator<Item = &StoreName>,
+) -> anyhow::Result<OpenStores> {
+    let (mut stores, admin) = (OpenStores::new(), admin_spaces(config));
+    for name in names {
+        if !stores.contains_key(name) {
+            let bare = bare(settings, name, families).await?;
+            stores.insert(name.clone(), audited(bare, catalogue, &admin).await?);
+        }
+    }
+    Ok(stores)
 }
 
 /// Runs the mill of a configuration until `shutdown`, and its metrics and probes on the listeners.
@@ -243,7 +276,7 @@ pub(crate) async fn shown(
         Box::pin(async move {
             match known {
                 Some(store) => Ok(store),
-                None => bare(&settings, &name, &StoreFamilies::default()).await.map_err(|error| format!("{error:#}")),
+                None => bare(&settings, &name, &StoreFamilies::default()).await.map_err(|error| error.to_string()),
             }
         })
     });
@@ -282,20 +315,15 @@ pub async fn source_of(
     }
 }
 
-/// What verifies the chain of the reports of an account, without a catalogue. Its stores are only read.
-///
-/// # Errors
-/// One line that names the store that cannot be opened.
-pub async fn report_chain(
-    account: &Account,
-    settings: &StoreSettings,
-    families: &StoreFamilies,
-) -> anyhow::Result<ReportChain> {
+/// What verifies the chain of the reports of an account, without a catalogue. Its stores are only read; one that cannot be opened
+/// is missed where a report is in it.
+pub async fn report_chain(account: &Account, settings: &StoreSettings, families: &StoreFamilies) -> ReportChain {
     let mut stores = BTreeMap::new();
     for store in account.stores.values() {
-        stores.insert(store.clone(), bare(settings, store, families).await?);
+        let opened = bare(settings, store, families).await;
+        stores.insert(store.clone(), opened.map_err(|error| error.to_string()));
     }
-    Ok(ReportChain { account: account.clone(), stores, catalogue: None, noted: None })
+    ReportChain { account: account.clone(), stores, catalogue: None, noted: None }
 }
 
 async fn bare(settings: &StoreSettings, name: &StoreName, families: &StoreFamilies) -> anyhow::Result<Arc<dyn Store>> {

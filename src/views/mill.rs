@@ -23,15 +23,15 @@ mod spaces;
 mod tasks;
 mod wanted;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_mill::account::Account;
-use queuekeeper_mill::policy::PolicySource;
+use queuekeeper_mill::policy::{PolicySource, StoreId};
 use queuekeeper_mill::prices::Prices;
-use queuekeeper_store::SpaceName;
+use queuekeeper_store::{SpaceName, StoreName};
 
 pub(crate) use asked::{AskedItem, CheckFilter, CheckList, CheckPlan, CheckScope};
 pub(crate) use checks::{CheckItem, proof_words};
@@ -107,13 +107,55 @@ impl Mill {
     }
 
     fn account(&self, name: &str) -> Result<&Account, ViewError> {
-        let none = || {
-            let known = self.account_names();
-            ViewError::not_found(format!("There is no account “{}” in the configuration.", quoted(name)))
-                .allowing(known)
-        };
-        self.0.accounts.get(name).ok_or_else(none)
+        account(&self.0.accounts, name)
     }
+}
+
+/// The account with this name.
+///
+/// # Errors
+/// Where there is none, or no name.
+pub(crate) fn account<'a>(accounts: &'a BTreeMap<String, Account>, name: &str) -> Result<&'a Account, ViewError> {
+    if name.is_empty() {
+        return Err(missing("account"));
+    }
+    let none = || {
+        let known: Vec<_> = accounts.keys().cloned().collect();
+        ViewError::not_found(format!("There is no account “{}” in the configuration.", quoted(name))).allowing(known)
+    };
+    accounts.get(name).ok_or_else(none)
+}
+
+/// A store of an account, by its name or by the number that policies have.
+///
+/// # Errors
+/// Where it has no such store, or none is named.
+pub(crate) fn store_of(account: &Account, name: &str) -> Result<StoreName, ViewError> {
+    if name.is_empty() {
+        return Err(missing("store"));
+    }
+    let by_number = account.stores.get(&StoreId(name.to_owned()));
+    let found = by_number.or_else(|| account.stores.values().find(|store| store.as_str() == name));
+    let none = || {
+        let known: BTreeSet<_> = account.stores.values().map(ToString::to_string).collect();
+        ViewError::not_found(format!("{} has no store “{}”.", account.name, quoted(name))).allowing(known)
+    };
+    found.cloned().ok_or_else(none)
+}
+
+/// That a space is for content of users.
+///
+/// # Errors
+/// Where it is reserved.
+pub(crate) fn check_content(space: &SpaceName) -> Result<(), ViewError> {
+    if space.is_reserved() {
+        return Err(ViewError::not_found(format!("“{space}” is not for content.")));
+    }
+    Ok(())
+}
+
+fn missing(parameter: &str) -> ViewError {
+    ViewError::parameter(format!("The parameter “{parameter}” is missing.")).of(parameter)
 }
 
 /// A space of an account, and as its stores name it.

@@ -32,6 +32,9 @@ pub(super) async fn checks_are_asked_for(home: &Path, pages: &Pages) {
         ("account=one&store=none", 404),
         ("account=one&store=main&space=x-duracloud-admin", 404),
         ("account=one&store=main&key=a", 400),
+        ("store=main", 400),
+        ("account=one", 400),
+        ("account=one&store=main&space=theses&key=none", 404),
     ] {
         assert_eq!(pages.ask("oscar", &format!("/mill/checks/new?{wrong}"), None).await.0, code, "{wrong}");
         assert_eq!(pages.ask("oscar", &format!("/api/v1/mill/checks/plan?{wrong}"), None).await.0, code, "{wrong}");
@@ -117,13 +120,21 @@ async fn what_a_check_takes_is_shown_before_workers_are_asked_for_it() {
     verify("one/main --background").await.is(2, &["--background needs a --reason"]);
     verify("one/main/theses/a --background --dry-run")
         .await
-        .is(0, &["1 item with 4 bytes to be read", "about 3.00 USD"]);
+        .is(0, &["1 item with 4 bytes to be read", "1 request, about 1.00 USD"]);
     verify("one/main --background --dry-run")
         .await
         .is(0, &["2 items with 8 bytes to be read, 3 requests, about 3.00 USD"]);
     verify("one/main/none --background --dry-run").await.is(4, &["one has no space “none” in main"]);
+    for words in ["--dry-run", "--reason odd"] {
+        let none = verify(&format!("one/main/theses/none --background {words}")).await;
+        none.is(4, &["main has no item “none” in theses of one, and there is no record of one"]);
+    }
+    fs::write(home.join("objects/foreign/found"), "found").unwrap();
+    verify("one/main/foreign/found --background --dry-run").await.is(0, &["1 item with 5 bytes to be read"]);
+    fs::remove_file(home.join("objects/foreign/found")).unwrap();
     verify("one/main/foreign --background --dry-run").await.is(0, &["0 items with 0 bytes to be read"]);
     command(home, "mill checks").await.is(0, &["no check was asked for"]);
+    command(home, "mill checks --before 1").await.is(0, &["there are no checks with a number below 1"]);
     verify("one/main --background --reason odd").await.is(0, &["asked for: 2 items with 8 bytes"]);
     verify("one/main/theses --background --reason again").await.is(0, &["asked for: 2 items"]);
     let list = command(home, "mill checks --output json").await.json();

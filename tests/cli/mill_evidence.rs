@@ -65,7 +65,7 @@ async fn auditors_get_the_chain_of_reports_verified_and_the_audit_log() {
     command(home, &put).await.is(3, &["the space one.x-reports is reserved for queuekeeper itself"]);
 
     command(home, "mill verify-reports one").await.is(0, &["0 reports, 0 wrong\n"]);
-    command(home, "mill verify-reports two").await.is(2, &["account \"two\" is not in the configuration"]);
+    command(home, "mill verify-reports two").await.is(4, &["no account “two” in the configuration"]);
     run_loop(home).await;
     let whole = command(home, "mill verify-reports one").await;
     whole.is(0, &["1 report, 0 wrong; the last seal has SHA-256 "]);
@@ -80,6 +80,14 @@ async fn auditors_get_the_chain_of_reports_verified_and_the_audit_log() {
     }
     let upper = last.to_ascii_uppercase();
     command(home, &format!("mill verify-reports one --seal {upper}")).await.is(0, &["1 report, 0 wrong"]);
+    // An auditor has neither the catalogue nor the other store.
+    let config = fs::read_to_string(home.join("config.yml")).unwrap();
+    fs::write(home.join("config.yml"), config.replace("catalogue: {url: \"sqlite:catalogue.db\"}\n", "")).unwrap();
+    fs::rename(home.join("objects"), home.join("away")).unwrap();
+    command(home, "mill verify-reports one --store-only").await.is(0, &["1 report, 0 wrong"]);
+    command(home, "mill verify-reports one").await.is(2, &["the file names none"]);
+    fs::rename(home.join("away"), home.join("objects")).unwrap();
+    fs::write(home.join("config.yml"), config).unwrap();
     let table = file(home, "-1.tsv");
     fs::write(&table, fs::read_to_string(&table).unwrap().replace("success", "failure")).unwrap();
     for option in ["", " --store-only"] {

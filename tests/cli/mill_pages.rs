@@ -119,7 +119,8 @@ async fn content_that_is_wrong_is_repaired(home: &Path, pages: &Pages) {
         .await;
     let (_, of_viewer) = pages.ask("vera", "/mill/errors", None).await;
     assert!(of_viewer.contains("theses/a/c") && !of_viewer.contains("Repair</button>"), "{of_viewer}");
-    pages.get("/mill/spaces/one/theses/item?key=a/c", &["Proofs", "content damaged"]).await;
+    let item = "/mill/spaces/one/theses/item?key=a/c";
+    pages.get(item, &["Proofs", "content damaged"]).await;
     let of_item = pages.json("/api/v1/mill/spaces/one/theses/item?key=a/c").await;
     let check = &of_item["checks"][0];
     assert_eq!((&check["store"], &check["findings"]), (&json!("main"), &json!(["content_damaged"])), "{of_item}");
@@ -149,8 +150,10 @@ async fn content_that_is_wrong_is_repaired(home: &Path, pages: &Pages) {
         pages.json("/api/v1/mill/held").await["tasks"][0]["number"].as_u64()
     });
     let held = held.await.to_string();
+    pages.get(item, &["What is not done", "The repair of the copy in main is held by the brake until an admin"]).await;
     let release = [("task", &*held), ("decision", "retry"), ("reason", "one copy alone")];
     assert_eq!(pages.ask("ada", "/mill/held", Some(&release)).await.0, 303);
+    pages.get("/mill/errors", &["all stores</option><option>main</option><option>replica</option>"]).await;
     let stop = [("repairs", "stop"), ("store", ""), ("reason", "disks")];
     assert_eq!(pages.ask("vera", "/mill/errors", Some(&stop)).await.0, 403);
     assert_eq!(pages.ask("oscar", "/mill/errors", Some(&stop)).await.0, 303);
@@ -297,7 +300,7 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
     eventually(minutes, "it is copied", async || copy().as_deref() == Some("two\n")).await;
     pages.get("/mill", &["requeued", "a new edition", "ada"]).await;
     pages.get("/audit", &["Release task", "a new edition", &format!("task:{number}"), "Held → waiting"]).await;
-    pages.get("/mill/spaces/one/theses/item?key=a/b", &["Kept aside", "overwrite", "in 29 days"]).await;
+    pages.get("/mill/spaces/one/theses/item?key=a/b", &["Kept aside", "Because of", "overwrite", "in 29 days"]).await;
     let released = pages.json("/api/v1/audit?action=release_task&outcome=done").await["items"][0].clone();
     let action = format!("/api/v1/actions/{}", released["id"].as_str().unwrap());
     let words = pages.json(&action).await["operations"][0].as_str().unwrap().to_owned();

@@ -45,7 +45,9 @@ async fn decide(home: &Path) {
         "{list}"
     );
     let number = &error["number"];
-    command(home, &format!("mill errors --after {number}")).await.is(0, &["there are no bit errors"]);
+    command(home, &format!("mill errors --after {number}"))
+        .await
+        .is(0, &["there are no bit errors with a number above "]);
     let of_item = command(home, "mill spaces one/theses --key b/c").await;
     of_item.is(0, &[&format!("The copy in main has bit error {number}: "), "CHECKED", "failure", "content damaged"]);
     let of_item = command(home, "mill spaces one/theses --key b/c -o json").await.json();
@@ -56,7 +58,9 @@ async fn decide(home: &Path) {
     command(home, &format!("mill repair {number}")).await.is(2, &["--reason"]);
     repair("4711").await.is(4, &["there is no open bit error 4711"]);
     repair("one/main/theses/a").await.is(4, &["nothing is known to be wrong with one/main/theses/a"]);
-    repair("one/main/theses").await.is(2, &["name one item: ACCOUNT/STORE/SPACE/KEY"]);
+    for what in ["one/main/theses", "abc"] {
+        repair(what).await.is(2, &["name a bit error by its number, or one item: ACCOUNT/STORE/SPACE/KEY"]);
+    }
     repair("one/1/theses/b/c").await.is(0, &["the repair of one/main/theses/b/c waits for a worker"]);
     repair(&number.to_string()).await.is(3, &["a repair of this copy has not ended; nothing was done"]);
     let resolve = async |what: &str| command(home, &format!("mill resolve {what} --reason rotten")).await;
@@ -94,6 +98,7 @@ async fn stop_repairs(home: &Path) {
     act("stop-repairs").await.is(3, &["repairs in all stores are stopped already; nothing was done"]);
     act("stop-repairs main").await.is(0, &["automatic repairs in main are stopped"]);
     let stops = command(home, "mill errors --output json").await.json()["stops"].clone();
+    command(home, "mill errors").await.is(0, &["automatic repairs in main are stopped, for "]);
     assert_eq!(
         (&stops[0]["store"], &stops[1]["store"], &stops[1]["reason"]),
         (&json!(""), &json!("main"), &json!("disks"))
@@ -134,6 +139,12 @@ async fn adopt(home: &Path) {
     command(home, "mill verify one/replica/found/z").await.is(7, &["one/replica/found/z: stored, not recorded"]);
     let later = command(home, "mill resolve adopt one/2/found/z --reason ours").await;
     later.is(0, &["adopt of one/replica/found/z waits for a worker"]);
+
+    // All commands take a key as it is.
+    let content = home.join("content").display().to_string();
+    command(home, &format!("store put {content} replica/found/p%2Fq")).await.is(0, &[]);
+    command(home, "mill verify one/replica/found/p%2Fq").await.is(0, &["1 item proven"]);
+    command(home, "mill spaces one/found --key p%2Fq").await.is(0, &["one/found: p%2Fq\n"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -164,7 +175,20 @@ async fn content_is_checked_at_once_and_by_a_process_for_that_alone() {
     command(home, "mill verify one/1/theses/b/c").await.is(0, &["1 item proven"]);
     command(home, "mill verify one/1/theses/none").await.is(4, &["no such item"]);
     command(home, "mill verify one/main/nospace").await.is(4, &["there is no such space, or nothing in it"]);
-    command(home, "mill verify one/cold").await.is(2, &["the store \"cold\" of one is not in the configuration"]);
+    command(home, "mill verify one/cold").await.is(4, &["one has no store “cold”"]);
+    command(home, "mill verify other/main").await.is(4, &["no account “other”"]);
+    command(home, "mill verify one/main/x-queuekeeper-aside")
+        .await
+        .is(4, &["“x-queuekeeper-aside” is not for content"]);
+    command(home, "mill verify one/main//a").await.is(2, &["name the space that the item is in"]);
+    // Another store that is away does not matter.
+    fs::rename(home.join("replica"), home.join("away")).unwrap();
+    command(home, "mill verify one/main/theses/a").await.is(0, &["1 item proven"]);
+    command(home, "mill compare one/main").await.is(0, &["2 items with 8 bytes as recorded"]);
+    let away = command(home, "mill verify one/replica --background --dry-run").await;
+    let why = "there is no such directory; make it, or mount its volume";
+    assert!(away.code == 1 && away.err.matches(why).count() == 1, "{away:?}");
+    fs::rename(home.join("away"), home.join("replica")).unwrap();
     command(home, "mill verify one").await.is(2, &["ACCOUNT/STORE"]);
     rot(&home.join("objects/theses/b/c"));
     command(home, "mill verify one/main").await.is(

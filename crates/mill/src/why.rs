@@ -64,7 +64,9 @@ impl Waiting<'_> {
         Some(format!("waits, as {user} has paused {scope} since {}: {reason}", shown(*since)))
     }
 
-    fn of_task(&self, open: &OpenTask, now: Timestamp) -> String {
+    /// What a task waits for, as the predicate of a sentence about it without a full stop.
+    #[must_use]
+    pub fn of_task(&self, open: &OpenTask, now: Timestamp) -> String {
         let number = open.task.id;
         let last = open.task.errors.last().map(|last| last.error.as_str()).unwrap_or_default();
         let closed = || self.account.closed_until(Some(self.source), self.destination, now);
@@ -97,8 +99,7 @@ impl Waiting<'_> {
 }
 
 /// Why a task waits until its store can be read, as the predicate of a sentence without a full stop.
-#[must_use]
-pub fn for_store(open: &OpenTask) -> String {
+fn for_store(open: &OpenTask) -> String {
     let why = open.waits_for.as_deref().unwrap_or("waits until its store can be read");
     let again = open.visible.map(|at| format!("; it is looked at again at {}", shown(at)));
     format!("{why}{}", again.unwrap_or_default())

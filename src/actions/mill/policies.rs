@@ -90,7 +90,7 @@ impl MillActions {
 
 async fn open(mill: &MillParts, user: &str) -> Result<PolicySource, Refusal> {
     let opened = (mill.open)(user.to_owned()).await;
-    opened.map_err(|error| Refusal::Unavailable(format!("the policies cannot be written: {error:#}; nothing was done")))
+    opened.map_err(|error| Refusal::Unavailable(format!("the policies cannot be written: {error}; nothing was done")))
 }
 
 fn ended(done: Result<(), Refusal>) -> Ended {

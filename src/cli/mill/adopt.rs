@@ -5,10 +5,8 @@ use std::ffi::OsString;
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use queuekeeper_mill::bit::adopt::{AdoptSaid, Adopted};
+use queuekeeper_mill::bit::checker::Checker;
 use queuekeeper_mill::bit::verify::Scope;
-use queuekeeper_mill::metrics::MillMetrics;
-use queuekeeper_mill::run::{Mill, MillSettings};
-use queuekeeper_store::StoreFamilies;
 use queuekeeper_store::error::shortened;
 
 use super::PlaceArgs;
@@ -57,19 +55,18 @@ impl AdoptArgs {
         crate::cli::log::begin_plain();
         let Self { what, dry_run, reason, place, audit } = self;
         let (file, config) = place.read()?;
-        let scope = what.scope(&config)?;
+        let scope = what.scope_of_content(&config)?;
         if scope.space.is_none() || scope.key.is_some() {
             return Err(UsageError("name a space: ACCOUNT/STORE/SPACE".to_owned()).into());
         }
-        let (families, metrics) = (StoreFamilies::default(), MillMetrics::default());
-        let mill = server::mill::open(&config, file.stores(), MillSettings::default(), &families, metrics).await?;
+        let checker = server::mill::checker(&config, file.stores(), [&scope.store]).await?;
         let outcome = if dry_run {
-            Box::pin(adopt(&mill, &scope, None)).await.map_err(|why| CommandError::new(FAILED, why).into())
+            Box::pin(adopt(&checker, &scope, None)).await.map_err(|why| CommandError::new(FAILED, why).into())
         } else {
             let act = MillActArgs::new(reason.unwrap_or_default(), place, audit);
-            act.with_session(async |session| recorded(session, &mill, &scope).await).await
+            act.with_session(async |session| recorded(session, &checker, &scope).await).await
         };
-        mill.catalogue.close().await;
+        checker.catalogue.close().await;
         let adopted = outcome?;
         if adopted == Adopted::default() {
             return Err(CommandError::new(NOT_FOUND, "there is no such space, or nothing in it").into());
@@ -84,18 +81,18 @@ impl AdoptArgs {
     }
 }
 
-async fn recorded(session: &MillSession, mill: &Mill, scope: &Scope) -> anyhow::Result<Adopted> {
+async fn recorded(session: &MillSession, checker: &Checker, scope: &Scope) -> anyhow::Result<Adopted> {
     let MillSession { actions, actor, reason, .. } = session;
     let mut adopted = Adopted::default();
     let work = async {
-        adopted = Box::pin(adopt(mill, scope, Some(&actor.name))).await?;
+        adopted = Box::pin(adopt(checker, scope, Some(&actor.name))).await?;
         Ok(summary(&adopted, "adopted"))
     };
     actions.adopt(&name(scope), actor, reason, work).await.map_err(CommandError::from)?;
     Ok(adopted)
 }
 
-async fn adopt(mill: &Mill, scope: &Scope, user: Option<&str>) -> Result<Adopted, String> {
+async fn adopt(checker: &Checker, scope: &Scope, user: Option<&str>) -> Result<Adopted, String> {
     let (mut progress, mut lines) = (ProgressLine::new(), Ok(()));
     let verb = if user.is_some() { "adopted" } else { "would be adopted" };
     let mut say = |said: AdoptSaid| match said {
@@ -105,7 +102,7 @@ async fn adopt(mill: &Mill, scope: &Scope, user: Option<&str>) -> Result<Adopted
             lines = std::mem::replace(&mut lines, Ok(())).and_then(|()| output::write(&line));
         }
     };
-    let outcome = mill.adopt(scope, user, &mut say).await;
+    let outcome = checker.adopt(scope, user, &mut say).await;
     drop(progress);
     lines.map_err(|error| error.to_string())?;
     outcome

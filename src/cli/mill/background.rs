@@ -48,7 +48,10 @@ impl ChecksArgs {
             }
         })?;
         if list.items.is_empty() {
-            output::note("no check was asked for");
+            output::note(&match self.before {
+                None => "no check was asked for".to_owned(),
+                Some(before) => format!("there are no checks with a number below {before}"),
+            });
         } else if let Some(before) = list.next {
             output::note(&format!("there are more: --before {before}"));
         }

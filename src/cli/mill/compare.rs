@@ -5,12 +5,10 @@ use std::fmt::Write as _;
 
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
+use queuekeeper_mill::account::Account;
 use queuekeeper_mill::bit::compare::{Compared, Difference};
 use queuekeeper_mill::bit::comparer::CompareSaid;
 use queuekeeper_mill::bit::verify::Scope;
-use queuekeeper_mill::metrics::MillMetrics;
-use queuekeeper_mill::run::MillSettings;
-use queuekeeper_store::StoreFamilies;
 use queuekeeper_store::error::shortened;
 use serde_json::json;
 
@@ -28,8 +26,8 @@ use crate::views::show::visible_json;
 /// Compare what a store lists with the content index, without reading content
 ///
 /// One line for each item that is stored and not recorded, or recorded and not stored, or has another size, checksum or entity tag than is
-/// recorded; what differs is looked at again before that is said. Nothing is changed. Exits with 7 where anything differs. A listing
-/// that fails midway is an error, whatever was said until then.
+/// recorded; what differs is looked at again before that is said. The store is asked for the checksum of each item. Nothing is changed.
+/// Exits with 7 where anything differs. A listing that fails midway is an error, whatever was said until then.
 #[derive(Clone, Debug, Args)]
 pub(super) struct CompareArgs {
     /// A space, or all that an account has in a store, which is named, or has the number that policies have
@@ -62,15 +60,15 @@ impl CompareArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         crate::cli::log::begin_plain();
         let (file, config) = self.place.read()?;
-        let scope = self.what.scope(&config)?;
+        let scope = self.what.scope_of_content(&config)?;
         if scope.key.is_some() {
             return Err(UsageError("name a space, or a store: ACCOUNT/STORE[/SPACE]".to_owned()).into());
         }
-        let (families, metrics) = (StoreFamilies::default(), MillMetrics::default());
-        let mill = server::mill::open(&config, file.stores(), MillSettings::default(), &families, metrics).await?;
-        let catalogue = mill.catalogue.clone();
+        let reports = config.accounts.get(&scope.account).and_then(Account::primary).filter(|_| self.keep);
+        let checker = server::mill::checker(&config, file.stores(), [&scope.store].into_iter().chain(reports)).await?;
+        let catalogue = checker.catalogue.clone();
         let mut printed = Printed::begin(&scope, self.format);
-        let outcome = mill.compare(&scope, self.keep, &mut |said| printed.say(&said)).await;
+        let outcome = checker.compare(&scope, self.keep, &mut |said| printed.say(&said)).await;
         catalogue.close().await;
         let compared = match outcome {
             Ok(compared) => compared,

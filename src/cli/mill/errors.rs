@@ -85,11 +85,14 @@ enum ErrorOf {
     Copy(Named),
 }
 
+/// What a decision is to name.
+const WANTED: &str = "name a bit error by its number, or one item: ACCOUNT/STORE/SPACE/KEY";
+
 impl ErrorOf {
-    fn parse(text: &OsString) -> Result<Self, String> {
+    fn parse(text: &OsString) -> Result<Self, &'static str> {
         match text.to_str().and_then(|text| text.parse().ok()) {
             Some(number) => Ok(Self::Error(number)),
-            None => Named::parse(text).map(Self::Copy),
+            None => Named::parse(text).map(Self::Copy).map_err(|_why| WANTED),
         }
     }
 }
@@ -104,7 +107,10 @@ impl ErrorsArgs {
         let list = list.map_err(CommandError::from)?;
         self.output.show(&list, |screen| show(&list, screen))?;
         if list.errors.is_empty() {
-            output::note("there are no bit errors");
+            output::note(&match self.after {
+                0 => "there are no bit errors".to_owned(),
+                after => format!("there are no bit errors with a number above {after}"),
+            });
         } else if let Some(after) = list.next {
             output::note(&format!("there are more: --after {after}"));
         }
@@ -113,9 +119,10 @@ impl ErrorsArgs {
 }
 
 fn show(list: &ErrorList, screen: &mut Screen) {
-    for StopItem { store, user, reason, .. } in &list.stops {
+    for StopItem { store, user, reason, since } in &list.stops {
         let store = if store.is_empty() { "all stores" } else { store };
-        screen.say(&format!("automatic repairs in {store} are stopped by {user}: {reason}"));
+        let since = ago(Some(*since), Timestamp::now());
+        screen.say(&format!("automatic repairs in {store} are stopped, for {since}, by {user}: {reason}"));
     }
     if list.errors.is_empty() {
         return;
@@ -178,7 +185,7 @@ impl DecisionArgs {
                 Scope { account, store, space: Some(space), key: Some(key) } => {
                     WrongCopy::Copy { account, store, space, key }
                 }
-                Scope { .. } => return Err(UsageError("name one item: ACCOUNT/STORE/SPACE/KEY".to_owned()).into()),
+                Scope { .. } => return Err(UsageError(WANTED.to_owned()).into()),
             },
         };
         self.act.with_session(async |session| resolve(session, &copy, resolution).await).await

@@ -1,7 +1,12 @@
 //! `queuekeeper mill spaces`: every space and how far its copies are, the items of one, and one item.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
+
 use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use jiff::Timestamp;
+use queuekeeper_store::Key;
 
 use super::PlaceArgs;
 use crate::cli::UsageError;
@@ -19,9 +24,16 @@ pub(super) struct SpacesArgs {
     #[arg(value_name = "ACCOUNT/SPACE")]
     space: Option<String>,
 
-    /// The item to show, by its key, percent-encoded where it is no text
-    #[arg(long, value_name = "KEY", requires = "space")]
-    key: Option<String>,
+    /// The item to show, by its key as it is, as mill verify takes it
+    #[arg(
+        long,
+        value_name = "KEY",
+        requires = "space",
+        value_parser = OsStringValueParser::new().try_map(|text: OsString| {
+            Key::new(text.as_bytes()).map_err(|error| error.to_string())
+        })
+    )]
+    key: Option<Key>,
 
     /// Spaces, or items, with names that begin with this
     #[arg(long, value_name = "TEXT", default_value = "")]
@@ -41,18 +53,17 @@ pub(super) struct SpacesArgs {
 impl SpacesArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         crate::cli::log::begin_plain();
-        let key = |text: &str| text.parse::<KeyText>().map_err(|error| UsageError::flag("--key", error));
         let space = self.space.as_deref().map(|name| {
             let wrong = || UsageError(format!("{name:?} is not ACCOUNT/SPACE"));
             name.split_once('/').ok_or_else(wrong)
         });
         let space = space.transpose()?;
-        let item = self.key.as_deref().map(key).transpose()?;
-        let after = key(&self.after)?;
+        let after: KeyText = self.after.parse().map_err(|error| UsageError::flag("--after", error))?;
         let (mill, catalogue) = self.place.open().await?;
         let outcome = async {
-            match (space, item) {
+            match (space, &self.key) {
                 (Some((account, space)), Some(key)) => {
+                    let key = KeyText(Some(key.clone()));
                     let detail = mill.item(account, space, &ItemName { key }).await.map_err(CommandError::from)?;
                     self.output.show(&detail, |screen| show_item(&detail, screen))
                 }

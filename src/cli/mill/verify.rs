@@ -6,14 +6,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use queuekeeper_mill::bit::verify::{Said, Scope, Totals};
-use queuekeeper_mill::metrics::MillMetrics;
-use queuekeeper_mill::policy::StoreId;
-use queuekeeper_mill::run::MillSettings;
 use queuekeeper_store::error::shortened;
-use queuekeeper_store::{Key, SpaceName, StoreFamilies};
+use queuekeeper_store::{Key, SpaceName};
 
 use super::{PlaceArgs, background};
-use crate::cli::UsageError;
 use crate::cli::actor::AuditArgs;
 use crate::cli::exit::{CommandError, FAILED, NOT_FOUND, NOT_PROVEN};
 use crate::cli::meter::ProgressLine;
@@ -22,6 +18,7 @@ use crate::cli::words::count;
 use crate::config::MillConfig;
 use crate::mirror::words::{counted, size};
 use crate::server;
+use crate::views::mill;
 
 /// Check content now: read it, and compare it with its store, the content index and the audit log
 ///
@@ -69,24 +66,38 @@ pub(super) struct Named {
 
 impl Named {
     pub(super) fn parse(text: &OsString) -> Result<Self, String> {
-        let mut parts = text.as_bytes().splitn(4, |byte| *byte == b'/');
-        let mut next = || parts.next().filter(|part| !part.is_empty());
+        let parts: Vec<_> = text.as_bytes().splitn(4, |byte| *byte == b'/').collect();
+        let part = |at: usize| parts.get(at).copied().filter(|part| !part.is_empty());
         let text = |part: &[u8]| String::from_utf8_lossy(part).into_owned();
-        let (account, store) = next().zip(next()).ok_or("name an account and a store: ACCOUNT/STORE")?;
-        let space = next().map(|space| text(space).parse()).transpose();
+        let (account, store) = part(0).zip(part(1)).ok_or("name an account and a store: ACCOUNT/STORE")?;
+        let space = part(2).map(|space| text(space).parse()).transpose();
         let space = space.map_err(|error| format!("the space has an {error}"))?;
-        let key = next().map(Key::new).transpose().map_err(|error| error.to_string())?;
+        if space.is_none() && parts.len() > 3 {
+            return Err("name the space that the item is in: ACCOUNT/STORE/SPACE/KEY".to_owned());
+        }
+        let key = part(3).map(Key::new).transpose().map_err(|error| error.to_string())?;
         Ok(Self { account: text(account), store: text(store), space, key })
     }
 
-    pub(super) fn scope(self, config: &MillConfig) -> Result<Scope, UsageError> {
+    /// What it is by the configuration.
+    ///
+    /// # Errors
+    /// For an account or a store that does not exist.
+    pub(super) fn scope(self, config: &MillConfig) -> Result<Scope, CommandError> {
         let Self { account, store, space, key } = self;
-        let none = |what: &str| UsageError(format!("{what} is not in the configuration"));
-        let known = config.accounts.get(&account).ok_or_else(|| none(&format!("account {account:?}")))?;
-        let by_number = known.stores.get(&StoreId(store.clone()));
-        let found = by_number.or_else(|| known.stores.values().find(|name| name.as_str() == store)).cloned();
-        let store = found.ok_or_else(|| none(&format!("the store {store:?} of {account}")))?;
+        let known = mill::account(&config.accounts, &account)?;
+        let store = mill::store_of(known, &store)?;
         Ok(Scope { account, store, space, key })
+    }
+
+    /// The same, of content of users.
+    ///
+    /// # Errors
+    /// As [`Self::scope`], and for a space that is reserved.
+    pub(super) fn scope_of_content(self, config: &MillConfig) -> Result<Scope, CommandError> {
+        let scope = self.scope(config)?;
+        scope.space.as_ref().map_or(Ok(()), mill::check_content)?;
+        Ok(scope)
     }
 }
 
@@ -94,14 +105,12 @@ impl VerifyArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         crate::cli::log::begin_plain();
         let (file, config) = self.place.read()?;
-        let scope = self.what.scope(&config)?;
+        let scope = self.what.scope_of_content(&config)?;
         if self.background {
             return background::ask(&scope, self.dry_run, self.reason, self.place, self.audit).await;
         }
-        let (families, counted) = (StoreFamilies::default(), MillMetrics::default());
-        let settings = MillSettings::default();
-        let mill = server::mill::open(&config, file.stores(), settings, &families, counted).await?;
-        let catalogue = mill.catalogue.clone();
+        let checker = server::mill::checker(&config, file.stores(), [&scope.store]).await?;
+        let catalogue = checker.catalogue.clone();
         let (mut progress, mut lines) = (ProgressLine::new(), Ok(()));
         let mut say = |said: Said| match said {
             Said::Progress(totals) => progress.show(|| summary(&totals)),
@@ -114,7 +123,7 @@ impl VerifyArgs {
                 lines = std::mem::replace(&mut lines, Ok(())).and_then(|()| output::write(&line));
             }
         };
-        let outcome = mill.verify(&scope, &mut say).await;
+        let outcome = checker.verify(&scope, &mut say).await;
         drop(progress);
         catalogue.close().await;
         lines?;
@@ -163,7 +172,7 @@ mod tests {
         assert_eq!(parse("a/1/").unwrap(), of(None, None));
         assert_eq!(parse("a/1/theses").unwrap(), of(Some("theses"), None));
         assert_eq!(parse("a/1/theses/b/c").unwrap(), of(Some("theses"), Some("b/c")));
-        for wrong in ["", "a", "a/", "/1", "a/1/.."] {
+        for wrong in ["", "a", "a/", "/1", "a/1/..", "a/1//b", "a/1//"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -4,12 +4,12 @@ use clap::Args;
 use queuekeeper_store::StoreFamilies;
 
 use super::PlaceArgs;
-use crate::cli::UsageError;
 use crate::cli::exit::{CommandError, FAILED, NOT_PROVEN};
 use crate::cli::output;
 use crate::cli::words::count;
 use crate::mirror::words::counted;
 use crate::server;
+use crate::views::mill;
 
 /// Check that no report of an account was changed, removed or inserted
 ///
@@ -21,7 +21,7 @@ pub(super) struct VerifyReportsArgs {
     #[arg(value_name = "ACCOUNT")]
     account: String,
 
-    /// Ask the store alone, not the catalogue: the last seal is the one with the highest number
+    /// Ask the store alone, not the catalogue, which the file need not name: the last seal is the one with the highest number
     #[arg(long)]
     store_only: bool,
 
@@ -43,11 +43,11 @@ fn sha256(text: &str) -> Result<String, String> {
 impl VerifyReportsArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         crate::cli::log::begin_plain();
-        let (file, config) = self.place.read()?;
-        let none = || UsageError(format!("account {:?} is not in the configuration", self.account));
-        let account = config.accounts.get(&self.account).ok_or_else(none)?;
+        let read = if self.store_only { self.place.read_for_stores() } else { self.place.read() };
+        let (file, config) = read?;
+        let account = mill::account(&config.accounts, &self.account).map_err(CommandError::from)?;
         let (families, stores) = (StoreFamilies::default(), file.stores());
-        let mut chain = server::mill::report_chain(account, stores, &families).await?;
+        let mut chain = server::mill::report_chain(account, stores, &families).await;
         chain.noted = self.seal;
         if !self.store_only {
             chain.catalogue = Some(server::catalogue::open(stores).await?);

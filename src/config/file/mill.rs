@@ -71,8 +71,13 @@ pub enum PolicyPlace {
     Space(StoreName, SpaceName),
 }
 
-/// Checks them against the stores of the file.
-pub(super) fn check(path: &Path, keys: Keys, stores: &StoreSettings) -> Result<MillConfig, FileError> {
+/// Checks them against the stores of the file, and where it is needed, that there is a catalogue.
+pub(super) fn check(
+    path: &Path,
+    keys: Keys,
+    stores: &StoreSettings,
+    needs_catalogue: bool,
+) -> Result<MillConfig, FileError> {
     let at = |line: u64, why: &dyn fmt::Display| refuse(path, line, format!("mill: {why}"));
     let known = |name: &str| {
         let store: StoreName = name.parse().map_err(|error| format!("{error}"))?;
@@ -142,7 +147,7 @@ pub(super) fn check(path: &Path, keys: Keys, stores: &StoreSettings) -> Result<M
         }
         accounts.insert(name, account);
     }
-    if stores.catalogue().is_none() {
+    if needs_catalogue && stores.catalogue().is_none() {
         return Err(at(keys.policies.referenced.line(), &"its tasks are in a catalogue, and the file names none"));
     }
     let line = keys.policies.referenced.line();

@@ -1,6 +1,7 @@
 //! Checks that people ask for: what one would take, and how far they are.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use queuekeeper_catalogue::bit::AskedCheck;
@@ -11,12 +12,12 @@ use queuekeeper_mill::bit::forecast::Need;
 use queuekeeper_mill::bit::policy::ProofPolicy;
 use queuekeeper_mill::bit::verify::Scope;
 use queuekeeper_store::store::Item;
-use queuekeeper_store::{Key, SpaceName, StoreName};
+use queuekeeper_store::{Error, ErrorKind, Key, SpaceName, Store, StoreName};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::producers::CostItem;
-use super::{KeyText, Mill, ViewError, space, unavailable};
+use super::{KeyText, Mill, ViewError, check_content, space, store_of, unavailable};
 use crate::mirror::words::counted;
 use crate::views::error::quoted;
 use crate::views::parameter::Within;
@@ -158,6 +159,11 @@ impl CheckPlan {
 }
 
 impl AskedItem {
+    /// Whether all that was checked so far is proven.
+    pub(crate) fn is_proven(&self) -> bool {
+        self.proven == self.checked
+    }
+
     /// How far it is, and what it found, in words.
     pub(crate) fn words(&self) -> String {
         let all = self.items.max(self.checked + self.pending);
@@ -246,19 +252,15 @@ impl Mill {
     /// For what does not exist or has no content of users, and when catalogue or store cannot be read.
     pub(crate) async fn plan_check(&self, named: &CheckScope) -> Result<CheckPlan, ViewError> {
         let account = self.account(&named.account)?;
-        let store = account.stores.iter().find(|(id, name)| id.0 == named.store || name.as_str() == named.store);
-        let none = || ViewError::not_found(format!("{} has no store “{}”.", account.name, quoted(&named.store)));
-        let store = store.map(|(_, name)| name.clone()).ok_or_else(none)?;
+        let store = store_of(account, &named.store)?;
         let spaces = match &*named.space {
             "" if named.key.0.is_some() => {
                 return Err(ViewError::parameter("An item is in a space: name it.").of("space"));
             }
             "" => None,
-            name => Some(space(account, name)?.0).filter(|space| !space.is_reserved()),
+            name => Some(space(account, name)?.0),
         };
-        if spaces.is_none() && !named.space.is_empty() {
-            return Err(ViewError::not_found(format!("“{}” is not for content.", quoted(&named.space))));
-        }
+        spaces.as_ref().map_or(Ok(()), check_content)?;
         let key = named.key.0.clone();
         let parts = self.parts(account, &store, spaces.as_ref(), key.as_ref()).await?;
         let amount: Amount = parts.iter().map(|(_, amount)| *amount).sum();
@@ -290,20 +292,16 @@ impl Mill {
         space: Option<&SpaceName>,
         key: Option<&Key>,
     ) -> Result<Vec<(SpaceName, Amount)>, ViewError> {
-        let error = |error: queuekeeper_catalogue::Error| unavailable(&error);
         if let (Some(space), Some(key)) = (space, key) {
-            let in_stores = account.in_stores(space).unwrap_or_else(|| space.clone());
-            let copy = self.catalogue().copy(store, &Item::new(in_stores, key.clone())).await.map_err(error)?;
-            let bytes = copy.filter(|copy| !copy.is_deleted).map_or(0, |copy| copy.size);
+            let bytes = self.size_of(account, store, space, key).await?;
             return Ok(vec![(space.clone(), Amount { items: 1, bytes })]);
         }
-        let figures = self.catalogue().counters().await.map_err(error)?;
+        let figures = self.catalogue().counters().await.map_err(|error| unavailable(&error))?;
         let mut spaces = account.spaces_in(&figures, store);
         if space.is_none_or(|space| !spaces.contains(space)) {
             // The store may have what no record knows of.
-            let unlisted = |why: String| ViewError::Unavailable(format!("{store} cannot be listed: {why}."));
-            let opened = (self.0.open)(store.clone()).await.map_err(unlisted)?;
-            let listed = opened.spaces().await.map_err(|error| unlisted(error.to_string()))?;
+            let opened = self.open(store).await?;
+            let listed = opened.spaces().await.map_err(|error| unread(store, &error.to_string()))?;
             spaces.extend(listed.iter().filter_map(|space| account.of_store(space)));
         }
         spaces.retain(|known| !known.is_reserved() && space.is_none_or(|space| known == space));
@@ -317,4 +315,48 @@ impl Mill {
         };
         Ok(spaces.into_iter().map(amount).collect())
     }
+
+    /// How many bytes an item has: by its record, or where it has none, by the store.
+    async fn size_of(
+        &self,
+        account: &Account,
+        store: &StoreName,
+        space: &SpaceName,
+        key: &Key,
+    ) -> Result<u64, ViewError> {
+        let in_stores = account.in_stores(space).unwrap_or_else(|| space.clone());
+        let (item, error) =
+            (Item::new(in_stores, key.clone()), |error: queuekeeper_catalogue::Error| unavailable(&error));
+        let records = self.catalogue().records_of_item(store, &item).await.map_err(error)?;
+        let (index, audit) = records.map_or((None, None), |records| (records.index, records.audit));
+        let index = index.filter(|index| !index.is_deleted).map(|index| index.size);
+        let audit = audit.filter(|audit| !audit.is_deleted).map(|audit| audit.size);
+        if let Some(bytes) = index.or(audit) {
+            return Ok(bytes);
+        }
+        // No record knows of it, and the store may have it.
+        match self.open(store).await?.head(&item).await {
+            Ok(Some(properties)) => return Ok(properties.size),
+            Ok(None) | Err(Error { kind: ErrorKind::NoSpace | ErrorKind::NotFound, .. }) => {}
+            Err(error) => return Err(unread(store, &error.to_string())),
+        }
+        // A check ends what was found wrong with it before.
+        if self.catalogue().bit_error(store, &item).await.map_err(error)?.is_some() {
+            return Ok(0);
+        }
+        Err(ViewError::not_found(format!(
+            "{store} has no item “{}” in {space} of {}, and there is no record of one.",
+            quoted(&key.to_string()),
+            account.name
+        )))
+    }
+
+    async fn open(&self, store: &StoreName) -> Result<Arc<dyn Store>, ViewError> {
+        (self.0.open)(store.clone()).await.map_err(|why| unread(store, &why))
+    }
+}
+
+/// Why a store cannot be read.
+fn unread(store: &StoreName, why: &str) -> ViewError {
+    ViewError::Unavailable(format!("{store} cannot be read: {why}."))
 }

@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 use queuekeeper_catalogue::index::IndexedItem;
 use queuekeeper_catalogue::pauses::Pause;
-use queuekeeper_catalogue::tasks::{OpenTask, TaskKind, TaskState};
+use queuekeeper_catalogue::tasks::{OpenTask, TaskKind};
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::policy::Policy;
-use queuekeeper_mill::why::{Waiting, for_store};
+use queuekeeper_mill::why::Waiting;
 use queuekeeper_store::{SpaceName, StoreName};
 
 use super::spaces::Standing;
@@ -50,18 +50,18 @@ impl Looked<'_> {
                 None => {}
             }
         }
-        causes.extend(self.for_stores());
+        causes.extend(self.in_stores(now));
         causes
     }
 
-    /// The checks and repairs that wait until a store can be read.
-    fn for_stores(&self) -> impl Iterator<Item = String> {
-        self.tasks.iter().filter(|open| open.state == TaskState::Restore).filter_map(|open| {
+    /// The checks and repairs of copies that have not ended.
+    fn in_stores(&self, now: Timestamp) -> impl Iterator<Item = String> {
+        self.tasks.iter().filter_map(move |open| {
             let subject = &open.task.subject;
             let what = match subject.kind {
                 TaskKind::Bit | TaskKind::Check => "check",
                 TaskKind::Repair => "repair",
-                // Copies have a cause of their own; the others are of no item, or read nothing.
+                // Copies and bit errors have causes of their own; the others are of no item.
                 TaskKind::Duplicate
                 | TaskKind::Audit
                 | TaskKind::BitPage
@@ -70,7 +70,8 @@ impl Looked<'_> {
                 | TaskKind::StorageStats
                 | TaskKind::Noop => return None,
             };
-            let (store, why) = (subject.destination.as_ref()?, for_store(open));
+            let store = subject.destination.as_ref()?;
+            let why = self.waiting(store, store).of_task(open, now);
             Some(as_sentence(&format!("the {what} of the copy in {store} {why}")))
         })
     }

@@ -20,7 +20,7 @@ use super::comparisons::ComparisonItem;
 use super::spaces::SpaceCopies;
 use super::tasks::{DecisionItem, TaskItem};
 use super::wanted::{differs, pairs};
-use super::{KeyText, Mill, ViewError, space, unavailable};
+use super::{KeyText, Mill, ViewError, missing, space, unavailable};
 use crate::views::parameter::Within;
 use crate::views::show::as_sentence;
 
@@ -233,12 +233,11 @@ impl Mill {
     /// An item of a space.
     ///
     /// # Errors
-    /// For an item that is in no store, and when the catalogue cannot be read.
+    /// For an item of which nothing is recorded or was found, and when the catalogue cannot be read.
     pub(crate) async fn item(&self, account: &str, name: &str, item: &ItemName) -> Result<ItemDetail, ViewError> {
         let account = self.account(account)?;
         let (space, in_stores) = space(account, name)?;
-        let key =
-            item.key.0.clone().ok_or_else(|| ViewError::parameter("The parameter “key” is missing.").of("key"))?;
+        let key = item.key.0.clone().ok_or_else(|| missing("key"))?;
         let error = |error: queuekeeper_catalogue::Error| unavailable(&error);
         let (mut copies, mut events, mut asides, mut wrong) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut checks = Vec::new();
@@ -256,7 +255,7 @@ impl Mill {
             events.extend(of_store.map_err(error)?.into_iter().map(EventItem::from));
         }
         let tasks = self.catalogue().tasks_of_item(&account.name, &space, &key).await.map_err(error)?;
-        if copies.is_empty() && tasks.is_empty() {
+        if copies.is_empty() && tasks.is_empty() && checks.is_empty() && wrong.is_empty() {
             return Err(ViewError::not_found(format!(
                 "No store of {} was seen to have {key} in {space}.",
                 account.name

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use queuekeeper_catalogue::counters::Counter;
-use queuekeeper_catalogue::tasks::{Queue, TaskKind};
+use queuekeeper_catalogue::tasks::{MillProcess, Queue, SeenProcess, TaskKind};
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::audit::FOLLOWER;
 use queuekeeper_mill::bit::producer::PRODUCER as BIT;
@@ -257,11 +257,13 @@ impl Mill {
     pub(super) async fn workers(&self) -> Result<Vec<WorkerItem>, ViewError> {
         let catalogue = self.catalogue();
         let error = |error: queuekeeper_catalogue::Error| unavailable(&error);
-        let busy = catalogue.busy_workers().await.map_err(error)?;
+        let held = catalogue.tasks_in_work().await.map_err(error)?;
         let processes = catalogue.mill_processes(SEEN_WITHIN).await.map_err(error)?;
-        let item = |seen: queuekeeper_catalogue::tasks::SeenProcess| WorkerItem {
+        // A process has some more: the next ones of its workers, and those of which the end is being written.
+        let busy = |process: &MillProcess| held.get(&process.name).copied().unwrap_or(0).min(process.workers.into());
+        let item = |seen: SeenProcess| WorkerItem {
             workers: seen.process.workers.into(),
-            busy: busy.get(&seen.process.name).copied().unwrap_or(0),
+            busy: busy(&seen.process),
             kinds: seen.process.kinds.iter().map(|kind| kind.as_str()).collect(),
             started: seen.started,
             seen: seen.seen,

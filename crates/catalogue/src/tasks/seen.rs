@@ -139,11 +139,12 @@ impl Catalogue {
         rows.iter().map(|row| session.decode(open(row))).collect()
     }
 
-    /// How many tasks each worker has, by its name.
+    /// How many tasks each process has, by the name of its workers: also those that its workers have not begun yet, and those of which
+    /// it writes the end.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub async fn busy_workers(&self) -> Result<BTreeMap<String, u64>, Error> {
+    pub async fn tasks_in_work(&self) -> Result<BTreeMap<String, u64>, Error> {
         let sql = "SELECT worker, COUNT(*) FROM tasks WHERE holder IS NOT NULL GROUP BY worker";
         let rows = self.list(sql, values![], |row| Ok((row.get::<Option<String>>(0)?, row.count(1)?))).await?;
         Ok(rows.into_iter().map(|(worker, count)| (worker.unwrap_or_default(), count)).collect())

@@ -29,8 +29,8 @@ const MOST: u64 = 1 << 20;
 pub struct ReportChain {
     /// The account.
     pub account: Account,
-    /// Its stores.
-    pub stores: BTreeMap<StoreName, Arc<dyn Store>>,
+    /// Its stores, or why one could not be opened.
+    pub stores: BTreeMap<StoreName, Result<Arc<dyn Store>, String>>,
     /// The catalogue, which has the seals as well; `None` where the store alone is asked.
     pub catalogue: Option<Catalogue>,
     /// The SHA-256 of a seal, in hexadecimal, which the chain must have.
@@ -64,8 +64,15 @@ struct Read {
     document: Option<SealDocument>,
 }
 
+/// What is kept of a seal until the chain leads to it, which reads it again.
+struct Sealed {
+    sha256: String,
+    /// Its number in the chain; `None` where it is none of this account, or of another place than where it was.
+    number: Option<u64>,
+}
+
 /// What is in the space for reports.
-type Listed = BTreeMap<String, (BTreeSet<String>, Option<Read>)>;
+type Listed = BTreeMap<String, (BTreeSet<String>, Option<Sealed>)>;
 
 /// The verification on its way.
 struct Verifying<'a> {
@@ -102,7 +109,8 @@ impl ReportChain {
     }
 
     fn store(&self, name: &StoreName) -> Result<&Arc<dyn Store>, String> {
-        self.stores.get(name).ok_or_else(|| format!("the account has no store {name}"))
+        let store = self.stores.get(name).ok_or_else(|| format!("the account has no store {name}"))?;
+        store.as_ref().map_err(Clone::clone)
     }
 
     /// The space for reports of the account, and its store.
@@ -131,7 +139,11 @@ impl ReportChain {
         }
         for (report, (endings, seal)) in &mut listed {
             if endings.contains(ENDING) {
-                *seal = self.seal(report).await?;
+                let read = self.seal(report).await?;
+                *seal = read.map(|Read { sha256, document }| Sealed {
+                    sha256,
+                    number: document.map(|document| document.number),
+                });
             }
         }
         Ok(listed)
@@ -140,8 +152,10 @@ impl ReportChain {
     /// The seal of a report; `None` where there is none.
     async fn seal(&self, report: &str) -> Result<Option<Read>, String> {
         let Ok((store, item)) = located(&format!("{report}.{ENDING}")) else { return Ok(None) };
-        let Some(store) = self.stores.get(&store) else { return Ok(None) };
-        let content = match store.get(&item, None, None).await {
+        if !self.stores.contains_key(&store) {
+            return Ok(None);
+        }
+        let content = match self.store(&store)?.get(&item, None, None).await {
             Ok(content) => content,
             Err(error) if is_absent(&error.kind) => return Ok(None),
             Err(error) => return Err(error.to_string()),
@@ -169,27 +183,27 @@ impl Verifying<'_> {
         (self.say)(format!("{}: {what}", shortened(report)));
     }
 
-    /// The seals with their places that no one has led to, as far as they can be read.
-    fn unvisited(&self) -> impl Iterator<Item = (&String, &Read, &SealDocument)> {
+    /// The seals with their places and numbers that no one has led to, as far as they can be read.
+    fn unvisited(&self) -> impl Iterator<Item = (&String, &Sealed, u64)> {
         let seals = self.listed.iter().filter(|(report, _)| !self.visited.contains(*report));
         seals.filter_map(|(report, (_, seal))| {
             let seal = seal.as_ref()?;
-            Some((report, seal, seal.document.as_ref()?))
+            Some((report, seal, seal.number?))
         })
     }
 
     /// The last seal below a number, by the numbers that the seals have.
     fn highest(&self, below: u64) -> Option<Link> {
-        let below = self.unvisited().filter(|(_, _, document)| document.number < below);
-        let highest = below.max_by_key(|(_, _, document)| document.number);
-        highest.map(|(report, _, document)| Link { number: document.number, report: report.clone(), sha256: None })
+        let below = self.unvisited().filter(|(_, _, number)| *number < below);
+        let highest = below.max_by_key(|(_, _, number)| *number);
+        highest.map(|(report, _, number)| Link { number, report: report.clone(), sha256: None })
     }
 
     /// The last seal of the store: the one with the highest number.
     fn last(&mut self) -> Option<Link> {
         let last = self.highest(u64::MAX)?;
         let others = self.unvisited().filter(|(report, ..)| **report != last.report);
-        let same = others.filter(|(_, _, document)| document.number == last.number);
+        let same = others.filter(|(_, _, number)| *number == last.number);
         let same: Vec<_> = same.map(|(report, ..)| report.clone()).collect();
         for report in same {
             let why = format!("it has number {}, and so has {}: one of them was inserted", last.number, last.report);
@@ -204,10 +218,7 @@ impl Verifying<'_> {
         let Link { number, report, sha256 } = link;
         self.visited.insert(report.clone());
         self.totals.reports += 1;
-        let mut found = self.listed.get_mut(report).and_then(|(_, seal)| seal.take());
-        if found.is_none() {
-            found = self.of.seal(report).await?;
-        }
+        let mut found = self.of.seal(report).await?;
         if found.is_none() {
             found = self.left(*number).await?;
         }
@@ -259,7 +270,7 @@ impl Verifying<'_> {
         }
         let is_so = |named: &PreviousSeal| {
             let mut before = self.unvisited().filter(|(report, ..)| **report == named.report);
-            before.any(|(_, seal, document)| seal.sha256 == named.sha256 && document.number == number)
+            before.any(|(_, seal, of)| seal.sha256 == named.sha256 && of == number)
         };
         if let Some(PreviousSeal { report, sha256 }) = named.filter(is_so) {
             return Ok(Some(Link { number, report, sha256: Some(sha256) }));

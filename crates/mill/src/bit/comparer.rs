@@ -13,6 +13,7 @@ use queuekeeper_store::store::Item;
 use queuekeeper_store::{Key, SpaceName};
 use serde_json::json;
 use tokio::sync::mpsc;
+use uuid::Uuid;
 
 use super::checker::{Checker, said};
 use super::compare::{Compared, Difference, SpaceComparison};
@@ -71,7 +72,9 @@ impl Checker {
         let (store, lease) = (self.stores.get(&account.name, place, &Lease::unlimited())?, Lease::unlimited());
         store.create_space(&admin).await.map_err(|error| error.to_string())?;
         let started = (self.clock)();
-        let name = format!("comparisons/{}/{space}/{}", scope.store, started.strftime("%Y-%m-%dT%H-%M-%SZ"));
+        // Another one may be kept in the same second.
+        let (at, id) = (started.strftime("%Y-%m-%dT%H-%M-%SZ"), Uuid::now_v7());
+        let name = format!("comparisons/{}/{space}/{at}-{id}", scope.store);
         let item = |ending: &str| {
             let key = format!("{name}.{ending}").parse::<Key>().map_err(|error| error.to_string())?;
             Ok::<_, String>(Item::new(admin.clone(), key))

@@ -10,6 +10,7 @@ use queuekeeper_catalogue::outbox::NewMessage;
 use queuekeeper_mail::message::{Body, List, Mail};
 use queuekeeper_mail::settings::MailSettings;
 use queuekeeper_mail::{MAIL, line};
+use queuekeeper_store::store::Item;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
@@ -24,6 +25,9 @@ const FINDINGS: u32 = 10;
 /// The longest text of others, in characters.
 const MOST_KEY: usize = 300;
 const MOST_DETAIL: usize = 1_024;
+
+/// What a finding has in place of the number of its bit error where that has ended before the report was written.
+const RESOLVED: &str = "resolved";
 
 /// The results of which a mail has findings.
 const WRONG: [&str; 2] = ["error", "failure"];
@@ -65,7 +69,7 @@ impl ReportMail {
         let name = &account.name;
         let body = Body::default().paragraph(&format!("Of the space {space} in {store}, {verdict}."));
         let body = facts(body, head);
-        let body = self.findings(catalogue, run, head, body).await?;
+        let body = findings(catalogue, account, run, head, body).await?;
         let body = self.further(body, run, place, result);
         let (id, MailSettings { from, reply_to, copies, .. }) = (Uuid::now_v7(), &self.settings);
         let is_new = |copy: &&String| account.mail.iter().all(|known| !known.eq_ignore_ascii_case(copy));
@@ -93,54 +97,57 @@ impl ReportMail {
         }))
     }
 
-    /// The first findings.
-    async fn findings(
-        &self,
-        catalogue: &Catalogue,
-        run: &BitRun,
-        head: &ReportHead,
-        body: Body,
-    ) -> Result<Body, String> {
-        let mut checks = Vec::new();
-        for result in WRONG {
-            checks.extend(catalogue.checks_of_run(run.id, result, 0, FINDINGS).await.map_err(said)?);
-        }
-        checks.truncate(FINDINGS as usize);
-        let rows = checks.into_iter().map(|check| {
-            let key = line(&check.key.to_string(), MOST_KEY);
-            let findings = check.findings.join(", ").replace('_', " ");
-            let detail = line(&check.detail.unwrap_or_default(), MOST_DETAIL);
-            vec![check.id.to_string(), key, findings, detail]
-        });
-        let coverage = &head.coverage;
-        let wrong = [coverage.failed, coverage.missing, coverage.foreign].map(|amount| amount.items);
-        let columns = &[("Check", ""), ("Key", ""), ("Found", ""), ("Detail", "")];
-        let list = List { columns, rows: rows.collect(), total: wrong.iter().sum() };
-        Ok(body.list("Findings", &list, "in the report"))
-    }
-
     /// Where the whole is, and what to do.
     fn further(&self, body: Body, run: &BitRun, place: &str, result: ReportResult) -> Body {
         let page = |path: &str| self.pages.as_ref().map(|url| format!(", or {url}{path}")).unwrap_or_default();
-        let id = run.id;
+        let BitRun { id, account, .. } = run;
         let body = body
             .paragraph(&format!(
                 "The whole report: queuekeeper mill reports {id}{}. Its files are in {place}.*",
                 page(&format!("/mill/reports/{id}"))
             ))
             .paragraph(&format!(
-                "What waits for a decision: queuekeeper mill errors{}. The runbook describes how each finding is handled.",
-                page("/mill/errors")
+                "What waits for a decision: queuekeeper mill errors {account}{}. The runbook describes how each finding is handled.",
+                page(&format!("/mill/errors?account={account}"))
             ));
         match result {
             ReportResult::Success | ReportResult::Failure => body,
             ReportResult::Incomplete => body.paragraph(&format!(
-                "Checks that have failed for good: queuekeeper mill dead-letters{}; they are tried again by queuekeeper mill retry. \
+                "Checks that have failed for good: queuekeeper mill dead-letters --account {account}{}; they are tried again by queuekeeper mill retry. \
                  The next loop checks what was never reached.",
-                page("/mill/dead-letters")
+                page(&format!("/mill/dead-letters?account={account}"))
             )),
         }
     }
+}
+
+/// The first findings, each with the number of its bit error, by which it is resolved.
+async fn findings(
+    catalogue: &Catalogue,
+    account: &Account,
+    run: &BitRun,
+    head: &ReportHead,
+    body: Body,
+) -> Result<Body, String> {
+    let space = account.in_stores(&run.space);
+    let space = space.ok_or_else(|| format!("the space {} has no name in the stores", run.space))?;
+    let mut checks = Vec::new();
+    for result in WRONG {
+        checks.extend(catalogue.checks_of_run(run.id, result, 0, FINDINGS).await.map_err(said)?);
+    }
+    checks.truncate(FINDINGS as usize);
+    let mut rows = Vec::with_capacity(checks.len());
+    for check in checks {
+        let key = line(&check.key.to_string(), MOST_KEY);
+        let error = catalogue.bit_error(&run.store, &Item::new(space.clone(), check.key)).await.map_err(said)?;
+        let number = error.map_or_else(|| RESOLVED.to_owned(), |error| error.id.to_string());
+        rows.push(vec![number, key, line(&check.detail.unwrap_or_default(), MOST_DETAIL)]);
+    }
+    let coverage = &head.coverage;
+    let wrong = [coverage.failed, coverage.missing, coverage.foreign].map(|amount| amount.items);
+    let columns = &[("Number", ""), ("Key", ""), ("Found", "")];
+    let list = List { columns, rows, total: wrong.iter().sum() };
+    Ok(body.list("Bit errors", &list, "in the report"))
 }
 
 /// What the report says as a whole, and what it covers.

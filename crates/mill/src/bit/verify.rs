@@ -83,6 +83,7 @@ impl Checker {
         let account = self.account_of(scope)?;
         let spaces = match &scope.space {
             Some(space) => vec![space.clone()],
+            None if scope.key.is_some() => return Err("an item is in a space, and none is named".to_owned()),
             None => self.spaces(account, &scope.store).await?,
         };
         let mut totals = Totals::default();

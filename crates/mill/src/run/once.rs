@@ -7,10 +7,6 @@ use uuid::Uuid;
 use super::{LEAD, Mill};
 use crate::asides::{self, Removed};
 use crate::bit;
-use crate::bit::adopt::{AdoptSaid, Adopted};
-use crate::bit::compare::Compared;
-use crate::bit::comparer::CompareSaid;
-use crate::bit::verify::{Said, Scope, Totals};
 use crate::policy::Policies;
 use crate::producer::{PRODUCER, Step};
 use crate::stats::{self, noop};
@@ -63,41 +59,6 @@ impl Mill {
         };
         self.resign(bit::producer::PRODUCER, producer.holder).await;
         ended
-    }
-
-    /// Checks content at once, and says what is wrong as it is found.
-    ///
-    /// # Errors
-    /// With one sentence, where there is no such content, or a store cannot be listed, or the catalogue written.
-    pub async fn verify(&self, scope: &Scope, say: &mut (dyn FnMut(Said) + Send)) -> Result<Totals, String> {
-        self.checker(&self.account_stores()).verify(scope, say).await
-    }
-
-    /// Compares what a store lists with the content index, and keeps that beside the reports where it is wanted.
-    ///
-    /// # Errors
-    /// With one sentence, where there is no such space, the store cannot be listed, or the catalogue read; then nothing is kept of a
-    /// space that was not compared to its end.
-    pub async fn compare(
-        &self,
-        scope: &Scope,
-        keeps: bool,
-        say: &mut (dyn FnMut(CompareSaid<'_>) + Send),
-    ) -> Result<Compared, String> {
-        self.checker(&self.account_stores()).compare(scope, keeps, say).await
-    }
-
-    /// Takes what a space of a store has and no record knows of into the record, in the name of a user; without one, only counts it.
-    ///
-    /// # Errors
-    /// With one sentence, where there is no such space, the store cannot be listed, or the catalogue written.
-    pub async fn adopt(
-        &self,
-        scope: &Scope,
-        user: Option<&str>,
-        say: &mut (dyn FnMut(AdoptSaid) + Send),
-    ) -> Result<Adopted, String> {
-        self.checker(&self.account_stores()).adopt(scope, user, say).await
     }
 
     /// Asks for a count of each space, where that is due: of how many, `None` where it is not.

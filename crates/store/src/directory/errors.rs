@@ -14,9 +14,10 @@ pub(super) fn kind(error: io::Error) -> ErrorKind {
         return ErrorKind::Full;
     }
     match error.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::ACCESS | Errno::PERM) => {
-            ErrorKind::Refused("this user may not do that there; change owner or mode of the directory".to_owned())
-        }
+        Some(Errno::ACCESS | Errno::PERM) => ErrorKind::Refused(
+            "this user may not do that there; change owner or mode of the file, or of the directories above it"
+                .to_owned(),
+        ),
         Some(Errno::ROFS) => ErrorKind::Refused("the file system is mounted read-only".to_owned()),
         Some(Errno::XDEV) => ErrorKind::Refused(
             "a space and the store's directory are on different file systems; mount them as one".to_owned(),

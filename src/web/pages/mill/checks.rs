@@ -184,7 +184,8 @@ impl AskedRow {
             ("under_way", 0) => ("under way", "done"),
             ("under_way", _) => ("under way", "bad"),
             ("stopped", _) => ("failed", "bad"),
-            (_, 0) => ("ended", "good"),
+            (_, 0) if check.is_proven() => ("ended", "good"),
+            (_, 0) => ("ended", "warn"),
             (_, _) => ("ended", "bad"),
         };
         let wrong = match (check.state, check.wrong) {
@@ -207,5 +208,43 @@ impl AskedRow {
             changed: Moment::new(check.changed, now),
             wrong,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_proven_is_good() {
+        let tag = |state, wrong, unproven, gone| {
+            let check = AskedItem {
+                number: 1,
+                account: "one".to_owned(),
+                store: "main".to_owned(),
+                space: "theses".to_owned(),
+                key: None,
+                key_encoded: None,
+                user: "ada".to_owned(),
+                reason: "odd".to_owned(),
+                asked: Timestamp::UNIX_EPOCH,
+                state,
+                items: 9,
+                bytes: 9,
+                checked: 1 + wrong + unproven + gone,
+                proven: 1,
+                proven_bytes: 1,
+                wrong,
+                unproven,
+                gone,
+                pending: 0,
+                changed: Timestamp::UNIX_EPOCH,
+            };
+            AskedRow::new(&check, "../", Timestamp::UNIX_EPOCH).tag
+        };
+        assert_eq!(tag("ended", 0, 0, 0), "good");
+        assert_eq!((tag("ended", 0, 1, 0), tag("ended", 0, 0, 1)), ("warn", "warn"));
+        assert_eq!((tag("ended", 1, 1, 0), tag("under_way", 1, 0, 0), tag("stopped", 0, 0, 0)), ("bad", "bad", "bad"));
+        assert_eq!(tag("under_way", 0, 1, 0), "done");
     }
 }

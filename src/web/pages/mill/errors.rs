@@ -31,6 +31,8 @@ struct ErrorsPage {
     refused: String,
     stops: Vec<StopRow>,
     may_stop: bool,
+    /// The stores in which they could be stopped.
+    stores: Vec<String>,
     may_resume: bool,
     accounts: Vec<Choice>,
     errors: Vec<ErrorRow>,
@@ -131,7 +133,9 @@ impl ErrorsPage {
             reason: visible(&stop.reason),
             since: Moment::new(stop.since, now),
         };
+        let is_stopped = |store: &String| list.stops.iter().any(|stop| stop.store == *store);
         Ok(Self {
+            stores: state.mill()?.store_names().into_iter().filter(|store| !is_stopped(store)).collect(),
             may_stop: state.rights(who) >= StopChange::Stop.role()
                 && !list.stops.iter().any(|stop| stop.store.is_empty()),
             may_resume: state.rights(who) >= StopChange::Resume.role(),

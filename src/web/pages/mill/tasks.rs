@@ -63,6 +63,7 @@ pub(super) struct TaskRow {
     /// The item, or the space.
     pub(super) name: String,
     pub(super) href: String,
+    /// The store that it is about, or from which to which one it copies.
     pub(super) stores: String,
     pub(super) why: String,
     pub(super) since: Moment,
@@ -231,7 +232,10 @@ impl TaskRow {
             task;
         let of_space = format!("{root}mill/spaces/{account}/{space}");
         let href = key_encoded.as_ref().map(|key| address(&format!("{of_space}/item"), &[pair("key", &**key)]));
-        let store = |store: &Option<String>| store.clone().unwrap_or_else(|| "-".to_owned());
+        let stores = match (source, destination) {
+            (Some(source), Some(destination)) => format!("{source} to {destination}"),
+            (one, other) => one.as_ref().or(other.as_ref()).cloned().unwrap_or_default(),
+        };
         let attempt = |ErrorItem { time, worker, error }: &ErrorItem| Attempt {
             at: Moment::new(*time, now),
             worker: visible(worker),
@@ -242,7 +246,7 @@ impl TaskRow {
             kind,
             name: format!("{space}{}", key.as_ref().map(|key| format!("/{key}")).unwrap_or_default()),
             href: href.unwrap_or(of_space),
-            stores: format!("{} to {}", store(source), store(destination)),
+            stores,
             why: errors.last().map(|error| visible(&error.error)).unwrap_or_default(),
             since: Moment::new(errors.last().map_or(*created, |error| error.time), now),
             attempts: errors.iter().map(attempt).collect(),

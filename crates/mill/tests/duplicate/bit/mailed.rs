@@ -104,6 +104,7 @@ on_all! {
         assert_eq!(header(mail, "subject"), ["Mill: FAIL -- Bit report: account1/theses in main"]);
         assert_eq!((header(mail, "bcc"), header(mail, "cc")), (vec![], vec!["admin@keeper.example"]));
         let text = part(mail, "text/plain");
+        let number = bit.errors().await["rotten"].id;
         for said in [
             "Of the space theses in main, content is not as it is recorded.",
             "Result:      failure",
@@ -111,11 +112,11 @@ on_all! {
             "- 1 item stored and not recorded.",
             "stored:      3 items, 30 bytes",
             "read:        1 item, 10 bytes",
-            "Findings (2)",
-            "  rotten\n    content damaged\n",
+            "Bit errors (2)",
+            &format!("{number}  rotten\n    content damaged\n"),
             "queuekeeper mill reports ",
             "https://ops.example.org/queue/mill/reports/",
-            "https://ops.example.org/queue/mill/errors",
+            "queuekeeper mill errors account1, or https://ops.example.org/queue/mill/errors?account=account1",
         ] {
             assert!(text.replace('\r', "").contains(said), "{said}: {text}");
         }

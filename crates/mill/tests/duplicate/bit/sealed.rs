@@ -1,6 +1,7 @@
 //! An account with reports, and what verifies their chain.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use bytes::Bytes;
@@ -58,7 +59,7 @@ pub(super) async fn replace(world: &World, from: &Files, to: &Files) {
 pub(super) async fn verify(world: &World, has_catalogue: bool, noted: Option<&str>) -> (Vec<String>, ChainTotals) {
     let chain = ReportChain {
         account: world.duplicator.accounts["account1"].clone(),
-        stores: world.bare.clone(),
+        stores: world.bare.iter().map(|(name, store)| (name.clone(), Ok(Arc::clone(store)))).collect(),
         catalogue: has_catalogue.then(|| world.catalogue.clone()),
         noted: noted.map(str::to_owned),
     };
