@@ -26,8 +26,8 @@ use crate::views::show::visible_json;
 /// Compare what a store lists with the content index, without reading content
 ///
 /// One line for each item that is stored and not recorded, or recorded and not stored, or has another size, checksum or entity tag than is
-/// recorded; what differs is looked at again before that is said. The store is asked for the checksum of each item. Nothing is changed.
-/// Exits with 7 where anything differs. A listing that fails midway is an error, whatever was said until then.
+/// recorded; what differs is looked at again before that is said. Nothing is changed. Exits with 7 where anything differs. A listing
+/// that fails midway is an error, whatever was said until then.
 #[derive(Clone, Debug, Args)]
 pub(super) struct CompareArgs {
     /// A space, or all that an account has in a store, which is named, or has the number that policies have

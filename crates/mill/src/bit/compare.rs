@@ -2,13 +2,12 @@
 //!
 //! Both are gone through side by side, a page at a time, so that a space of any size needs the memory of one page. What differs is looked
 //! at again before it counts: at the store by its properties, and at the record before and after that, since an item may have been
-//! changed between the listing and the look at the index. A listing has no checksums, and an entity tag stays where only the checksum
-//! that a store keeps is another one: the store is asked for it, item by item.
+//! changed between the listing and the look at the index. A listing has no checksums: that the one of a store is another one, with the size
+//! and entity tag that are recorded, is found by checks alone.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use futures::{StreamExt as _, TryStreamExt as _, stream};
 use queuekeeper_catalogue::audit::{EventKind, Events};
 use queuekeeper_catalogue::bit::ItemRecords;
 use queuekeeper_catalogue::tasks::{TaskKind, TaskSubject};
@@ -27,9 +26,6 @@ use super::verdict::{Fixity, Sighting};
 use super::verify::Scope;
 use super::{evidence, look};
 use crate::worker::Lease;
-
-/// How many items a store is asked about at a time.
-const AT_A_TIME: usize = 16;
 
 /// How often an item that is being changed is looked at, and how long after each look.
 const CHANGING: (u32, Duration) = (3, Duration::from_millis(200));
@@ -216,11 +212,9 @@ impl SpaceComparison<'_> {
         }
         let range = Range { behind: self.behind.as_ref(), last: None, number: 0 };
         let keys = self.checker.keys(&self.place, &range, &Lease::unlimited()).await?;
-        let asked: Vec<_> = keys.known.iter().map(|(key, known)| self.agrees(key, known)).collect();
-        let agreeing: Vec<_> = stream::iter(asked).buffered(AT_A_TIME).try_collect().await?;
         let mut differences = Vec::new();
-        for (key, agreeing) in keys.known.keys().zip(agreeing) {
-            if let Some(agreeing) = agreeing {
+        for (key, known) in &keys.known {
+            if let Some(agreeing) = agrees(known) {
                 self.compared.agreeing = self.compared.agreeing + agreeing;
                 continue;
             }
@@ -236,22 +230,6 @@ impl SpaceComparison<'_> {
         self.has_ended = keys.cut.is_none();
         self.behind = keys.cut;
         Ok(Some(differences))
-    }
-
-    /// How much is stored as the index has it, by the listing and by what the store says of it; `None` where that is not so.
-    async fn agrees(&self, key: &Key, known: &Known) -> Result<Option<Amount>, String> {
-        let index = known.records.as_ref().and_then(|records| records.index.as_ref());
-        let index = match (&known.listed, index.filter(|index| !index.is_deleted)) {
-            (Some(listed), Some(index)) if is_listed_as_indexed(listed, index) => index,
-            // It was deleted, and is not there.
-            (None, None) => return Ok(Some(Amount::default())),
-            (_, _) => return Ok(None),
-        };
-        let item = Item::new(self.place.space.clone(), key.clone());
-        let (Sighting::Present(stored), state) = look::ask(&self.place.store, &item).await? else { return Ok(None) };
-        let recorded = Fixity { size: index.size, digests: index.digests.clone() };
-        let is_as_recorded = differs(&stored, &recorded, state == index.etag).is_none();
-        Ok(is_as_recorded.then_some(Amount { items: 1, bytes: stored.size }))
     }
 
     async fn second_look(&self, key: &Key) -> Result<Second, String> {
@@ -304,6 +282,19 @@ impl SpaceComparison<'_> {
             (false, true) => DifferenceKind::Deleted,
             (false, false) => DifferenceKind::NotRecorded,
         })
+    }
+}
+
+/// What is listed as the index has it; `None` where that is not so, or there is neither.
+fn agrees(known: &Known) -> Option<Amount> {
+    let index = known.records.as_ref().and_then(|records| records.index.as_ref()).filter(|index| !index.is_deleted);
+    match (&known.listed, index) {
+        (Some(listed), Some(index)) if is_listed_as_indexed(listed, index) => {
+            Some(Amount { items: 1, bytes: listed.size })
+        }
+        // It was deleted, and is not there.
+        (None, None) => Some(Amount::default()),
+        (_, _) => None,
     }
 }
 
