@@ -9,6 +9,7 @@ mod asked;
 mod checked;
 mod counts;
 mod errors;
+mod items;
 mod log;
 mod records;
 mod reports;
@@ -25,6 +26,9 @@ pub use errors::BitError;
 pub(crate) use errors::end as end_error;
 #[cfg(test)]
 pub(crate) use errors::{OF_ACCOUNT, OPEN_KEYS};
+#[cfg(test)]
+pub(crate) use items::LEFT_ITEMS;
+pub use items::{LeftItem, LoneItem};
 pub use log::LoggedCheck;
 #[cfg(test)]
 pub(crate) use log::{OF_ITEM as CHECKS_OF_ITEM, OF_RUN as CHECKS_OF_RUN};
@@ -43,6 +47,7 @@ pub use seals::{Seal, SealHead};
 
 pub(crate) use asked::end as end_asked;
 pub(crate) use checked::write;
+pub(crate) use items::end_item;
 pub(crate) use runs::end_page;
 
 /// The result of a check that proved the bytes, with nothing wrong.

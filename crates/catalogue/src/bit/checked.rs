@@ -7,6 +7,7 @@ use queuekeeper_store::{Digests, Key, StoreName};
 
 use super::asked::AskedPart;
 use super::counts::Deltas;
+use super::items::LoneItem;
 use super::{LISTED, NOTHING, SUCCESS, errors};
 use crate::catalogue::Catalogue;
 use crate::counters::{self, Counter};
@@ -86,6 +87,8 @@ pub struct PageEnd {
     pub rest: Option<Key>,
     /// How many items and bytes the store listed in what was checked.
     pub listed: (u64, u64),
+    /// What of it is checked one by one.
+    pub alone: Vec<LoneItem>,
 }
 
 /// What a task has checked.
@@ -144,7 +147,6 @@ pub(crate) async fn write(session: &mut Session, part: &CheckedPart) -> Result<(
     for checked in gone {
         errors::end(session, &part.store, &checked.item, "gone").await?;
     }
-    let gone = (part.items.len() - items.len()) as u64;
     let (mut of_run, mut numbered) = (Deltas::default(), Vec::with_capacity(items.len()));
     for checked in items {
         let id = match checked.id {
@@ -168,9 +170,6 @@ pub(crate) async fn write(session: &mut Session, part: &CheckedPart) -> Result<(
             }
             None => {}
         }
-    }
-    if gone > 0 {
-        of_run.add(NOTHING, gone, 0);
     }
     if part.skipped.0 > 0 {
         of_run.add("skipped", part.skipped.0, part.skipped.1);

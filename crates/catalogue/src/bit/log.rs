@@ -54,9 +54,13 @@ pub(crate) const OF_ITEM: &str = checks!(
         AND bit_log.store = $4 AND bit_log.id < $5 ORDER BY bit_log.id DESC LIMIT $6"
 );
 
-/// Those of a run with a result, from a number on.
-pub(crate) const OF_RUN: &str =
-    checks!("bit_log.run = $1 AND bit_log.result = $2 AND bit_log.id > $3 ORDER BY bit_log.id LIMIT $4");
+/// The last ones of the items of a run, of those the ones with a result, from a number on.
+pub(crate) const OF_RUN: &str = checks!(
+    "bit_log.run = $1 AND bit_log.result = $2 AND bit_log.id > $3 AND bit_log.id = (
+        SELECT newest.id FROM bit_log AS newest WHERE newest.item = bit_log.item AND newest.store = bit_log.store
+            AND newest.run = bit_log.run ORDER BY newest.id DESC LIMIT 1)
+    ORDER BY bit_log.id LIMIT $4"
+);
 
 /// How many rows one transaction forgets.
 const PART: u32 = 10_000;
@@ -78,7 +82,7 @@ impl Catalogue {
         self.list(OF_ITEM, values, read).await
     }
 
-    /// The checks of a run that had a result, with numbers above `after`; at most `limit`, and at most 1,000.
+    /// Of each item of a run the last check, where that had a result; with numbers above `after`, at most `limit`, and at most 1,000.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -119,6 +123,7 @@ async fn forget(session: &mut Session) -> Result<Option<u64>, Error> {
     }
     if forgotten == 0 {
         session.run("DELETE FROM bit_pages WHERE run = $1", values![run]).await?;
+        session.run("DELETE FROM bit_items WHERE run = $1", values![run]).await?;
         session.run("UPDATE bit_runs SET is_forgotten = TRUE WHERE id = $1", values![run]).await?;
     }
     Ok(Some(forgotten))

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use queuekeeper_store::{Key, SpaceName, StoreName};
 
 use super::checked::PageEnd;
+use super::items;
 use super::reports::StoredReport;
 use crate::catalogue::Catalogue;
 use crate::database::Session;
@@ -304,8 +305,8 @@ fn page_task(account: &str, store: &StoreName, space: &SpaceName, behind: Option
     NewTask { queue: Queue::BitIntegrity, subject, source: None }
 }
 
-/// Takes a page for checked, and makes what is left of it a page of its own.
-/// The answer is the task of that.
+/// Takes a page for checked but for what is checked one by one, and makes what is left of it a page of its own. The answer is the task
+/// of that.
 pub(crate) async fn end_page(
     session: &mut Session,
     subject: &TaskSubject,
@@ -313,6 +314,7 @@ pub(crate) async fn end_page(
 ) -> Result<Option<NewTask>, Error> {
     let behind = page.behind.as_ref().map_or(&b""[..], Key::as_bytes);
     let TaskSubject { account, space, destination, .. } = subject;
+    items::begin(session, page).await?;
     let rest = page.rest.as_ref().zip(destination.as_ref());
     if let Some((rest, _)) = rest {
         let sql = "INSERT INTO bit_pages (run, behind, last, items, bytes)

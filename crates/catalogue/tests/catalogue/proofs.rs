@@ -197,6 +197,7 @@ on_both! {
         let before = world.catalogue.proof_figures().await.unwrap();
         for sql in [
             // What later versions made.
+            "DROP TABLE bit_items",
             "DROP TABLE budget_uses",
             "DROP TABLE restores",
             "DROP INDEX tasks_restore",

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt as _;
-use queuekeeper_catalogue::bit::{CheckedItem, CheckedPart, IndexEntry, ItemRecords, PageEnd};
+use queuekeeper_catalogue::bit::{CheckedItem, CheckedPart, IndexEntry, ItemRecords, LoneItem, PageEnd};
 use queuekeeper_catalogue::tasks::{NewTask, Outcome, TakenTask, TaskKind};
 use queuekeeper_store::Key;
 use queuekeeper_store::archive::NotYet;
@@ -60,6 +60,8 @@ pub(super) struct Checked {
     pub(super) right: Vec<CheckedItem>,
     /// What is to be checked alone.
     pub(super) alone: Vec<Key>,
+    /// The same, as its run has it.
+    alone_in_run: Vec<LoneItem>,
     /// How many items and bytes were not to be read in this loop.
     pub(super) skipped: (u64, u64),
     /// How many items and bytes the store listed.
@@ -148,13 +150,14 @@ impl Checker {
         // It was done before, or its run was ended.
         let Some(page) = page else { return Ok(Outcome::Done.into()) };
         let range = Range { behind, last: page.last.as_ref(), number: page.number };
-        let Checked { right, alone, skipped, listed, rest, not_yet } = self.check_page(&place, &range, lease).await?;
+        let checked = self.check_page(&place, &range, lease).await?;
+        let Checked { right, alone, alone_in_run, skipped, listed, rest, not_yet } = checked;
         if let Some(NotYet { why, after, .. }) = not_yet {
             return Ok(Outcome::Restore(after, why).into());
         }
         let part = CheckedPart {
             run: Some(page.run),
-            page: Some(PageEnd { run: page.run, behind: behind.cloned(), rest, listed }),
+            page: Some(PageEnd { run: page.run, behind: behind.cloned(), rest, listed, alone: alone_in_run }),
             skipped,
             ..CheckedPart::of(subject.account.clone(), name.clone(), right)
         };
@@ -197,7 +200,9 @@ impl Checker {
         let seen = keys.known.iter().filter(|(key, _)| rest.as_ref().is_none_or(|rest| *key <= rest));
         let sizes = seen.filter_map(|(_, known)| known.listed.as_ref()).map(|listed| listed.size);
         let listed = sizes.fold((0, 0), |(items, bytes), size| (items + 1, bytes + size));
-        Ok(Checked { right: done.right, alone: done.alone, skipped: done.skipped, listed, rest, not_yet })
+        let Done { right, alone, skipped, .. } = done;
+        let alone_in_run = alone.iter().map(|key| lone_item(key, keys.known.get(key))).collect();
+        Ok(Checked { right, alone, alone_in_run, skipped, listed, rest, not_yet })
     }
 
     /// What the store lists and what is recorded, side by side.
@@ -316,6 +321,14 @@ impl Checker {
         done.alone.extend(moved.into_iter().map(|one| one.item.key));
         Ok(())
     }
+}
+
+/// An item that is checked alone, with what a page knows of it.
+fn lone_item(key: &Key, known: Option<&Known>) -> LoneItem {
+    let listed = known.and_then(|known| known.listed.as_ref()).map(|listed| listed.size);
+    let records = known.and_then(|known| known.records.as_ref());
+    let recorded = [evidence::index(records), evidence::audit(records)].into_iter().flatten().map(|fixity| fixity.size).next();
+    LoneItem { key: key.clone(), bytes: listed.or(recorded).unwrap_or(0), is_listed: listed.is_some() }
 }
 
 /// How many records are read at once.

@@ -1,0 +1,13 @@
+-- The items of a run that are checked one by one, until that is done: with the bytes that the store listed, else those that are
+-- recorded. What was requested before counts as listed, with no bytes.
+CREATE TABLE bit_items (
+    run {int} NOT NULL REFERENCES bit_runs (id),
+    key {bytes} NOT NULL,
+    bytes {int} NOT NULL,
+    is_listed {flag} NOT NULL,
+    PRIMARY KEY (run, key)
+){table_by_key};
+INSERT INTO bit_items (run, key, bytes, is_listed) SELECT bit_runs.id, tasks.key, 0, TRUE
+    FROM bit_runs JOIN tasks ON tasks.account = bit_runs.account AND tasks.destination = bit_runs.store
+        AND tasks.space = bit_runs.space AND tasks.kind = 'BIT'
+    WHERE bit_runs.reported IS NULL AND NOT bit_runs.is_forgotten;
