@@ -1,7 +1,7 @@
 //! The check of a page: of the keys above one and up to another, a thousand of them at most.
 //!
 //! What the store lists and what is recorded are gone through side by side, so that neither what is missing nor what is unknown is
-//! passed by. An item is done here where it is plainly right, by one request; any other becomes a task of its own. What was checked
+//! passed by; what was found wrong before is looked at, too, as it may be neither any more. An item is done here where it is plainly right, by one request; any other becomes a task of its own. What was checked
 //! is written when the page ends, and it ends in time: what is left of it becomes the next page.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,6 +86,16 @@ pub(super) struct Keys {
     pub(super) cut: Option<Key>,
 }
 
+impl Keys {
+    /// Leaves out what comes behind a key.
+    fn cut_at(&mut self, cut: Option<&Key>) {
+        if let Some(cut) = cut {
+            self.known.retain(|key, _| key <= cut);
+            self.cut = Some(cut.clone());
+        }
+    }
+}
+
 /// What became of one key of a page.
 enum Step {
     /// It is plainly right, or as right as its policy lets one see.
@@ -168,9 +178,17 @@ impl Checker {
     /// Checks the keys of a range, or of its beginning.
     pub(super) async fn check_page(&self, place: &Place, range: &Range<'_>, lease: &Lease) -> Result<Checked, String> {
         let (name, behind) = (place.store.name(), range.behind);
-        let keys = self.keys(place, range, lease).await?;
+        let mut keys = self.keys(place, range, lease).await?;
         let end = keys.cut.as_ref().or(range.last);
         let wrong = self.catalogue.bit_error_keys(name, &place.space, (behind, end), limit()).await.map_err(said)?;
+        if wrong.len() >= MOST_KEYS {
+            keys.cut_at(wrong.last());
+        }
+        // What was wrong may be neither stored nor recorded any more.
+        for key in &wrong {
+            keys.known.entry(key.clone()).or_default();
+        }
+        let end = keys.cut.as_ref().or(range.last);
         let wrong: BTreeSet<Key> = wrong.into_iter().collect();
         let (mut done, began, mut rest, mut not_yet) = (Done::default(), Instant::now(), keys.cut.clone(), None);
         for (key, known) in &keys.known {
@@ -237,11 +255,9 @@ impl Checker {
                 known.entry(key).or_default().records = Some(record);
             }
         }
-        let cut = cuts.into_iter().min();
-        if let Some(cut) = &cut {
-            known.retain(|key, _| key <= cut);
-        }
-        Ok(Keys { known, cut })
+        let mut keys = Keys { known, cut: None };
+        keys.cut_at(cuts.iter().min());
+        Ok(keys)
     }
 
     async fn step(&self, place: &Place, range: &Range<'_>, key: &Key, known: &Known, lease: &Lease) -> Step {
