@@ -31,7 +31,7 @@ pub(crate) use items::LEFT_ITEMS;
 pub use items::{LeftItem, LoneItem};
 pub use log::LoggedCheck;
 #[cfg(test)]
-pub(crate) use log::{OF_ITEM as CHECKS_OF_ITEM, OF_RUN as CHECKS_OF_RUN};
+pub(crate) use log::{OF_ITEM as CHECKS_OF_ITEM, OF_RUN as CHECKS_OF_RUN, OLDEST_OUTSIDE};
 pub use records::{AuditHead, IndexEntry, ItemRecords};
 #[cfg(test)]
 pub(crate) use records::{RECORDS, RECORDS_OF_ITEM};
@@ -59,5 +59,5 @@ pub const NOTHING: &str = "nothing";
 /// What is counted of a run beside results: what the store listed in the pages that were checked.
 const LISTED: &str = "listed";
 
-/// The results that are kept only until the report of their run is stored: all but failures and errors.
+/// The results that are not kept for good: all but failures and errors.
 pub const PASSING: [&str; 3] = [SUCCESS, "unproven", "skipped"];

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::asides::{KEYS, OF_ITEM, OVERDUE};
 use crate::audit::{AFTER, Events, OF_SPACE_AFTER, TAKE_LEFT};
 use crate::bit::{
-    ASKED, ASKED_OF, CHECKS_OF_ITEM, CHECKS_OF_RUN, LEFT_ITEMS, NEWEST_RUN, OF_ACCOUNT, OPEN_KEYS, OPEN_RUN, PAGE, RECORDS,
+    ASKED, ASKED_OF, CHECKS_OF_ITEM, CHECKS_OF_RUN, LEFT_ITEMS, NEWEST_RUN, OF_ACCOUNT, OLDEST_OUTSIDE, OPEN_KEYS, OPEN_RUN, PAGE, RECORDS,
     RECORDS_OF_ITEM, REPORTS, REPORTS_OF_ACCOUNT, REPORTS_OF_SPACE, SEAL, SEALS_LEFT, UNREPORTED, UNSUCCESSFUL,
 };
 use crate::catalogue::Catalogue;
@@ -89,6 +89,7 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
         (CHECKS_OF_ITEM, values!["", "space", &b"key"[..], "main", u64::MAX, 10u64]),
         (CHECKS_OF_RUN, values![1u64, "success", 0u64, 10u64]),
         (LEFT_ITEMS, values![1u64, &b"key"[..], 10u64]),
+        (OLDEST_OUTSIDE, values!["success"]),
         (NEWEST_RUN, values!["account", "main", "space"]),
         (OPEN_RUN, values!["account", "main", "space"]),
         (UNREPORTED, values!["account", "main", "space"]),

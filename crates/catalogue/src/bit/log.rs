@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use queuekeeper_store::store::Item;
 use queuekeeper_store::{Key, StoreName};
 
-use super::PASSING;
+use super::{PASSING, asked};
 use super::checked::Evidence;
 use crate::audit::NO_ACCOUNT;
 use crate::catalogue::{Catalogue, page};
@@ -96,8 +96,9 @@ impl Catalogue {
         self.list(OF_RUN, values![run, result, after, page(limit)], read).await
     }
 
-    /// Forgets successes of runs whose report is stored and that were followed by another one which ended, a part of one run;
-    /// failures and errors stay. The answer is how many were forgotten, and `None` where nothing is left to forget.
+    /// Forgets a part of what has done its service: successes of runs whose report is stored and that were followed by another one which
+    /// ended; and successes outside of runs, and checks that were asked for and have ended, after the time for which a proof holds.
+    /// Failures and errors stay. The answer is how many were forgotten, and `None` where nothing is left to forget.
     ///
     /// # Errors
     /// When the database cannot be written; then nothing was forgotten.
@@ -108,7 +109,48 @@ impl Catalogue {
     }
 }
 
+/// How long a proof holds, in milliseconds: as the producer of checks has it, and 60 days before one was there.
+macro_rules! kept {
+    () => {
+        "COALESCE((SELECT MAX(max_age) FROM loops), 5184000000)"
+    };
+}
+
+pub(super) use kept;
+
+/// Whether the oldest check outside of runs that had a result is to be forgotten.
+pub(crate) const OLDEST_OUTSIDE: &str = concat!(
+    "SELECT time < {now} - ",
+    kept!(),
+    " FROM bit_log WHERE run IS NULL AND result = $1 ORDER BY run, result, id LIMIT 1"
+);
+
 async fn forget(session: &mut Session) -> Result<Option<u64>, Error> {
+    if let Some(forgotten) = forget_run(session).await? {
+        return Ok(Some(forgotten));
+    }
+    let forgotten = forget_outside(session).await? + asked::forget(session, PART).await?;
+    Ok((forgotten > 0).then_some(forgotten))
+}
+
+async fn forget_outside(session: &mut Session) -> Result<u64, Error> {
+    let mut forgotten = 0;
+    for result in PASSING {
+        let oldest = session.row(OLDEST_OUTSIDE, values![result]).await?;
+        if oldest.map(|row| session.decode(row.get(0))).transpose()? != Some(true) {
+            continue;
+        }
+        let sql = concat!(
+            "DELETE FROM bit_log WHERE time < {now} - ",
+            kept!(),
+            " AND id IN (SELECT id FROM bit_log WHERE run IS NULL AND result = $1 ORDER BY run, result, id LIMIT $2)"
+        );
+        forgotten += session.run(sql, values![result, PART]).await?;
+    }
+    Ok(forgotten)
+}
+
+async fn forget_run(session: &mut Session) -> Result<Option<u64>, Error> {
     let next = "SELECT id FROM bit_runs WHERE NOT is_forgotten AND reported IS NOT NULL AND EXISTS (
             SELECT 1 FROM bit_runs AS later WHERE later.account = bit_runs.account AND later.store = bit_runs.store
                 AND later.space = bit_runs.space AND later.loop > bit_runs.loop AND later.ended IS NOT NULL)

@@ -11,3 +11,6 @@ INSERT INTO bit_items (run, key, bytes, is_listed) SELECT bit_runs.id, tasks.key
     FROM bit_runs JOIN tasks ON tasks.account = bit_runs.account AND tasks.destination = bit_runs.store
         AND tasks.space = bit_runs.space AND tasks.kind = 'BIT'
     WHERE bit_runs.reported IS NULL AND NOT bit_runs.is_forgotten;
+
+-- Checks that were asked for are forgotten some time after they ended.
+CREATE INDEX asked_checks_by_change ON asked_checks (changed);
