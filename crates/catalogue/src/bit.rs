@@ -11,6 +11,7 @@ mod counts;
 mod errors;
 mod items;
 mod log;
+mod pages;
 mod records;
 mod reports;
 mod runs;
@@ -32,15 +33,18 @@ pub use items::{LeftItem, LoneItem};
 pub use log::LoggedCheck;
 #[cfg(test)]
 pub(crate) use log::{OF_ITEM as CHECKS_OF_ITEM, OF_RUN as CHECKS_OF_RUN, OLDEST_OUTSIDE};
+#[cfg(test)]
+pub(crate) use pages::PAGE;
+pub use pages::RunPage;
 pub use records::{AuditHead, IndexEntry, ItemRecords};
 #[cfg(test)]
 pub(crate) use records::{RECORDS, RECORDS_OF_ITEM};
 pub use reports::{NewReport, Reports, StoredReport, UnsuccessfulReports};
 #[cfg(test)]
 pub(crate) use reports::{REPORTS, REPORTS_OF_ACCOUNT, REPORTS_OF_SPACE, UNSUCCESSFUL};
-pub use runs::{BitRun, NewPage, RunPage};
+pub use runs::{BitRun, NewPage};
 #[cfg(test)]
-pub(crate) use runs::{NEWEST_RUN, OPEN_RUN, PAGE, UNREPORTED};
+pub(crate) use runs::{NEWEST_RUN, OPEN_RUN, UNREPORTED};
 #[cfg(test)]
 pub(crate) use seals::{SEAL, SEALS_LEFT};
 pub use seals::{Seal, SealHead};
@@ -48,7 +52,7 @@ pub use seals::{Seal, SealHead};
 pub(crate) use asked::end as end_asked;
 pub(crate) use checked::write;
 pub(crate) use items::end_item;
-pub(crate) use runs::end_page;
+pub(crate) use pages::end_page;
 
 /// The result of a check that proved the bytes, with nothing wrong.
 pub const SUCCESS: &str = "success";

@@ -81,6 +81,8 @@ pub struct CheckedItem {
 pub struct PageEnd {
     /// The run.
     pub run: u64,
+    /// Whether that had ended: what its report says of the page stays.
+    pub is_late: bool,
     /// The key behind which the page begins; `None` for the beginning of the space.
     pub behind: Option<Key>,
     /// The key behind which the rest begins that is a page of its own from now on; `None` where nothing is left.

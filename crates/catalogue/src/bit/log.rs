@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use queuekeeper_store::store::Item;
 use queuekeeper_store::{Key, StoreName};
 
-use super::{PASSING, asked};
 use super::checked::Evidence;
+use super::{PASSING, asked};
 use crate::audit::NO_ACCOUNT;
 use crate::catalogue::{Catalogue, page};
 use crate::database::Session;

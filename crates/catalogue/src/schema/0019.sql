@@ -14,3 +14,9 @@ INSERT INTO bit_items (run, key, bytes, is_listed) SELECT bit_runs.id, tasks.key
 
 -- Checks that were asked for are forgotten some time after they ended.
 CREATE INDEX asked_checks_by_change ON asked_checks (changed);
+
+-- Of the pages of a run that has ended, those that waited for their store are unread in its report, also when they are checked
+-- later. The next run begins behind the first page that was not checked: its origin.
+ALTER TABLE bit_pages ADD COLUMN is_unread {flag} NOT NULL DEFAULT FALSE;
+ALTER TABLE bit_pages ADD COLUMN is_checked {flag} NOT NULL DEFAULT FALSE;
+ALTER TABLE bit_runs ADD COLUMN origin {bytes};

@@ -143,7 +143,7 @@ on_both! {
         let behind = task.subject.key.clone();
         let page = catalogue.bit_page("account", &main(), &morsel().space, behind.as_ref()).await.unwrap().unwrap();
         assert_eq!((page.run, page.last, page.number), (run.id, Some(key("b")), 1));
-        let ended = PageEnd { run: run.id, behind, rest: Some(key("a")), listed: (1, 7), alone: Vec::new() };
+        let ended = PageEnd { run: run.id, is_late: false, behind, rest: Some(key("a")), listed: (1, 7), alone: Vec::new() };
         let success = checked(&world, "a", None).await;
         end(&world, task, part(Some(run.id), Some(ended), vec![success])).await;
         assert_eq!(catalogue.bit_pages_left(run.id).await.unwrap(), (2, 2, 14));
@@ -153,7 +153,7 @@ on_both! {
             let task = take(&world, TaskKind::BitPage).await;
             let behind = behind.map(key);
             assert_eq!(task.subject.key, behind);
-            let ended = PageEnd { run: run.id, behind, rest: None, listed: (1, 7), alone: Vec::new() };
+            let ended = PageEnd { run: run.id, is_late: false, behind, rest: None, listed: (1, 7), alone: Vec::new() };
             let success = checked(&world, name, None).await;
             end(&world, task, part(Some(run.id), Some(ended), vec![success])).await;
         }
@@ -266,7 +266,7 @@ on_both! {
             let run = catalogue.open_bit_run("account", &main(), &morsel().space).await.unwrap().unwrap();
             let task = take(&world, TaskKind::BitPage).await;
             let items = vec![checked(&world, "a", None).await, checked(&world, "b", Some(wrong("content_missing", false))).await];
-            let ended = PageEnd { run, behind: None, rest: None, listed: (2, 14), alone: Vec::new() };
+            let ended = PageEnd { run, is_late: false, behind: None, rest: None, listed: (2, 14), alone: Vec::new() };
             end(&world, task, part(Some(run), Some(ended), items)).await;
             assert_eq!(catalogue.forget_checks().await.unwrap(), None);
             assert!(catalogue.end_bit_run(&lead, run, Duration::ZERO, vec![]).await.unwrap());

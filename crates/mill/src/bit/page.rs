@@ -31,6 +31,9 @@ const MOST_KEYS: usize = 1_000;
 /// After what time a page ends where it is: a worker that is to stop has more time than that, so that little is checked twice.
 const MOST_TIME: Duration = Duration::from_secs(20);
 
+/// How long the pages wait that come after those which were not read in the last loop.
+const TURN: Duration = Duration::from_mins(10);
+
 /// So many items that cannot be read, one after the other, are taken for a store that is away.
 const MOST_FAILURES: usize = 10;
 
@@ -157,8 +160,12 @@ impl Checker {
         };
         let (subject, name, behind) = (&task.subject, place.store.name(), task.subject.key.as_ref());
         let page = self.catalogue.bit_page(&subject.account, name, &subject.space, behind).await.map_err(said)?;
-        // It was done before, or its run was ended.
+        // It was done before, or another run has begun.
         let Some(page) = page else { return Ok(Outcome::Done.into()) };
+        let is_limited = self.accounts.get(&subject.account).is_some_and(|account| account.is_cold(name));
+        if page.is_behind_others && is_limited {
+            return Ok(Outcome::Restore(TURN, "waits for what was not read in the last loop".to_owned()).into());
+        }
         let range = Range { behind, last: page.last.as_ref(), number: page.number };
         let checked = self.check_page(&place, &range, lease).await?;
         let Checked { right, alone, alone_in_run, skipped, listed, rest, not_yet } = checked;
@@ -166,8 +173,15 @@ impl Checker {
             return Ok(Outcome::Restore(after, why).into());
         }
         let part = CheckedPart {
-            run: Some(page.run),
-            page: Some(PageEnd { run: page.run, behind: behind.cloned(), rest, listed, alone: alone_in_run }),
+            run: (!page.is_late).then_some(page.run),
+            page: Some(PageEnd {
+                run: page.run,
+                is_late: page.is_late,
+                behind: behind.cloned(),
+                rest,
+                listed,
+                alone: alone_in_run,
+            }),
             skipped,
             ..CheckedPart::of(subject.account.clone(), name.clone(), right)
         };
@@ -343,7 +357,8 @@ impl Checker {
 fn lone_item(key: &Key, known: Option<&Known>) -> LoneItem {
     let listed = known.and_then(|known| known.listed.as_ref()).map(|listed| listed.size);
     let records = known.and_then(|known| known.records.as_ref());
-    let recorded = [evidence::index(records), evidence::audit(records)].into_iter().flatten().map(|fixity| fixity.size).next();
+    let recorded =
+        [evidence::index(records), evidence::audit(records)].into_iter().flatten().map(|fixity| fixity.size).next();
     LoneItem { key: key.clone(), bytes: listed.or(recorded).unwrap_or(0), is_listed: listed.is_some() }
 }
 

@@ -216,10 +216,15 @@ impl Reporter {
     async fn coverage(&self, run: &BitRun, lease: &Lease) -> Result<Coverage, String> {
         let catalogue = &self.checker.catalogue;
         let (_, items, bytes) = catalogue.bit_pages_left(run.id).await.map_err(said)?;
-        let never_reached = Amount { items, bytes };
+        let left = Amount { items, bytes };
         let (items, bytes) = catalogue.bit_listed(run.id).await.map_err(said)?;
-        let stored = Amount { items, bytes } + never_reached;
+        let stored = Amount { items, bytes } + left;
+        let (items, bytes) = catalogue.bit_pages_unread(run.id).await.map_err(said)?;
+        let never_reached = Amount { items: left.items.saturating_sub(items), bytes: left.bytes.saturating_sub(bytes) };
         let mut coverage = Coverage { stored, never_reached, ..Coverage::default() };
+        if items > 0 {
+            coverage.unread.insert(WAITING.to_owned(), Amount { items, bytes });
+        }
         let mut checks = Checks::of(catalogue, run);
         while let Some(page) = checks.page().await? {
             for row in &page {
