@@ -90,7 +90,7 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
         (CHECKS_OF_ITEM, values!["", "space", &b"key"[..], "main", u64::MAX, 10u64]),
         (CHECKS_OF_RUN, values![1u64, "success", 0u64, 10u64]),
         (LEFT_ITEMS, values![1u64, &b"key"[..], 10u64]),
-        (OLDEST_OUTSIDE, values!["success"]),
+        (OLDEST_OUTSIDE, values!["success", 1i64]),
         (NEWEST_RUN, values!["account", "main", "space"]),
         (OPEN_RUN, values!["account", "main", "space"]),
         (UNREPORTED, values!["account", "main", "space"]),

@@ -1,5 +1,7 @@
 //! The log of checks as lists, and what of it is forgotten.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use queuekeeper_store::store::Item;
 use queuekeeper_store::{Key, StoreName};
@@ -9,7 +11,7 @@ use super::{PASSING, asked};
 use crate::audit::NO_ACCOUNT;
 use crate::catalogue::{Catalogue, page};
 use crate::database::Session;
-use crate::database::value::{Row, values};
+use crate::database::value::{Row, millis, values};
 use crate::error::Error;
 
 /// A check that was made.
@@ -109,43 +111,34 @@ impl Catalogue {
     }
 }
 
-/// How long a proof holds, in milliseconds: as the producer of checks has it, and 60 days before one was there.
-macro_rules! kept {
-    () => {
-        "COALESCE((SELECT MAX(max_age) FROM loops), 5184000000)"
-    };
-}
+/// Whether the oldest check outside of runs that had a result is older than a time. The order is that of the index.
+pub(crate) const OLDEST_OUTSIDE: &str =
+    "SELECT time < {now} - $2 FROM bit_log WHERE run IS NULL AND result = $1 ORDER BY run, result, id LIMIT 1";
 
-pub(super) use kept;
-
-/// Whether the oldest check outside of runs that had a result is to be forgotten.
-pub(crate) const OLDEST_OUTSIDE: &str = concat!(
-    "SELECT time < {now} - ",
-    kept!(),
-    " FROM bit_log WHERE run IS NULL AND result = $1 ORDER BY run, result, id LIMIT 1"
-);
+/// How long a proof holds where no producer of checks says it.
+const KEPT: Duration = Duration::from_hours(60 * 24);
 
 async fn forget(session: &mut Session) -> Result<Option<u64>, Error> {
     if let Some(forgotten) = forget_run(session).await? {
         return Ok(Some(forgotten));
     }
-    let forgotten = forget_outside(session).await? + asked::forget(session, PART).await?;
+    let max_age = session.row("SELECT MAX(max_age) FROM loops", values![]).await?;
+    let max_age: Option<i64> = max_age.map(|row| session.decode(row.get(0))).transpose()?.flatten();
+    let kept = max_age.unwrap_or(millis(KEPT));
+    let forgotten = forget_outside(session, kept).await? + asked::forget(session, kept, PART).await?;
     Ok((forgotten > 0).then_some(forgotten))
 }
 
-async fn forget_outside(session: &mut Session) -> Result<u64, Error> {
+async fn forget_outside(session: &mut Session, kept: i64) -> Result<u64, Error> {
     let mut forgotten = 0;
     for result in PASSING {
-        let oldest = session.row(OLDEST_OUTSIDE, values![result]).await?;
+        let oldest = session.row(OLDEST_OUTSIDE, values![result, kept]).await?;
         if oldest.map(|row| session.decode(row.get(0))).transpose()? != Some(true) {
             continue;
         }
-        let sql = concat!(
-            "DELETE FROM bit_log WHERE time < {now} - ",
-            kept!(),
-            " AND id IN (SELECT id FROM bit_log WHERE run IS NULL AND result = $1 ORDER BY run, result, id LIMIT $2)"
-        );
-        forgotten += session.run(sql, values![result, PART]).await?;
+        let sql = "DELETE FROM bit_log WHERE time < {now} - $2 AND id IN (
+            SELECT id FROM bit_log WHERE run IS NULL AND result = $1 ORDER BY run, result, id LIMIT $3)";
+        forgotten += session.run(sql, values![result, kept, PART]).await?;
     }
     Ok(forgotten)
 }

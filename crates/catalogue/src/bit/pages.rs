@@ -30,16 +30,16 @@ pub struct RunPage {
     pub is_behind_others: bool,
 }
 
-/// A page of the newest run.
+/// A page of the newest run. SQLite looks for the pages before their tasks only where the join is a cross join.
 pub(crate) const PAGE: &str = "SELECT bit_pages.run, bit_pages.last, {now} - bit_runs.started, bit_runs.loop,
         bit_runs.ended IS NOT NULL,
         bit_runs.origin IS NOT NULL AND bit_pages.last IS NOT NULL AND bit_pages.last <= bit_runs.origin AND (
             bit_runs.listed IS NULL OR EXISTS (
-                SELECT 1 FROM bit_pages AS first JOIN tasks ON tasks.account = bit_runs.account
-                    AND tasks.space = bit_runs.space AND tasks.key = first.behind AND tasks.kind = 'BIT_PAGE'
-                    AND tasks.destination = bit_runs.store AND tasks.state <> 'dead'
+                SELECT 1 FROM bit_pages AS first CROSS JOIN tasks
                 WHERE first.run = bit_runs.id AND NOT first.is_checked
-                    AND (first.last IS NULL OR first.last > bit_runs.origin)))
+                    AND (first.last IS NULL OR first.last > bit_runs.origin)
+                    AND tasks.account = bit_runs.account AND tasks.space = bit_runs.space AND tasks.key = first.behind
+                    AND tasks.kind = 'BIT_PAGE' AND tasks.destination = bit_runs.store AND tasks.state <> 'dead'))
     FROM bit_runs JOIN bit_pages ON bit_pages.run = bit_runs.id
     WHERE bit_runs.id = (SELECT newest.id FROM bit_runs AS newest WHERE newest.account = $1 AND newest.store = $2
             AND newest.space = $3 ORDER BY newest.loop DESC LIMIT 1)

@@ -325,12 +325,11 @@ on_both! {
         assert_eq!(bit.counts().await, [("success".to_owned(), 1)].into());
         assert_eq!(tomorrow().await, 4);
         tomorrow().await;
-        bit.run_loop().await;
-        assert_eq!(bit.counts().await, [("success".to_owned(), 4)].into());
-        let task = take_report(&world).await;
-        write_report(&world, &bit, task).await;
-        let run = world.catalogue.newest_bit_run("account1", &main(), &space).await.unwrap().unwrap();
-        assert_eq!(run.report.unwrap().result, "success");
+        // One was asked for late, and is read for itself and with its page.
+        let stored = report(&world, &mut bit).await;
+        assert_eq!(stored.result, "success");
+        let covered = parts(&file(&world, &stored.place, "coverage.tsv").await);
+        assert_eq!(covered, [("stored".to_owned(), (4, 40)), ("read".to_owned(), (4, 40))].into());
         assert_eq!(world.catalogue.check().await.unwrap(), []);
     }
 
