@@ -9,7 +9,9 @@ mod asked;
 mod checked;
 mod counts;
 mod errors;
+mod items;
 mod log;
+mod pages;
 mod records;
 mod reports;
 mod runs;
@@ -25,25 +27,32 @@ pub use errors::BitError;
 pub(crate) use errors::end as end_error;
 #[cfg(test)]
 pub(crate) use errors::{OF_ACCOUNT, OPEN_KEYS};
+#[cfg(test)]
+pub(crate) use items::LEFT_ITEMS;
+pub use items::{LeftItem, LoneItem};
 pub use log::LoggedCheck;
 #[cfg(test)]
-pub(crate) use log::{OF_ITEM as CHECKS_OF_ITEM, OF_RUN as CHECKS_OF_RUN};
+pub(crate) use log::{OF_ITEM as CHECKS_OF_ITEM, OF_RUN as CHECKS_OF_RUN, OLDEST_OUTSIDE};
+#[cfg(test)]
+pub(crate) use pages::PAGE;
+pub use pages::RunPage;
 pub use records::{AuditHead, IndexEntry, ItemRecords};
 #[cfg(test)]
 pub(crate) use records::{RECORDS, RECORDS_OF_ITEM};
 pub use reports::{NewReport, Reports, StoredReport, UnsuccessfulReports};
 #[cfg(test)]
 pub(crate) use reports::{REPORTS, REPORTS_OF_ACCOUNT, REPORTS_OF_SPACE, UNSUCCESSFUL};
-pub use runs::{BitRun, NewPage, RunPage};
+pub use runs::{BitRun, NewPage};
 #[cfg(test)]
-pub(crate) use runs::{NEWEST_RUN, OPEN_RUN, PAGE, UNREPORTED};
+pub(crate) use runs::{NEWEST_RUN, OPEN_RUN, UNREPORTED};
 #[cfg(test)]
 pub(crate) use seals::{SEAL, SEALS_LEFT};
 pub use seals::{Seal, SealHead};
 
 pub(crate) use asked::end as end_asked;
 pub(crate) use checked::write;
-pub(crate) use runs::end_page;
+pub(crate) use items::end_item;
+pub(crate) use pages::end_page;
 
 /// The result of a check that proved the bytes, with nothing wrong.
 pub const SUCCESS: &str = "success";
@@ -54,5 +63,5 @@ pub const NOTHING: &str = "nothing";
 /// What is counted of a run beside results: what the store listed in the pages that were checked.
 const LISTED: &str = "listed";
 
-/// The results that are kept only until the report of their run is stored: all but failures and errors.
+/// The results that are not kept for good: all but failures and errors.
 pub const PASSING: [&str; 3] = [SUCCESS, "unproven", "skipped"];

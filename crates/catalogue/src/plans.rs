@@ -8,8 +8,9 @@ use uuid::Uuid;
 use crate::asides::{KEYS, OF_ITEM, OVERDUE};
 use crate::audit::{AFTER, Events, OF_SPACE_AFTER, TAKE_LEFT};
 use crate::bit::{
-    ASKED, ASKED_OF, CHECKS_OF_ITEM, CHECKS_OF_RUN, NEWEST_RUN, OF_ACCOUNT, OPEN_KEYS, OPEN_RUN, PAGE, RECORDS,
-    RECORDS_OF_ITEM, REPORTS, REPORTS_OF_ACCOUNT, REPORTS_OF_SPACE, SEAL, SEALS_LEFT, UNREPORTED, UNSUCCESSFUL,
+    ASKED, ASKED_OF, CHECKS_OF_ITEM, CHECKS_OF_RUN, LEFT_ITEMS, NEWEST_RUN, OF_ACCOUNT, OLDEST_OUTSIDE, OPEN_KEYS,
+    OPEN_RUN, PAGE, RECORDS, RECORDS_OF_ITEM, REPORTS, REPORTS_OF_ACCOUNT, REPORTS_OF_SPACE, SEAL, SEALS_LEFT,
+    UNREPORTED, UNSUCCESSFUL,
 };
 use crate::catalogue::Catalogue;
 use crate::comparisons::{COMPARISONS, COMPARISONS_OF};
@@ -26,7 +27,7 @@ use crate::outbox::{ENDED, TAKE_DUE};
 use crate::policies::POLICIES;
 use crate::repairs::{OF_ACCOUNT as REPAIRS, OF_COPY, TODAY};
 use crate::space_stats::NEWEST;
-use crate::tasks::{DEAD, DECISIONS, DECISIONS_OF_ITEM, HEAD, HELD, NEXT, OF_ITEM_TASKS, RELEASE, RESTORES, TAKE};
+use crate::tasks::{DEAD, DECISIONS, DECISIONS_OF_ITEM, HEAD, HELD, NEXT, OF_ITEM_TASKS, RELEASE, TAKE};
 
 /// Every list, with arguments of the right types.
 fn lists() -> Vec<(&'static str, Vec<Value>)> {
@@ -76,7 +77,6 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
         (TODAY, values!["main", 1u64]),
         (DEAD, values!["account", i64::MAX, 0u64, 10u64]),
         (HELD, values!["account", "main", 0u64, 10u64]),
-        (RESTORES, values!["account", "main", 0u64, 10u64]),
         (ITEMS_BETWEEN, values!["", "space", &b"key"[..], &b"k"[..], &b"l"[..], 10u64]),
         (HEAD, values!["audit", "account"]),
         (OF_ITEM_TASKS, values!["account", "space", &b"key"[..], 10u64]),
@@ -89,6 +89,8 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
         (OPEN_KEYS, values!["main", "space", &b"a"[..], &b"z"[..], 10u64]),
         (CHECKS_OF_ITEM, values!["", "space", &b"key"[..], "main", u64::MAX, 10u64]),
         (CHECKS_OF_RUN, values![1u64, "success", 0u64, 10u64]),
+        (LEFT_ITEMS, values![1u64, &b"key"[..], 10u64]),
+        (OLDEST_OUTSIDE, values!["success", 1i64]),
         (NEWEST_RUN, values!["account", "main", "space"]),
         (OPEN_RUN, values!["account", "main", "space"]),
         (UNREPORTED, values!["account", "main", "space"]),

@@ -26,7 +26,7 @@ use crate::database::value::Row;
 pub use end::{EndedTask, Outcome};
 pub use kind::{Queue, TaskKind};
 #[cfg(test)]
-pub(crate) use list::{DEAD, HELD, RESTORES};
+pub(crate) use list::{DEAD, HELD};
 pub use list::{Decided, Decision, KnownTask, QueueFigures, TaskState};
 #[cfg(test)]
 pub(crate) use paused::RELEASE;
@@ -116,7 +116,7 @@ pub(crate) fn store(row: &Row, at: usize) -> Result<Option<StoreName>, sqlx::Err
 struct Unknown(String);
 
 /// Failures as they are kept: JSON, the oldest first.
-fn errors(text: &str) -> Vec<TaskError> {
+pub(crate) fn errors(text: &str) -> Vec<TaskError> {
     let list = serde_json::from_str::<Vec<Json>>(text).unwrap_or_default();
     let error = |one: &Json| {
         Some(TaskError {

@@ -259,6 +259,18 @@ pub(crate) async fn end(
     Ok(alone.chain(rest).collect())
 }
 
+/// Forgets checks that ended longer ago than a time, in milliseconds; how many.
+pub(super) async fn forget(session: &mut Session, kept: i64, most: u32) -> Result<u64, Error> {
+    let sql = "DELETE FROM asked_checks WHERE id IN (
+        SELECT id FROM asked_checks WHERE changed < {now} - $1 AND (is_listed OR key <> $2)
+            AND NOT EXISTS (SELECT 1 FROM asked_items WHERE asked_items.asked = asked_checks.id)
+            AND NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.account = asked_checks.account
+                AND tasks.space = asked_checks.space AND tasks.key = asked_checks.key AND tasks.kind = 'CHECK'
+                AND tasks.destination = asked_checks.store AND tasks.state <> 'dead')
+        ORDER BY changed LIMIT $3 {lock_next})";
+    session.run(sql, values![kept, key_column(None), most]).await
+}
+
 /// What the end of a task adds to a check.
 #[derive(Default)]
 struct Found {

@@ -7,6 +7,7 @@ use queuekeeper_store::{Digests, Key, StoreName};
 
 use super::asked::AskedPart;
 use super::counts::Deltas;
+use super::items::LoneItem;
 use super::{LISTED, NOTHING, SUCCESS, errors};
 use crate::catalogue::Catalogue;
 use crate::counters::{self, Counter};
@@ -80,12 +81,16 @@ pub struct CheckedItem {
 pub struct PageEnd {
     /// The run.
     pub run: u64,
+    /// Whether that had ended: what its report says of the page stays.
+    pub is_late: bool,
     /// The key behind which the page begins; `None` for the beginning of the space.
     pub behind: Option<Key>,
     /// The key behind which the rest begins that is a page of its own from now on; `None` where nothing is left.
     pub rest: Option<Key>,
     /// How many items and bytes the store listed in what was checked.
     pub listed: (u64, u64),
+    /// What of it is checked one by one.
+    pub alone: Vec<LoneItem>,
 }
 
 /// What a task has checked.
@@ -146,7 +151,6 @@ pub(crate) async fn write(session: &mut Session, part: &CheckedPart) -> Result<(
     for checked in gone {
         errors::end(session, &part.store, &checked.item, "gone").await?;
     }
-    let gone = (part.items.len() - items.len()) as u64;
     let (mut of_run, mut numbered) = (Deltas::default(), Vec::with_capacity(items.len()));
     for checked in items {
         let id = match checked.id {
@@ -171,13 +175,8 @@ pub(crate) async fn write(session: &mut Session, part: &CheckedPart) -> Result<(
             None => {}
         }
     }
-    if gone > 0 {
-        of_run.add(NOTHING, gone, 0);
-    }
-    for (result, (number, bytes)) in [("skipped", part.skipped), ("being_stored", part.being_stored)] {
-        if number > 0 {
-            of_run.add(result, number, bytes);
-        }
+    if part.skipped.0 > 0 {
+        of_run.add("skipped", part.skipped.0, part.skipped.1);
     }
     if let Some(page) = &part.page {
         of_run.add(LISTED, page.listed.0, page.listed.1);

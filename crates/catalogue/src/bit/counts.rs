@@ -45,7 +45,8 @@ const FIGURES: &str = "SELECT result, CAST(SUM(items) AS BIGINT), CAST(SUM(bytes
     GROUP BY result ORDER BY result";
 
 impl Catalogue {
-    /// How many items of a run had each result, exact as of now. An item that was checked twice counts twice.
+    /// How many checks of items of a run had each result, exact as of now, and how many items were skipped or are gone. An item that was
+    /// checked twice counts twice.
     ///
     /// # Errors
     /// When the database cannot be read.

@@ -93,6 +93,16 @@ impl Catalogue {
         Ok(self.list(NUMBERED, values![id], read).await?.pop())
     }
 
+    /// The spaces of an account, as the store names them, with copies of which something is known to be wrong.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn bit_error_spaces(&self, account: &str, store: &StoreName) -> Result<Vec<SpaceName>, Error> {
+        let sql = "SELECT DISTINCT space FROM bit_errors WHERE account = $1 AND store = $2 AND ended IS NULL";
+        let space = |row: &Row| row.need(0, |name: String| name.parse::<SpaceName>());
+        self.list(sql, values![account, store], space).await
+    }
+
     /// The keys of the copies of which something is known to be wrong, of those above `behind`, up to `last`; at most `limit`, and
     /// at most 1,000.
     ///

@@ -1,15 +1,17 @@
 //! The log of checks as lists, and what of it is forgotten.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use queuekeeper_store::store::Item;
 use queuekeeper_store::{Key, StoreName};
 
-use super::PASSING;
 use super::checked::Evidence;
+use super::{PASSING, asked};
 use crate::audit::NO_ACCOUNT;
 use crate::catalogue::{Catalogue, page};
 use crate::database::Session;
-use crate::database::value::{Row, values};
+use crate::database::value::{Row, millis, values};
 use crate::error::Error;
 
 /// A check that was made.
@@ -54,9 +56,13 @@ pub(crate) const OF_ITEM: &str = checks!(
         AND bit_log.store = $4 AND bit_log.id < $5 ORDER BY bit_log.id DESC LIMIT $6"
 );
 
-/// Those of a run with a result, from a number on.
-pub(crate) const OF_RUN: &str =
-    checks!("bit_log.run = $1 AND bit_log.result = $2 AND bit_log.id > $3 ORDER BY bit_log.id LIMIT $4");
+/// The last ones of the items of a run, of those the ones with a result, from a number on.
+pub(crate) const OF_RUN: &str = checks!(
+    "bit_log.run = $1 AND bit_log.result = $2 AND bit_log.id > $3 AND bit_log.id = (
+        SELECT newest.id FROM bit_log AS newest WHERE newest.item = bit_log.item AND newest.store = bit_log.store
+            AND newest.run = bit_log.run ORDER BY newest.id DESC LIMIT 1)
+    ORDER BY bit_log.id LIMIT $4"
+);
 
 /// How many rows one transaction forgets.
 const PART: u32 = 10_000;
@@ -78,7 +84,7 @@ impl Catalogue {
         self.list(OF_ITEM, values, read).await
     }
 
-    /// The checks of a run that had a result, with numbers above `after`; at most `limit`, and at most 1,000.
+    /// Of each item of a run the last check, where that had a result; with numbers above `after`, at most `limit`, and at most 1,000.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -92,8 +98,9 @@ impl Catalogue {
         self.list(OF_RUN, values![run, result, after, page(limit)], read).await
     }
 
-    /// Forgets successes of runs whose report is stored and that were followed by another one which ended, a part of one run;
-    /// failures and errors stay. The answer is how many were forgotten, and `None` where nothing is left to forget.
+    /// Forgets a part of what has done its service: successes of runs whose report is stored and that were followed by another one which
+    /// ended; and successes outside of runs, and checks that were asked for and have ended, after the time for which a proof holds.
+    /// Failures and errors stay. The answer is how many were forgotten, and `None` where nothing is left to forget.
     ///
     /// # Errors
     /// When the database cannot be written; then nothing was forgotten.
@@ -104,7 +111,39 @@ impl Catalogue {
     }
 }
 
+/// Whether the oldest check outside of runs that had a result is older than a time. The order is that of the index.
+pub(crate) const OLDEST_OUTSIDE: &str =
+    "SELECT time < {now} - $2 FROM bit_log WHERE run IS NULL AND result = $1 ORDER BY run, result, id LIMIT 1";
+
+/// How long a proof holds where no producer of checks says it.
+const KEPT: Duration = Duration::from_hours(60 * 24);
+
 async fn forget(session: &mut Session) -> Result<Option<u64>, Error> {
+    if let Some(forgotten) = forget_run(session).await? {
+        return Ok(Some(forgotten));
+    }
+    let max_age = session.row("SELECT MAX(max_age) FROM loops", values![]).await?;
+    let max_age: Option<i64> = max_age.map(|row| session.decode(row.get(0))).transpose()?.flatten();
+    let kept = max_age.unwrap_or(millis(KEPT));
+    let forgotten = forget_outside(session, kept).await? + asked::forget(session, kept, PART).await?;
+    Ok((forgotten > 0).then_some(forgotten))
+}
+
+async fn forget_outside(session: &mut Session, kept: i64) -> Result<u64, Error> {
+    let mut forgotten = 0;
+    for result in PASSING {
+        let oldest = session.row(OLDEST_OUTSIDE, values![result, kept]).await?;
+        if oldest.map(|row| session.decode(row.get(0))).transpose()? != Some(true) {
+            continue;
+        }
+        let sql = "DELETE FROM bit_log WHERE time < {now} - $2 AND id IN (
+            SELECT id FROM bit_log WHERE run IS NULL AND result = $1 ORDER BY run, result, id LIMIT $3)";
+        forgotten += session.run(sql, values![result, kept, PART]).await?;
+    }
+    Ok(forgotten)
+}
+
+async fn forget_run(session: &mut Session) -> Result<Option<u64>, Error> {
     let next = "SELECT id FROM bit_runs WHERE NOT is_forgotten AND reported IS NOT NULL AND EXISTS (
             SELECT 1 FROM bit_runs AS later WHERE later.account = bit_runs.account AND later.store = bit_runs.store
                 AND later.space = bit_runs.space AND later.loop > bit_runs.loop AND later.ended IS NOT NULL)
@@ -119,6 +158,7 @@ async fn forget(session: &mut Session) -> Result<Option<u64>, Error> {
     }
     if forgotten == 0 {
         session.run("DELETE FROM bit_pages WHERE run = $1", values![run]).await?;
+        session.run("DELETE FROM bit_items WHERE run = $1", values![run]).await?;
         session.run("UPDATE bit_runs SET is_forgotten = TRUE WHERE id = $1", values![run]).await?;
     }
     Ok(Some(forgotten))

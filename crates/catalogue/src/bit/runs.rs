@@ -5,14 +5,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 use queuekeeper_store::{Key, SpaceName, StoreName};
 
-use super::checked::PageEnd;
+use super::pages;
 use super::reports::StoredReport;
 use crate::catalogue::Catalogue;
 use crate::database::Session;
 use crate::database::value::{Row, millis, values};
 use crate::error::Error;
 use crate::loops::{self, Advance, Lead, Morsel};
-use crate::tasks::{NewTask, Queue, TaskKind, TaskSubject, put};
+use crate::tasks::{NewTask, put};
 
 /// One space of a store in one loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,19 +56,6 @@ pub struct NewPage {
     pub bytes: u64,
 }
 
-/// A page as its task finds it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunPage {
-    /// The run.
-    pub run: u64,
-    /// The last key; `None` for the end of the space.
-    pub last: Option<Key>,
-    /// How long ago its run began.
-    pub age: Duration,
-    /// The number of the loop.
-    pub number: u64,
-}
-
 /// Runs, read by [`read`].
 macro_rules! runs {
     ($condition:literal) => {
@@ -105,13 +92,6 @@ pub(crate) const UNREPORTED: &str = runs!(
 /// The run that a check of an item belongs to.
 pub(crate) const OPEN_RUN: &str =
     "SELECT id FROM bit_runs WHERE account = $1 AND store = $2 AND space = $3 AND ended IS NULL ORDER BY id LIMIT 1";
-
-/// A page of an open run.
-pub(crate) const PAGE: &str = "SELECT bit_pages.run, bit_pages.last, {now} - bit_runs.started, bit_runs.loop
-    FROM bit_runs JOIN bit_pages ON bit_pages.run = bit_runs.id
-    WHERE bit_runs.account = $1 AND bit_runs.store = $2 AND bit_runs.space = $3 AND bit_runs.ended IS NULL
-        AND bit_pages.behind = $4
-    LIMIT 1";
 
 impl Catalogue {
     /// The runs that have not ended, in the order of accounts, stores and spaces.
@@ -169,32 +149,6 @@ impl Catalogue {
         Ok(self.list(OPEN_RUN, values![account, store, space], |row| row.count(0)).await?.pop())
     }
 
-    /// The page of a run under way that begins behind a key; `None` where it was checked already.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub async fn bit_page(
-        &self,
-        account: &str,
-        store: &StoreName,
-        space: &SpaceName,
-        behind: Option<&Key>,
-    ) -> Result<Option<RunPage>, Error> {
-        let behind = behind.map_or(&b""[..], Key::as_bytes);
-        Ok(self.list(PAGE, values![account, store, space, behind], read_page).await?.pop())
-    }
-
-    /// How many pages of a run are not checked, with the items and bytes that the store listed in them.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub async fn bit_pages_left(&self, run: u64) -> Result<(u64, u64, u64), Error> {
-        let sql = "SELECT COUNT(*), CAST(COALESCE(SUM(items), 0) AS BIGINT), CAST(COALESCE(SUM(bytes), 0) AS BIGINT)
-            FROM bit_pages WHERE run = $1";
-        let left = |row: &Row| Ok((row.count(0)?, row.count(1)?, row.count(2)?));
-        Ok(self.list(sql, values![run], left).await?.pop().unwrap_or_default())
-    }
-
     /// Requests the checks of pages of a space, begins its run with the first, and saves how far the morsel is by that, in one
     /// transaction. The answer is whether this leader still leads: where it does not, nothing is written.
     ///
@@ -247,7 +201,7 @@ async fn advance(
     pages: &[NewPage],
 ) -> Result<bool, Error> {
     let Morsel { account, space, source: store, .. } = morsel;
-    let task = |page: &NewPage| page_task(account, store, space, page.behind.clone());
+    let task = |page: &NewPage| pages::task(account, store, space, page.behind.clone());
     let tasks = pages.iter().map(task).collect();
     if !loops::advance(session, lead, morsel, to, tasks).await? {
         return Ok(false);
@@ -255,10 +209,11 @@ async fn advance(
     if matches!(to, Advance::Failed(_)) {
         return Ok(true);
     }
-    let new = "INSERT INTO bit_runs (loop, account, store, space, asked, started, is_forgotten)
-        VALUES ($1, $2, $3, $4, $5, {now}, FALSE)
+    let origin = pages::origin(session, morsel, lead.number).await?;
+    let new = "INSERT INTO bit_runs (loop, account, store, space, asked, started, is_forgotten, origin)
+        VALUES ($1, $2, $3, $4, $5, {now}, FALSE, $6)
         ON CONFLICT (account, store, space, loop) DO UPDATE SET asked = excluded.asked RETURNING id";
-    let row = session.row(new, values![lead.number, account, store, space, asked]).await?;
+    let row = session.row(new, values![lead.number, account, store, space, asked, origin.as_ref()]).await?;
     let run = row.map(|row| session.decode(row.count(0))).transpose()?.unwrap_or_default();
     let values = pages.iter().flat_map(|page| {
         let NewPage { behind, last, items, bytes } = page;
@@ -288,42 +243,9 @@ async fn end(
     if session.run(sql, values![run, millis(patience)]).await? == 0 {
         return Ok(false);
     }
+    pages::end_with_run(session, run).await?;
     put(session, then).await?;
     Ok(true)
-}
-
-/// The task of a page.
-fn page_task(account: &str, store: &StoreName, space: &SpaceName, behind: Option<Key>) -> NewTask {
-    let subject = TaskSubject {
-        kind: TaskKind::BitPage,
-        account: account.to_owned(),
-        space: space.clone(),
-        key: behind,
-        destination: Some(store.clone()),
-    };
-    NewTask { queue: Queue::BitIntegrity, subject, source: None }
-}
-
-/// Takes a page for checked, and makes what is left of it a page of its own.
-/// The answer is the task of that.
-pub(crate) async fn end_page(
-    session: &mut Session,
-    subject: &TaskSubject,
-    page: &PageEnd,
-) -> Result<Option<NewTask>, Error> {
-    let behind = page.behind.as_ref().map_or(&b""[..], Key::as_bytes);
-    let TaskSubject { account, space, destination, .. } = subject;
-    let rest = page.rest.as_ref().zip(destination.as_ref());
-    if let Some((rest, _)) = rest {
-        let sql = "INSERT INTO bit_pages (run, behind, last, items, bytes)
-            SELECT run, $3, last, CASE WHEN items > $4 THEN items - $4 ELSE 0 END,
-                CASE WHEN bytes > $5 THEN bytes - $5 ELSE 0 END
-            FROM bit_pages WHERE run = $1 AND behind = $2 ON CONFLICT DO NOTHING";
-        session.run(sql, values![page.run, behind, rest, page.listed.0, page.listed.1]).await?;
-    }
-    let sql = "DELETE FROM bit_pages WHERE run = $1 AND behind = $2";
-    session.run(sql, values![page.run, behind]).await?;
-    Ok(rest.map(|(rest, store)| page_task(account, store, space, Some(rest.clone()))))
 }
 
 pub(super) fn read(row: &Row) -> Result<BitRun, sqlx::Error> {
@@ -340,14 +262,5 @@ pub(super) fn read(row: &Row) -> Result<BitRun, sqlx::Error> {
         has_open_checks: row.get(9)?,
         report: StoredReport::read(row)?,
         waits_for_store: row.get(9)? && row.get(16)?,
-    })
-}
-
-fn read_page(row: &Row) -> Result<RunPage, sqlx::Error> {
-    Ok(RunPage {
-        run: row.count(0)?,
-        last: row.key(1)?,
-        age: Duration::from_millis(u64::try_from(row.get::<i64>(2)?).unwrap_or(0)),
-        number: row.count(3)?,
     })
 }

@@ -107,6 +107,7 @@ async fn end_all(session: &mut Session, tasks: &[EndedTask]) -> Result<Vec<bool>
             follow_ups.extend(ended.follow_ups.iter().cloned());
             if let Some(part) = &ended.checked {
                 bit::write(session, part).await?;
+                bit::end_item(session, &ended.task.subject, part).await?;
                 if let Some(page) = &part.page {
                     follow_ups.extend(bit::end_page(session, &ended.task.subject, page).await?);
                 }

@@ -52,7 +52,7 @@ impl TaskState {
         }
     }
 
-    pub(super) fn read(row: &Row, at: usize) -> Result<Self, sqlx::Error> {
+    pub(crate) fn read(row: &Row, at: usize) -> Result<Self, sqlx::Error> {
         let named = |name: String| Self::ALL.into_iter().find(|state| state.as_str() == name).ok_or(Unknown(name));
         row.need(at, named)
     }
@@ -117,13 +117,6 @@ pub(crate) const HELD: &str = concat!(
     " FROM tasks WHERE state = 'held' AND account = $1 AND destination = $2 AND id > $3 ORDER BY id LIMIT $4"
 );
 
-/// What waits for the store of a destination, from a number on.
-pub(crate) const RESTORES: &str = concat!(
-    "SELECT ",
-    columns!(),
-    " FROM tasks WHERE state = 'restore' AND account = $1 AND destination = $2 AND id > $3 ORDER BY id LIMIT $4"
-);
-
 const TAKEN: &str = "SELECT queue, COUNT(*) FROM tasks WHERE holder IS NOT NULL GROUP BY queue";
 
 impl Catalogue {
@@ -170,20 +163,6 @@ impl Catalogue {
         limit: u32,
     ) -> Result<Vec<KnownTask>, Error> {
         self.list(HELD, values![account, destination, after, page(limit)], known).await
-    }
-
-    /// What waits until a store can be read, of an account, with numbers above `after`, at most `limit`, and at most 1,000.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub async fn restore_tasks(
-        &self,
-        account: &str,
-        store: &StoreName,
-        after: u64,
-        limit: u32,
-    ) -> Result<Vec<KnownTask>, Error> {
-        self.list(RESTORES, values![account, store, after, page(limit)], known).await
     }
 
     /// Carries out what a person decides of a dead letter or a held task, and records it. The answer is whether it was one.

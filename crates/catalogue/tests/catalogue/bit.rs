@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use queuekeeper_catalogue::audit::Events;
 use queuekeeper_catalogue::bit::{
-    CheckedAmount, CheckedItem, CheckedPart, Evidence, NewPage, NewReport, Observed, PageEnd, Reports,
+    CheckedAmount, CheckedItem, CheckedPart, Evidence, NewAsked, NewPage, NewReport, Observed, PageEnd, Reports,
     UnsuccessfulReports, Wrong,
 };
 use queuekeeper_catalogue::counters::Counter;
 use queuekeeper_catalogue::loops::{Advance, Lead, Morsel};
+use queuekeeper_catalogue::proofs::CheckRules;
 use queuekeeper_catalogue::tasks::{EndedTask, NewTask, Outcome, Queue, TakenTask, TaskKind, TaskSubject, Tasks};
 use queuekeeper_store::audit::{AuditSink as _, Change};
 use queuekeeper_store::store::Item;
@@ -142,7 +143,7 @@ on_both! {
         let behind = task.subject.key.clone();
         let page = catalogue.bit_page("account", &main(), &morsel().space, behind.as_ref()).await.unwrap().unwrap();
         assert_eq!((page.run, page.last, page.number), (run.id, Some(key("b")), 1));
-        let ended = PageEnd { run: run.id, behind, rest: Some(key("a")), listed: (1, 7) };
+        let ended = PageEnd { run: run.id, is_late: false, behind, rest: Some(key("a")), listed: (1, 7), alone: Vec::new() };
         let success = checked(&world, "a", None).await;
         end(&world, task, part(Some(run.id), Some(ended), vec![success])).await;
         assert_eq!(catalogue.bit_pages_left(run.id).await.unwrap(), (2, 2, 14));
@@ -152,7 +153,7 @@ on_both! {
             let task = take(&world, TaskKind::BitPage).await;
             let behind = behind.map(key);
             assert_eq!(task.subject.key, behind);
-            let ended = PageEnd { run: run.id, behind, rest: None, listed: (1, 7) };
+            let ended = PageEnd { run: run.id, is_late: false, behind, rest: None, listed: (1, 7), alone: Vec::new() };
             let success = checked(&world, name, None).await;
             end(&world, task, part(Some(run.id), Some(ended), vec![success])).await;
         }
@@ -265,7 +266,7 @@ on_both! {
             let run = catalogue.open_bit_run("account", &main(), &morsel().space).await.unwrap().unwrap();
             let task = take(&world, TaskKind::BitPage).await;
             let items = vec![checked(&world, "a", None).await, checked(&world, "b", Some(wrong("content_missing", false))).await];
-            let ended = PageEnd { run, behind: None, rest: None, listed: (2, 14) };
+            let ended = PageEnd { run, is_late: false, behind: None, rest: None, listed: (2, 14), alone: Vec::new() };
             end(&world, task, part(Some(run), Some(ended), items)).await;
             assert_eq!(catalogue.forget_checks().await.unwrap(), None);
             assert!(catalogue.end_bit_run(&lead, run, Duration::ZERO, vec![]).await.unwrap());
@@ -283,6 +284,47 @@ on_both! {
         assert_eq!((logged(runs[1], "success").await, logged(runs[1], "failure").await), (1, 1));
         assert_eq!(catalogue.newest_bit_run("account", &main(), &morsel().space).await.unwrap().unwrap().id, runs[1]);
         assert_eq!(catalogue.bit_counts(runs[0]).await.unwrap().len(), 2);
+    }
+
+    async fn what_was_proven_outside_of_runs_is_forgotten_when_it_is_too_old(world: World) {
+        let catalogue = &world.catalogue;
+        for name in ["a", "b"] {
+            write(&world, name, 7).await;
+        }
+        for number in 0..2 {
+            let items = vec![checked(&world, "a", None).await, checked(&world, "b", Some(wrong("content_missing", false))).await];
+            catalogue.record_checks(&part(None, None, items), Vec::new()).await.unwrap();
+            if number == 0 {
+                world.tamper("UPDATE bit_log SET time = time - 5183990000").await;
+            }
+        }
+        let (user, reason) = ("ada", "a new disk");
+        for name in [None, Some("a"), Some("b")] {
+            let (store, space, key) = (&main(), &morsel().space, name.map(key));
+            let new = NewAsked { account: "account", store, space, key: key.as_ref(), user, reason, items: 1, bytes: 7 };
+            assert!(catalogue.ask_check(&new).await.unwrap());
+        }
+        let kept = async || {
+            let of_item = async |name| catalogue.checks_of_item(&main(), &item(name), None, 10).await.unwrap().len();
+            (of_item("a").await, of_item("b").await, catalogue.asked_checks("account", None, 10).await.unwrap().len())
+        };
+        assert_eq!((catalogue.forget_checks().await.unwrap(), kept().await), (None, (2, 2, 3)));
+        world.tamper("UPDATE bit_log SET time = time - 10000").await;
+        assert_eq!((catalogue.forget_checks().await.unwrap(), kept().await), (Some(1), (1, 2, 3)));
+        // Of what was asked for, what has ended is; one of the items has not.
+        world.tamper("DELETE FROM tasks WHERE key <> (SELECT key FROM items ORDER BY key DESC LIMIT 1)").await;
+        world.tamper("DELETE FROM asked_items WHERE key = (SELECT key FROM items ORDER BY key LIMIT 1)").await;
+        world.tamper("UPDATE asked_checks SET is_listed = TRUE WHERE items = 1 AND key NOT IN (SELECT key FROM items)").await;
+        assert_eq!(catalogue.forget_checks().await.unwrap(), None);
+        world.tamper("UPDATE asked_checks SET changed = changed - 5184000000").await;
+        assert_eq!((catalogue.forget_checks().await.unwrap(), kept().await), (Some(2), (1, 2, 1)));
+        // What the producer has for the age of a proof holds.
+        let lead = begin(&world).await;
+        let rules = CheckRules { max_age: Duration::ZERO, include: String::new(), exclude: String::new() };
+        catalogue.keep_check_rules(&lead, &rules).await.unwrap();
+        world.tamper("UPDATE bit_log SET time = time - 1").await;
+        assert_eq!((catalogue.forget_checks().await.unwrap(), kept().await), (Some(1), (0, 2, 1)));
+        assert_eq!(catalogue.forget_checks().await.unwrap(), None);
     }
 
     async fn reports_are_listed_the_newest_first_and_the_newest_of_a_space_says_what_it_lacks(world: World) {

@@ -197,6 +197,10 @@ on_both! {
         let before = world.catalogue.proof_figures().await.unwrap();
         for sql in [
             // What later versions made.
+            "DROP TABLE bit_items",
+            "ALTER TABLE bit_pages DROP COLUMN is_unread",
+            "ALTER TABLE bit_pages DROP COLUMN is_checked",
+            "ALTER TABLE bit_runs DROP COLUMN origin",
             "DROP TABLE budget_uses",
             "DROP TABLE restores",
             "DROP INDEX tasks_restore",

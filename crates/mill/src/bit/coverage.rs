@@ -31,7 +31,8 @@ impl Sum for Amount {
     }
 }
 
-/// What became of the items of a space in one run. Each item that the store listed is in one part besides `stored`.
+/// What became of the items of a space in one run. Each item that the store listed is in one part besides `stored`: that of its last
+/// check.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coverage {
     /// What the store listed.
@@ -60,6 +61,9 @@ pub struct Coverage {
     pub never_reached: Amount,
     /// Its check failed for good: it is in the dead letters.
     pub dead: Amount,
+    /// Its check is not there any more, and had no result in this run: it was dropped, or done after the run.
+    #[serde(default)]
+    pub dropped: Amount,
     /// Recorded, and not stored: with the bytes that are recorded.
     pub missing: Amount,
 }
@@ -141,6 +145,7 @@ impl Coverage {
             ("missing", Failure, self.missing, "recorded and missing"),
             ("foreign", Failure, self.foreign, "stored and not recorded"),
             ("dead", Incomplete, self.dead, "not checked, as the check is in the dead letters"),
+            ("dropped", Incomplete, self.dropped, "not checked, as the check was dropped or came after the loop"),
             ("never_reached", Incomplete, self.never_reached, "never reached"),
             ("unproven", Incomplete, self.unproven, "unproven: not read, and without a checksum of the store"),
             ("unread", Incomplete, unread, "not read, as their store keeps them in an archive or has no budget left"),
@@ -159,7 +164,7 @@ impl Coverage {
     /// The same without what is in no part.
     fn known_parts(&self) -> impl Iterator<Item = Part<'_>> {
         let Self { stored, read, provider, unproven, failed, foreign, .. } = self;
-        let Self { being_stored, gone, never_reached, dead, missing, .. } = self;
+        let Self { being_stored, gone, never_reached, dead, dropped, missing, .. } = self;
         let before = [
             ("stored", *stored),
             ("read", *read),
@@ -171,6 +176,7 @@ impl Coverage {
             ("gone", *gone),
             ("never_reached", *never_reached),
             ("dead", *dead),
+            ("dropped", *dropped),
             ("missing", *missing),
         ];
         let skipped = self.skipped.iter().map(|(why, amount)| ("skipped", Some(why.as_str()), *amount));
@@ -210,6 +216,7 @@ mod tests {
             (with(|coverage| coverage.unread = [("archived".to_owned(), ONE)].into()), Incomplete, Incomplete),
             (with(|coverage| coverage.never_reached = ONE), Incomplete, Incomplete),
             (with(|coverage| coverage.dead = ONE), Incomplete, Incomplete),
+            (with(|coverage| (coverage.read, coverage.dropped) = (ONE + ONE, ONE)), Incomplete, Incomplete),
             (with(|_| {}), Incomplete, Incomplete),
             (with(|coverage| coverage.failed = ONE), Failure, Failure),
             (with(|coverage| coverage.foreign = ONE), Failure, Failure),
@@ -247,9 +254,11 @@ mod tests {
                 "unproven||0|0",
                 "failed||0|0",
                 "foreign||0|0",
+                "being_stored||0|0",
                 "gone||0|0",
                 "never_reached||0|0",
                 "dead||0|0",
+                "dropped||0|0",
                 "missing||0|0",
                 "skipped|its turn is in another loop|1|10",
                 "unaccounted||7|80",

@@ -1,7 +1,7 @@
 //! The check of a page: of the keys above one and up to another, a thousand of them at most.
 //!
 //! What the store lists and what is recorded are gone through side by side, so that neither what is missing nor what is unknown is
-//! passed by. An item is done here where it is plainly right, by one request; any other becomes a task of its own. What was checked
+//! passed by; what was found wrong before is looked at, too, as it may be neither any more. An item is done here where it is plainly right, by one request; any other becomes a task of its own. What was checked
 //! is written when the page ends, and it ends in time: what is left of it becomes the next page.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt as _;
-use queuekeeper_catalogue::bit::{CheckedItem, CheckedPart, IndexEntry, ItemRecords, PageEnd};
+use queuekeeper_catalogue::bit::{CheckedItem, CheckedPart, IndexEntry, ItemRecords, LoneItem, PageEnd};
 use queuekeeper_catalogue::tasks::{NewTask, Outcome, TakenTask, TaskKind};
 use queuekeeper_store::Key;
 use queuekeeper_store::archive::NotYet;
@@ -30,6 +30,9 @@ const MOST_KEYS: usize = 1_000;
 
 /// After what time a page ends where it is: a worker that is to stop has more time than that, so that little is checked twice.
 const MOST_TIME: Duration = Duration::from_secs(20);
+
+/// How long the pages wait that come after those which were not read in the last loop.
+const TURN: Duration = Duration::from_mins(10);
 
 /// So many items that cannot be read, one after the other, are taken for a store that is away.
 const MOST_FAILURES: usize = 10;
@@ -60,6 +63,8 @@ pub(super) struct Checked {
     pub(super) right: Vec<CheckedItem>,
     /// What is to be checked alone.
     pub(super) alone: Vec<Key>,
+    /// The same, as its run has it.
+    alone_in_run: Vec<LoneItem>,
     /// How many items and bytes were not to be read in this loop.
     pub(super) skipped: (u64, u64),
     /// How many items and bytes the store listed.
@@ -82,6 +87,16 @@ pub(super) struct Keys {
     pub(super) known: BTreeMap<Key, Known>,
     /// The key up to which they are all there; `None` for the end of the page.
     pub(super) cut: Option<Key>,
+}
+
+impl Keys {
+    /// Leaves out what comes behind a key.
+    fn cut_at(&mut self, cut: Option<&Key>) {
+        if let Some(cut) = cut {
+            self.known.retain(|key, _| key <= cut);
+            self.cut = Some(cut.clone());
+        }
+    }
 }
 
 /// What became of one key of a page.
@@ -145,16 +160,28 @@ impl Checker {
         };
         let (subject, name, behind) = (&task.subject, place.store.name(), task.subject.key.as_ref());
         let page = self.catalogue.bit_page(&subject.account, name, &subject.space, behind).await.map_err(said)?;
-        // It was done before, or its run was ended.
+        // It was done before, or another run has begun.
         let Some(page) = page else { return Ok(Outcome::Done.into()) };
+        let is_limited = self.accounts.get(&subject.account).is_some_and(|account| account.is_cold(name));
+        if page.is_behind_others && is_limited {
+            return Ok(Outcome::Restore(TURN, "waits for what was not read in the last loop".to_owned()).into());
+        }
         let range = Range { behind, last: page.last.as_ref(), number: page.number };
-        let Checked { right, alone, skipped, listed, rest, not_yet } = self.check_page(&place, &range, lease).await?;
+        let checked = self.check_page(&place, &range, lease).await?;
+        let Checked { right, alone, alone_in_run, skipped, listed, rest, not_yet } = checked;
         if let Some(NotYet { why, after, .. }) = not_yet {
             return Ok(Outcome::Restore(after, why).into());
         }
         let part = CheckedPart {
-            run: Some(page.run),
-            page: Some(PageEnd { run: page.run, behind: behind.cloned(), rest, listed }),
+            run: (!page.is_late).then_some(page.run),
+            page: Some(PageEnd {
+                run: page.run,
+                is_late: page.is_late,
+                behind: behind.cloned(),
+                rest,
+                listed,
+                alone: alone_in_run,
+            }),
             skipped,
             ..CheckedPart::of(subject.account.clone(), name.clone(), right)
         };
@@ -165,9 +192,17 @@ impl Checker {
     /// Checks the keys of a range, or of its beginning.
     pub(super) async fn check_page(&self, place: &Place, range: &Range<'_>, lease: &Lease) -> Result<Checked, String> {
         let (name, behind) = (place.store.name(), range.behind);
-        let keys = self.keys(place, range, lease).await?;
+        let mut keys = self.keys(place, range, lease).await?;
         let end = keys.cut.as_ref().or(range.last);
         let wrong = self.catalogue.bit_error_keys(name, &place.space, (behind, end), limit()).await.map_err(said)?;
+        if wrong.len() >= MOST_KEYS {
+            keys.cut_at(wrong.last());
+        }
+        // What was wrong may be neither stored nor recorded any more.
+        for key in &wrong {
+            keys.known.entry(key.clone()).or_default();
+        }
+        let end = keys.cut.as_ref().or(range.last);
         let wrong: BTreeSet<Key> = wrong.into_iter().collect();
         let (mut done, began, mut rest, mut not_yet) = (Done::default(), Instant::now(), keys.cut.clone(), None);
         for (key, known) in &keys.known {
@@ -197,7 +232,9 @@ impl Checker {
         let seen = keys.known.iter().filter(|(key, _)| rest.as_ref().is_none_or(|rest| *key <= rest));
         let sizes = seen.filter_map(|(_, known)| known.listed.as_ref()).map(|listed| listed.size);
         let listed = sizes.fold((0, 0), |(items, bytes), size| (items + 1, bytes + size));
-        Ok(Checked { right: done.right, alone: done.alone, skipped: done.skipped, listed, rest, not_yet })
+        let Done { right, alone, skipped, .. } = done;
+        let alone_in_run = alone.iter().map(|key| lone_item(key, keys.known.get(key))).collect();
+        Ok(Checked { right, alone, alone_in_run, skipped, listed, rest, not_yet })
     }
 
     /// What the store lists and what is recorded, side by side.
@@ -232,11 +269,9 @@ impl Checker {
                 known.entry(key).or_default().records = Some(record);
             }
         }
-        let cut = cuts.into_iter().min();
-        if let Some(cut) = &cut {
-            known.retain(|key, _| key <= cut);
-        }
-        Ok(Keys { known, cut })
+        let mut keys = Keys { known, cut: None };
+        keys.cut_at(cuts.iter().min());
+        Ok(keys)
     }
 
     async fn step(&self, place: &Place, range: &Range<'_>, key: &Key, known: &Known, lease: &Lease) -> Step {
@@ -316,6 +351,15 @@ impl Checker {
         done.alone.extend(moved.into_iter().map(|one| one.item.key));
         Ok(())
     }
+}
+
+/// An item that is checked alone, with what a page knows of it.
+fn lone_item(key: &Key, known: Option<&Known>) -> LoneItem {
+    let listed = known.and_then(|known| known.listed.as_ref()).map(|listed| listed.size);
+    let records = known.and_then(|known| known.records.as_ref());
+    let recorded =
+        [evidence::index(records), evidence::audit(records)].into_iter().flatten().map(|fixity| fixity.size).next();
+    LoneItem { key: key.clone(), bytes: listed.or(recorded).unwrap_or(0), is_listed: listed.is_some() }
 }
 
 /// How many records are read at once.

@@ -186,7 +186,9 @@ impl BitProducer {
                 let store = self.stores.get(&account.name, name, &Lease::unlimited())?;
                 let listed = store.spaces().await.map_err(|error| error.to_string())?;
                 let mut spaces = account.spaces_in(&figures, name);
-                spaces.extend(listed.iter().filter_map(|space| account.of_store(space)));
+                // In one that is gone, what was found may have ended.
+                let wrong = self.catalogue.bit_error_spaces(&account.name, name).await.map_err(said)?;
+                spaces.extend(listed.iter().chain(&wrong).filter_map(|space| account.of_store(space)));
                 spaces.retain(|space| !space.is_reserved() && self.lists.wants(account, (id, name.as_str()), space));
                 morsels.extend(spaces.into_iter().map(|space| Morsel {
                     account: account.name.clone(),

@@ -14,8 +14,8 @@ use futures::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use queuekeeper_catalogue::Catalogue;
-use queuekeeper_catalogue::bit::{BitRun, LoggedCheck, NewReport, SealHead};
-use queuekeeper_catalogue::tasks::{KnownTask, Outcome, TakenTask, TaskKind, TaskSubject};
+use queuekeeper_catalogue::bit::{BitRun, LeftItem, LoggedCheck, NewReport, SealHead};
+use queuekeeper_catalogue::tasks::{Outcome, TakenTask, TaskKind, TaskState, TaskSubject};
 use queuekeeper_store::store::{Chunks, Item, Put, Store, UserProperties};
 use queuekeeper_store::{Algorithm, Error, ErrorKind, Hashers, Key};
 use serde_json::json;
@@ -216,10 +216,15 @@ impl Reporter {
     async fn coverage(&self, run: &BitRun, lease: &Lease) -> Result<Coverage, String> {
         let catalogue = &self.checker.catalogue;
         let (_, items, bytes) = catalogue.bit_pages_left(run.id).await.map_err(said)?;
-        let never_reached = Amount { items, bytes };
+        let left = Amount { items, bytes };
         let (items, bytes) = catalogue.bit_listed(run.id).await.map_err(said)?;
-        let stored = Amount { items, bytes } + never_reached;
+        let stored = Amount { items, bytes } + left;
+        let (items, bytes) = catalogue.bit_pages_unread(run.id).await.map_err(said)?;
+        let never_reached = Amount { items: left.items.saturating_sub(items), bytes: left.bytes.saturating_sub(bytes) };
         let mut coverage = Coverage { stored, never_reached, ..Coverage::default() };
+        if items > 0 {
+            coverage.unread.insert(WAITING.to_owned(), Amount { items, bytes });
+        }
         let mut checks = Checks::of(catalogue, run);
         while let Some(page) = checks.page().await? {
             for row in &page {
@@ -236,61 +241,34 @@ impl Reporter {
                 _ => {}
             }
         }
-        coverage.dead = self.dead(run).await?;
-        let waiting = self.waiting(run).await?;
-        if waiting.items > 0 {
-            coverage.unread.insert(WAITING.to_owned(), waiting);
-        }
+        self.add_left(run, &mut coverage, lease).await?;
         Ok(coverage)
     }
 
-    /// The items whose own checks went to the dead letters in the run.
-    async fn dead(&self, run: &BitRun) -> Result<Amount, String> {
-        let (mut dead, mut after) = (Amount::default(), 0);
+    /// Adds the items whose own checks have come to no result.
+    async fn add_left(&self, run: &BitRun, coverage: &mut Coverage, lease: &Lease) -> Result<(), String> {
+        let mut behind = None;
         loop {
-            let page = self.checker.catalogue.dead_letters(&run.account, after, PAGE).await.map_err(said)?;
-            let Some(last) = page.last() else { return Ok(dead) };
-            after = last.id;
-            for letter in page.iter().filter(|letter| is_of(letter, run)) {
-                let bytes = self.bytes(&letter.subject).await?;
-                dead = dead + Amount { items: 1, bytes };
+            let left = self.checker.catalogue.bit_items_left(run.id, behind.as_ref(), PAGE).await.map_err(said)?;
+            let Some(last) = left.last() else { return Ok(()) };
+            behind = Some(last.key.clone());
+            for item in &left {
+                let part = match item.state {
+                    None => &mut coverage.dropped,
+                    Some(state) if state != TaskState::Restore && has_failed(item, run) => &mut coverage.dead,
+                    Some(_) => coverage.unread.entry(WAITING.to_owned()).or_default(),
+                };
+                *part = *part + Amount { items: 1, bytes: item.bytes };
             }
+            lease.progressed();
         }
-    }
-
-    /// The items whose own checks wait until their store can be read.
-    async fn waiting(&self, run: &BitRun) -> Result<Amount, String> {
-        let (mut waiting, mut after) = (Amount::default(), 0);
-        loop {
-            let page =
-                self.checker.catalogue.restore_tasks(&run.account, &run.store, after, PAGE).await.map_err(said)?;
-            let Some(last) = page.last() else { return Ok(waiting) };
-            after = last.id;
-            let is_of_run = |subject: &TaskSubject| subject.kind == TaskKind::Bit && subject.space == run.space;
-            for task in page.iter().filter(|task| is_of_run(&task.subject)) {
-                waiting = waiting + Amount { items: 1, bytes: self.bytes(&task.subject).await? };
-            }
-        }
-    }
-
-    /// The size that the content index has of an item.
-    async fn bytes(&self, subject: &TaskSubject) -> Result<u64, String> {
-        let space = self.checker.accounts.get(&subject.account).and_then(|account| account.in_stores(&subject.space));
-        let (Some(space), Some(key), Some(store)) = (space, subject.key.clone(), &subject.destination) else {
-            return Ok(0);
-        };
-        let known = self.checker.catalogue.copy(store, &Item::new(space, key)).await.map_err(said)?;
-        Ok(known.map_or(0, |copy| copy.size))
     }
 }
 
-fn is_of(letter: &KnownTask, run: &BitRun) -> bool {
-    let TaskSubject { kind, space, destination, .. } = &letter.subject;
-    // A run does not end before its checks, so that one of the next run failed later. One that is looked at again by then keeps the
-    // failures that it had before.
-    let mut failed = letter.errors.iter().map(|error| error.time);
-    let is_of_run = failed.any(|time| time >= run.started && run.ended.is_none_or(|ended| time <= ended));
-    *kind == TaskKind::Bit && *space == run.space && destination.as_ref() == Some(&run.store) && is_of_run
+/// Whether the check of an item failed in a run: one that is looked at again by now keeps the failures that it had before.
+fn has_failed(item: &LeftItem, run: &BitRun) -> bool {
+    let mut failed = item.errors.iter().map(|error| error.time);
+    failed.any(|time| time >= run.started && run.ended.is_none_or(|ended| time <= ended))
 }
 
 /// Adds a check to what it covers.

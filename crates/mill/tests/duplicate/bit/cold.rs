@@ -285,6 +285,54 @@ on_both! {
         assert_eq!(bit.counts().await, [("success".to_owned(), 4)].into());
     }
 
+    async fn what_a_budget_did_not_reach_is_unread_and_comes_first_in_the_next_loop(world: World) {
+        let mut bit = bit(&world, ColdStore { restores_per_day: 1, ..restored() });
+        (bit.producer.part, bit.producer.reports) = (2, true);
+        write(&world, &["a", "b", "c", "d"]).await;
+        until_it_waits(&bit).await;
+        // One was asked for; the rest of its page waits, and the other page.
+        assert_eq!((world.server().count("RestoreObject"), figures(&world).await), (1, (0, 3)));
+        world.tamper(format!("UPDATE bit_runs SET listed = listed - {}", 72 * 3_600_000)).await;
+        assert_eq!(bit.producer.step().await.unwrap(), Step::Idle);
+        let tomorrow = async || {
+            world.tamper("UPDATE budget_uses SET minute = minute - 1441".to_owned()).await;
+            world.server().end_restores();
+            look_again(&world).await;
+            bit.settle().await;
+            world.server().count("RestoreObject")
+        };
+        // They are checked nevertheless, which changes nothing of the report.
+        assert_eq!(tomorrow().await, 2);
+        write_report(&world, &bit, take_report(&world).await).await;
+        let space = "theses".parse().unwrap();
+        let run = world.catalogue.newest_bit_run("account1", &main(), &space).await.unwrap().unwrap();
+        let stored = run.report.unwrap();
+        assert_eq!((&*stored.result, stored.is_complete), ("incomplete", Some(false)));
+        let covered = [("stored", (4, 40)), ("unread", (3, 30)), ("dropped", (1, 10))];
+        let covered: BTreeMap<_, _> = covered.map(|(part, amount)| (part.to_owned(), amount)).into();
+        assert_eq!(parts(&file(&world, &stored.place, "coverage.tsv").await), covered);
+        assert_eq!(tomorrow().await, 3);
+        let proven = async |key| world.catalogue.copy(&main(), &item(key)).await.unwrap().unwrap().proven.is_some();
+        assert_eq!((proven("a").await, proven("c").await, proven("d").await), (true, true, false));
+
+        // The page that was reached waits for the one that was not.
+        world.tamper("UPDATE loops SET next_start = 0".to_owned()).await;
+        while bit.producer.step().await.unwrap() != Step::Checking {}
+        let first = bit.process(TaskKind::BitPage).await.unwrap();
+        let waits = "waits for what was not read in the last loop";
+        assert!(matches!(&first.outcome, Outcome::Restore(_, why) if why == waits), "{first:?}");
+        bit.settle().await;
+        assert_eq!(bit.counts().await, [("success".to_owned(), 1)].into());
+        assert_eq!(tomorrow().await, 4);
+        tomorrow().await;
+        // One was asked for late, and is read for itself and with its page.
+        let stored = report(&world, &mut bit).await;
+        assert_eq!(stored.result, "success");
+        let covered = parts(&file(&world, &stored.place, "coverage.tsv").await);
+        assert_eq!(covered, [("stored".to_owned(), (4, 40)), ("read".to_owned(), (4, 40))].into());
+        assert_eq!(world.catalogue.check().await.unwrap(), []);
+    }
+
     async fn a_restore_that_does_not_end_is_an_error_and_one_of_a_dead_process_is_asked_for(world: World) {
         let bit = bit(&world, restored());
         write(&world, &["a"]).await;

@@ -4,6 +4,7 @@ use queuekeeper_catalogue::counters::Counter;
 use queuekeeper_catalogue::pauses::PauseScope;
 use queuekeeper_catalogue::tasks::TaskKind;
 use queuekeeper_mill::bit::lists::SpaceLists;
+use queuekeeper_mill::bit::verify::Scope;
 use queuekeeper_mill::producer::Step;
 use queuekeeper_store::Item;
 use queuekeeper_store::error::Operation;
@@ -107,6 +108,44 @@ on_all! {
         world.catalogue.resume(&scope).await.unwrap();
         bit.run_loop().await;
         assert_eq!(bit.counts().await, [("success".to_owned(), 1)].into());
+    }
+
+    async fn what_was_wrong_ends_with_what_is_neither_stored_nor_recorded_any_more(world: World) {
+        let bit = Bit::new(&world, "read");
+        write(&world, &["a", "z"]).await;
+        let (foreign, store) = (item("foreign"), &world.bare[&main()]);
+        let is_wrong = async || bit.errors().await.into_keys().collect::<Vec<_>>();
+        let maps = Item::new("account1.maps".parse().unwrap(), foreign.key.clone());
+        for is_verified in [false, true] {
+            world.put(&main(), false, &foreign, "written around it", "text/plain").await;
+            world.tamper("UPDATE loops SET next_start = 0".to_owned()).await;
+            bit.run_loop().await;
+            assert_eq!(is_wrong().await, ["foreign"]);
+            store.delete(&foreign, None).await.unwrap();
+            if is_verified {
+                let space = Some("theses".parse().unwrap());
+                let scope = Scope { account: "account1".to_owned(), store: main(), space, key: None };
+                assert_eq!(bit.checker.verify(&scope, &mut |_said| {}).await.unwrap().proven, 2);
+            } else {
+                world.tamper("UPDATE loops SET next_start = 0".to_owned()).await;
+                assert_eq!(bit.run_loop().await, (1, 1));
+                // It was not listed, so that it stands for no other item.
+                assert_eq!(bit.counts().await, [("success".to_owned(), 2)].into());
+            }
+            assert_eq!(is_wrong().await, [""; 0]);
+        }
+        // So does what goes with its space.
+        store.create_space(&maps.space).await.unwrap();
+        world.put(&main(), false, &maps, "written around it", "text/plain").await;
+        world.tamper("UPDATE loops SET next_start = 0".to_owned()).await;
+        bit.run_loop().await;
+        assert_eq!(is_wrong().await, ["foreign"]);
+        store.delete(&maps, None).await.unwrap();
+        store.delete_space(&maps.space).await.unwrap();
+        world.tamper("UPDATE loops SET next_start = 0".to_owned()).await;
+        bit.run_loop().await;
+        assert_eq!(is_wrong().await, [""; 0]);
+        assert_eq!(world.catalogue.check().await.unwrap(), []);
     }
 
     async fn of_a_space_that_was_emptied_every_item_is_missed(world: World) {

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use queuekeeper_catalogue::bit::{BitRun, StoredReport};
-use queuekeeper_catalogue::tasks::{EndedTask, Outcome, Queue, TakenTask, TaskKind, Tasks};
+use queuekeeper_catalogue::tasks::{
+    Decided, Decision, EndedTask, NewTask, Outcome, Queue, TakenTask, TaskKind, TaskState, TaskSubject, Tasks,
+};
 use queuekeeper_mill::bit::mail::ReportMail;
 use queuekeeper_mill::bit::reporter::Reporter;
 use queuekeeper_mill::producer::Step;
@@ -153,6 +155,63 @@ on_all! {
         let stored = report(&world, &mut bit).await;
         assert_eq!(stored.result, "success");
         assert_eq!(parts(&file(&world, &stored.place, "coverage.tsv").await), amounts([("stored", 2), ("provider", 2)]));
+    }
+
+    async fn an_item_that_is_checked_again_counts_once_and_hides_none_whose_check_was_dropped(world: World) {
+        let mut bit = Bit::new(&world, "read");
+        write(&world, &["again", "dropped", "gone"]).await;
+        die(&world, &bit, 3).await;
+        bit.faults.clear();
+        world.stores[&main()].delete(&item("gone"), None).await.unwrap();
+        let key = |subject: &TaskSubject| subject.key.clone().unwrap();
+        for letter in world.catalogue.dead_letters("account1", 0, 10).await.unwrap() {
+            let what = if key(&letter.subject) == item("dropped").key { Decided::Drop } else { Decided::Retry };
+            let decision = Decision { what, of: &[TaskState::Dead], user: "ada", reason: "it is read again" };
+            assert!(world.catalogue.decide_task(letter.id, &decision).await.unwrap());
+            bit.settle().await;
+            // As one does who finds it wrong while it is copied.
+            for _look in 0..3 * usize::from(key(&letter.subject) == item("again").key) {
+                let again = NewTask { queue: Queue::BitIntegrity, subject: letter.subject.clone(), source: None };
+                world.catalogue.put_tasks(&[again]).await.unwrap();
+                assert_eq!(bit.settle().await, (0, 1));
+            }
+        }
+        // The last look finds it rotten.
+        world.rot("again");
+        let subject = TaskSubject {
+            kind: TaskKind::Bit,
+            account: "account1".to_owned(),
+            space: "theses".parse().unwrap(),
+            key: Some(item("again").key),
+            destination: Some(main()),
+        };
+        world.catalogue.put_tasks(&[NewTask { queue: Queue::BitIntegrity, subject, source: None }]).await.unwrap();
+        let stored = report(&world, &mut bit).await;
+        assert_eq!((&*stored.result, stored.is_complete), ("failure", Some(false)));
+        let mut covered = amounts([("stored", 3), ("failed", 1), ("dropped", 1), ("gone", 1)]);
+        assert_eq!(parts(&file(&world, &stored.place, "coverage.tsv").await), covered);
+        assert_eq!(file(&world, &stored.place, "tsv").await.lines().count(), 2);
+
+        // Whoever drops the check of an item that is not listed leaves no success behind, either.
+        world.rot("again");
+        world.bare[&main()].delete(&item("dropped"), None).await.unwrap();
+        world.tamper("UPDATE loops SET next_start = 0".to_owned()).await;
+        while bit.producer.step().await.unwrap() != Step::Checking {}
+        assert!(bit.process(TaskKind::BitPage).await.is_some());
+        bit.faults.add(Rule::new(Fault::Permanent).on(Operation::Head));
+        for _attempt in 0..6 {
+            bit.process(TaskKind::Bit).await.unwrap();
+            world.tamper("UPDATE tasks SET visible = 0 WHERE state = 'waiting'".to_owned()).await;
+        }
+        bit.faults.clear();
+        for letter in world.catalogue.dead_letters("account1", 0, 10).await.unwrap() {
+            let decision = Decision { what: Decided::Drop, of: &[TaskState::Dead], user: "ada", reason: "it is gone" };
+            assert!(world.catalogue.decide_task(letter.id, &decision).await.unwrap());
+        }
+        let stored = report(&world, &mut bit).await;
+        assert_eq!((&*stored.result, stored.is_complete), ("incomplete", Some(false)));
+        covered = amounts([("stored", 1), ("dropped", 2)]);
+        assert_eq!(parts(&file(&world, &stored.place, "coverage.tsv").await), covered);
     }
 
     async fn a_report_that_is_written_after_later_loops_covers_its_own_loop_alone(world: World) {

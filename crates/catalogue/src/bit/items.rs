@@ -1,0 +1,88 @@
+//! The items of a run that are checked one by one: what is left of them when the run has ended was not checked in it.
+
+use queuekeeper_store::Key;
+
+use super::NOTHING;
+use super::checked::{CheckedPart, PageEnd};
+use super::counts::Deltas;
+use crate::catalogue::{Catalogue, page};
+use crate::database::Session;
+use crate::database::value::{Row, values};
+use crate::error::Error;
+use crate::tasks::{TaskError, TaskState, TaskSubject, key_column};
+
+/// An item of a page that is to be checked by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoneItem {
+    /// Its key.
+    pub key: Key,
+    /// Its size in bytes: what the store listed, else what is recorded.
+    pub bytes: u64,
+    /// Whether the store listed it.
+    pub is_listed: bool,
+}
+
+/// An item of a run whose own check has come to no result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftItem {
+    /// Its key.
+    pub key: Key,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// What its check waits for; `None` where there is no such check any more.
+    pub state: Option<TaskState>,
+    /// The failures of that.
+    pub errors: Vec<TaskError>,
+}
+
+/// Those of a run, behind a key.
+pub(crate) const LEFT_ITEMS: &str = "SELECT bit_items.key, bit_items.bytes, tasks.state, tasks.errors
+    FROM bit_items JOIN bit_runs ON bit_runs.id = bit_items.run
+        LEFT JOIN tasks ON tasks.account = bit_runs.account AND tasks.space = bit_runs.space
+            AND tasks.key = bit_items.key AND tasks.kind = 'BIT' AND tasks.destination = bit_runs.store
+    WHERE bit_items.run = $1 AND bit_items.key > $2 ORDER BY bit_items.key LIMIT $3";
+
+impl Catalogue {
+    /// The items of a run whose own checks have come to no result, those with keys above `behind` in the byte order of their keys; at
+    /// most `limit`, and at most 1,000.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn bit_items_left(&self, run: u64, behind: Option<&Key>, limit: u32) -> Result<Vec<LeftItem>, Error> {
+        self.list(LEFT_ITEMS, values![run, key_column(behind), page(limit)], read).await
+    }
+}
+
+/// Writes down which items of a page are checked one by one.
+pub(super) async fn begin(session: &mut Session, page: &PageEnd) -> Result<(), Error> {
+    let values = page.alone.iter().flat_map(|item| values![page.run, &item.key, item.bytes, item.is_listed]).collect();
+    let then = " ON CONFLICT DO NOTHING RETURNING run";
+    let into = "INSERT INTO bit_items (run, key, bytes, is_listed)";
+    session.insert_returning(into, "?, ?, ?, ?", then, values).await.map(|_rows| ())
+}
+
+/// Takes the item of a task for checked in its run. One that the store listed there and does not have any more counts as gone.
+pub(crate) async fn end_item(session: &mut Session, subject: &TaskSubject, part: &CheckedPart) -> Result<(), Error> {
+    let (Some(run), Some(key), None) = (part.run, &subject.key, &part.page) else { return Ok(()) };
+    let sql = "DELETE FROM bit_items WHERE run = $1 AND key = $2 RETURNING bytes, is_listed";
+    let Some(row) = session.row(sql, values![run, key]).await? else { return Ok(()) };
+    let (bytes, is_listed) = session.decode(row.count(0).and_then(|bytes| Ok((bytes, row.get::<bool>(1)?))))?;
+    let mut of_run = Deltas::default();
+    if is_listed && part.items.iter().any(|checked| checked.result == NOTHING) {
+        of_run.add(NOTHING, 1, bytes);
+    }
+    if part.being_stored.0 > 0 {
+        of_run.add("being_stored", 1, bytes);
+    }
+    of_run.write(session, run).await
+}
+
+fn read(row: &Row) -> Result<LeftItem, sqlx::Error> {
+    let errors: Option<String> = row.get(3)?;
+    Ok(LeftItem {
+        key: row.need(0, |bytes: Vec<u8>| Key::new(bytes))?,
+        bytes: row.count(1)?,
+        state: row.get::<Option<String>>(2)?.map(|_name| TaskState::read(row, 2)).transpose()?,
+        errors: errors.map(|errors| crate::tasks::errors(&errors)).unwrap_or_default(),
+    })
+}
