@@ -110,15 +110,15 @@ pub struct CheckedPart {
     pub items: Vec<CheckedItem>,
     /// How many items and bytes were skipped, as the policy of the store wants it.
     pub skipped: (u64, u64),
-    /// How many items and bytes are of jobs that have not recorded them yet.
-    pub being_stored: (u64, u64),
+    /// Whether the item of the task is of a job that has not recorded it yet.
+    pub is_being_stored: bool,
 }
 
 impl CheckedPart {
     /// Items that were checked outside of runs.
     #[must_use]
     pub fn of(account: String, store: StoreName, items: Vec<CheckedItem>) -> Self {
-        Self { account, store, run: None, page: None, asked: None, items, skipped: (0, 0), being_stored: (0, 0) }
+        Self { account, store, run: None, page: None, asked: None, items, skipped: (0, 0), is_being_stored: false }
     }
 
     /// Whether many items were checked, those alone with which nothing was known to be wrong.

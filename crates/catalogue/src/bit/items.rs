@@ -71,7 +71,7 @@ pub(crate) async fn end_item(session: &mut Session, subject: &TaskSubject, part:
     if is_listed && part.items.iter().any(|checked| checked.result == NOTHING) {
         of_run.add(NOTHING, 1, bytes);
     }
-    if part.being_stored.0 > 0 {
+    if part.is_being_stored {
         of_run.add("being_stored", 1, bytes);
     }
     of_run.write(session, run).await

@@ -104,7 +104,7 @@ impl Checker {
         if verdict.findings.iter().eq([&Finding::NotRecorded])
             && is_being_stored(&self.catalogue, &store, &item.item).await?
         {
-            part.being_stored = (1, item.bytes);
+            part.is_being_stored = true;
         } else {
             if item.wrong.is_some() {
                 let key = Some(item.item.key.clone());
