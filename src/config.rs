@@ -9,6 +9,7 @@ use crate::mirror::READ_BUDGET_BYTES;
 use queuekeeper_queue::fault::Limits;
 
 mod address;
+mod deployment;
 mod network;
 
 mod external;
@@ -19,6 +20,7 @@ mod web_file;
 
 pub use crate::views::{DurationError, PrometheusDuration};
 pub use address::{ListenAddress, ListenAddressError};
+pub use deployment::{DeploymentName, DeploymentNameError, Deployments, QueueAddress, Queues, addresses};
 pub use external::{Authority, ExternalUrl, ExternalUrlError, RoutePrefix, RoutePrefixError};
 pub use file::{
     CatalogueUrl, ConfigFile, MillConfig, PolicyPlace, Presented, Secret, SecretError, StoreSettings, Token, TokenHash,
@@ -104,6 +106,8 @@ pub struct Web {
     pub loopback: Option<Loopback>,
     /// What there is of the repository behind the queue.
     pub repository: RepositoryParts,
+    /// Where the pages are among those of several queues; `None` where there is one without a name.
+    pub deployments: Option<Deployments>,
 }
 
 /// What a server shows and takes of the repository behind the queue. Of what it does not, there are no routes.
@@ -131,6 +135,12 @@ impl Web {
     pub fn reached_by(external_url: Option<ExternalUrl>, route_prefix: Option<RoutePrefix>) -> Self {
         let of_url = external_url.as_ref().map(|url| url.path().clone());
         Self { route_prefix: route_prefix.or(of_url).unwrap_or_default(), external_url, ..Self::default() }
+    }
+
+    /// The name of the queue whose pages these are; `None` for one without a name, and for the pages of all.
+    #[must_use]
+    pub fn deployment(&self) -> Option<&DeploymentName> {
+        self.deployments.as_ref()?.this.as_ref()
     }
 }
 

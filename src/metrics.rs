@@ -19,6 +19,15 @@ pub mod storage;
 
 pub use exposition::Format;
 
+/// The label that names the queue of a series, where one server has several.
+pub const DEPLOYMENT: &str = "deployment";
+
+/// The registry of one of several queues: each series has the label `deployment` with its name.
+#[must_use]
+pub fn registry_of_deployment(name: &str) -> Registry {
+    Registry::with_labels(std::iter::once((DEPLOYMENT.into(), name.to_owned().into())))
+}
+
 /// A registry with the families of every program: `queuekeeper_build_info`, `process_*` and `queuekeeper_tasks`.
 #[must_use]
 pub fn registry() -> Registry {
@@ -33,9 +42,27 @@ pub fn registry() -> Registry {
 /// # Errors
 /// When a collector fails to write; none of ours does by itself.
 pub fn expose(registry: &Registry, format: Format) -> Result<String, std::fmt::Error> {
-    // A usual exposition is some 115 KB, and growing to that by doubling would copy it twice over.
-    let mut openmetrics = String::with_capacity(128 * 1024);
-    text::encode(&mut openmetrics, registry)?;
+    expose_all(&[registry], format)
+}
+
+/// The same of several registries, as if they were one. The series of each have labels that the others' have not.
+///
+/// # Errors
+/// As [`expose`].
+pub fn expose_all(registries: &[&Registry], format: Format) -> Result<String, std::fmt::Error> {
+    let encode = |registry: &&Registry| {
+        // A usual exposition is some 115 KB, and growing to that by doubling would copy it twice over.
+        let mut openmetrics = String::with_capacity(128 * 1024);
+        text::encode(&mut openmetrics, registry).map(|()| openmetrics)
+    };
+    let mut expositions = registries.iter().map(encode).collect::<Result<Vec<_>, _>>()?;
+    let openmetrics = match expositions.pop() {
+        Some(only) if expositions.is_empty() => only,
+        last => {
+            expositions.extend(last);
+            exposition::merge(&expositions)
+        }
+    };
     match format {
         Format::OpenMetrics1 | Format::OpenMetrics0 => Ok(openmetrics),
         Format::Text => exposition::to_text(&openmetrics),

@@ -1,6 +1,5 @@
 //! Runs a server: starts its parts, connects them, and shuts them down.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -10,27 +9,23 @@ use tokio::signal::unix::Signal;
 use tokio_util::sync::CancellationToken;
 
 use crate::actions::audit::Audit;
-use crate::actions::{self, Actions};
-use crate::alerts::{self, Alerts};
 use crate::config::{Config, ListenAddress};
-use crate::metrics::{self, queue, storage};
-use crate::mirror;
+use crate::metrics::{self, storage};
 use crate::prometheus::Prometheus;
 use crate::web;
-use host_names::HostNames;
+use queue::Queue;
 use queuekeeper_ingest::step::Services;
 use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_store::StoreFamilies;
-use queuekeeper_zookeeper::Sessions;
-use queuekeeper_zookeeper::connections::Connections;
-use queuekeeper_zookeeper::coordination::{Coordination, CoordinationError};
 use repository::Repository;
 
 pub mod catalogue;
 mod host_names;
 pub mod ingest;
 pub mod mill;
+mod queue;
 mod repository;
+pub mod several;
 pub mod standalone;
 mod tasks;
 
@@ -99,10 +94,6 @@ pub async fn serve_with(
     beside: Beside,
     shutdown: &CancellationToken,
 ) -> anyhow::Result<()> {
-    let (audit, mut trail) = Audit::open(config.audit.clone())?;
-    if config.file.as_ref().is_some_and(|file| !file.rules().rules.is_empty()) {
-        trail.open_alerts()?;
-    }
     let mut tasks = tasks::Tasks::new(shutdown);
     let mut registry = metrics::registry();
     beside.register(&mut registry);
@@ -111,74 +102,14 @@ pub async fn serve_with(
         ingest::spawn_daemons(&mut tasks, ingest, services);
     }
 
-    let writer = mirror::Writer::with_limits(config.mirror.fault_limits.clone())
-        .with_read_budget(config.mirror.read_budget_bytes);
-    let store = writer.store();
-    let (coordination, keeper) = Coordination::new(config.zookeeper.acl.clone());
-    if let Some(period) = config.mirror.clock_interval {
-        let (timekeeper, coordination) = (writer.timekeeper(), coordination.clone());
-        tasks.spawn("the clock", move |shutdown| async move {
-            let ask = async || coordination.time().await.map_err(|error| no_time(&error));
-            timekeeper.run(period, ask, shutdown).await;
-            Ok(())
-        });
-    }
-    if config.mirror.session_addresses {
-        let (book, zookeeper) = (writer.address_book(), config.zookeeper.clone());
-        tasks.spawn("the addresses of sessions", |shutdown| async move {
-            let names = HostNames::new();
-            let ask = async || {
-                let found = zookeeper.connections().await;
-                names.look_up(found.addresses.values().map(SocketAddr::ip)).await;
-                addresses(found, &names)
-            };
-            book.run(ask, shutdown).await;
-            Ok(())
-        });
-    }
-    let sessions = Sessions::new(config.zookeeper.clone());
-    let seen = mirror::Metrics::register(&mut registry);
-    let drift_interval = config.mirror.drift_interval;
-    tasks.spawn("the mirror", move |shutdown| async move {
-        Ok(mirror::run(sessions, writer, seen, drift_interval, shutdown).await?)
-    });
-
     if let Some(volume) = volume.clone() {
         tasks.spawn("the measuring of working storage", |shutdown| async {
             volume.poll(shutdown).await;
             Ok(())
         });
     }
-    queue::Queue {
-        store: store.clone(),
-        storage: volume.clone(),
-        drop_after: config.mirror.drop_after,
-        collections: config.collections,
-    }
-    .register(&mut registry);
-
-    let tls = config.web.file.as_ref().is_some_and(|file| file.tls().is_some());
-    for listener in &listeners {
-        let address = listener.local_addr().context("a listener has no address")?;
-        tracing::info!(%address, tls, prefix = config.web.route_prefix.as_str(), zookeeper = %config.zookeeper.servers, "listening");
-    }
-    let (limits, counted) = (config.mirror.fault_limits.clone(), actions::Metrics::register(&mut registry));
-    let trail_of_hangups = audit.clone();
-    let (actions, runner) = Actions::new(store.clone(), limits, (audit, trail), counted);
-    let sessions = Sessions::new(config.zookeeper.clone());
-    tasks.spawn("the actions", |shutdown| async { Ok(runner.run(sessions, shutdown).await?) });
-
-    let (space, counted) = (volume.clone(), alerts::Metrics::register(&mut registry));
-    let space = move || space.as_ref().and_then(storage::Storage::left_bytes);
-    let rules = config.file.as_ref().map(|file| file.rules().clone()).unwrap_or_default();
-    let alerts = Alerts::new(store.clone(), space, actions.clone(), coordination, rules, counted);
-    let runner = alerts.runner();
-    let (sessions, wanted) = (Sessions::new(config.zookeeper.clone()), alerts.wanted());
-    tasks.spawn("the coordination", |shutdown| async { Ok(keeper.run(sessions, wanted, shutdown).await?) });
-    tasks.spawn("the rules", |shutdown| async {
-        runner.run(shutdown).await;
-        Ok(())
-    });
+    log_listening(&listeners, &config)?;
+    let Queue { store, actions, alerts, audit } = Queue::start(&config, volume.as_ref(), &mut tasks, &mut registry)?;
 
     let mut config = config;
     let daemons = beside.daemons.as_ref().map(|(_, services)| services);
@@ -195,40 +126,39 @@ pub async fn serve_with(
     }
     state = repository.show(state);
     if let Some(hangups) = beside.hangups {
-        reload_on(&mut tasks, hangups, trail_of_hangups, state.clone());
+        let state = state.clone();
+        reload_on(&mut tasks, hangups, vec![audit], move || state.reload());
     }
     tasks.spawn("the web server", |shutdown| async { Ok(web::run(listeners, state, shutdown).await?) });
     tasks.join().await
 }
 
-/// Reloads the configuration and reopens the audit file on each signal, as a task.
-fn reload_on(tasks: &mut tasks::Tasks, mut hangups: Signal, trail: Audit, state: web::State) {
+/// Logs where a server listens, and for what.
+fn log_listening(listeners: &[TcpListener], config: &Config) -> anyhow::Result<()> {
+    let tls = config.web.file.as_ref().is_some_and(|file| file.tls().is_some());
+    for listener in listeners {
+        let address = listener.local_addr().context("a listener has no address")?;
+        tracing::info!(%address, tls, prefix = config.web.route_prefix.as_str(), zookeeper = %config.zookeeper.servers, "listening");
+    }
+    Ok(())
+}
+
+/// Reloads the configuration and reopens the audit files on each signal, as a task.
+fn reload_on(
+    tasks: &mut tasks::Tasks,
+    mut hangups: Signal,
+    trails: Vec<Audit>,
+    reload: impl Fn() + Send + Sync + 'static,
+) {
     tasks.spawn("the reload on SIGHUP", |shutdown| async move {
         while shutdown.run_until_cancelled(hangups.recv()).await.flatten().is_some() {
             tracing::info!("received SIGHUP, reloading the configuration and the audit file");
-            trail.reopen().await;
-            state.reload();
+            for trail in &trails {
+                trail.reopen().await;
+            }
+            reload();
         }
         shutdown.cancelled().await;
         Ok(())
     });
-}
-
-/// The mirror's error for a clock that cannot be measured.
-fn no_time(error: &CoordinationError) -> mirror::NoTime {
-    let why = error.to_string();
-    match error {
-        CoordinationError::NotConnected | CoordinationError::Unanswered(_) => mirror::NoTime::Unanswered(why),
-        CoordinationError::Changed { .. } | CoordinationError::Crowded { .. } | CoordinationError::Refused { .. } => {
-            mirror::NoTime::Refused(why)
-        }
-    }
-}
-
-/// The addresses of sessions with the names of their hosts, and in one line which servers did not report theirs, and why;
-/// empty if all did.
-fn addresses(found: Connections, names: &HostNames) -> (mirror::Addresses, String) {
-    let failures = found.failures.iter().map(|(host, why)| format!("{host}: {why}"));
-    let addresses = found.addresses.into_iter().map(|(session, address)| (session, names.named(address).into()));
-    (addresses.collect(), failures.collect::<Vec<_>>().join("; "))
 }

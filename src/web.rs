@@ -2,8 +2,8 @@
 //!
 //! Handlers are thin: they take a view from the mirror and render it. None of them sends a request to ZooKeeper.
 //!
-//! Each module names only those below it (`.ci/layers` checks that): this one assembles `events` and `errors`, `pages`,
-//! `api`, `deliveries`, `probes`, the small handlers (`health`, `scrape`, `dashboards`, `assets`, `icons`), `actions`, `state`, `reload`, `http`,
+//! Each module names only those below it (`.ci/layers` checks that): this one assembles `several`, `events` and `errors`,
+//! `pages`, `api`, `deliveries`, `probes`, the small handlers (`health`, `scrape`, `dashboards`, `assets`, `icons`), `actions`, `state`, `reload`, `http`,
 //! `routes`.
 
 use std::sync::Arc;
@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use self::http::connection::ServeOptions;
+use self::http::context::HttpContext;
 use self::http::{auth, connection, csrf, layers, prefix};
 use self::routes::{HEALTHY, READY, Route};
 use crate::actions::Actions;
@@ -27,7 +28,8 @@ use crate::metrics::http::Known;
 use crate::metrics::storage::Storage;
 use crate::mirror::Store;
 
-pub use self::state::State;
+pub use self::several::Several;
+pub use self::state::{Front, State};
 
 mod actions;
 mod api;
@@ -47,6 +49,7 @@ pub mod probes;
 mod reload;
 mod routes;
 mod scrape;
+mod several;
 mod state;
 pub mod working;
 
@@ -60,8 +63,18 @@ impl State {
         actions: Option<Actions>,
         registry: Registry,
     ) -> Self {
+        let mut registry = registry;
+        let front = Front::new(&mut registry, &config);
+        Self::behind(&front, config, store, storage, actions, registry)
+    }
+}
+
+impl Front {
+    /// Registers the families of requests, logins and reloads.
+    #[must_use]
+    pub fn new(registry: &mut Registry, config: &config::Config) -> Self {
         let routes = assemble(&config.web).1;
-        Self::with_routes(config, store, storage, actions, registry, routes.iter().map(known))
+        Self::with_routes(registry, config, routes.iter().map(known))
     }
 }
 
@@ -123,9 +136,18 @@ pub fn router(state: State) -> Router {
 fn with_layers(state: State, hub: Arc<events::Hub>) -> Router {
     let context = Arc::clone(state.http());
     let config = &context.config;
-    prefix::below(&config.route_prefix, assemble(config).0)
+    let routes = prefix::below(&config.route_prefix, assemble(config).0)
         .fallback(|| async { StatusCode::NOT_FOUND })
-        .layer(Extension(hub))
+        .layer(Extension(hub));
+    behind_layers(routes, &context)
+        .layer(middleware::from_fn_with_state(state.clone(), api::count_unauthorized_alerts))
+        .with_state(state)
+}
+
+/// Routes behind what stands before every handler.
+fn behind_layers<S: Clone + Send + Sync + 'static>(routes: Router<S>, context: &Arc<HttpContext>) -> Router<S> {
+    let context = Arc::clone(context);
+    routes
         .layer(DefaultBodyLimit::disable())
         .layer(middleware::from_fn_with_state(Arc::clone(&context), layers::limit))
         .layer(middleware::from_fn_with_state(Arc::clone(&context), auth::check))
@@ -133,12 +155,10 @@ fn with_layers(state: State, hub: Arc<events::Hub>) -> Router {
         .layer(middleware::from_fn_with_state(Arc::clone(&context), layers::check_host))
         .layer(middleware::from_fn(layers::limit_head))
         .layer(CatchPanicLayer::custom(layers::on_panic))
-        .layer(middleware::from_fn_with_state(state.clone(), errors::describe))
+        .layer(middleware::from_fn_with_state(Arc::clone(&context), errors::describe))
         .layer(layers::compression())
         .layer(middleware::map_response_with_state(Arc::clone(&context), layers::secure))
-        .layer(middleware::from_fn_with_state(state.clone(), api::count_unauthorized_alerts))
         .layer(middleware::from_fn_with_state(context, layers::count))
-        .with_state(state)
 }
 
 /// Serves on every listener until `shutdown`, and then stops within a second, even with clients still connected.
@@ -148,24 +168,59 @@ fn with_layers(state: State, hub: Arc<events::Hub>) -> Router {
 /// # Errors
 /// When a listener fails for good.
 pub async fn run(listeners: Vec<TcpListener>, state: State, shutdown: CancellationToken) -> std::io::Result<()> {
-    let stopping = state.http().shutdown().clone();
+    let hub = Arc::<events::Hub>::default();
+    let router = with_layers(state.clone(), Arc::clone(&hub));
+    serve(listeners, router, &[(state, hub)], shutdown).await
+}
+
+impl Several {
+    /// The same for the pages of several queues.
+    ///
+    /// # Errors
+    /// When a listener fails for good.
+    pub async fn run(self, listeners: Vec<TcpListener>, shutdown: CancellationToken) -> std::io::Result<()> {
+        let context = Arc::clone(self.context());
+        let (routes, common) = self.routes();
+        let of_all = behind_layers(routes, &context).with_state(common);
+        let first = Arc::<events::Hub>::default();
+        let hub = |n: usize| if n == 0 { Arc::clone(&first) } else { Arc::new(first.beside()) };
+        let queues: Vec<_> = self.queues.into_iter().enumerate().map(|(n, state)| (state, hub(n))).collect();
+        let of_queue = |(state, hub): &(State, Arc<events::Hub>)| {
+            let name = state.http().config.deployment()?.clone();
+            Some((name, with_layers(state.clone(), Arc::clone(hub))))
+        };
+        let of_queues = queues.iter().filter_map(of_queue).collect();
+        let router = several::dispatch(&context.config.route_prefix, of_all, of_queues);
+        serve(listeners, router, &queues, shutdown).await
+    }
+}
+
+/// Serves the pages of queues, each with its live pages, by one router.
+async fn serve(
+    listeners: Vec<TcpListener>,
+    router: Router,
+    queues: &[(State, Arc<events::Hub>)],
+    shutdown: CancellationToken,
+) -> std::io::Result<()> {
+    let Some((first, _)) = queues.first() else { return Ok(()) };
+    let context = first.http();
+    let stopping = context.shutdown().clone();
     let relayed = async {
         stopping.run_until_cancelled(shutdown.cancelled()).await;
         stopping.cancel();
     };
     // Connections wait for their event streams, so these end first.
-    let hub = Arc::<events::Hub>::default();
     let streams = async {
         stopping.cancelled().await;
-        hub.end().await;
+        futures::future::join_all(queues.iter().map(|(_, hub)| hub.end())).await;
     };
     let served = async {
-        let router = with_layers(state.clone(), Arc::clone(&hub));
-        let served = connection::serve(listeners, router, ServeOptions::of_pages(Arc::clone(state.http()))).await;
+        let served = connection::serve(listeners, router, ServeOptions::of_pages(Arc::clone(context))).await;
         stopping.cancel();
         served
     };
-    let reloading = state.shared.reloader.run(state.http(), &state.shared.alerts);
+    let alerts: Vec<_> = queues.iter().filter_map(|(state, _)| state.shared.alerts.get()).collect();
+    let reloading = first.shared.reloader.run(context, &alerts);
     let (served, (), (), ()) = tokio::join!(served, reloading, relayed, streams);
     served
 }

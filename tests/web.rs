@@ -32,6 +32,7 @@ mod web {
     mod search;
     mod secrets;
     mod server;
+    mod several;
     mod signals;
     mod site;
     mod slow;

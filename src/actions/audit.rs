@@ -50,6 +50,21 @@ pub enum Destination {
     File(PathBuf, Rotation),
 }
 
+impl Destination {
+    /// That of one queue of several, whose files have its name: `actions.prod.jsonl` for `actions.jsonl`.
+    #[must_use]
+    pub fn of_deployment(&self, name: &str) -> Self {
+        let Self::File(path, rotation) = self else { return self.clone() };
+        let mut own = path.file_stem().unwrap_or_default().to_owned();
+        own.push(format!(".{name}"));
+        if let Some(extension) = path.extension() {
+            own.push(".");
+            own.push(extension);
+        }
+        Self::File(path.with_file_name(own), *rotation)
+    }
+}
+
 /// The audit trail could not be written.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{what} {}: {why}", path.display())]
@@ -68,6 +83,8 @@ pub struct NotWritten(String);
 #[derive(Clone, Debug)]
 pub struct Audit {
     messages: mpsc::Sender<Message>,
+    /// The name of the queue, where one server serves several.
+    deployment: Option<Arc<str>>,
     recent: Arc<Recent>,
     tally: Arc<Tally>,
 }
@@ -76,6 +93,7 @@ pub struct Audit {
 #[derive(Debug)]
 pub struct AuditWriter {
     messages: mpsc::Receiver<Message>,
+    deployment: Option<Arc<str>>,
     sinks: Sinks,
     tally: Arc<Tally>,
 }
@@ -101,14 +119,24 @@ impl Audit {
     /// # Errors
     /// When a file cannot be opened, read or written, or is writable by other users.
     pub fn open(destination: Destination) -> Result<(Self, AuditWriter), AuditError> {
+        Self::open_of(destination, None)
+    }
+
+    /// The same for a queue of several, whose name is in each record.
+    ///
+    /// # Errors
+    /// As [`Audit::open`].
+    pub fn open_of(destination: Destination, deployment: Option<&str>) -> Result<(Self, AuditWriter), AuditError> {
         let recent = Recent::default();
-        let sinks = Sinks::open(destination)?;
+        let sinks = Sinks::open(destination, deployment)?;
         sinks.last_lines()?.iter().filter_map(|line| Record::read(line)).for_each(|record| recent.add(record));
         recent.mark_unfinished_unknown();
         let (sender, receiver) = mpsc::channel(MAX_WAITING);
         let tally = Arc::new(Tally::default());
-        let writer = AuditWriter { messages: receiver, sinks, tally: Arc::clone(&tally) };
-        Ok((Self { messages: sender, recent: Arc::new(recent), tally }, writer))
+        let deployment: Option<Arc<str>> = deployment.map(Into::into);
+        let own = (deployment.clone(), Arc::clone(&tally));
+        let writer = AuditWriter { messages: receiver, sinks, deployment: own.0, tally: own.1 };
+        Ok((Self { messages: sender, deployment, recent: Arc::new(recent), tally }, writer))
     }
 
     /// Writes a record. It is on the disk when this returns.
@@ -130,7 +158,7 @@ impl Audit {
         let (written, outcome) = oneshot::channel();
         let mut texts = Texts::default();
         for record in &records {
-            texts.add(record);
+            texts.add(record, self.deployment.as_deref());
         }
         let ending = || NotWritten("the server is shutting down".to_owned());
         self.messages.send(Message::Write(Lines { texts, written })).await.map_err(|_| ending())?;
@@ -222,7 +250,8 @@ impl AuditWriter {
                 next_sums = Instant::now() + SUM_INTERVAL;
                 // Sums that could not be written before come first.
                 if sums.alerts.is_empty() {
-                    self.tally.take(Timestamp::now()).iter().for_each(|record| sums.add(record));
+                    let deployment = self.deployment.as_deref();
+                    self.tally.take(Timestamp::now()).iter().for_each(|record| sums.add(record, deployment));
                 }
             }
             let mut sinks = self.sinks;

@@ -186,6 +186,9 @@ impl Shared {
         call: &mut Call<'a>,
         now: Timestamp,
     ) -> Result<Evaluation, NotReceived> {
+        if let Some(why) = self.other_queue(alert) {
+            return Ok(Stop::new(Outcome::NoMatch, why).into());
+        }
         let scope = match Scope::of(rule, alert) {
             Ok(scope) => scope,
             Err(narrow) => {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use jiff::Timestamp;
@@ -13,6 +13,7 @@ use super::act::UnansweredEnd;
 use super::foreign::Foreign;
 use super::memory::{Memory, SharedBudget};
 use super::metrics::Metrics;
+use super::payload::Alert;
 use super::rate_limit::CallLimiter;
 use super::recent::RecentDecisions;
 use super::rule::{Mode, Rule, Rules};
@@ -24,6 +25,9 @@ use queuekeeper_zookeeper::coordination::{self, Coordination, CoordinationError,
 
 /// How many calls are processed concurrently.
 const MAX_CALLS: usize = 16;
+
+/// The label with the name of a queue, where one server serves several.
+const DEPLOYMENT: &str = "deployment";
 
 /// The working storage in bytes that a job may need without having to wait; `None` if it is not measured.
 pub(super) type Space = Arc<dyn Fn() -> Option<i64> + Send + Sync>;
@@ -62,6 +66,8 @@ pub(super) struct Shared {
     pub(super) pace: CallLimiter,
     /// Notified when a decision was accepted here.
     pub(super) wake: Notify,
+    /// The name of the queue, where one server serves several; empty where it has none.
+    deployment: OnceLock<String>,
     wanted: watch::Sender<CoordinationMode>,
 }
 
@@ -114,8 +120,17 @@ impl Alerts {
             calls: Semaphore::new(MAX_CALLS),
             pace: CallLimiter::default(),
             wake: Notify::new(),
+            deployment: OnceLock::new(),
         };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// The same for one queue of several: no rule acts on an alert without its name in the label `deployment`.
+    #[must_use]
+    pub fn of_deployment(self, name: &str) -> Self {
+        // It is new, so that there is none yet.
+        let _ = self.shared.deployment.set(name.to_owned());
+        self
     }
 
     /// The current rules.
@@ -273,6 +288,16 @@ impl Shared {
         }
         self.wake.notify_one();
         done
+    }
+
+    /// Why an alert is not about this queue; `None` if it is.
+    pub(super) fn other_queue(&self, alert: &Alert) -> Option<String> {
+        let own = self.deployment.get()?;
+        match alert.labels.get(DEPLOYMENT) {
+            Some(name) if name == own => None,
+            Some(_) => Some(format!("its label {DEPLOYMENT} names another queue than {own}")),
+            None => Some(format!("it has no label {DEPLOYMENT}, so that it may be of another queue than {own}")),
+        }
     }
 
     /// The queue at this moment.

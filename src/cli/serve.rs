@@ -6,16 +6,17 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 
-use super::{LogArgs, UsageError, ZooKeeperArgs, on_signal_and_hangups};
+use super::{LogArgs, UsageError, on_signal_and_hangups};
 use crate::actions::audit::AuditError;
-use crate::config::{Config, ConfigFile, Mirror, PrometheusDuration};
+use crate::config::{Config, ConfigFile, Mirror, PrometheusDuration, Queues};
 use crate::mirror::READ_BUDGET_BYTES;
-use crate::server;
+use crate::server::{self, several};
 
 mod audit;
 mod deposits;
 pub(super) mod faults;
 mod prometheus;
+mod queues;
 pub(super) mod volume;
 mod web;
 
@@ -26,7 +27,7 @@ const MOST_COLLECTIONS: u16 = 200;
 #[derive(Clone, Debug, Args)]
 pub struct ServeArgs {
     #[command(flatten)]
-    zookeeper: ZooKeeperArgs,
+    queues: queues::QueueArgs,
 
     #[command(flatten)]
     web: web::WebArgs,
@@ -131,10 +132,15 @@ impl ServeArgs {
         self.log.begin();
         // Before anything else: a hangup in between would end the process.
         let (shutdown, signals, hangups) = on_signal_and_hangups().context("cannot listen to signals")?;
-        let config = self.config()?;
+        let (config, queues) = self.config()?;
         let listeners = server::listen(&addresses).await?;
-        let beside = server::Beside { hangups: Some(hangups), ..server::Beside::default() };
-        let served = server::serve_with(server::volume(&config), config, listeners, beside, &shutdown).await;
+        let served = match queues {
+            Queues::One(_) => {
+                let beside = server::Beside { hangups: Some(hangups), ..server::Beside::default() };
+                server::serve_with(server::volume(&config), config, listeners, beside, &shutdown).await
+            }
+            Queues::Named(queues) => several::serve(config, queues, listeners, Some(hangups), &shutdown).await,
+        };
         let outcome = served.map_err(|error| match error.downcast::<AuditError>() {
             Ok(error) => UsageError::flag("--audit.file", error).into(),
             Err(error) => error,
@@ -144,7 +150,7 @@ impl ServeArgs {
         outcome
     }
 
-    fn config(self) -> Result<Config, UsageError> {
+    fn config(self) -> Result<(Config, Queues), UsageError> {
         let mirror = Mirror {
             stale_after: self.stale_after.get(),
             drop_after: self.drop_after.get(),
@@ -164,13 +170,14 @@ impl ServeArgs {
             return Err(UsageError::flag("--mirror.drift-interval", why));
         }
         let web = self.web.config()?;
+        let (zookeeper, queues) = self.queues.config(&web.telemetry_path)?;
         let file = self.actions_file.map(|path| {
             let file = ConfigFile::read(&path)?;
             file.check_users(web.file.as_ref()).map(|()| file)
         });
         let file = file.transpose().map_err(|error| UsageError::flag("--config.file", error))?;
-        Ok(Config {
-            zookeeper: self.zookeeper.config()?,
+        let config = Config {
+            zookeeper,
             deposits: self.deposits.deposits(file.as_ref())?,
             web,
             audit: self.audit.destination(),
@@ -180,6 +187,10 @@ impl ServeArgs {
             prometheus: self.prometheus.prometheus()?,
             collections: usize::from(self.collections),
             mill: None,
-        })
+        };
+        if matches!(queues, Queues::Named(_)) {
+            several::check(&config).map_err(|error| UsageError::flag(error.flag, error))?;
+        }
+        Ok((config, queues))
     }
 }

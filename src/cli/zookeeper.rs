@@ -5,19 +5,30 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::UsageError;
-use crate::config::PrometheusDuration;
+use crate::config::{PrometheusDuration, addresses};
 use crate::server::standalone::DataDirectory;
 use queuekeeper_zookeeper::acl::{AclError, parse};
 use queuekeeper_zookeeper::{Auth, Config, ConfigError, Servers, Tls};
 
-/// How to reach ZooKeeper.
+/// Where ZooKeeper is by default.
+pub(super) const DEFAULT: &str = "127.0.0.1:2181";
+
+/// Where ZooKeeper is, and how to reach it.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "ZooKeeper")]
 pub struct ZooKeeperArgs {
     /// Where ZooKeeper is: host:port[,host:port...][/chroot]
-    #[arg(long = "zookeeper", value_name = "CONNECT-STRING", default_value = "127.0.0.1:2181")]
+    #[arg(long = "zookeeper", value_name = "CONNECT-STRING", default_value = DEFAULT, value_parser = one)]
     servers: Servers,
 
+    #[command(flatten)]
+    connection: ConnectionArgs,
+}
+
+/// How to reach ZooKeeper, wherever it is.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "ZooKeeper")]
+pub(super) struct ConnectionArgs {
     /// How long a session may be without contact before the server ends it; 100ms to 1h
     #[arg(long = "zookeeper.session-timeout", value_name = "DURATION", default_value = "10s")]
     session_timeout: PrometheusDuration,
@@ -63,16 +74,37 @@ fn acl(text: &str) -> Result<Acls, AclError> {
     parse(text).map(Acls::new)
 }
 
+/// The connect string of one queue. A name before it, for a server of several, says nothing here.
+fn one(text: &str) -> Result<Servers, String> {
+    match &addresses(text)?[..] {
+        [one] => Ok(one.servers.clone()),
+        several => {
+            let names: Vec<_> = several.iter().filter_map(|one| Some(one.name.as_ref()?.as_str())).collect();
+            Err(format!("it names several queues ({}), and this command takes one", names.join(", ")))
+        }
+    }
+}
+
 impl ZooKeeperArgs {
     /// Reads the files and checks everything that can be checked without a server.
     ///
     /// # Errors
     /// Says what is wrong and what is allowed.
     pub fn config(self) -> Result<Config, UsageError> {
+        self.connection.config(self.servers)
+    }
+}
+
+impl ConnectionArgs {
+    /// The same with these servers.
+    ///
+    /// # Errors
+    /// As [`ZooKeeperArgs::config`].
+    pub(super) fn config(self, servers: Servers) -> Result<Config, UsageError> {
         let refuse = |error: ConfigError| UsageError::flag(flag_of(&error), error);
         let auth = self.auth_file.as_deref().map(Auth::read_file).transpose();
         let config = Config {
-            servers: self.servers,
+            servers,
             session_timeout: self.session_timeout.get(),
             connection_timeout: self.connection_timeout.map(PrometheusDuration::get),
             auth: auth.map_err(|error| UsageError::flag("--zookeeper.auth-file", error))?.unwrap_or_default(),

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::DeploymentName;
+
 /// The address under which users reach the server, such as a proxy's: `https://ops.example.org/queue/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExternalUrl {
@@ -142,6 +144,12 @@ impl RoutePrefix {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The prefix of the pages of one queue of several.
+    #[must_use]
+    pub fn of_deployment(&self, name: &DeploymentName) -> Self {
+        Self(format!("{self}/{name}"))
     }
 }
 

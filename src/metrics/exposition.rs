@@ -2,8 +2,10 @@
 
 mod accept;
 mod line;
+mod merge;
 mod text;
 
+pub use merge::merge;
 pub use text::to_text;
 
 /// A form of the exposition.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, Span};
 
 /// How long the tasks may take to shut down.
 const END_LIMIT: Duration = Duration::from_millis(1_800);
@@ -17,12 +18,14 @@ pub(super) struct Tasks {
     end: CancellationToken,
     /// How long they may take to shut down.
     limit: Duration,
+    /// What tasks that are started from now on log within.
+    span: Span,
 }
 
 impl Tasks {
     /// Tasks that are stopped when `shutdown` is cancelled.
     pub(super) fn new(shutdown: &CancellationToken) -> Self {
-        Self { running: JoinSet::new(), end: shutdown.child_token(), limit: END_LIMIT }
+        Self { running: JoinSet::new(), end: shutdown.child_token(), limit: END_LIMIT, span: Span::none() }
     }
 
     /// Gives them more time to shut down than a server needs.
@@ -36,7 +39,12 @@ impl Tasks {
         F: Future<Output = anyhow::Result<()>> + Send + 'static,
     {
         let work = work(self.end.clone());
-        self.running.spawn(async move { (name, work.await) });
+        self.running.spawn(async move { (name, work.await) }.instrument(self.span.clone()));
+    }
+
+    /// Has the tasks that are started from now on log within a span.
+    pub(super) fn within(&mut self, span: Span) {
+        self.span = span;
     }
 
     /// Waits for all of them. The first that ends early stops the others.

@@ -1,5 +1,7 @@
 //! The bodies of error responses.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::extract::{Request, State as FromState};
 use axum::http::{Method, StatusCode, header};
@@ -7,14 +9,18 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::http::accept::wants_page;
+use super::http::context::HttpContext;
 use super::http::problem::{HasMessage, Problem};
 use super::routes::{API_ROOT, POSTER_ROOT};
-use super::state::State;
 use super::{pages, poster};
 
 /// Gives every error a body that says what to do: a problem document below the API, the state of a batch for programs that
 /// deposit to Merritt, a page for browsers, one line for all other clients.
-pub(super) async fn describe(FromState(state): FromState<State>, request: Request, next: Next) -> Response {
+pub(super) async fn describe(
+    FromState(context): FromState<Arc<HttpContext>>,
+    request: Request,
+    next: Next,
+) -> Response {
     let (wants_page, accepts_xml) = (wants_page(request.headers()), poster::accepts_xml(request.headers()));
     let path = request.uri().path().to_owned();
     let query = request.uri().query().filter(|_| request.method() == Method::GET).unwrap_or_default().to_owned();
@@ -24,14 +30,13 @@ pub(super) async fn describe(FromState(state): FromState<State>, request: Reques
         return response;
     }
     let problem = response.extensions_mut().remove::<Problem>().unwrap_or_else(|| Problem::new(status, advice(status)));
-    let below = state.http().strip_prefix(&path);
+    let below = context.strip_prefix(&path);
     let mut described = if below.is_some_and(|below| below.starts_with(API_ROOT)) {
         problem.document()
     } else if below.is_some_and(|below| below.starts_with(POSTER_ROOT)) {
         poster::failed(&problem, accepts_xml, "")
     } else if wants_page {
-        let prefix = state.http().config.route_prefix.as_str();
-        pages::error::error(&problem, below.unwrap_or(&path), below.is_none().then_some(prefix), &query)
+        pages::error::error(&problem, &context.config, (below, &path), &query)
     } else {
         let body = Body::from(problem.line());
         (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], body).into_response()

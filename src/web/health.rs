@@ -19,11 +19,15 @@ pub(super) async fn healthy() -> Response {
 
 /// `GET /-/ready`: the mirror is loaded, and not stale for longer than `--mirror.stale-after`.
 pub(super) async fn ready(FromState(state): FromState<State>) -> Response {
-    let freshness = state.shared.store.freshness();
-    match readiness(&freshness, Timestamp::now(), state.shared.config.mirror.stale_after) {
+    match readiness_of(&state, Timestamp::now()) {
         Ok(()) => plain(StatusCode::OK, "ready\n".to_owned()),
         Err(why) => plain(StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {why}\n")),
     }
+}
+
+/// The same of one queue.
+pub(super) fn readiness_of(state: &State, now: Timestamp) -> Result<(), String> {
+    readiness(&state.shared.store.freshness(), now, state.shared.config.mirror.stale_after)
 }
 
 pub(super) fn plain(status: StatusCode, body: String) -> Response {

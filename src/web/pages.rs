@@ -38,6 +38,7 @@ mod buttons;
 mod charts;
 mod daemons;
 mod dashboards;
+pub(super) mod deployments;
 pub(super) mod error;
 mod failures;
 mod faults;

@@ -1,8 +1,8 @@
 //! Reloading of certificates, passwords, roles, tokens and rules.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -103,8 +103,8 @@ impl Reloader {
     }
 
     /// Reloads each file when it or a file that it names has changed, until the server stops. An invalid one is logged,
-    /// and the previous version stays in use.
-    pub(super) async fn run(&self, context: &HttpContext, alerts: &OnceLock<Alerts>) {
+    /// and the previous version stays in use. The rules are those of each queue.
+    pub(super) async fn run(&self, context: &HttpContext, alerts: &[&Alerts]) {
         let last_error = |what, successful: &Option<Successful>| LastReloadError {
             what,
             successful: successful.clone(),
@@ -120,7 +120,7 @@ impl Reloader {
                 let _ = tokio::time::timeout(INTERVAL, self.requested.notified()).await;
                 let before = (context.web_file(), context.config_file());
                 check_web_file(context, &mut web).await;
-                check_config_file(context, alerts.get(), &mut config).await;
+                check_config_file(context, alerts, &mut config).await;
                 if !is_same(before.0.as_ref(), context.web_file().as_ref())
                     || !is_same(before.1.as_ref(), context.config_file().as_ref())
                 {
@@ -165,13 +165,13 @@ async fn check_web_file(context: &HttpContext, last_error: &mut LastReloadError)
     }));
 }
 
-async fn check_config_file(context: &HttpContext, alerts: Option<&Alerts>, last_error: &mut LastReloadError) {
+async fn check_config_file(context: &HttpContext, alerts: &[&Alerts], last_error: &mut LastReloadError) {
     let Some(file) = context.config_file() else { return };
     let path = file.path().to_owned();
     let read = read_again(&path, last_error.what, move || file.read_again()).await;
     let outcome = read.and_then(|new| {
         if let Some(new) = new {
-            if let Some(alerts) = alerts {
+            for alerts in alerts {
                 alerts.set_rules(new.rules().clone());
             }
             context.set_config_file(new);

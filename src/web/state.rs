@@ -7,7 +7,7 @@ use prometheus_client::registry::Registry;
 
 use queuekeeper_ingest::access::Deliveries;
 
-use super::http::context::HttpContext;
+use super::http::context::{HttpContext, ServerContext};
 use super::http::problem::Problem;
 use super::reload::Reloader;
 use crate::actions::Actions;
@@ -25,6 +25,31 @@ use crate::views::job::JobDetail;
 use crate::views::mill::Mill;
 use crate::views::objects::Objects;
 use crate::views::{Source, ViewError};
+
+/// What a server has once, however many queues it serves: connections, logins, the metrics of requests, and the files
+/// that it reloads.
+#[derive(Clone, Debug)]
+pub struct Front {
+    pub(super) server: Arc<ServerContext>,
+    pub(super) reloader: Arc<Reloader>,
+}
+
+impl Front {
+    /// Registers the families of requests, logins and reloads.
+    pub(super) fn with_routes<'a>(
+        registry: &mut Registry,
+        config: &config::Config,
+        routes: impl IntoIterator<Item = Known<'a>>,
+    ) -> Self {
+        let server = Arc::new(ServerContext::register(registry, config, routes));
+        Self { server, reloader: Arc::new(Reloader::register(registry, config)) }
+    }
+
+    /// Checks at once whether the files of the configuration have changed, without waiting for the next interval.
+    pub fn reload(&self) {
+        self.reloader.request();
+    }
+}
 
 /// What the handlers need; cheap to clone.
 #[derive(Clone, Debug)]
@@ -56,7 +81,7 @@ pub(super) struct Shared {
     pub(super) mill: OnceLock<(Mill, MillActions)>,
     pub(super) config: config::Config,
     pub(super) http: Arc<HttpContext>,
-    pub(super) reloader: Reloader,
+    pub(super) reloader: Arc<Reloader>,
 }
 
 /// What every page is rendered from, at one moment.
@@ -68,6 +93,8 @@ pub struct View {
     pub servers: String,
     /// The path of the metrics.
     pub telemetry_path: String,
+    /// Where the pages are among those of several queues.
+    pub deployments: Option<config::Deployments>,
     /// A notice for all users of this server.
     pub notice: Option<&'static str>,
     /// What there is of the repository behind the queue.
@@ -79,17 +106,18 @@ pub struct View {
 }
 
 impl State {
-    /// The state of a server with these routes. `registry` is complete: what is registered later is not served.
-    pub(super) fn with_routes<'a>(
+    /// The state of the pages of a queue. `registry` is complete: what is registered later is not served.
+    #[must_use]
+    pub fn behind(
+        front: &Front,
         config: config::Config,
         store: Store,
         storage: Option<Storage>,
         actions: Option<Actions>,
-        mut registry: Registry,
-        routes: impl IntoIterator<Item = Known<'a>>,
+        registry: Registry,
     ) -> Self {
-        let http = Arc::new(HttpContext::register(&mut registry, &config, routes));
-        let reloader = Reloader::register(&mut registry, &config);
+        let http = Arc::new(HttpContext::new(config.web.clone(), Arc::clone(&front.server)));
+        let reloader = Arc::clone(&front.reloader);
         let (alerts, prometheus) = (OnceLock::new(), OnceLock::new());
         let (intake, objects) = (OnceLock::new(), OnceLock::new());
         let (deliveries, requests, mill) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
@@ -275,6 +303,7 @@ impl State {
             telemetry_path: config.web.telemetry_path.as_str().to_owned(),
             notice: config.web.loopback.as_ref().map(|loopback| loopback.notice),
             repository: config.web.repository,
+            deployments: config.web.deployments.clone(),
             freshness: store.freshness(),
             summary: self.source().summary(now).ok(),
         }

@@ -17,6 +17,7 @@ pub(crate) fn page_of(freshness: Freshness, summary: Option<Summary>, recent: &R
         now: figures::now(),
         servers: "zk1:2181,zk2:2181/merritt".to_owned(),
         telemetry_path: "/metrics".to_owned(),
+        deployments: None,
         notice: None,
         repository: queuekeeper::config::RepositoryParts::default(),
         freshness,

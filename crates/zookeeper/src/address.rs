@@ -61,6 +61,12 @@ impl Servers {
         self.chroot.as_deref()
     }
 
+    /// Whether both are of one tree as far as their names show: with a server and the chroot in common.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.chroot == other.chroot && self.hosts.iter().any(|host| other.hosts.contains(host))
+    }
+
     /// The same servers with another chroot, as an operator's `--zookeeper` with the demo's own znode below it.
     ///
     /// # Errors

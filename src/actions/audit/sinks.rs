@@ -37,9 +37,9 @@ pub(super) enum Sinks {
 }
 
 impl Texts {
-    pub(super) fn add(&mut self, record: &Record) {
+    pub(super) fn add(&mut self, record: &Record, deployment: Option<&str>) {
         let text = if record.is_caused_by_alerts() { &mut self.alerts } else { &mut self.actions };
-        text.push_str(&record.line());
+        text.push_str(&record.line(deployment));
     }
 
     pub(super) fn append(&mut self, other: &Self) {
@@ -51,15 +51,15 @@ impl Texts {
 impl Sinks {
     /// Opens the files, the one for alerts if it exists. Actions that the last process left without an outcome get one,
     /// unless another process has the file open, which may be executing them.
-    pub(super) fn open(destination: Destination) -> Result<Self, AuditError> {
+    pub(super) fn open(destination: Destination, deployment: Option<&str>) -> Result<Self, AuditError> {
         let (path, rotation) = match destination {
             Destination::StandardOutput => return Ok(Self::StandardOutput),
             Destination::File(path, rotation) => (path, rotation),
         };
-        let actions = open_and_settle(&path, rotation, false)?;
+        let actions = open_and_settle(&path, rotation, deployment, false)?;
         let path = alerts_path(actions.path());
         let is_there = path.symlink_metadata().is_ok();
-        let alerts = is_there.then(|| open_and_settle(&path, rotation, true)).transpose()?;
+        let alerts = is_there.then(|| open_and_settle(&path, rotation, deployment, true)).transpose()?;
         Ok(Self::Files { actions, alerts, rotation })
     }
 
@@ -124,12 +124,17 @@ impl Sinks {
 }
 
 /// Opens a file, and records an outcome for actions in it that have none.
-fn open_and_settle(path: &Path, rotation: Rotation, by_alert: bool) -> Result<Log, AuditError> {
+fn open_and_settle(
+    path: &Path,
+    rotation: Rotation,
+    deployment: Option<&str>,
+    by_alert: bool,
+) -> Result<Log, AuditError> {
     let mut log = open(path, rotation)?;
     if log.lock() {
         let records = find_unfinished(&log)?.end(jiff::Timestamp::now(), by_alert);
         if !records.is_empty() {
-            let text: String = records.iter().map(Record::line).collect();
+            let text: String = records.iter().map(|record| record.line(deployment)).collect();
             log.append(&text).map_err(|why| error("cannot write the audit file", log.path(), why))?;
         }
     }

@@ -86,7 +86,7 @@ async fn a_record_is_one_line_whatever_texts_it_holds_and_is_readable_by_its_own
     let path = folder.path().join("audit.jsonl");
     // Small enough that the file is rotated between the two records.
     let (audit, writer) = open(&path, 1, 2);
-    let forged = requested(9, "mallory", "jid0000000009").line();
+    let forged = requested(9, "mallory", "jid0000000009").line(None);
     let evil = format!("x\r\n{forged}\u{85}\u{2028}\u{1b}[2J");
     let record = requested(1, &evil, &evil);
     with_writer(writer, async {

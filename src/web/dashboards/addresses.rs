@@ -27,11 +27,20 @@ pub(crate) struct Addresses {
 
 impl Addresses {
     pub(crate) fn of(web: &Web) -> Self {
+        let below = web.deployment().map(|name| format!("/{name}")).unwrap_or_default();
+        // The pages of all queues are beside those of each.
         let prefix = web.route_prefix.as_str();
+        let prefix = prefix.strip_suffix(&below).unwrap_or(prefix);
         let external = web.external_url.as_ref().map(|url| url.to_string().trim_end_matches('/').to_owned());
         let or = |other: &str| external.clone().unwrap_or_else(|| format!("{other}{prefix}"));
         let metrics_path = format!("metrics_path: {prefix}{}\n", web.telemetry_path.as_str());
-        Self { page: or(LOCAL), of_alerts: or(SCRAPED), metrics_path }
+        // An alert of the process is of no queue: any has the runbook.
+        let of_alert = web.deployment().map(|name| format!("/{{{{ or $labels.deployment \"{name}\" }}}}"));
+        Self {
+            page: format!("{}{below}", or(LOCAL)),
+            of_alerts: format!("{}{}", or(SCRAPED), of_alert.unwrap_or_default()),
+            metrics_path,
+        }
     }
 
     /// A file with these addresses in it.

@@ -176,6 +176,11 @@ pub(in crate::web) struct Hub {
 }
 
 impl Hub {
+    /// That of another queue of the same server, whose readers count together with those here.
+    pub(in crate::web) fn beside(&self) -> Self {
+        Self { readers: Arc::clone(&self.readers), ..Self::default() }
+    }
+
     /// Ends all streams and renderers.
     pub(in crate::web) async fn end(&self) {
         self.end.cancel();

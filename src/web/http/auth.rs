@@ -46,7 +46,7 @@ impl HttpContext {
     async fn authenticate(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> Result<Authentication, Problem> {
         let (users, file) = (self.users(), self.config_file());
         let tokens = file.as_ref().map(|file| file.tokens()).filter(|tokens| !tokens.is_empty());
-        let authenticator = &self.authenticator;
+        let authenticator = &self.server.authenticator;
         // Without users or tokens here, credentials are meant for another server, such as a proxy.
         let outcome = match (Credentials::read(headers), &users, tokens) {
             (Some(Credentials::Password(login)), Some(users), _) => {

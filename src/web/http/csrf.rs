@@ -53,7 +53,7 @@ fn refusal(context: &HttpContext, request: &Request) -> Option<Problem> {
     }
     let local = request.extensions().get::<ConnectionAddresses>().map(|addresses| addresses.local);
     let is_tls = context.web_file().is_some_and(|file| file.tls().is_some());
-    match request_source(request.headers(), &context.hosts, local, is_tls) {
+    match request_source(request.headers(), &context.server.hosts, local, is_tls) {
         RequestSource::Trusted => wrong_content_type(context, request),
         RequestSource::CrossSite => Some(Problem::new(
             StatusCode::FORBIDDEN,

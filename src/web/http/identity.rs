@@ -175,10 +175,13 @@ fn is_local(peer: Option<IpAddr>, headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use prometheus_client::registry::Registry;
 
     use super::*;
     use crate::config::{Config, ConfigFile, Loopback, Secret, TokenLine, Web, WebFile};
+    use crate::web::http::context::ServerContext;
 
     const WEB: &str = "basic_auth_users: {alice: $2b$04$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi}";
 
@@ -196,7 +199,8 @@ mod tests {
         file.check_users(Some(&web)).unwrap();
         let base = Config::new(queuekeeper_zookeeper::Config::new("127.0.0.1:1".parse().unwrap()));
         let config = Config { web: Web { file: Some(web), loopback, ..Web::default() }, file: Some(file), ..base };
-        HttpContext::register(&mut Registry::default(), &config, [])
+        let server = ServerContext::register(&mut Registry::default(), &config, []);
+        HttpContext::new(config.web, Arc::new(server))
     }
 
     fn authorized(context: &HttpContext, who: &Identity, needed: Role) -> Result<(), (u16, usize, String)> {

@@ -69,7 +69,7 @@ pub(in crate::web) async fn count(
         };
         route.as_ref().map(MatchedPath::as_str).map(below)
     };
-    context.metrics.observe(route, method.as_str(), code, duration);
+    context.server.metrics.observe(route, method.as_str(), code, duration);
     tracing::debug!(route, %method, code, duration_ms = duration.as_secs_f64() * 1000.0, "handled a request");
     response
 }
@@ -148,7 +148,7 @@ pub(in crate::web) async fn check_host(
     request: Request,
     next: Next,
 ) -> Response {
-    match context.hosts.refusal(&request) {
+    match context.server.hosts.refusal(&request) {
         None => next.run(request).await,
         Some(problem) => problem.refuse(),
     }

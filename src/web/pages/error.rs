@@ -5,18 +5,24 @@ use axum::response::Response;
 
 use super::frame::{root_from, ways};
 use super::render;
+use crate::config::Web;
 use crate::web::http::params::pairs_of;
 use crate::web::http::problem::Problem;
 use crate::web::http::query::{Pairs, address};
 
-/// A page for an error, whose links lead on from wherever the browser believes to be: from a path below the prefix, or
+/// A page for an error, whose links lead on from wherever the browser believes to be: from a path `below` the prefix, or
 /// from one outside of it. `query` is the query of the page that was requested, of which one value is wrong.
-pub(in crate::web) fn error(problem: &Problem, path: &str, prefix: Option<&str>, query: &str) -> Response {
+pub(in crate::web) fn error(
+    problem: &Problem,
+    web: &Web,
+    (below, path): (Option<&str>, &str),
+    query: &str,
+) -> Response {
     #[derive(Template)]
     #[template(path = "error.html")]
     struct Page<'a> {
         root: String,
-        ways: Vec<(&'static str, String)>,
+        ways: Vec<(String, String)>,
         problem: &'a Problem,
         retry: Option<Retry>,
     }
@@ -36,9 +42,10 @@ pub(in crate::web) fn error(problem: &Problem, path: &str, prefix: Option<&str>,
         let without = if others.is_empty() { "?".to_owned() } else { address("", &others) };
         Some(Retry { name, value, others, without })
     };
-    let mut root = root_from(path);
-    if let Some(prefix) = prefix.map(|prefix| prefix.trim_start_matches('/')).filter(|prefix| !prefix.is_empty()) {
+    let mut root = root_from(below.unwrap_or(path));
+    let prefix = web.route_prefix.as_str().trim_start_matches('/');
+    if below.is_none() && !prefix.is_empty() {
         root = format!("{root}{prefix}/");
     }
-    render(problem.status(), &Page { ways: ways(&root), root, problem, retry: retry() })
+    render(problem.status(), &Page { ways: ways(&root, web.deployments.as_ref()), root, problem, retry: retry() })
 }

@@ -1,6 +1,11 @@
 //! What every page has around its content.
 
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+
 use super::View;
+use crate::config::{DeploymentName, Deployments, Web};
 use crate::metrics::build;
 use crate::views::show::{Ago, Count, Moment, as_sentence, counted};
 use queuekeeper_queue::state::JobState;
@@ -65,12 +70,33 @@ pub(super) struct Frame {
     pub(super) version: &'static str,
     /// Whether the reader may use the pages of deposits, and no others.
     pub(super) is_of_depositor: bool,
+    /// Whether it is the page of all queues, which has neither search nor API.
+    pub(super) is_of_all: bool,
+    /// The ways to other queues; `None` where there is one.
+    pub(super) switch: Option<Switch>,
+}
+
+/// The ways from a page of one queue to those of others.
+#[derive(Debug)]
+pub(super) struct Switch {
+    /// The queue of the page.
+    pub(super) this: String,
+    /// Where the page of all is.
+    pub(super) all: String,
+    pub(super) others: Vec<Way>,
+}
+
+/// The way to another queue.
+#[derive(Debug)]
+pub(super) struct Way {
+    pub(super) name: String,
+    pub(super) href: String,
 }
 
 /// A part of the page in the navigation.
 #[derive(Debug)]
 pub(super) struct Link {
-    pub(super) name: &'static str,
+    pub(super) name: Cow<'static, str>,
     pub(super) href: String,
     /// How many things there want to be seen; empty for none.
     pub(super) count: String,
@@ -104,7 +130,7 @@ impl Frame {
         };
         // A link to the root itself must not be empty: that would be this page.
         let link = |part: Section| Link {
-            name: part.name(),
+            name: part.name().into(),
             href: format!("{root}{}", part.href()),
             count: some(count(part)),
             is_current: Some(part) == section,
@@ -124,12 +150,47 @@ impl Frame {
             batches: counted(batches, "batch", "batches"),
             version: build::VERSION,
             is_of_depositor: false,
+            is_of_all: false,
+            switch: switch(view, &root, section),
             root,
         }
     }
 }
 
 impl Frame {
+    /// The frame of the page of all queues, which are given by name, with whether each needs attention.
+    pub(super) fn of_all(web: &Web, queues: impl Iterator<Item = (String, bool)>, now: Timestamp) -> Self {
+        let link = |(name, is_urgent): (String, bool)| Link {
+            href: format!("./{name}/"),
+            count: if is_urgent { "!".to_owned() } else { String::new() },
+            is_current: false,
+            name: name.into(),
+        };
+        let nav: Vec<_> = queues.map(link).collect();
+        let urgent = nav.iter().filter(|link| !link.count.is_empty()).count() as u64;
+        let fresh = match urgent {
+            0 => Fresh { class: "good", text: "no queue needs attention".to_owned() },
+            _ => Fresh { class: "bad", text: format!("{} attention", counted(urgent, "queue needs", "queues need")) },
+        };
+        Self {
+            root: "./".to_owned(),
+            servers: counted(nav.len() as u64, "queue", "queues"),
+            now: Moment::new(now, now),
+            fresh,
+            banner: None,
+            notice: web.loopback.as_ref().map(|loopback| loopback.notice),
+            nav,
+            metrics: web.telemetry_path.as_str().trim_start_matches('/').to_owned(),
+            session: String::new(),
+            jobs: String::new(),
+            batches: String::new(),
+            version: build::VERSION,
+            is_of_depositor: false,
+            is_of_all: true,
+            switch: None,
+        }
+    }
+
     /// The same for a depositor: without what leads to other pages, and without what the queue is kept on.
     pub(super) fn for_depositor(mut self) -> Self {
         self.nav.retain(|link| link.is_current);
@@ -161,6 +222,13 @@ fn fresh(view: &View) -> Fresh {
         ("bad", format!("{} old", Ago(freshness.stale_for(view.now))))
     };
     Fresh { class, text }
+}
+
+impl Banner {
+    /// That of the pages of a queue; `None` while its figures are current.
+    pub(super) fn of(view: &View) -> Option<Self> {
+        banner(view)
+    }
 }
 
 fn banner(view: &View) -> Option<Banner> {
@@ -196,9 +264,25 @@ fn banner(view: &View) -> Option<Banner> {
     Some(Banner { title, text: format!("{}{retry} {rest}", as_sentence(cause)) })
 }
 
-/// The names of all parts of the status page and the ways there, for a page that knows nothing of the queue.
-pub(super) fn ways(root: &str) -> Vec<(&'static str, String)> {
-    Section::ALL.map(|section| (section.name(), format!("{root}{}", section.href()))).into()
+/// The names of all parts of the status page, or of all queues, and the ways there, for a page that knows nothing of a
+/// queue.
+pub(super) fn ways(root: &str, deployments: Option<&Deployments>) -> Vec<(String, String)> {
+    match deployments {
+        Some(Deployments { all, this: None }) => {
+            all.iter().map(|name| (name.to_string(), format!("{root}{name}/"))).collect()
+        }
+        _ => Section::ALL.map(|section| (section.name().to_owned(), format!("{root}{}", section.href()))).into(),
+    }
+}
+
+/// The way to the pages of all queues, and to the same part of the pages of each other queue, where there are several.
+/// What is on a page of one queue is on none of another: of a job, the way is to the jobs.
+fn switch(view: &View, root: &str, section: Option<Section>) -> Option<Switch> {
+    let deployments = view.deployments.as_ref().filter(|deployments| deployments.all.len() > 1)?;
+    let part = section.map_or("", Section::href);
+    let way = |name: &DeploymentName| Way { name: name.to_string(), href: format!("{root}../{name}/{part}") };
+    let this = deployments.this.as_ref()?.to_string();
+    Some(Switch { this, all: format!("{root}../"), others: deployments.others().map(way).collect() })
 }
 
 /// A count that wants to be seen; empty for none.

@@ -1,0 +1,120 @@
+//! Serves several queues by one process: each has its own mirror, actions, alerts and pages, and they share the
+//! listeners, the logins and the runtime.
+
+use anyhow::Context as _;
+use prometheus_client::registry::Registry;
+use queuekeeper_zookeeper::Servers;
+use tokio::net::TcpListener;
+use tokio::signal::unix::Signal;
+use tokio_util::sync::CancellationToken;
+
+use super::queue::Queue;
+use super::tasks::Tasks;
+use super::{log_listening, reload_on};
+use crate::config::{Config, DeploymentName, Deployments, Web};
+use crate::metrics::{self, DEPLOYMENT};
+use crate::prometheus::Prometheus;
+use crate::web::{self, Front, Several};
+
+/// Why a configuration is not one of several queues: what it names belongs to one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what} belongs to one queue; serve that queue by a process of its own")]
+pub struct OfOneQueue {
+    /// The flag.
+    pub flag: &'static str,
+    what: &'static str,
+}
+
+/// Checks that a configuration has nothing that belongs to one queue.
+///
+/// # Errors
+/// When it has.
+pub fn check(config: &Config) -> Result<(), OfOneQueue> {
+    let refuse = |flag, what| Err(OfOneQueue { flag, what });
+    if config.storage.is_some() {
+        return refuse("--storage.path", "the volume of daemons");
+    }
+    if config.deposits.is_some() {
+        return refuse("--deposits.working", "the working storage of deposits");
+    }
+    let Some(file) = &config.file else { return Ok(()) };
+    if file.mill().is_some() {
+        return refuse("--config.file", "the mill that it names");
+    }
+    if file.stores().catalogue().is_some() {
+        return refuse("--config.file", "the catalogue that it names");
+    }
+    if file.stores().access().is_some() {
+        return refuse("--config.file", "the store for access requests that it names");
+    }
+    Ok(())
+}
+
+/// Serves queues on the listeners until `shutdown`, each below its name, and returns within two seconds of it. The
+/// ZooKeeper of the configuration is that of none of them.
+///
+/// # Errors
+/// When a part of the server fails or ends early, of whichever queue.
+pub async fn serve(
+    config: Config,
+    queues: Vec<(DeploymentName, Servers)>,
+    listeners: Vec<TcpListener>,
+    hangups: Option<Signal>,
+    shutdown: &CancellationToken,
+) -> anyhow::Result<()> {
+    let names = queues.iter().map(|(name, _)| name.clone()).collect();
+    let common = of_deployments(&config, Deployments { all: names, this: None });
+    let mut tasks = Tasks::new(shutdown);
+    let mut registry = metrics::registry();
+    let front = Front::new(&mut registry, &common);
+    let (mut states, mut trails) = (Vec::new(), Vec::new());
+    for (name, servers) in queues {
+        let own = of_queue(&common, name.clone(), servers);
+        log_listening(&listeners, &own)?;
+        let mut registry = metrics::registry_of_deployment(name.as_str());
+        // Whatever level is logged, it is of a queue.
+        tasks.within(tracing::error_span!("queue", deployment = %name));
+        let queue = Queue::start(&own, None, &mut tasks, &mut registry)?;
+        trails.push(queue.audit.clone());
+        states.push(state(&front, own, queue, registry)?);
+    }
+    tasks.within(tracing::Span::none());
+    if let Some(hangups) = hangups {
+        let front = front.clone();
+        reload_on(&mut tasks, hangups, trails, move || front.reload());
+    }
+    let several = Several::new(&front, common.web, registry, states);
+    tasks.spawn("the web server", |shutdown| async { Ok(several.run(listeners, shutdown).await?) });
+    tasks.join().await
+}
+
+/// The same configuration for pages in another place among those of several queues.
+fn of_deployments(config: &Config, deployments: Deployments) -> Config {
+    let web = Web { deployments: Some(deployments), ..config.web.clone() };
+    Config { web, ..config.clone() }
+}
+
+/// The configuration of one queue.
+fn of_queue(common: &Config, name: DeploymentName, servers: Servers) -> Config {
+    let all = common.web.deployments.as_ref().map(|deployments| deployments.all.clone()).unwrap_or_default();
+    let mut own = of_deployments(common, Deployments { all, this: Some(name.clone()) });
+    own.web.route_prefix = common.web.route_prefix.of_deployment(&name);
+    own.zookeeper.servers = servers;
+    own.audit = common.audit.of_deployment(name.as_str());
+    if let Some(prometheus) = &mut own.prometheus {
+        let matcher = format!("{DEPLOYMENT}=\"{name}\"");
+        let given = std::mem::take(&mut prometheus.matchers);
+        prometheus.matchers = if given.is_empty() { matcher } else { format!("{given},{matcher}") };
+    }
+    own
+}
+
+/// The pages of a queue.
+fn state(front: &Front, config: Config, queue: Queue, registry: Registry) -> anyhow::Result<web::State> {
+    let Queue { store, actions, alerts, .. } = queue;
+    let prometheus = config.prometheus.clone();
+    let state = web::State::behind(front, config, store, None, Some(actions), registry).with_alerts(alerts);
+    let Some(options) = prometheus else { return Ok(state) };
+    let prometheus = Prometheus::new(options.url.to_string(), options.matchers);
+    Ok(state.with_prometheus(prometheus.context("cannot set up TLS for --prometheus.url")?))
+}
