@@ -156,7 +156,9 @@
 
   /** What the window's title and icon say: all that is seen of a page behind others. */
   function showInWindow({ title, icon }) {
-    document.title = `${title} · queuekeeper`;
+    // Of several queues, the one of this page is named.
+    const queue = document.querySelector('.switch b');
+    document.title = [title, ...(queue ? [queue.textContent] : []), 'queuekeeper'].join(' · ');
     const link = document.querySelector('link[rel=icon]');
     const href = new URL(icon, root).href;
     if (link && link.href !== href) link.href = href;

@@ -12,7 +12,7 @@ use super::tasks::Tasks;
 use crate::actions::audit::Audit;
 use crate::actions::{self, Actions};
 use crate::alerts::{self, Alerts};
-use crate::config::Config;
+use crate::config::{Config, DeploymentName};
 use crate::metrics::{queue, storage};
 use crate::mirror::{self, Store};
 
@@ -37,7 +37,7 @@ impl Queue {
         registry: &mut Registry,
     ) -> anyhow::Result<Self> {
         let deployment = config.web.deployment();
-        let (audit, mut trail) = Audit::open_of(config.audit.clone(), deployment.map(|name| name.as_str()))?;
+        let (audit, mut trail) = Audit::open_of(config.audit.clone(), deployment.map(DeploymentName::as_str))?;
         if config.file.as_ref().is_some_and(|file| !file.rules().rules.is_empty()) {
             trail.open_alerts()?;
         }

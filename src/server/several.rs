@@ -69,7 +69,7 @@ pub async fn serve(
     let front = Front::new(&mut registry, &common);
     let (mut states, mut trails) = (Vec::new(), Vec::new());
     for (name, servers) in queues {
-        let own = of_queue(&common, name.clone(), servers);
+        let own = of_queue(&common, &name, servers);
         log_listening(&listeners, &own)?;
         let mut registry = metrics::registry_of_deployment(name.as_str());
         // Whatever level is logged, it is of a queue.
@@ -95,10 +95,10 @@ fn of_deployments(config: &Config, deployments: Deployments) -> Config {
 }
 
 /// The configuration of one queue.
-fn of_queue(common: &Config, name: DeploymentName, servers: Servers) -> Config {
+fn of_queue(common: &Config, name: &DeploymentName, servers: Servers) -> Config {
     let all = common.web.deployments.as_ref().map(|deployments| deployments.all.clone()).unwrap_or_default();
     let mut own = of_deployments(common, Deployments { all, this: Some(name.clone()) });
-    own.web.route_prefix = common.web.route_prefix.of_deployment(&name);
+    own.web.route_prefix = common.web.route_prefix.of_deployment(name);
     own.zookeeper.servers = servers;
     own.audit = common.audit.of_deployment(name.as_str());
     if let Some(prometheus) = &mut own.prometheus {
@@ -117,4 +117,59 @@ fn state(front: &Front, config: Config, queue: Queue, registry: Registry) -> any
     let Some(options) = prometheus else { return Ok(state) };
     let prometheus = Prometheus::new(options.url.to_string(), options.matchers);
     Ok(state.with_prometheus(prometheus.context("cannot set up TLS for --prometheus.url")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::actions::audit::{Destination, Rotation};
+    use crate::config::{self, ConfigFile};
+
+    fn config() -> Config {
+        Config::new(queuekeeper_zookeeper::Config::new("127.0.0.1:1".parse().unwrap()))
+    }
+
+    #[test]
+    fn what_belongs_to_one_queue_is_refused_with_its_flag() {
+        assert_eq!(check(&config()), Ok(()));
+        let volume = config::Storage { path: "/data".into(), threshold: 0.8 };
+        let deposits = config::Deposits { working: "/data".into(), profiles: "/profiles".into() };
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "catalogue: {url: \"sqlite:catalogue.db\"}\n").unwrap();
+        let file = ConfigFile::read(file.path()).unwrap();
+        for (config, flag, what) in [
+            (Config { storage: Some(volume), ..config() }, "--storage.path", "the volume of daemons"),
+            (Config { deposits: Some(deposits), ..config() }, "--deposits.working", "the working storage of deposits"),
+            (Config { file: Some(file), ..config() }, "--config.file", "the catalogue that it names"),
+        ] {
+            let refused = check(&config).unwrap_err();
+            assert_eq!((refused.flag, refused.what), (flag, what));
+            assert!(refused.to_string().ends_with("serve that queue by a process of its own"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_queue_has_its_own_addresses_audit_file_and_figures() {
+        let mut common = config();
+        common.web.route_prefix = "/ops".parse().unwrap();
+        let prometheus = |matchers: &str| {
+            Some(config::Prometheus { url: "http://prometheus:9090".parse().unwrap(), matchers: matchers.to_owned() })
+        };
+        for (file, own) in
+            [("/var/a.b/actions.jsonl", "/var/a.b/actions.prod.jsonl"), ("/var/a.b/actions", "/var/a.b/actions.prod")]
+        {
+            for (given, matchers) in [("", "deployment=\"prod\""), ("job=\"q\"", "job=\"q\",deployment=\"prod\"")] {
+                common.audit = Destination::File(file.into(), Rotation::default());
+                common.prometheus = prometheus(given);
+                let queue = of_queue(&common, &"prod".parse().unwrap(), "zk1/merritt".parse().unwrap());
+                assert_eq!(queue.web.route_prefix.as_str(), "/ops/prod");
+                assert_eq!(queue.zookeeper.servers.to_string(), "zk1:2181/merritt");
+                assert_eq!(queue.prometheus.unwrap().matchers, matchers);
+                let Destination::File(path, _) = queue.audit else { panic!("{file}") };
+                assert_eq!(path, Path::new(own));
+            }
+        }
+    }
 }

@@ -48,6 +48,10 @@ fn what_is_wrong_on_the_command_line_is_told_with_what_is_allowed() {
         (&["--zookeeper.auth-file=/does/not/exist"], &["--zookeeper.auth-file", "/does/not/exist", "No such file"]),
         (&["--zookeeper.tls-cert-file=/does/not/exist"], &["--zookeeper", "needs both its certificate file"]),
         (&["--zookeepers=a:1"], &["--zookeepers", "--zookeeper"]),
+        (&["--zookeeper=prod=zk1", "--zookeeper=zk2"], &["--zookeeper", "give zk2:2181 one, as prod=zk2:2181"]),
+        (&["--zookeeper=prod=zk1 prod=zk2"], &["--zookeeper", "two queues are named prod"]),
+        (&["--zookeeper=Prod=zk1"], &["--zookeeper", "small letters, digits and hyphens"]),
+        (&["--zookeeper=prod=zk1", "--storage.path=/"], &["--storage.path", "belongs to one queue"]),
     ] {
         let output = queuekeeper(&["serve"]).args(arguments).output().unwrap();
         is_refused(&output, 2, told);
@@ -57,6 +61,11 @@ fn what_is_wrong_on_the_command_line_is_told_with_what_is_allowed() {
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let probe = queuekeeper(&["probe", &format!("http://{nobody}/-/ready")]).output().unwrap();
     is_refused(&probe, 1, &["does not answer", "onnection refused"]);
+    let queues = ("QUEUEKEEPER_ZOOKEEPER", "prod=zk1 stage=zk1");
+    let several = queuekeeper(&["serve"]).env(queues.0, queues.1).output().unwrap();
+    is_refused(&several, 2, &["--zookeeper", "prod and stage are the same queue"]);
+    let several = queuekeeper(&["jobs"]).env(queues.0, queues.1).output().unwrap();
+    is_refused(&several, 2, &["--zookeeper", "names several queues (prod, stage)", "takes one"]);
     let variable = queuekeeper(&["serve"]).env("QUEUEKEEPER_MIRROR_DROP_AFTER", "soon").output().unwrap();
     is_refused(&variable, 2, &["--mirror.drop-after", "'soon'", "1h30m"]);
 }

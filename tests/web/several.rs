@@ -180,6 +180,7 @@ async fn each_queue_has_its_own_pages_and_the_overview_has_all() {
             if name == "prod" { "stage" } else { "prod" }
         );
         assert!(page.contains(&switch), "{switch} is not in {page}");
+        assert!(page.contains(&format!(" · {name} · queuekeeper</title>")), "{page}");
         let job = world.get(&format!("/{name}/jobs/{}", world.failed[0])).await.text;
         assert!(job.contains(&format!("<a href=\"../../{other}/jobs\">{other}</a>")), "{job}");
     }

@@ -171,6 +171,7 @@ mod tests {
             now,
             servers: "127.0.0.1:2181".to_owned(),
             telemetry_path: "/metrics".to_owned(),
+            deployments: None,
             notice: None,
             repository: crate::config::RepositoryParts::default(),
             freshness: Freshness::default(),
