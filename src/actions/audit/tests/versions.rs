@@ -16,7 +16,7 @@ async fn the_records_of_earlier_versions_are_read_and_shown() {
             let written: serde_json::Value = serde_json::from_str(line).unwrap();
             kinds.insert(written["record"].as_str().unwrap().to_owned());
             // Nothing that was written is lost on the way.
-            assert_eq!(serde_json::from_str::<serde_json::Value>(&record.line()).unwrap(), written, "{version}");
+            assert_eq!(serde_json::from_str::<serde_json::Value>(&record.line(None)).unwrap(), written, "{version}");
         }
         let all = ["alerts", "alerts_unchanged", "decision", "outcome", "requested", "settled", "started"];
         assert_eq!(kinds, all.map(str::to_owned).into(), "{version}");
