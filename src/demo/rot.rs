@@ -53,6 +53,9 @@ const LEAST_LEFT: Duration = Duration::from_secs(4);
 /// How long it may take until something is found, or repaired: after that it is left alone.
 const MOST_SECONDS: f64 = 600.0;
 
+/// How many seconds a check waits for the next round: no loop begins before the one under way has ended.
+const ROUND_SECONDS: f64 = 5.0;
+
 /// How often it is seen whether something was found, or repaired, or may rot.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -64,7 +67,7 @@ pub(super) fn mill_settings(pace: Pace) -> MillSettings {
     let lists = SpaceLists { include, ..SpaceLists::default() };
     let bit = BitSettings { lists, max_age: between_loops(pace) * 2, ..BitSettings::default() };
     let limit = BrakeLimit { items: 10_000, ..BrakeLimit::default() };
-    MillSettings { bit: Some(bit), limit, ..standalone::mill_settings() }
+    MillSettings { bit: Some(bit), round: pace.time(ROUND_SECONDS).max(LOOK), limit, ..standalone::mill_settings() }
 }
 
 fn between_loops(pace: Pace) -> Duration {

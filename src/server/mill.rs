@@ -17,6 +17,7 @@ use queuekeeper_mill::account::Account;
 use queuekeeper_mill::audit::MILL;
 use queuekeeper_mill::bit::chain::ReportChain;
 use queuekeeper_mill::bit::checker::Checker;
+use queuekeeper_mill::bit::item::ROUND;
 use queuekeeper_mill::bit::mail::ReportMail;
 use queuekeeper_mill::copies::standing;
 use queuekeeper_mill::duplicate::ASIDE;
@@ -76,7 +77,7 @@ pub async fn checker(
     let stores = recorded(config, settings, &catalogue, &StoreFamilies::default(), names).await?;
     let accounts = config.accounts.clone();
     let stores = AccountStores::new(catalogue.clone(), &accounts, stores, MillMetrics::default());
-    Ok(Checker { catalogue, accounts, stores, clock: Timestamp::now })
+    Ok(Checker { catalogue, accounts, stores, round: ROUND, clock: Timestamp::now })
 }
 
 /// Opens stores so that their changes are recorded.

@@ -20,6 +20,7 @@ use crate::account::Account;
 use crate::asides;
 use crate::audit::{Auditor, FOLLOWER};
 use crate::bit;
+use crate::bit::item::ROUND;
 use crate::bit::mail::ReportMail;
 use crate::bit::producer::BitSettings;
 use crate::metrics::MillMetrics;
@@ -78,6 +79,8 @@ pub struct MillSettings {
     pub is_counting: bool,
     /// How it goes through all content to have it checked; `None` where it does not.
     pub bit: Option<BitSettings>,
+    /// How long a check of what may be a change that is not recorded yet waits for the next round.
+    pub round: Duration,
     /// How long after the beginning of a loop the next one begins.
     pub frequency: Duration,
     /// How many tasks the producer lets wait.
@@ -100,6 +103,7 @@ impl Default for MillSettings {
             is_duplicating: true,
             is_counting: true,
             bit: None,
+            round: ROUND,
             frequency: DAY * 30,
             most_waiting: 10_000,
             thorough_every: 6,

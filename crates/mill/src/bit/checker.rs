@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
@@ -22,6 +23,8 @@ pub struct Checker {
     pub accounts: BTreeMap<String, Account>,
     /// The stores.
     pub stores: AccountStores,
+    /// How long a check of what may be a change that is not recorded yet waits for the next round.
+    pub round: Duration,
     /// The present instant.
     pub clock: fn() -> Timestamp,
 }

@@ -20,8 +20,8 @@ use super::look::{self, Reading};
 use super::verdict::{Finding, Look, Next, Sighting, Sources, Verdict};
 use crate::worker::{CHANGING, Lease, Processed, Processor};
 
-/// How long to wait for the next round.
-const ROUND: Duration = Duration::from_mins(5);
+/// How long a check usually waits for the next round.
+pub const ROUND: Duration = Duration::from_mins(5);
 
 /// The last of so many rounds gives the verdict.
 const ROUNDS: u32 = 3;
@@ -78,7 +78,7 @@ impl Checker {
         let item = Item::new(place.space.clone(), key);
         let checked = match self.check(&place, &item, task.rounds + 1 >= ROUNDS, lease).await? {
             Ended::Changing => return Ok(Outcome::PutOff(CHANGING).into()),
-            Ended::Later => return Ok(Outcome::Later(ROUND).into()),
+            Ended::Later => return Ok(Outcome::Later(self.round).into()),
             Ended::NotYet(NotYet { why, after, .. }) => return Ok(Outcome::Restore(after, why).into()),
             Ended::Checked(checked) => *checked,
         };

@@ -65,7 +65,7 @@ impl Mill {
     pub(super) fn checker(&self, stores: &AccountStores) -> Checker {
         let Self { catalogue, accounts, .. } = self;
         let (catalogue, accounts, stores) = (catalogue.clone(), accounts.clone(), stores.clone());
-        Checker { catalogue, accounts, stores, clock: Timestamp::now }
+        Checker { catalogue, accounts, stores, round: self.settings.round, clock: Timestamp::now }
     }
 
     pub(super) fn bit_producer(&self, settings: &BitSettings, stores: &AccountStores) -> BitProducer {

@@ -16,6 +16,7 @@ use queuekeeper_catalogue::brake::BrakeLimit;
 use queuekeeper_catalogue::repairs::{NewRepair, Repair, RepairEnd, RepairStarted};
 use queuekeeper_catalogue::tasks::{EndedTask, NewTask, Outcome, Queue, TakenTask, TaskKind, TaskSubject, Tasks};
 use queuekeeper_mill::bit::checker::Checker;
+use queuekeeper_mill::bit::item::ROUND;
 use queuekeeper_mill::bit::repairer::Repairer;
 use queuekeeper_mill::worker::{Lease, Processed, Processor as _};
 use queuekeeper_store::audit::{AuditSink as _, Change, Intent, Settlement, Subject};
@@ -32,6 +33,7 @@ fn repairer(world: &World) -> Repairer {
         catalogue: world.catalogue.clone(),
         accounts: world.duplicator.accounts.clone(),
         stores: world.duplicator.stores.clone(),
+        round: ROUND,
         clock: Timestamp::now,
     };
     Repairer { checker, limit: BrakeLimit::default(), keep: Duration::from_hours(1) }

@@ -9,7 +9,7 @@ use queuekeeper_catalogue::bit::BitError;
 use queuekeeper_catalogue::tasks::{EndedTask, Outcome, Queue, TakenTask, TaskKind, Tasks};
 use queuekeeper_mill::bit::asked_check::AskedChecks;
 use queuekeeper_mill::bit::checker::Checker;
-use queuekeeper_mill::bit::item::ItemChecks;
+use queuekeeper_mill::bit::item::{ItemChecks, ROUND};
 use queuekeeper_mill::bit::lists::SpaceLists;
 use queuekeeper_mill::bit::page::PageChecks;
 use queuekeeper_mill::bit::producer::BitProducer;
@@ -75,7 +75,7 @@ impl Bit {
             holder: Uuid::now_v7(),
             lease: LEASE,
         };
-        Self { checker: Checker { catalogue, accounts, stores, clock: Timestamp::now }, faults, producer }
+        Self { checker: Checker { catalogue, accounts, stores, round: ROUND, clock: Timestamp::now }, faults, producer }
     }
 
     /// Takes one task of a kind and processes it; what waits, waits no time. `None` where none is visible.
