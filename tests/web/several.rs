@@ -77,7 +77,8 @@ fn config_file(folder: &Path) -> (ConfigFile, [String; 2]) {
     let (mut lines, roles) = (String::new(), [Role::Operator, Role::Alertmanager]);
     let tokens = roles.map(|role| {
         let secret = Secret::make();
-        lines.push_str(&format!("{}\n", TokenLine::new(role.label(), role, None, &secret).unwrap()));
+        lines.push_str(&TokenLine::new(role.label(), role, None, &secret).unwrap().to_string());
+        lines.push('\n');
         secret.reveal().to_owned()
     });
     std::fs::write(folder.join("tokens.yml"), lines).unwrap();
