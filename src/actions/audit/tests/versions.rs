@@ -24,6 +24,7 @@ async fn the_records_of_earlier_versions_are_read_and_shown() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.jsonl");
         std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
         let (audit, writer) = open(&path, 1 << 20, 2);
         with_writer(writer, async {}).await;
         let found = audit.find(&AuditQuery { limit: 10, ..AuditQuery::default() });
