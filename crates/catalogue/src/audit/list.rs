@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use queuekeeper_store::audit::Change;
 use queuekeeper_store::store::Item;
 use queuekeeper_store::{SpaceName, StoreName};
 
-use super::event::{Event, event_columns};
+use super::event::{Event, EventKind, event_columns};
 use crate::catalogue::{Catalogue, page};
 use crate::database::value::{Row, Value, values};
 use crate::error::Error;
@@ -114,8 +115,19 @@ impl Catalogue {
     /// # Errors
     /// When the database cannot be read.
     pub async fn event_age(&self, seq: u64) -> Result<Option<Duration>, Error> {
-        let sql = "SELECT {now} - time FROM audit_log WHERE seq = $1";
-        let age = |row: &Row| Ok(Duration::from_millis(u64::try_from(row.get::<i64>(0)?).unwrap_or(0)));
-        Ok(self.list(sql, values![seq], age).await?.pop())
+        Ok(self.list("SELECT {now} - time FROM audit_log WHERE seq = $1", values![seq], age).await?.pop())
     }
+
+    /// The same of a deletion; `None` where the event is none.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn deletion_age(&self, seq: u64) -> Result<Option<Duration>, Error> {
+        let sql = "SELECT {now} - time FROM audit_log WHERE seq = $1 AND change = $2";
+        Ok(self.list(sql, values![seq, EventKind::Made(Change::Delete).as_str()], age).await?.pop())
+    }
+}
+
+fn age(row: &Row) -> Result<Duration, sqlx::Error> {
+    Ok(Duration::from_millis(u64::try_from(row.get::<i64>(0)?).unwrap_or(0)))
 }

@@ -138,7 +138,7 @@ impl Duplicator {
         old: &Properties,
     ) -> Result<(), Stop> {
         let age = match from.seq() {
-            Some(seq) => self.catalogue.event_age(seq).await?,
+            Some(seq) => self.catalogue.deletion_age(seq).await?,
             None => None,
         };
         let age =

@@ -26,15 +26,17 @@ impl Side {
         Ok(Self { properties, index, audit })
     }
 
-    /// Whether all that is recorded is of the state that the store has. Where only the audit log has a record, that is enough, as
-    /// what is read is compared with its digests.
+    /// Whether all that is recorded is of the state that the store has. Where only the audit log has a record, which has no entity
+    /// tag, a checksum of the store says so.
     pub(super) fn is_as_recorded(&self) -> bool {
         let Some(properties) = &self.properties else { return false };
         let is_of_audit = self.audit.as_ref().is_none_or(|audit| {
-            !audit.is_deleted
-                && audit.size == properties.size
-                && audit.digests.agree(&properties.checksums) != Some(false)
-                && self.index.as_ref().is_none_or(|index| audit.digests.agree(&index.digests) != Some(false))
+            let is_same = audit.digests.agree(&properties.checksums);
+            let is_alike = match &self.index {
+                Some(index) => is_same != Some(false) && audit.digests.agree(&index.digests) != Some(false),
+                None => is_same == Some(true),
+            };
+            !audit.is_deleted && audit.size == properties.size && is_alike
         });
         let is_of_index = self.index.as_ref().is_none_or(|index| {
             let is_same = index.digests.agree(&properties.checksums);

@@ -187,7 +187,7 @@ on_all! {
     }
 
     async fn what_no_record_vouches_for_is_written_over_no_copy(world: World) {
-        for key in ["noindex", "nothing", "index", "audit", "flipped"] {
+        for key in ["noindex", "nothing", "index", "audit", "flipped", "undeleted", "unmarked"] {
             world.put(&main(), true, &item(key), "the content", "text/plain").await;
             assert_eq!(world.duplicate(Some(key)).await.outcome, Outcome::Done);
         }
@@ -197,12 +197,16 @@ on_all! {
             ("audit_head", "nothing", None),
             ("copies", "index", Some(OTHER)),
             ("audit_head", "audit", Some(OTHER)),
+            ("audit_head", "undeleted", None),
+            ("copies", "unmarked", None),
         ] {
             world.change_record(table, key, digests).await;
         }
-        let id = world.catalogue.records_of_item(&main(), &item("flipped")).await.unwrap().unwrap().id;
-        world.tamper(format!("UPDATE copies SET is_deleted = TRUE WHERE item = {id} AND store = 'main'")).await;
-        world.bare[&main()].delete(&item("flipped"), None).await.unwrap();
+        for key in ["flipped", "undeleted"] {
+            let id = world.catalogue.records_of_item(&main(), &item(key)).await.unwrap().unwrap().id;
+            world.tamper(format!("UPDATE copies SET is_deleted = TRUE WHERE item = {id} AND store = 'main'")).await;
+            world.bare[&main()].delete(&item(key), None).await.unwrap();
+        }
         for key in ["noindex", "nothing", "index", "audit"] {
             world.put(&main(), false, &item(key), "damaged one", "text/plain").await;
         }
@@ -218,6 +222,18 @@ on_all! {
             assert!(said.contains(why) && processed.follow_ups[0].subject.kind == TaskKind::Bit, "{key}: {said}");
             let copy = world.text(&replica(), &item(key)).await;
             assert_eq!(copy.map(|(text, _)| text).as_deref(), Some("the content"), "{key}");
+        }
+
+        // An event that is no deletion makes none.
+        let processed = world.duplicate(Some("undeleted")).await;
+        let is_said = matches!(&processed.outcome, Outcome::Failed(why) if why.contains("is not in the audit log"));
+        assert!(is_said && world.text(&replica(), &item("undeleted")).await.is_some(), "{processed:?}");
+        // Without its row, and without a checksum of the store, nothing says that content of the same size is the same.
+        if let Some(top) = world.bare[&main()].directory() {
+            std::fs::write(top.join(item("unmarked").space.as_str()).join("unmarked"), "damaged one").unwrap();
+            let processed = world.duplicate(Some("unmarked")).await;
+            assert!(matches!(processed.outcome, Outcome::Failed(_)), "{processed:?}");
+            assert_eq!(world.text(&replica(), &item("unmarked")).await.unwrap().0, "the content");
         }
 
         // What only the audit log has is enough where the content is that; a copy that was lost is not replaced by anything else.
