@@ -25,6 +25,10 @@
     .filter((row) => row.querySelector('a[href]'));
   const linkOf = (row) => row.querySelector('a[href]');
 
+  const pathOf = (link) => new URL(link.href).pathname.slice(root.pathname.length);
+  // The page of all queues has none of these.
+  const pageOf = (key) => [...document.querySelectorAll('#nav a')].find((link) => pathOf(link) === PAGES[key]);
+
   function move(by) {
     const all = rows();
     if (!all.length) return;
@@ -54,8 +58,7 @@
     const lines = [
       ['/', 'Search'], ['j, k', 'Next, previous item of a list'], ['Enter', 'Open the item'], ['x', 'Select the item'],
       ...[...document.querySelectorAll('#nav a')].flatMap((link) => {
-        const path = new URL(link.href).pathname.slice(root.pathname.length);
-        const letter = Object.keys(PAGES).find((key) => PAGES[key] === path);
+        const letter = Object.keys(PAGES).find((key) => PAGES[key] === pathOf(link));
         return letter ? [[`g ${letter}`, link.firstChild.textContent.trim()]] : [];
       }),
       ['?', 'Show this list'], ['Esc', 'Close it'],
@@ -101,9 +104,10 @@
     const isSecond = performance.now() - leader < PAUSE;
     leader = -Infinity;
     const { key } = event;
-    if (isSecond && key in PAGES) {
+    const page = isSecond && key in PAGES && pageOf(key);
+    if (page) {
       event.preventDefault();
-      location.href = new URL(PAGES[key] || './', root);
+      location.href = page.href;
     } else if (key === 'g') {
       leader = performance.now();
     } else if (key === '/') {

@@ -18,6 +18,9 @@ use crate::database::Session;
 use crate::database::value::{Row, millis, values};
 use crate::error::Error;
 
+/// A job that has stored nothing for so long is not about to record its version.
+const STORING: Duration = Duration::from_hours(24);
+
 /// A job that may have begun to write a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectIntent {
@@ -62,13 +65,15 @@ impl Catalogue {
         Ok(!self.list(sql, values![ark, job], |_found: &Row| Ok(())).await?.is_empty())
     }
 
-    /// Whether a job intends a version of an object in a space of a store.
+    /// Whether a job intends a version of an object in a space of a store, and has stored content of it within a day.
     ///
     /// # Errors
     /// When the database cannot be read.
     pub async fn is_being_stored(&self, ark: &str, store: &StoreName, space: &SpaceName) -> Result<bool, Error> {
-        let sql = "SELECT 1 FROM object_intents WHERE ark = $1 AND store = $2 AND space = $3 LIMIT 1";
-        Ok(!self.list(sql, values![ark, store, space], |_found: &Row| Ok(())).await?.is_empty())
+        let sql =
+            "SELECT 1 FROM object_intents WHERE ark = $1 AND store = $2 AND space = $3 AND begun > {now} - $4 LIMIT 1";
+        let values = values![ark, store, space, millis(STORING)];
+        Ok(!self.list(sql, values, |_found: &Row| Ok(())).await?.is_empty())
     }
 
     /// Writes that a job stores content of a version from now on, unless that was written within some time. The answer is the

@@ -4,6 +4,8 @@
 //! also where the store has something else, and where the record is that it was deleted: that is for a check, and for a decision. What
 //! was adopted has a record, so that the next adoption goes on where one was broken off.
 
+use std::collections::BTreeSet;
+
 use queuekeeper_catalogue::bit::ItemRecords;
 use queuekeeper_catalogue::tasks::{Outcome, TaskKind, TaskSubject};
 use queuekeeper_store::store::{Item, Listed};
@@ -11,12 +13,14 @@ use queuekeeper_store::{Digests, Key};
 use tokio::time::sleep;
 
 use super::checker::{Checker, Place, said};
+use super::decide::is_same;
 use super::evidence;
 use super::intended::is_being_stored;
 use super::page::{Range, is_listed_as_recorded};
 use super::seen::Seen;
-use super::verdict::{Remedy, Sighting};
+use super::verdict::{Fixity, Remedy, Sighting};
 use super::verify::{CHANGING, Scope};
+use crate::account::Account;
 use crate::worker::{Lease, Processed, Stop};
 
 /// What is said while it goes on.
@@ -104,8 +108,11 @@ impl Checker {
                         continue;
                     }
                     (Known::Other(why), _) => Err(why.to_owned()),
-                    (Known::Nothing, None) => Ok(listed.size),
-                    (Known::Nothing, Some(user)) => self.adopt_item(&place, &account.name, key, user).await?,
+                    (Known::Nothing, None) => {
+                        let content = Fixity { size: listed.size, digests: Digests::default() };
+                        self.why_not(&place, account, key, &content).await?.map_or(Ok(listed.size), Err)
+                    }
+                    (Known::Nothing, Some(user)) => self.adopt_item(&place, account, key, user).await?,
                 };
                 match left {
                     Ok(bytes) => (adopted.items, adopted.bytes) = (adopted.items + 1, adopted.bytes + bytes),
@@ -124,19 +131,43 @@ impl Checker {
         }
     }
 
+    /// Why content without a record is not adopted with all others of its space: a job is about to record it, or another copy is
+    /// recorded as something else, so that a person decides of it alone.
+    async fn why_not(
+        &self,
+        place: &Place,
+        account: &Account,
+        key: &Key,
+        content: &Fixity,
+    ) -> Result<Option<String>, String> {
+        let (store, item) = (place.store.name(), Item::new(place.space.clone(), key.clone()));
+        if is_being_stored(&self.catalogue, store, &item).await? {
+            return Ok(Some("a job stores it, and has not recorded it yet".to_owned()));
+        }
+        let others: BTreeSet<_> = account.stores.values().filter(|other| *other != store).collect();
+        for other in others {
+            let records = self.catalogue.records_of_item(other, &item).await.map_err(said)?;
+            let recorded = [evidence::index(records.as_ref()), evidence::audit(records.as_ref())];
+            if recorded.iter().flatten().any(|recorded| is_same(content, recorded) == Some(false)) {
+                let why = format!(
+                    "its copy in {other} is recorded with other content: once mill verify has checked it, decide of it alone"
+                );
+                return Ok(Some(why));
+            }
+        }
+        Ok(None)
+    }
+
     /// Takes one item into the record: its bytes, or why it is left as it is.
     async fn adopt_item(
         &self,
         place: &Place,
-        account: &str,
+        account: &Account,
         key: &Key,
         user: &str,
     ) -> Result<Result<u64, String>, String> {
         let item = Item::new(place.space.clone(), key.clone());
         for _look in 0..CHANGING.0 {
-            if is_being_stored(&self.catalogue, place.store.name(), &item).await? {
-                return Ok(Err("a job stores it, and has not recorded it yet".to_owned()));
-            }
             match self.read_and_record(place, account, &item, user).await {
                 Ok(done) => return Ok(done),
                 Err(Stop::Failed(why)) => return Ok(Err(why)),
@@ -152,7 +183,7 @@ impl Checker {
     async fn read_and_record(
         &self,
         place: &Place,
-        account: &str,
+        account: &Account,
         item: &Item,
         user: &str,
     ) -> Result<Result<u64, String>, Stop> {
@@ -163,9 +194,12 @@ impl Checker {
         else {
             return Ok(Err(verdict.to_string()));
         };
+        if let Some(why) = self.why_not(place, account, &item.key, content).await? {
+            return Ok(Err(why));
+        }
         let bytes = content.size;
         let seen = self.record(place, item, seen, Remedy::Adopt, user).await?;
-        let part = seen.part(account, place, item, &seen.verdict());
+        let part = seen.part(&account.name, place, item, &seen.verdict());
         self.catalogue.record_checks(&part, Vec::new()).await.map_err(said)?;
         Ok(Ok(bytes))
     }

@@ -1,6 +1,7 @@
 //! What a store has and no record knows of is taken into the record, and nothing else is.
 
 use queuekeeper_catalogue::audit::Events;
+use queuekeeper_catalogue::tasks::Outcome;
 use queuekeeper_mill::bit::adopt::{AdoptSaid, Adopted};
 use queuekeeper_mill::bit::verify::Scope;
 use queuekeeper_store::error::Operation;
@@ -27,6 +28,26 @@ async fn adopt(bit: &Bit, user: Option<&str>) -> (Adopted, Vec<String>) {
 }
 
 on_all! {
+    async fn what_another_copy_is_recorded_as_something_else_of_is_left_to_a_person(world: World) {
+        let bit = Bit::new(&world, "read");
+        for key in ["same", "size", "bytes"] {
+            world.put(&main(), true, &item(key), "the content", "text/plain").await;
+            assert_eq!(world.duplicate(Some(key)).await.outcome, Outcome::Done);
+            for table in ["copies", "audit_head"] {
+                world.change_record(table, key, None).await;
+            }
+        }
+        world.put(&main(), false, &item("size"), "longer content", "text/plain").await;
+        world.put(&main(), false, &item("bytes"), "damaged one", "text/plain").await;
+        // What is counted is not read.
+        let (plan, _) = adopt(&bit, None).await;
+        assert_eq!((plan.items, plan.left), (2, 1));
+        let (adopted, left) = adopt(&bit, Some("ada")).await;
+        assert_eq!((adopted.items, adopted.left), (1, 2), "{left:?}");
+        assert!(left.iter().all(|line| line.contains("in replica is recorded with other content")), "{left:?}");
+        assert!(world.catalogue.copy(&main(), &item("bytes")).await.unwrap().is_none());
+    }
+
     async fn only_what_has_no_record_is_adopted_and_a_second_adoption_goes_on(world: World) {
         let bit = Bit::new(&world, "read");
         for key in ["deleted", "other", "recorded"] {
