@@ -70,13 +70,6 @@ pub struct Deployments {
     pub this: Option<DeploymentName>,
 }
 
-impl Deployments {
-    /// The others.
-    pub fn others(&self) -> impl Iterator<Item = &DeploymentName> {
-        self.all.iter().filter(|name| self.this.as_ref() != Some(*name))
-    }
-}
-
 /// A connect string, with or without the name of its queue: `zk1:2181/merritt` or `prod=zk1:2181/merritt`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueAddress {

@@ -175,11 +175,13 @@ async fn each_queue_has_its_own_pages_and_the_overview_has_all() {
         assert_eq!(world.jobs(name, "pending").await, jobs, "{name}");
         let page = world.get(&format!("/{name}/jobs")).await.text;
         assert!(page.contains(&format!("of-{name}.zip")) && !page.contains(&format!("of-{other}.zip")), "{page}");
-        let switch = format!(
-            "<nav class=\"switch\" aria-label=\"Queues\"><a href=\"./../\">All queues</a><b aria-current=\"true\">{name}</b>\
-             <a href=\"./../{}/jobs\">",
-            if name == "prod" { "stage" } else { "prod" }
-        );
+        // In the same order on all pages.
+        let way = |of: &str| match of == name {
+            true => format!("<b aria-current=\"true\">{of}</b>"),
+            false => format!("<a href=\"./../{of}/jobs\">{of}</a>"),
+        };
+        let switch = ["prod", "stage"].map(way).concat();
+        let switch = format!("<nav class=\"switch\" aria-label=\"Queues\"><a href=\"./../\">All queues</a>{switch}");
         assert!(page.contains(&switch), "{switch} is not in {page}");
         assert!(page.contains(&format!(" · {name} · queuekeeper</title>")), "{page}");
         let job = world.get(&format!("/{name}/jobs/{}", world.failed[0])).await.text;

@@ -26,7 +26,7 @@ pub mod decide;
 pub mod decisions;
 mod evidence;
 pub mod forecast;
-mod intended;
+pub(crate) mod intended;
 pub mod item;
 pub mod lists;
 mod look;

@@ -85,8 +85,10 @@ impl CompareArgs {
         let differing = compared.differing();
         if differing > 0 || compared.changing > 0 {
             let differing = counted(differing, "item differs", "items differ");
-            let changing = counted(compared.changing, "was being changed", "were being changed");
-            let why = format!("{differing}, {changing}");
+            let why = match compared.changing {
+                0 => differing,
+                changing => format!("{differing}, {}", counted(changing, "was being changed", "were being changed")),
+            };
             return Err(CommandError::new(NOT_PROVEN, why).into());
         }
         Ok(())

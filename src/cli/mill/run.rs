@@ -4,6 +4,7 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use queuekeeper_catalogue::brake::BrakeLimit;
 use queuekeeper_catalogue::tasks::Queue;
+use queuekeeper_mill::bit::item::ROUND;
 use queuekeeper_mill::bit::mail::ReportMail;
 use queuekeeper_mill::run::MillSettings;
 
@@ -133,6 +134,7 @@ impl RunArgs {
             is_counting: self.produce.contains(&LoopName::Stats),
             bit: self.produce.contains(&LoopName::Bit).then_some(bit),
             queues: self.queues,
+            round: ROUND,
             frequency: self.frequency.get(),
             most_waiting: self.queue_limit,
             thorough_every: self.thorough_every,

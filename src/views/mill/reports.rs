@@ -355,7 +355,6 @@ fn words(part: &str) -> &'static str {
         "read" => "proven by reading",
         "provider" => "proven by the store's checksum",
         "skipped" => "skipped",
-        "being_stored" => "of jobs that have not recorded them yet",
         "gone" => "deleted since it was listed",
         _ => "other",
     }

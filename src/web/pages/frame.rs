@@ -83,10 +83,11 @@ pub(super) struct Switch {
     pub(super) this: String,
     /// Where the page of all is.
     pub(super) all: String,
-    pub(super) others: Vec<Way>,
+    /// To each, in the order of all pages.
+    pub(super) queues: Vec<Way>,
 }
 
-/// The way to another queue.
+/// The way to a queue.
 #[derive(Debug)]
 pub(super) struct Way {
     pub(super) name: String,
@@ -275,14 +276,14 @@ pub(super) fn ways(root: &str, deployments: Option<&Deployments>) -> Vec<(String
     }
 }
 
-/// The way to the pages of all queues, and to the same part of the pages of each other queue, where there are several.
+/// The way to the pages of all queues, and to the same part of the pages of each queue, where there are several.
 /// What is on a page of one queue is on none of another: of a job, the way is to the jobs.
 fn switch(view: &View, root: &str, section: Option<Section>) -> Option<Switch> {
     let deployments = view.deployments.as_ref().filter(|deployments| deployments.all.len() > 1)?;
     let part = section.map_or("", Section::href);
     let way = |name: &DeploymentName| Way { name: name.to_string(), href: format!("{root}../{name}/{part}") };
     let this = deployments.this.as_ref()?.to_string();
-    Some(Switch { this, all: format!("{root}../"), others: deployments.others().map(way).collect() })
+    Some(Switch { this, all: format!("{root}../"), queues: deployments.all.iter().map(way).collect() })
 }
 
 /// A count that wants to be seen; empty for none.

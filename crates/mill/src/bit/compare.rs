@@ -276,7 +276,9 @@ impl SpaceComparison<'_> {
         let of = Events::Item(self.place.store.name().clone(), item.clone());
         let newest = self.checker.catalogue.events(&of, None, 1).await.map_err(said)?;
         let is_observed = newest.first().is_some_and(|event| event.kind == EventKind::Observed);
-        let is_deleted = records.is_some_and(|records| records.index.is_some() || records.audit.is_some());
+        let of_index = records.and_then(|records| records.index.as_ref()).map(|index| index.is_deleted);
+        let of_audit = records.and_then(|records| records.audit.as_ref()).map(|audit| audit.is_deleted);
+        let is_deleted = of_index.or(of_audit) == Some(true) && of_audit != Some(false);
         Ok(match (is_observed, is_deleted) {
             (true, _) => DifferenceKind::Observed,
             (false, true) => DifferenceKind::Deleted,

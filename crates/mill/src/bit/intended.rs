@@ -9,7 +9,7 @@ use queuekeeper_store::{Key, StoreName};
 use super::checker::said;
 
 /// Whether a job intends a version of the object in whose folder an item lies, in that store.
-pub(super) async fn is_being_stored(catalogue: &Catalogue, store: &StoreName, item: &Item) -> Result<bool, String> {
+pub(crate) async fn is_being_stored(catalogue: &Catalogue, store: &StoreName, item: &Item) -> Result<bool, String> {
     let Some(object) = object_of(&item.key) else { return Ok(false) };
     catalogue.is_being_stored(&object, store, &item.space).await.map_err(said)
 }

@@ -96,11 +96,7 @@ impl Repairer {
         let Some(repair) = self.checker.catalogue.open_repair(place.store.name(), &item).await? else {
             return Ok(checked_again(&task.subject));
         };
-        // What has begun to write is worse half done.
-        let may_wait = repair.is_automatic && repair.source.is_none();
-        if may_wait && self.checker.catalogue.are_repairs_stopped(place.store.name()).await? {
-            return Ok(Outcome::PutOff(STOPPED).into());
-        }
+        self.check_stops(&place, &repair).await?;
         let seen = Seen::look(&self.checker, &place, &item, &Digests::default(), lease).await?;
         let verdict = seen.verdict();
         if is_proven(&verdict) {
@@ -127,6 +123,8 @@ impl Repairer {
             }
             _ => self.good_copy(task, &item, &seen, lease).await?,
         };
+        // Large content takes long to read.
+        self.check_stops(&place, &repair).await?;
         self.write(task, &place, &item, (&seen, &repair), &good, lease).await?;
         let seen = Seen::look(&self.checker, &place, &item, &Digests::default(), lease).await?;
         let verdict = seen.verdict();
@@ -134,6 +132,15 @@ impl Repairer {
             return self.end(task, &place, &item, (&seen, &verdict), RepairEnd::Repaired).await;
         }
         Err(Stop::Failed(format!("what was written was read back, and is not what was to be written: {verdict}")))
+    }
+
+    /// Puts a repair off that the mill has started, where those are stopped by now. What has begun to write is worse half done.
+    async fn check_stops(&self, place: &Place, repair: &Repair) -> Result<(), Stop> {
+        let may_wait = repair.is_automatic && repair.source.is_none();
+        if may_wait && self.checker.catalogue.are_repairs_stopped(place.store.name()).await? {
+            return Err(Outcome::PutOff(STOPPED).into());
+        }
+        Ok(())
     }
 
     /// The first other copy that is good, of those that the content index has; the store that the task names, if it names one.

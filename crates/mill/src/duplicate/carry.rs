@@ -1,6 +1,7 @@
 //! Carrying out what was decided.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -15,7 +16,11 @@ use super::look::{self, Side};
 use super::whole;
 use super::{ALGORITHM, Duplicator, Places};
 use crate::asides;
+use crate::bit::intended::is_being_stored;
 use crate::worker::{CHANGING, Lease, Processed, Stop};
+
+/// When content is looked at again that a job stores, and has not recorded yet.
+const STORING: Duration = Duration::from_mins(10);
 
 impl Duplicator {
     pub(super) async fn space(&self, places: &Places<'_>) -> Processed {
@@ -225,12 +230,14 @@ impl Duplicator {
         let (source, destination) = (places.source.name(), places.destination.name());
         let why = if from.is_recorded() {
             format!("the content in {source} is not as it was recorded, so that it is not copied; check its integrity")
-        } else if to.properties.is_some() || to.record() == Record::Living {
+        } else if to.properties.is_some() || to.record() != Record::Never {
             format!(
                 "{source} has no record of its content, so that nothing is written over in {destination}; check its integrity"
             )
         } else if let Some(error) = self.catalogue.bit_error(source, item).await? {
             format!("the content in {source} is not copied before bit error {} is resolved: {}", error.id, error.detail)
+        } else if is_being_stored(&self.catalogue, source, item).await? {
+            return Err(Outcome::PutOff(STORING).into());
         } else {
             return Ok(());
         };
