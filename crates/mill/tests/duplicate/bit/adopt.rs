@@ -4,11 +4,12 @@ use queuekeeper_catalogue::audit::Events;
 use queuekeeper_catalogue::tasks::Outcome;
 use queuekeeper_mill::bit::adopt::{AdoptSaid, Adopted};
 use queuekeeper_mill::bit::verify::Scope;
+use queuekeeper_mill::limits::StoreLimits;
 use queuekeeper_store::error::Operation;
 use queuekeeper_testkit::faulty::{Fault, Rule};
 
 use super::world::Bit;
-use crate::duplicate::world::{item, main, on_all};
+use crate::duplicate::world::{item, main, on_all, replica};
 
 fn scope() -> Scope {
     let space = Some("theses".parse().unwrap());
@@ -29,7 +30,8 @@ async fn adopt(bit: &Bit, user: Option<&str>) -> (Adopted, Vec<String>) {
 
 on_all! {
     async fn what_another_copy_is_recorded_as_something_else_of_is_left_to_a_person(world: World) {
-        let bit = Bit::new(&world, "read");
+        let limits = StoreLimits { proof: "read".parse().unwrap(), ..StoreLimits::default() };
+        let bit = Bit::with_limits(&world, &limits, Some(&replica()));
         for key in ["same", "size", "bytes"] {
             world.put(&main(), true, &item(key), "the content", "text/plain").await;
             assert_eq!(world.duplicate(Some(key)).await.outcome, Outcome::Done);
