@@ -176,9 +176,12 @@ async fn each_queue_has_its_own_pages_and_the_overview_has_all() {
         let page = world.get(&format!("/{name}/jobs")).await.text;
         assert!(page.contains(&format!("of-{name}.zip")) && !page.contains(&format!("of-{other}.zip")), "{page}");
         // In the same order on all pages.
-        let way = |of: &str| match of == name {
-            true => format!("<b aria-current=\"true\">{of}</b>"),
-            false => format!("<a href=\"./../{of}/jobs\">{of}</a>"),
+        let way = |of: &str| {
+            if of == name {
+                format!("<b aria-current=\"true\">{of}</b>")
+            } else {
+                format!("<a href=\"./../{of}/jobs\">{of}</a>")
+            }
         };
         let switch = ["prod", "stage"].map(way).concat();
         let switch = format!("<nav class=\"switch\" aria-label=\"Queues\"><a href=\"./../\">All queues</a>{switch}");
