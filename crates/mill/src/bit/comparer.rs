@@ -39,13 +39,19 @@ pub enum CompareSaid<'a> {
 type Say<'a> = dyn FnMut(CompareSaid<'_>) + Send + 'a;
 
 impl Checker {
-    /// Compares what a store lists of a scope with the content index, and keeps that where it is wanted.
+    /// Compares what a store lists of a scope with the content index, and keeps that where it is wanted; nothing of a space that there
+    /// is not.
     ///
     /// # Errors
-    /// With one sentence, where there is no such space, a store cannot be listed or written, or the catalogue read or written.
+    /// With one sentence, where there is no such account or store, a store cannot be listed or written, or the catalogue read or written.
     pub async fn compare(&self, scope: &Scope, keeps: bool, say: &mut Say<'_>) -> Result<Compared, String> {
-        let mut all = Compared::default();
-        for space in self.compared_spaces(scope).await? {
+        let (spaces, mut all) = (self.compared_spaces(scope).await?, Compared::default());
+        if let (true, Some(space)) = (keeps, &scope.space)
+            && !self.spaces(self.account_of(scope)?, &scope.store).await?.contains(space)
+        {
+            return Ok(all);
+        }
+        for space in spaces {
             let comparison = self.comparison(scope, space.clone())?;
             let compared = if keeps {
                 self.keep(scope, &space, comparison, &all, say).await?

@@ -96,6 +96,9 @@ on_all! {
         let before = kept_files(&world).await.len();
         compare(&bit, true).await.unwrap();
         assert_eq!(kept_files(&world).await.len(), before + 2);
+        let nowhere = Scope { space: Some("nowhere".parse().unwrap()), ..scope() };
+        assert_eq!(bit.checker.compare(&nowhere, true, &mut |_said| {}).await.unwrap(), Compared::default());
+        assert_eq!(kept_files(&world).await.len(), before + 2);
 
         // A check notes what it finds there as observed.
         let only = Scope { key: Some(item("foreign").key), ..scope() };

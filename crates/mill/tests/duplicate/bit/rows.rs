@@ -162,6 +162,9 @@ on_all! {
         bit.run_loop().await;
         assert_eq!(bit.counts().await, [("being_stored".to_owned(), 1)].into());
         assert_eq!(bit.errors().await.len(), 0);
+        let copied = world.duplicate(content.key.as_str()).await;
+        assert!(matches!(copied.outcome, Outcome::PutOff(_)), "{copied:?}");
+        assert_eq!(world.text(&replica(), &content).await, None);
 
         world.tamper("UPDATE object_intents SET begun = begun - 86400001".to_owned()).await;
         world.tamper("UPDATE loops SET next_start = 0".to_owned()).await;

@@ -114,6 +114,15 @@ on_all! {
 
     async fn what_is_recorded_is_what_was_seen_when_that_was_decided(world: World) {
         let asks = checker(&world, &StoreLimits::default());
+        // A size alone does not say which content was meant.
+        world.put(&main(), true, &item("size"), "the content", "text/plain").await;
+        world.put(&main(), false, &item("size"), "written outside", "text/plain").await;
+        decide(&world, &asks, "size", "changed_outside").await;
+        assert_eq!(asked(&world, &asks, "size", Remedy::AcceptChange).await.unwrap(), RepairStarted::Started);
+        world.tamper(r#"UPDATE repairs SET content = '{"size":15,"digests":{}}'"#.to_owned()).await;
+        process(&world, &asks, TaskKind::Repair).await.unwrap();
+        assert_eq!(newest(&world, "size").await.ended.unwrap().1, RepairEnd::Refused);
+
         world.put(&main(), true, &item("a"), "the content", "text/plain").await;
         world.put(&main(), false, &item("a"), "written outside", "text/plain").await;
         decide(&world, &asks, "a", "changed_outside").await;
