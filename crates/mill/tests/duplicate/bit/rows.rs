@@ -177,15 +177,22 @@ on_all! {
         let folder = Root::folder_of(ark).unwrap();
         let recorded = item(&format!("{folder}/v1/content/a"));
         world.put(&main(), true, &recorded, "recorded", "text/plain").await;
-        // Another store is none of this one's.
-        for (store, key) in [("main", "v2/content/b"), ("elsewhere", "v1/content/a")] {
+        // What a job stores elsewhere is none of this store's.
+        let other = "ark:/99999/fk4xyz";
+        let foreign = item(&format!("{}/v1/content/a", Root::folder_of(other).unwrap()));
+        let stored = item(&format!("{folder}/v2/content/b"));
+        for (ark, store) in [(ark, "main"), (other, "elsewhere")] {
             let place = (store.to_owned(), item("a").space.to_string());
             world.catalogue.store_content(Uuid::now_v7(), ark, &place, Duration::ZERO).await.unwrap();
-            world.put(&main(), false, &item(&format!("{folder}/{key}")), "changed!", "text/plain").await;
+        }
+        for written in [&recorded, &stored, &foreign] {
+            world.put(&main(), false, written, "changed!", "text/plain").await;
         }
         bit.run_loop().await;
-        assert_eq!(bit.errors().await[recorded.key.as_str().unwrap()].findings, ["changed_outside"]);
-        assert_eq!(bit.counts().await, [("failure".to_owned(), 1), ("being_stored".to_owned(), 1)].into());
+        let errors = bit.errors().await;
+        assert_eq!(errors[recorded.key.as_str().unwrap()].findings, ["changed_outside"]);
+        assert_eq!(errors[foreign.key.as_str().unwrap()].findings, ["not_recorded"]);
+        assert_eq!(bit.counts().await, [("failure".to_owned(), 2), ("being_stored".to_owned(), 1)].into());
     }
 
     async fn what_no_record_vouches_for_is_written_over_no_copy(world: World) {
