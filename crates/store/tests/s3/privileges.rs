@@ -1,8 +1,8 @@
 //! What a store needs to be allowed, by the policy documents of `SECURITY.md`.
 
 use futures::TryStreamExt as _;
-use queuekeeper_store::ErrorKind;
 use queuekeeper_store::store::{Condition, Listed, Put, Store as _, UserProperties};
+use queuekeeper_store::{Algorithm, Digest, Digests, ErrorKind};
 use queuekeeper_testkit::s3::Privileges;
 
 use super::common::{BUCKET, Fixture, bytes, chunks, item};
@@ -25,6 +25,10 @@ async fn each_document_allows_what_it_is_for_and_nothing_else() {
     store.copy(&small, None, &item("copy"), &Condition::IfAbsent).await.unwrap();
     let etag = store.head(&small).await.unwrap().unwrap().etag;
     store.set_properties(&small, &UserProperties::default(), Some(&etag)).await.unwrap();
+    let other = Digests::from_iter([Digest::new(Algorithm::Sha256, &[0; 32]).unwrap()]);
+    let wrong = Put { expected: other, ..Put::default() };
+    assert!(store.put(&item("wrong"), chunks(bytes(9 * MIB)), wrong).await.is_err());
+    assert_eq!(server.uploads(BUCKET), 0, "what has begun is ended");
     assert!(store.delete(&item("copy"), None).await.unwrap());
     store.sweep("2000-01-01T00:00:00Z".parse().unwrap()).await.unwrap();
     assert_eq!(store.spaces().await.unwrap(), std::slice::from_ref(&space));
