@@ -22,7 +22,7 @@ fn quoted(before: &str, text: &'static str) -> Vec<&'static str> {
 struct Needed {
     /// Every package, by its id.
     packages: HashMap<String, Value>,
-    /// Those that are in the binary or build it.
+    /// Those that are in a crate of ours or build it, as `cargo deny` takes them: not what its tests alone need.
     built: BTreeSet<String>,
     /// Those that are ours.
     ours: BTreeSet<String>,
@@ -39,7 +39,9 @@ fn needed() -> Needed {
     };
     let (packages, nodes) = (by_id(&told["packages"]), by_id(&told["resolve"]["nodes"]));
     let mut built = BTreeSet::new();
-    let mut left = vec![told["resolve"]["root"].as_str().unwrap().to_owned()];
+    let ours: BTreeSet<String> =
+        told["workspace_members"].as_array().unwrap().iter().map(|id| id.as_str().unwrap().to_owned()).collect();
+    let mut left: Vec<String> = ours.iter().cloned().collect();
     while let Some(id) = left.pop() {
         if !built.insert(id.clone()) {
             continue;
@@ -51,8 +53,7 @@ fn needed() -> Needed {
         }
     }
     let packages = packages.into_iter().filter(|(id, _)| nodes.contains_key(id)).collect();
-    let members = told["workspace_members"].as_array().unwrap();
-    Needed { packages, built, ours: members.iter().map(|id| id.as_str().unwrap().to_owned()).collect() }
+    Needed { packages, built, ours }
 }
 
 /// Whether a licence expression can be met by licences that are allowed.

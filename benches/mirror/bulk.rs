@@ -39,7 +39,7 @@ pub(crate) async fn run(sizes: &[usize], durable: bool) -> anyhow::Result<()> {
 }
 
 async fn measure(jobs: usize, durable: bool) -> anyhow::Result<()> {
-    let server = server_that_syncs(durable).await?;
+    let server = server_that_syncs(jobs, durable).await?;
     let client = connect(&server).await?;
     crate::fill::fill(&client, jobs).await?;
     let mut moving = Moving::fail(&client, jobs).await?;

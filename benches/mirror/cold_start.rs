@@ -27,7 +27,7 @@ pub(crate) async fn run(sizes: &[usize]) -> anyhow::Result<()> {
 }
 
 async fn measure(jobs: usize) -> anyhow::Result<()> {
-    let server = server().await?;
+    let server = server(jobs).await?;
     let client = connect(&server).await?;
     let paths = crate::fill::fill(&client, jobs).await?;
     drop(client);

@@ -36,7 +36,7 @@ pub(crate) async fn run(sizes: &[usize]) -> anyhow::Result<()> {
 }
 
 async fn measure(jobs: usize, rate: u32) -> anyhow::Result<()> {
-    let server = server().await?;
+    let server = server(jobs).await?;
     let client = connect(&server).await?;
     crate::fill::fill(&client, jobs).await?;
     let served = Served::start(&server.connect_string(), &[]).await?;

@@ -25,7 +25,7 @@ const LOAD_LIMIT: f64 = 3.0;
 
 pub(crate) async fn run(sizes: &[usize], is_dump: bool, is_load: bool) -> anyhow::Result<()> {
     for jobs in sizes {
-        let server = server().await?;
+        let server = server(*jobs).await?;
         let client = connect(&server).await?;
         let paths = crate::fill::fill(&client, *jobs).await?;
         let directory = tempfile::tempdir()?;
@@ -60,13 +60,13 @@ async fn load(jobs: usize, file: &Path) -> anyhow::Result<()> {
     let nodes = nodes(file)?;
     let (mut bare, mut loads, mut peak) = (Vec::new(), Vec::new(), 0);
     for _ in 0..LOADS {
-        let writing = server().await?;
+        let writing = server(jobs).await?;
         let client = connect(&writing).await?;
         let started = Instant::now();
         write_all(&client, &nodes).await?;
         bare.push(started.elapsed());
         drop((client, writing));
-        let loading = server().await?;
+        let loading = server(jobs).await?;
         let (time, most) = program("load", &loading.connect_string(), &[text(file)?])?;
         loads.push(time);
         peak = peak.max(most);

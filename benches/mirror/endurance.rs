@@ -47,7 +47,7 @@ pub(crate) async fn run(jobs: usize, minutes: u64) -> anyhow::Result<()> {
         readers::PAGES.len(),
         readers::CLIENTS
     );
-    let server = server().await?;
+    let server = server(jobs).await?;
     let client = connect(&server).await?;
     crate::fill::fill(&client, jobs).await?;
     let acting = ActionServer::start(&server.connect_string()).await?;

@@ -109,13 +109,17 @@ fn largest(sizes: &[usize]) -> usize {
     sizes.iter().copied().max().unwrap_or(0)
 }
 
-async fn server() -> anyhow::Result<PrivateServer> {
-    server_that_syncs(false).await
+/// A server for that many jobs, which forces nothing to disk.
+async fn server(jobs: usize) -> anyhow::Result<PrivateServer> {
+    server_that_syncs(jobs, false).await
 }
 
-/// A server that forces each transaction to disk before it answers, as those of production do, or does not.
-async fn server_that_syncs(durable: bool) -> anyhow::Result<PrivateServer> {
-    Ok(PrivateServer::start(Options { heap_mib: 4096, durable, ..Options::default() }).await?)
+/// A server for that many jobs, which forces each transaction to disk before it answers, as those of production do, or
+/// does not.
+async fn server_that_syncs(jobs: usize, durable: bool) -> anyhow::Result<PrivateServer> {
+    // Ten znodes a job, of half a kilobyte each, twice that while they are written: the same for all but huge queues.
+    let heap_mib = u32::try_from(jobs / 100)?.max(4096);
+    Ok(PrivateServer::start(Options { heap_mib, durable, ..Options::default() }).await?)
 }
 
 /// What a server does with its transactions, in words.

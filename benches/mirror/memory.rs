@@ -9,9 +9,9 @@ use crate::{connect, server};
 
 pub(crate) async fn run(sizes: &[usize]) -> anyhow::Result<()> {
     println!("memory: resident bytes a job beyond a process without jobs, after one re-walk; peak during the re-walk");
-    let empty = settled(&server().await?).await?.0;
+    let empty = settled(&server(0).await?).await?.0;
     for jobs in sizes {
-        let server = server().await?;
+        let server = server(*jobs).await?;
         let client = connect(&server).await?;
         crate::fill::fill(&client, *jobs).await?;
         drop(client);

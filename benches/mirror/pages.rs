@@ -72,7 +72,7 @@ pub(crate) async fn run(sizes: &[usize]) -> anyhow::Result<()> {
     println!("  p50 and p99 in ms; the ratio is of p50 to that of {} jobs; every tree has {batches} batches", sizes[0]);
     let mut small: HashMap<&str, Duration> = HashMap::new();
     for jobs in sizes {
-        let server = server().await?;
+        let server = server(*jobs).await?;
         let client = connect(&server).await?;
         // A page that lists batches, or what is wrong with them, has as much to show of the small tree.
         crate::fill::fill_batches(&client, *jobs, batches).await?;

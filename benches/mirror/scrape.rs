@@ -15,7 +15,7 @@ pub(crate) async fn run(sizes: &[usize]) -> anyhow::Result<()> {
          {RATE} transitions/s"
     );
     for jobs in [&[200], sizes].concat() {
-        let server = server().await?;
+        let server = server(jobs).await?;
         let client = connect(&server).await?;
         crate::fill::fill(&client, jobs).await?;
         let served = Served::start(&server.connect_string(), &[]).await?;

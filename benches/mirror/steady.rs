@@ -19,7 +19,7 @@ pub(crate) async fn run(sizes: &[usize]) -> anyhow::Result<()> {
 }
 
 async fn measure(jobs: usize) -> anyhow::Result<()> {
-    let server = server().await?;
+    let server = server(jobs).await?;
     let client = connect(&server).await?;
     crate::fill::fill(&client, jobs).await?;
     let served = Served::start(&server.connect_string(), &[]).await?;

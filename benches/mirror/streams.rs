@@ -17,7 +17,7 @@ const TIME: Duration = Duration::from_secs(20);
 pub(crate) async fn run(sizes: &[usize]) -> anyhow::Result<()> {
     println!("streams: {STREAMS} event streams on the overview");
     for jobs in sizes {
-        let server = server().await?;
+        let server = server(*jobs).await?;
         let client = connect(&server).await?;
         crate::fill::fill(&client, *jobs).await?;
         let served = Served::start(&server.connect_string(), &[]).await?;

@@ -23,7 +23,7 @@ pub(crate) async fn run(sizes: &[usize]) -> anyhow::Result<()> {
         LASTS.as_secs()
     );
     for jobs in sizes {
-        let server = server().await?;
+        let server = server(*jobs).await?;
         let client = connect(&server).await?;
         crate::fill::fill(&client, *jobs).await?;
         let mut load = Load::as_fast(client.clone(), *jobs, 0, IN_FLIGHT);

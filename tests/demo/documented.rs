@@ -32,7 +32,7 @@ const RUN: [&str; 4] =
 
 /// The blocks that are not run, and why.
 const LEFT_OUT: [(&str, &str); 18] = [
-    ("cargo install cargo-deny", "it installs a program, and asks for a database that is not here"),
+    (".ci/audit", "it installs programs, and asks for a database that is not here"),
     (".ci/install zookeeper && cargo run", "it installs packages and builds; what it starts is what is run here"),
     (".ci/install zookeeper prometheus", "the same with Prometheus, whose demo has tests of its own"),
     (".ci/install && cargo test", "it is what runs this"),
