@@ -54,6 +54,12 @@ fn succeed(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}\n{said}\n{complained}", output.status);
 }
 
+/// How many requests are made up for each operation, besides those that cover its parameters:
+/// `QUEUEKEEPER_TEST_API_EXAMPLES`.
+fn examples() -> String {
+    std::env::var("QUEUEKEEPER_TEST_API_EXAMPLES").unwrap_or_else(|_| "10".to_owned())
+}
+
 #[tokio::test]
 async fn the_description_is_valid_and_a_fuzzer_driven_by_it_finds_no_undocumented_answer() {
     let temporary = tempfile::tempdir().unwrap();
@@ -73,7 +79,7 @@ async fn the_description_is_valid_and_a_fuzzer_driven_by_it_finds_no_undocumente
             // No foreign page, and a body as it should be: what is refused before it reaches a route is no matter of it.
             .args(["-H", "Sec-Fetch-Site: none", "-H", "Content-Type: application/json"])
             .args(["--url", &demo.web, "--checks", checks, "--phases", "examples,coverage,fuzzing"])
-            .args(["--max-examples", "30", "--seed", "1", "--generation-database", "none"])
+            .args(["--max-examples", &examples(), "--seed", "1", "--generation-database", "none"])
             .current_dir(temporary.path()),
     );
 }

@@ -12,23 +12,28 @@ use queuekeeper_testkit::wait::eventually;
 /// The checker of accessibility that `.ci/install` fetches.
 const AXE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/tools/node_modules/axe-core/axe.min.js");
 
-/// What axe checks: WCAG 2.2 at level AA, and what its makers hold to be good practice.
+/// What axe checks of a page: WCAG 2.2 at level AA, and what its makers hold to be good practice.
+const ALL_RULES: &str =
+    "{ type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }";
+
+/// What can differ where the colours alone have changed.
+const RULES_OF_COLOURS: &str = "{ type: 'rule', values: ['color-contrast', 'link-in-text-block'] }";
+
+/// What violates these rules.
 const CHECK: &str = "
     const done = arguments[arguments.length - 1];
-    const only = { type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] };
+    const only = {rules};
     axe.run(document, { runOnly: only, resultTypes: ['violations'] }).then(
         found => done(found.violations.map(rule => rule.id + ': ' + rule.help + ' at ' + rule.nodes.slice(0, 3)
             .map(node => node.html.slice(0, 160) + ' (' + node.any.map(check => check.message).join('; ') + ')').join(' | '))),
         error => done(['axe failed: ' + error]));
 ";
 
-const LOOKS: [Look; 5] = [
-    Look { scheme: "light", width: 1440, scripts: true },
-    Look { scheme: "dark", width: 1440, scripts: true },
-    Look { scheme: "light", width: 360, scripts: true },
-    Look { scheme: "dark", width: 360, scripts: true },
-    Look { scheme: "light", width: 360, scripts: false },
-];
+/// How readers open a page: the width, and whether scripts run.
+const READERS: [(u32, bool); 3] = [(1440, true), (360, true), (360, false)];
+
+/// The colours that a page is looked at in, without being loaded again.
+const SCHEMES: [&str; 2] = ["light", "dark"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_page_is_whole_and_accessible_in_every_look() {
@@ -44,10 +49,10 @@ async fn every_page_is_whole_and_accessible_in_every_look() {
         assert!(pages.contains_key(item), "no page leads to {item}: {:?}", pages.keys());
     }
     let mut wrong = Vec::new();
-    for look in LOOKS {
-        browser.look(look).await;
+    for (width, scripts) in READERS {
+        browser.look(Look { scheme: SCHEMES[0], width, scripts }).await;
         for page in pages.values() {
-            wrong.extend(look_at(&served, &browser, page, look, &axe).await);
+            wrong.extend(look_at(&served, &browser, page, (width, scripts), &axe).await);
         }
     }
     assert!(wrong.is_empty(), "{} things are wrong:\n{}", wrong.len(), wrong.join("\n"));
@@ -130,30 +135,41 @@ fn kind(path: &str) -> String {
     }
 }
 
-/// What is wrong with a page in a look. One whose item went away while it was looked at is looked at as another.
-async fn look_at(served: &Served, browser: &Browser, page: &Page, look: Look, axe: &str) -> Vec<String> {
+/// What is wrong with a page for a reader. One whose item went away while it was looked at is looked at as another.
+async fn look_at(served: &Served, browser: &Browser, page: &Page, reader: (u32, bool), axe: &str) -> Vec<String> {
     loop {
         let address = open(served, browser, page).await;
-        let wrong = look_once(browser, &address, look, axe).await;
+        let wrong = look_once(browser, &address, reader, axe).await;
         if wrong.is_empty() || reqwest::get(&address).await.unwrap().status() != 404 {
             return wrong;
         }
     }
 }
 
-async fn look_once(browser: &Browser, address: &str, look: Look, axe: &str) -> Vec<String> {
-    let mut wrong = texts(&browser.run(TOO_WIDE).await);
-    let heads = browser.run("return [document.querySelectorAll('h1').length, document.documentElement.lang]").await;
-    if heads != serde_json::json!([1, "en"]) {
-        wrong.push(format!("it has not one heading in English: {heads}"));
+/// What is wrong with the page that is open.
+async fn look_once(browser: &Browser, address: &str, (width, scripts): (u32, bool), axe: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    for scheme in SCHEMES {
+        let is_first = scheme == SCHEMES[0];
+        let look = Look { scheme, width, scripts };
+        browser.look(look).await;
+        let mut wrong = texts(&browser.run(TOO_WIDE).await);
+        let heads = browser.run("return [document.querySelectorAll('h1').length, document.documentElement.lang]").await;
+        if heads != serde_json::json!([1, "en"]) {
+            wrong.push(format!("it has not one heading in English: {heads}"));
+        }
+        // The checker itself waits for timers, which a page without scripts does not have.
+        if scripts {
+            if is_first {
+                browser.run(axe).await;
+            }
+            let check = CHECK.replace("{rules}", if is_first { ALL_RULES } else { RULES_OF_COLOURS });
+            wrong.extend(texts(&browser.page.execute_async(&check, Vec::new()).await.unwrap()));
+        }
+        wrong.extend(browser.complaints().await);
+        all.extend(wrong.into_iter().map(|what| format!("{address} as {look:?}: {what}")));
     }
-    // The checker itself waits for timers, which a page without scripts does not have.
-    if look.scripts {
-        browser.run(axe).await;
-        wrong.extend(texts(&browser.page.execute_async(CHECK, Vec::new()).await.unwrap()));
-    }
-    wrong.extend(browser.complaints().await);
-    wrong.into_iter().map(|what| format!("{address} as {look:?}: {what}")).collect()
+    all
 }
 
 fn texts(value: &Value) -> Vec<String> {

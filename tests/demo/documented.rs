@@ -35,7 +35,7 @@ const LEFT_OUT: [(&str, &str); 18] = [
     (".ci/audit", "it installs programs, and asks for a database that is not here"),
     (".ci/install zookeeper && cargo run", "it installs packages and builds; what it starts is what is run here"),
     (".ci/install zookeeper prometheus", "the same with Prometheus, whose demo has tests of its own"),
-    (".ci/install && cargo test", "it is what runs this"),
+    (".ci/install && .ci/test", "it is what runs this"),
     ("cargo run -- standalone", "it builds, and runs until it is ended; tests/cli/standalone.rs runs both commands"),
     ("cargo run -- object request", "it needs an object; tests/cli/access.rs runs the command"),
     ("queuekeeper ingest ", "it needs stores and a ZooKeeper of one's own; tests/cli/ingest.rs runs it"),
