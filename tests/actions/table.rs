@@ -1,6 +1,8 @@
 //! Every action in every state, locked or not, with a current or outdated precondition: it does exactly what its name
 //! says, or is refused and changes nothing.
 
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
 use std::collections::BTreeMap;
 
 use queuekeeper::actions::{ActionKind, Precondition, Refusal, Role, Target, TargetKind};

@@ -29,8 +29,12 @@ const CHECK: &str = "
         error => done(['axe failed: ' + error]));
 ";
 
-/// How readers open a page: the width, and whether scripts run.
-const READERS: [(u32, bool); 3] = [(1440, true), (360, true), (360, false)];
+/// How readers open a page.
+const OPENED: [Look; 3] = [
+    Look { scheme: SCHEMES[0], width: 1440, scripts: true },
+    Look { scheme: SCHEMES[0], width: 360, scripts: true },
+    Look { scheme: SCHEMES[0], width: 360, scripts: false },
+];
 
 /// The colours that a page is looked at in, without being loaded again.
 const SCHEMES: [&str; 2] = ["light", "dark"];
@@ -49,10 +53,10 @@ async fn every_page_is_whole_and_accessible_in_every_look() {
         assert!(pages.contains_key(item), "no page leads to {item}: {:?}", pages.keys());
     }
     let mut wrong = Vec::new();
-    for (width, scripts) in READERS {
-        browser.look(Look { scheme: SCHEMES[0], width, scripts }).await;
+    for look in OPENED {
+        browser.look(look).await;
         for page in pages.values() {
-            wrong.extend(look_at(&served, &browser, page, (width, scripts), &axe).await);
+            wrong.extend(look_at(&served, &browser, page, look, &axe).await);
         }
     }
     assert!(wrong.is_empty(), "{} things are wrong:\n{}", wrong.len(), wrong.join("\n"));
@@ -135,23 +139,23 @@ fn kind(path: &str) -> String {
     }
 }
 
-/// What is wrong with a page for a reader. One whose item went away while it was looked at is looked at as another.
-async fn look_at(served: &Served, browser: &Browser, page: &Page, reader: (u32, bool), axe: &str) -> Vec<String> {
+/// What is wrong with a page in a look and its other colours. One whose item went away while it was looked at is looked at as another.
+async fn look_at(served: &Served, browser: &Browser, page: &Page, look: Look, axe: &str) -> Vec<String> {
     loop {
         let address = open(served, browser, page).await;
-        let wrong = look_once(browser, &address, reader, axe).await;
+        let wrong = look_once(browser, &address, look, axe).await;
         if wrong.is_empty() || reqwest::get(&address).await.unwrap().status() != 404 {
             return wrong;
         }
     }
 }
 
-/// What is wrong with the page that is open.
-async fn look_once(browser: &Browser, address: &str, (width, scripts): (u32, bool), axe: &str) -> Vec<String> {
+/// What is wrong with the page that is open, in each of the colours.
+async fn look_once(browser: &Browser, address: &str, opened: Look, axe: &str) -> Vec<String> {
     let mut all = Vec::new();
     for scheme in SCHEMES {
         let is_first = scheme == SCHEMES[0];
-        let look = Look { scheme, width, scripts };
+        let look = Look { scheme, ..opened };
         browser.look(look).await;
         let mut wrong = texts(&browser.run(TOO_WIDE).await);
         let heads = browser.run("return [document.querySelectorAll('h1').length, document.documentElement.lang]").await;
@@ -159,7 +163,7 @@ async fn look_once(browser: &Browser, address: &str, (width, scripts): (u32, boo
             wrong.push(format!("it has not one heading in English: {heads}"));
         }
         // The checker itself waits for timers, which a page without scripts does not have.
-        if scripts {
+        if look.scripts {
             if is_first {
                 browser.run(axe).await;
             }

@@ -15,8 +15,10 @@ use zookeeper_client::{Acls, Client, CreateMode};
 
 use super::world::{Mirror, World, outcome, status};
 
-/// How many transitions they make; more by this variable.
+/// How many transitions they make.
 const WORK: u64 = 30_000;
+
+/// The variable that sets another number.
 const MORE_WORK: &str = "QUEUEKEEPER_TEST_TRANSITIONS";
 
 /// How long that may take, on however slow a machine.
