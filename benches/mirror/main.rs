@@ -117,7 +117,7 @@ async fn server(jobs: usize) -> anyhow::Result<PrivateServer> {
 /// A server for that many jobs, which forces each transaction to disk before it answers, as those of production do, or
 /// does not.
 async fn server_that_syncs(jobs: usize, durable: bool) -> anyhow::Result<PrivateServer> {
-    // Ten znodes a job, of half a kilobyte each, twice that while they are written: the same for all but huge queues.
+    // Half a kilobyte for each of the ten znodes of a job, and as much again for what Java has not collected yet.
     let heap_mib = u32::try_from(jobs / 100)?.max(4096);
     Ok(PrivateServer::start(Options { heap_mib, durable, ..Options::default() }).await?)
 }
