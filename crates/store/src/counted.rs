@@ -120,16 +120,6 @@ impl<S: Store> Store for Counted<S> {
         self.count_written(Operation::Put, self.store.put(item, content, put)).await
     }
 
-    async fn copy(
-        &self,
-        from: &Item,
-        if_match: Option<&EntityTag>,
-        to: &Item,
-        condition: &Condition,
-    ) -> Result<Written, Error> {
-        self.copy_with(from, if_match, to, condition, &CopyControl::default()).await
-    }
-
     async fn copy_with(
         &self,
         from: &Item,

@@ -149,16 +149,6 @@ impl Store for DirectoryStore {
         Ok(written)
     }
 
-    async fn copy(
-        &self,
-        from: &Item,
-        if_match: Option<&EntityTag>,
-        to: &Item,
-        condition: &Condition,
-    ) -> Result<Written, Error> {
-        self.copy_with(from, if_match, to, condition, &CopyControl::default()).await
-    }
-
     async fn copy_with(
         &self,
         from: &Item,

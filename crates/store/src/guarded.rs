@@ -98,17 +98,6 @@ impl Store for Guarded {
         self.store.put(item, content, put).await
     }
 
-    async fn copy(
-        &self,
-        from: &Item,
-        if_match: Option<&EntityTag>,
-        to: &Item,
-        condition: &Condition,
-    ) -> Result<Written, Error> {
-        self.pass(Operation::Copy, to).await?;
-        self.store.copy(from, if_match, to, condition).await
-    }
-
     async fn copy_with(
         &self,
         from: &Item,

@@ -220,16 +220,6 @@ impl Store for Noted {
         self.change(item, self.store.put(item, content, put), note).await
     }
 
-    async fn copy(
-        &self,
-        from: &Item,
-        if_match: Option<&EntityTag>,
-        to: &Item,
-        condition: &Condition,
-    ) -> Result<Written, Error> {
-        self.change(to, self.store.copy(from, if_match, to, condition), |_written| None).await
-    }
-
     async fn copy_with(
         &self,
         from: &Item,

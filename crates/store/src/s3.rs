@@ -199,16 +199,6 @@ impl Store for S3Store {
         put::put(inner, item, content, put).await.map_err(|kind| inner.error(Operation::Put, item, kind))
     }
 
-    async fn copy(
-        &self,
-        from: &Item,
-        if_match: Option<&EntityTag>,
-        to: &Item,
-        condition: &Condition,
-    ) -> Result<Written, Error> {
-        self.copy_with(from, if_match, to, condition, &CopyControl::default()).await
-    }
-
     async fn copy_with(
         &self,
         from: &Item,

@@ -173,6 +173,30 @@ pub struct CopyControl {
     pub gate: Option<Arc<dyn Gate>>,
 }
 
+impl CopyControl {
+    /// The answer of a store whose copies cannot be ended: when the token ends the wait for it, it is not certain whether the
+    /// copy to `to` will appear.
+    ///
+    /// # Errors
+    /// That of the copy; [`Unknown`](ErrorKind::Unknown) where the wait was ended.
+    pub async fn or_unknown(
+        &self,
+        store: &StoreName,
+        to: &Item,
+        copy: impl Future<Output = Result<Written, Error>>,
+    ) -> Result<Written, Error> {
+        tokio::select! {
+            biased;
+            copied = copy => copied,
+            () = self.abort.cancelled() => {
+                let (store, subject) = (store.clone(), to.to_string());
+                let kind = ErrorKind::Unknown(INTERRUPTED.to_owned());
+                Err(Error { store, operation: Operation::Copy, subject, kind })
+            }
+        }
+    }
+}
+
 /// What stands before the instant at which content appears: a lease that must be checked, a record that must be written.
 #[async_trait]
 pub trait Gate: Send + Sync {
@@ -301,7 +325,9 @@ pub trait Store: Send + Sync + 'static {
         if_match: Option<&EntityTag>,
         to: &Item,
         condition: &Condition,
-    ) -> Result<Written, Error>;
+    ) -> Result<Written, Error> {
+        self.copy_with(from, if_match, to, condition, &CopyControl::default()).await
+    }
 
     /// As [`Self::copy`], ended by the token of its control. The error is [`Stopped`](crate::ErrorKind::Stopped) then, and
     /// [`Unknown`](crate::ErrorKind::Unknown) where it is not certain that the copy will never appear.
@@ -315,17 +341,7 @@ pub trait Store: Send + Sync + 'static {
         to: &Item,
         condition: &Condition,
         control: &CopyControl,
-    ) -> Result<Written, Error> {
-        tokio::select! {
-            biased;
-            copied = self.copy(from, if_match, to, condition) => copied,
-            () = control.abort.cancelled() => {
-                let (store, subject) = (self.name().clone(), to.to_string());
-                let kind = ErrorKind::Unknown(INTERRUPTED.to_owned());
-                Err(Error { store, operation: Operation::Copy, subject, kind })
-            }
-        }
-    }
+    ) -> Result<Written, Error>;
 
     /// Deletes an item; one that is gone counts as deleted, and the answer is whether there was one, where the store
     /// tells.

@@ -11,7 +11,8 @@ use jiff::Timestamp;
 use queuekeeper_store::archive::RestoreRequest;
 use queuekeeper_store::error::Operation;
 use queuekeeper_store::store::{
-    Capabilities, Chunks, Condition, Content, EntityTag, Item, Listing, Properties, Put, UserProperties, Written,
+    Capabilities, Chunks, Condition, Content, CopyControl, EntityTag, Item, Listing, Properties, Put, UserProperties,
+    Written,
 };
 use queuekeeper_store::{Digest, Digests, Error, ErrorKind, Hashers, Key, SpaceName, Store, StoreName};
 
@@ -214,20 +215,25 @@ impl Store for Faulty {
         Ok(written)
     }
 
-    async fn copy(
+    async fn copy_with(
         &self,
         from: &Item,
         if_match: Option<&EntityTag>,
         to: &Item,
         condition: &Condition,
+        control: &CopyControl,
     ) -> Result<Written, Error> {
         let late = || {
             let (if_match, condition) = (if_match.cloned(), condition.clone());
             Change::Copy { from: from.clone(), if_match, to: to.clone(), condition }
         };
-        let copy = self.store.copy(from, if_match, to, condition);
-        let (written, fault) = self.change(Operation::Copy, to, late, copy).await?;
-        Ok(Written { size: sized(written.size, fault), ..written })
+        let copy = self.store.copy_with(from, if_match, to, condition, control);
+        let copied = async {
+            let (written, fault) = self.change(Operation::Copy, to, late, copy).await?;
+            Ok(Written { size: sized(written.size, fault), ..written })
+        };
+        // Also while it stalls on purpose.
+        control.or_unknown(self.name(), to, copied).await
     }
 
     async fn delete(&self, item: &Item, if_match: Option<&EntityTag>) -> Result<bool, Error> {

@@ -173,18 +173,6 @@ impl Store for Limited {
         self.store.put(item, self.paced(content, self.metrics.written()), put).await
     }
 
-    async fn copy(
-        &self,
-        from: &Item,
-        if_match: Option<&EntityTag>,
-        to: &Item,
-        condition: &Condition,
-    ) -> Result<Written, Error> {
-        self.request().await;
-        let copied = self.store.copy(from, if_match, to, condition).await;
-        self.unless_archived(from, copied).await
-    }
-
     async fn copy_with(
         &self,
         from: &Item,

@@ -13,8 +13,8 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use queuekeeper_store::error::Operation;
 use queuekeeper_store::store::{
-    Capabilities, Chunks, Condition, Content, EntityTag, Item, Listed, Listing, Properties, Put, UserProperties,
-    Written,
+    Capabilities, Chunks, Condition, Content, CopyControl, EntityTag, Item, Listed, Listing, Properties, Put,
+    UserProperties, Written,
 };
 use queuekeeper_store::{Algorithm, Digests, Error, ErrorKind, Hashers, Key, SpaceName, Store, StoreName};
 
@@ -308,20 +308,24 @@ impl Store for MemoryStore {
         self.put_whole(item, content, put).await.map_err(|kind| self.error(Operation::Put, item, kind))
     }
 
-    async fn copy(
+    async fn copy_with(
         &self,
         from: &Item,
         tag: Option<&EntityTag>,
         to: &Item,
         condition: &Condition,
+        control: &CopyControl,
     ) -> Result<Written, Error> {
         let copy = |state: &mut State| {
             let (bytes, properties) = state.read(from, &if_match(tag))?;
             state.write(&self.kind, to, bytes, properties.user, condition)
         };
-        let Properties { size, etag, checksums: digests, .. } =
-            self.change(copy).await.map_err(|kind| self.error(Operation::Copy, to, kind))?;
-        Ok(Written { size, etag, digests })
+        let copied = async {
+            let Properties { size, etag, checksums: digests, .. } =
+                self.change(copy).await.map_err(|kind| self.error(Operation::Copy, to, kind))?;
+            Ok(Written { size, etag, digests })
+        };
+        control.or_unknown(&self.name, to, copied).await
     }
 
     async fn delete(&self, item: &Item, tag: Option<&EntityTag>) -> Result<bool, Error> {

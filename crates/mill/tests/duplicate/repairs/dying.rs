@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use queuekeeper_store::archive::RestoreRequest;
 use queuekeeper_store::store::{
-    Capabilities, Chunks, Condition, Content, EntityTag, Item, Listing, Properties, Put, UserProperties, Written,
+    Capabilities, Chunks, Condition, Content, CopyControl, EntityTag, Item, Listing, Properties, Put, UserProperties,
+    Written,
 };
 use queuekeeper_store::{Error, Key, SpaceName, Store, StoreName};
 use tokio::sync::Notify;
@@ -94,14 +95,15 @@ impl Store for Dying {
         self.around(self.store.put(item, content, put)).await
     }
 
-    async fn copy(
+    async fn copy_with(
         &self,
         from: &Item,
         if_match: Option<&EntityTag>,
         to: &Item,
         condition: &Condition,
+        control: &CopyControl,
     ) -> Result<Written, Error> {
-        self.around(self.store.copy(from, if_match, to, condition)).await
+        self.around(self.store.copy_with(from, if_match, to, condition, control)).await
     }
 
     async fn delete(&self, item: &Item, if_match: Option<&EntityTag>) -> Result<bool, Error> {
