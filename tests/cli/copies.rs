@@ -76,8 +76,9 @@ async fn damaged_copies_are_shown(data: &Path, copies: &Path, ark: &str, address
     }
     let number = error["number"].to_string();
     let decide = format!("To decide: queuekeeper mill resolve repair|drop {number} --reason TEXT");
+    let decide = decide.as_str();
     let expected =
-        ["copies  1 open bit error", "1 open bit error:", path, "expected", "A person starts the repairs", &decide];
+        ["copies  1 open bit error", "1 open bit error:", path, "expected", "A person starts the repairs", decide];
     let of_object = run(data, &["object", "show", "one", "--data", &text]).await;
     of_object.is(0, &expected);
     assert!(!of_object.out.contains("copies  complete"), "{of_object:?}");

@@ -64,8 +64,9 @@ async fn decide(home: &Path) {
         .await
         .is(0, &["there are no bit errors with a number above "]);
     let of_item = command(home, "mill spaces one/theses --key b/c").await;
-    let of_error = [&*format!("The copy in main has bit error {number}: "), "A person starts the repairs in main"];
-    of_item.is(0, &[&of_error[..], &["CHECKED", "failure", "content damaged"]].concat());
+    let of_error = format!("The copy in main has bit error {number}: ");
+    let waits = "A person starts the repairs in main";
+    of_item.is(0, &[&of_error, waits, "CHECKED", "failure", "content damaged"]);
     let of_item = command(home, "mill spaces one/theses --key b/c -o json").await.json();
     let check = &of_item["checks"][0];
     assert_eq!((&check["store"], &check["findings"]), (&json!("main"), &json!(["content_damaged"])), "{of_item}");

@@ -58,7 +58,7 @@ pub(crate) type Places = Arc<dyn Fn(&str) -> Option<(StoreName, SpaceName)> + Se
 /// Whose objects are copied, and where these lie.
 #[derive(Clone)]
 pub(super) struct Copied {
-    accounts: Arc<BTreeMap<String, Account>>,
+    pub(super) accounts: Arc<BTreeMap<String, Account>>,
     pub(super) places: Places,
 }
 
