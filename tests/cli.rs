@@ -15,6 +15,7 @@ mod cli {
     mod dashboards;
     mod deposits;
     mod downloads;
+    mod drill;
     mod holds;
     mod hostile;
     mod ingest;
@@ -23,6 +24,7 @@ mod cli {
     mod mill;
     mod mill_checks;
     mod mill_compare;
+    mod mill_errors;
     mod mill_evidence;
     mod mill_pages;
     mod mill_reports;
