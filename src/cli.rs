@@ -71,7 +71,7 @@ pub use zookeeper::ZooKeeperArgs;
 /// A thread that hangs in the kernel, as in a dead file system, is not waited for longer than this at the end.
 const THREADS_LIMIT: Duration = Duration::from_millis(200);
 
-/// Watches a Merritt-style ingest queue in ZooKeeper and serves it as Prometheus metrics and a status page.
+/// Show, run and repair a Merritt-style ingest queue in ZooKeeper: status page, metrics, daemons, copies and fixity
 #[derive(Debug, Parser)]
 #[command(name = "queuekeeper", subcommand_required = true, arg_required_else_help = true)]
 struct Cli {

@@ -10,6 +10,7 @@ mod cli {
     mod api;
     mod bulk;
     mod catalogue;
+    mod chroot;
     mod client;
     mod copies;
     mod dashboards;
@@ -39,6 +40,7 @@ mod cli {
     mod repository;
     mod rules;
     mod standalone;
+    mod start;
     mod status;
     mod stopped;
     mod stores;

@@ -45,12 +45,7 @@ impl DumpArgs {
     /// When ZooKeeper cannot be read, or the dump cannot be written.
     pub async fn run(self) -> anyhow::Result<()> {
         let config = self.zookeeper.clone().config()?;
-        let chroot = config.servers.chroot().unwrap_or("/").to_owned();
-        let client = config.connect().await?;
-        if client.check_stat("/").await.context("cannot read the chroot")?.is_none() {
-            anyhow::bail!("the chroot {chroot} does not exist");
-        }
-        let queue = Queue::new(client);
+        let queue = Queue::new(config.connect().await?);
         let written = match &self.output {
             Some(path) if !is_special(path) => {
                 let (shutdown, waiting) = on_signal()?;

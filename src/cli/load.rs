@@ -19,7 +19,7 @@ use super::output::note;
 use super::{ZooKeeperArgs, on_signal};
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::load::{self, CheckedDump, LoadError, LoadLimits, LoadOptions, LoadProgress, Loaded};
-use queuekeeper_zookeeper::Config;
+use queuekeeper_zookeeper::{Config, ConnectError};
 
 /// The size of a read, and how many may be ahead of the load.
 const BLOCK_BYTES: usize = 256 << 10;
@@ -167,14 +167,15 @@ fn blocks(mut input: File) -> impl Stream<Item = io::Result<Vec<u8>>> + Unpin {
 
 /// Connects to the chroot, which is created if it does not exist.
 async fn open(config: &Config) -> anyhow::Result<Client> {
-    let client = config.connect().await?;
-    let Some(chroot) = config.servers.chroot() else { return Ok(client) };
-    if client.check_stat("/").await.context("cannot read the chroot")?.is_none() {
-        let root = Config { servers: config.servers.with_chroot("/")?, ..config.clone() }.connect().await?;
-        let acl = if config.acl.is_empty() { Acls::anyone_all() } else { Acls::new(&config.acl) };
-        let options = CreateMode::Persistent.with_acls(acl);
-        root.mkdir(chroot, &options).await.with_context(|| format!("cannot create the chroot {chroot}"))?;
-        note(&format!("created the chroot {chroot}"));
+    match (config.connect().await, config.servers.chroot()) {
+        (Err(ConnectError::NoChroot(_)), Some(chroot)) => {
+            let root = Config { servers: config.servers.with_chroot("/")?, ..config.clone() }.connect().await?;
+            let acl = if config.acl.is_empty() { Acls::anyone_all() } else { Acls::new(&config.acl) };
+            let options = CreateMode::Persistent.with_acls(acl);
+            root.mkdir(chroot, &options).await.with_context(|| format!("cannot create the chroot {chroot}"))?;
+            note(&format!("created the chroot {chroot}"));
+            Ok(config.connect().await?)
+        }
+        (connected, _) => Ok(connected?),
     }
-    Ok(client)
 }

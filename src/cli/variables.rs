@@ -148,7 +148,7 @@ mod tests {
     /// What the packages and examples configure services by.
     const PACKAGED: [&str; 4] = [
         include_str!("../../packaging/debian/queuekeeper.default"),
-        include_str!("../../packaging/image/Containerfile"),
+        include_str!("../../packaging/image/config.json"),
         include_str!("../../packaging/compose/compose.yml"),
         include_str!("../../packaging/kubernetes/queuekeeper.yaml"),
     ];

@@ -25,7 +25,7 @@ use super::walk::{Walk, walk, walk_aside};
 use super::watch::{DIRTY_LIMIT, Interrupted, Watch};
 use super::words::counted;
 use queuekeeper_queue::path::Path;
-use queuekeeper_zookeeper::{RequestError, within};
+use queuekeeper_zookeeper::{NoChroot, RequestError, Servers, within};
 
 /// How far apart full requests are while changes keep coming: at most a hundred a second. Smaller ones, which are made
 /// after a pause until sizes are known, do not come in such numbers.
@@ -47,8 +47,8 @@ pub(super) struct Follower {
     pub(super) metrics: Metrics,
     /// How often the image is compared with the tree; `None` for never.
     pub(super) drift_interval: Option<Duration>,
-    /// The chroot as configured, for messages.
-    pub(super) chroot: String,
+    /// The servers and the chroot as configured, for messages.
+    pub(super) servers: Servers,
     /// The unknown states that the log has named, while they are there.
     pub(super) unknown_states: Vec<Arc<str>>,
     /// The expected size of the next changes, from those up to now.
@@ -341,12 +341,13 @@ impl Follower {
     fn gain_sync(&self) {
         let problem = self.writer.with_image(|image| {
             if !image.has_root() {
-                let chroot = &self.chroot;
-                return Some(format!("ZooKeeper has no znode {chroot}: check the chroot in --zookeeper"));
+                return Some(NoChroot::of(&self.servers).to_string());
             }
             let path = image.denied_folder()?.to_string();
-            let chroot = self.chroot.trim_end_matches('/');
-            let path = if path == "/" { &self.chroot } else { &format!("{chroot}{path}") };
+            let path = match (self.servers.chroot(), &*path) {
+                (Some(chroot), "/") => chroot.to_owned(),
+                (chroot, _) => format!("{}{path}", chroot.unwrap_or_default()),
+            };
             Some(format!("ZooKeeper does not allow us to read {path} (NoAuth): check --zookeeper.auth-file"))
         });
         let problem = problem.flatten();

@@ -29,7 +29,7 @@ pub enum LoadError {
     #[error("{0}")]
     Read(String),
     /// The chroot is not there.
-    #[error("ZooKeeper has no znode {chroot}: check the chroot in --zookeeper")]
+    #[error("ZooKeeper has no znode {chroot}: create it, or correct the chroot in --zookeeper")]
     NoRoot {
         /// The chroot.
         chroot: String,

@@ -26,15 +26,15 @@ pub async fn run(
     drift_interval: Option<Duration>,
     shutdown: CancellationToken,
 ) -> Result<(), ConnectError> {
-    let mut sessions = sessions.without_ephemerals();
+    let mut sessions = sessions.without_ephemerals().despite_missing_chroot();
     let report = report(writer.store(), sessions.subscribe());
-    let chroot = sessions.config().servers.chroot().unwrap_or("/").to_owned();
+    let servers = sessions.config().servers.clone();
     let nodes = writer.store().nodes();
     let mut follower = Follower {
         writer,
         metrics,
         drift_interval,
-        chroot,
+        servers,
         unknown_states: Vec::new(),
         estimates: Estimates::default(),
         looked: None,
@@ -60,17 +60,15 @@ pub async fn run(
 }
 
 /// Keeps telling the readers how we stand with ZooKeeper.
-async fn report(store: Store, mut connection: watch::Receiver<Connection>) {
+async fn report(store: Store, mut connections: watch::Receiver<Connection>) {
     loop {
-        let (session, problem) = match &*connection.borrow_and_update() {
-            Connection::Connected { session, .. } => (Some(session.to_string()), None),
-            Connection::Connecting { last_error: Some(error), .. } => (None, Some(error.to_string())),
-            Connection::Connecting { last_error: None, .. } => (None, Some("connecting to ZooKeeper".to_owned())),
-            Connection::Disconnected { .. } => (None, Some("the connection to ZooKeeper is lost".to_owned())),
-            Connection::Ended { .. } => (None, Some("the session with ZooKeeper has ended".to_owned())),
+        let connection = connections.borrow_and_update().clone();
+        let session = match &connection {
+            Connection::Connected { session, .. } => Some(session.to_string()),
+            Connection::Connecting { .. } | Connection::Disconnected { .. } | Connection::Ended { .. } => None,
         };
-        store.set_connection(session, problem, Timestamp::now());
-        if connection.changed().await.is_err() {
+        store.set_connection(session, connection.problem(), Timestamp::now());
+        if connections.changed().await.is_err() {
             return;
         }
     }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -158,10 +157,7 @@ pub async fn ingest(
         });
     }
     let probed = Arc::clone(&services);
-    let is_ready = move || {
-        let is_connected = probed.is_connected.load(Ordering::Relaxed);
-        if is_connected { Ok(()) } else { Err("not connected to ZooKeeper".to_owned()) }
-    };
+    let is_ready = move || probed.no_session.lock().clone().map_or(Ok(()), Err);
     tasks.spawn("the web server", |shutdown| async move {
         Ok(web::probes::run(listeners, registry, is_ready, shutdown).await?)
     });

@@ -82,7 +82,7 @@ impl Queue {
 
         let (limits, counted) = (config.mirror.fault_limits.clone(), actions::Metrics::register(registry));
         let (actions, runner) = Actions::new(store.clone(), limits, (audit.clone(), trail), counted);
-        let sessions = Sessions::new(config.zookeeper.clone());
+        let sessions = Sessions::new(config.zookeeper.clone()).beside_another();
         tasks.spawn("the actions", |shutdown| async { Ok(runner.run(sessions, shutdown).await?) });
 
         let (space, counted) = (volume.cloned(), alerts::Metrics::register(registry));
@@ -94,7 +94,7 @@ impl Queue {
             None => alerts,
         };
         let runner = alerts.runner();
-        let (sessions, wanted) = (Sessions::new(config.zookeeper.clone()), alerts.wanted());
+        let (sessions, wanted) = (Sessions::new(config.zookeeper.clone()).beside_another(), alerts.wanted());
         tasks.spawn("the coordination", |shutdown| async { Ok(keeper.run(sessions, wanted, shutdown).await?) });
         tasks.spawn("the rules", |shutdown| async {
             runner.run(shutdown).await;

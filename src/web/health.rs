@@ -54,7 +54,7 @@ pub fn readiness(freshness: &Freshness, now: Timestamp, stale_after: Duration) -
 }
 
 /// The text of a problem may come from a server: the response of a probe is one line.
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 

@@ -59,6 +59,6 @@ async fn metrics(FromState(probed): FromState<Probed>, headers: HeaderMap) -> Re
 async fn ready(FromState(probed): FromState<Probed>) -> Response {
     match (probed.is_ready)() {
         Ok(()) => health::plain(StatusCode::OK, "ready\n".to_owned()),
-        Err(why) => health::plain(StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {why}\n")),
+        Err(why) => health::plain(StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {}\n", health::one_line(&why))),
     }
 }

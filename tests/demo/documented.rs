@@ -10,7 +10,7 @@ use queuekeeper_testkit::wait::eventually;
 const LIMIT: Duration = Duration::from_mins(4);
 
 /// All pages with commands.
-const PAGES: [&str; 13] = [
+const PAGES: [&str; 14] = [
     include_str!("../../README.md"),
     include_str!("../../SECURITY.md"),
     include_str!("../../docs/alerts.md"),
@@ -23,6 +23,7 @@ const PAGES: [&str; 13] = [
     include_str!("../../docs/operate.md"),
     include_str!("../../docs/performance.md"),
     include_str!("../../docs/security.md"),
+    include_str!("../../docs/start.md"),
     include_str!("../../docs/stores.md"),
 ];
 
@@ -31,9 +32,26 @@ const RUN: [&str; 4] =
     ["curl 'http://127.0.0.1:12181/", "ask() {", "export QUEUEKEEPER_ZOOKEEPER=", "queuekeeper dump "];
 
 /// The blocks that are not run, and why.
-const LEFT_OUT: [(&str, &str); 19] = [
+const LEFT_OUT: [(&str, &str); 36] = [
     (".ci/audit", "it installs programs, and asks for a database that is not here"),
     (".ci/install zookeeper && cargo run", "it installs packages and builds; what it starts is what is run here"),
+    (".ci/install zookeeper && cargo build", "it installs packages and builds"),
+    ("sudo apt install ", "it installs packages"),
+    ("queuekeeper standalone ", "it runs until it is ended; tests/cli/start.rs runs it from the page"),
+    ("echo 'A first page.'", "it needs a repository; tests/cli/start.rs and ingest.rs run the commands"),
+    ("queuekeeper object show ", "it needs a repository; tests/cli/start.rs runs it from the page"),
+    ("cat ", "it needs a repository; tests/cli/start.rs runs it from the page"),
+    ("sed -i 's/first/worst/'", "it needs a repository; tests/cli/start.rs runs it from the page"),
+    ("queuekeeper mill errors ", "it needs a repository; tests/cli/start.rs runs it from the page"),
+    ("queuekeeper mill repair ", "it needs a repository; tests/cli/start.rs runs it from the page"),
+    ("queuekeeper mill produce ", "it needs a repository; tests/cli/start.rs runs it from the page"),
+    ("queuekeeper mill reports ", "it needs a loop of checks; tests/cli/mill_reports.rs runs it"),
+    ("/usr/share/zookeeper/bin/zkCli.sh", "it needs port 2181; tests/cli/chroot.rs has a chroot that comes late"),
+    ("mkdir -p ~/merritt", "it writes files; tests/cli/mill.rs and ingest.rs run programs with such"),
+    (". ./environment", "it needs those files; tests/cli/stores.rs and mill.rs run each of its commands"),
+    ("cd ~/merritt", "they run until they are ended; tests/cli/ingest.rs, mill.rs and tests/web run each of them"),
+    ("queuekeeper probe ", "it needs ports of its own; tests/cli/chroot.rs reads the same addresses"),
+    ("promtool query ", "it needs a Prometheus; tests/metrics/prometheus.rs has one scrape"),
     (".ci/install zookeeper prometheus", "the same with Prometheus, whose demo has tests of its own"),
     (".ci/install && .ci/test", "it is what runs this"),
     ("cargo run -- standalone", "it builds, and runs until it is ended; tests/cli/standalone.rs runs both commands"),

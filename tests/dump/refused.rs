@@ -143,7 +143,12 @@ async fn what_cannot_be_read_or_written_is_told_and_leaves_nothing_behind() {
     let (_, nowhere) = World::nowhere().await;
     let output = queuekeeper(&["dump", "--zookeeper", &nowhere, "--output", file.to_str().unwrap()]).await;
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.code() == Some(1) && told.contains("does not exist"), "{told}");
+    assert!(
+        output.status.code() == Some(1)
+            && told.contains("ZooKeeper has no znode /t")
+            && told.contains("create it (zkCli.sh "),
+        "{told}"
+    );
 
     let world = odd().await;
     let secret = zookeeper_client::Acls::creator_all();

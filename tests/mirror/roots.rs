@@ -33,9 +33,10 @@ async fn a_tree_is_mirrored_from_nothing_to_all_and_back() {
     let server = PrivateServer::start(Options::default()).await.unwrap();
     let root = connect(&server.connect_string()).await;
     let at = format!("{}/merritt/queue", server.connect_string());
-    let client = connect(&at).await;
+    let client = config(&at).connect_anywhere().await.unwrap();
     let mirror = Mirror::start(&at);
     has_problem(&mirror, "ZooKeeper has no znode /merritt/queue").await;
+    has_problem(&mirror, &format!("zkCli.sh -server {} create /merritt/queue", server.connect_string())).await;
     create(&root, "/merritt", b"").await;
     has_problem(&mirror, "ZooKeeper has no znode /merritt/queue").await;
 

@@ -39,9 +39,16 @@ impl Drop for Program {
 
 impl Program {
     async fn start(arguments: &[&str]) -> Self {
+        Self::of(&[""], arguments).await
+    }
+
+    /// The same for several queues, each with its name and an equals sign.
+    async fn of(queues: &[&str], arguments: &[&str]) -> Self {
         let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let queues =
+            queues.iter().flat_map(|name| ["--zookeeper".to_owned(), format!("{name}{nobody}/{}", name.len())]);
         let mut child = queuekeeper(&["serve", "--web.listen-address=127.0.0.1:0", "--log.format=json"])
-            .args(["--zookeeper", &nobody.to_string()])
+            .args(queues)
             .args(arguments)
             .stderr(Stdio::piped())
             .spawn()
@@ -83,6 +90,16 @@ impl Program {
 
 #[tokio::test]
 async fn a_hangup_reopens_the_audit_file_reads_the_configuration_again_and_ends_nothing() {
+    hang_up(&[""], &["audit.jsonl"]).await;
+}
+
+#[tokio::test]
+async fn a_hangup_reaches_every_queue_of_a_process() {
+    hang_up(&["prod=", "of-stage="], &["audit.prod.jsonl", "audit.of-stage.jsonl"]).await;
+}
+
+/// Starts a server of these queues, whose audit files have these names, and hangs up twice.
+async fn hang_up(queues: &[&str], audits: &[&str]) {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     let (config, audit) = (path("config.yml"), path("audit.jsonl"));
@@ -90,16 +107,21 @@ async fn a_hangup_reopens_the_audit_file_reads_the_configuration_again_and_ends_
                 select: {limit: 1}, budget: {items: 1, per: 1h}, cooldown: 1h}]}\n";
     std::fs::write(&config, rule).unwrap();
     let flags = ["--config.file", config.to_str().unwrap(), "--audit.file", audit.to_str().unwrap()];
-    let mut program = Program::start(&flags).await;
-    assert!(path("audit.jsonl.alerts").exists(), "with rules it is opened at the start");
+    let mut program = Program::of(queues, &flags).await;
+    for audit in audits {
+        assert!(path(&format!("{audit}.alerts")).exists(), "with rules it is opened at the start");
+    }
     for round in 1..=2 {
         // As logrotate does it.
-        std::fs::rename(&audit, path(&format!("audit.jsonl.{round}"))).unwrap();
+        for audit in audits {
+            std::fs::rename(path(audit), path(&format!("{audit}.{round}"))).unwrap();
+        }
         std::fs::write(&config, format!("alerts:\n  rules: []\n# {round}\n")).unwrap();
         program.signal(Signal::HUP);
         program.says("received SIGHUP").await;
         program.says("reloaded the configuration").await;
-        eventually(LIMIT, "the audit file is there again", async || audit.exists()).await;
+        let are_there = async || audits.iter().all(|audit| path(audit).exists());
+        eventually(LIMIT, "each audit file is there again", are_there).await;
         let answer = reqwest::get(format!("http://127.0.0.1:{}/-/healthy", program.port)).await.unwrap();
         assert_eq!(answer.status(), 200);
     }

@@ -14,13 +14,14 @@ mod volumes;
 mod worker;
 mod workers;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::path::{self, AccessQueue, Path};
-use queuekeeper_zookeeper::{Config, ConnectError, Sessions};
+use queuekeeper_zookeeper::{Config, ConnectError, Connection, Sessions, chroot};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::{info, warn};
@@ -84,11 +85,13 @@ async fn run_daemons(
     }
     let mut sessions = Sessions::new(zookeeper.clone());
     let mut watches = Sessions::new(zookeeper.clone()).without_ephemerals();
+    let connection = sessions.subscribe();
     // What was at work when a session was lost.
     let mut left = AtWork::default();
     while !*stopping.borrow() {
         let client = tokio::select! {
             client = sessions.establish() => client?,
+            never = note_problems(services, connection.clone()) => match never {},
             _ = stopping.changed() => continue,
         };
         let timeout = client.session_timeout();
@@ -99,7 +102,7 @@ async fn run_daemons(
         let acls = if zookeeper.acl.is_empty() { Acls::anyone_all() } else { Acls::new(&zookeeper.acl) };
         presence::check_catalogue(&client, services, &acls).await?;
         let note = presence::announce(&client, services, &acls).await;
-        services.is_connected.store(true, Ordering::Relaxed);
+        *services.no_session.lock() = None;
         info!(session = %client.session_id(), "the daemons have a session");
         let is_removed = Arc::new(AtomicBool::new(left.is_empty()));
         if !left.is_empty() {
@@ -111,6 +114,8 @@ async fn run_daemons(
         }
         tokio::select! {
             end = sessions.follow(&client) => warn!(?end, "the session of the daemons is over; their work begins again"),
+            // The next session waits for it.
+            () = chroot::removed(&client, &zookeeper.servers) => warn!("the chroot was removed; all work ends"),
             () = session.fence.keep(&client) => {}
             () = follow_changes(&session, &mut watches) => {}
             () = read_profiles(services) => {}
@@ -118,7 +123,7 @@ async fn run_daemons(
             () = presence::keep_current(&session, &client, note) => {}
             () = work(&session) => {}
         }
-        services.is_connected.store(false, Ordering::Relaxed);
+        *services.no_session.lock() = Some("the session with ZooKeeper has ended".to_owned());
         // What is under way must not go on without the locks.
         session.running.lock().abort_all();
         while let Some(_ended) = next_ended(&session).await {}
@@ -128,6 +133,16 @@ async fn run_daemons(
         }
     }
     Ok(())
+}
+
+/// Notes why there is no session.
+async fn note_problems(services: &Services, mut connection: watch::Receiver<Connection>) -> Infallible {
+    loop {
+        *services.no_session.lock() = connection.borrow_and_update().problem();
+        if connection.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
 }
 
 /// The work of a session: it has the session, and would go on with it where the engine is dropped.

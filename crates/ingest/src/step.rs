@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -59,8 +58,8 @@ pub struct Services {
     pub grants: Grants,
     /// What is counted.
     pub metrics: DaemonMetrics,
-    /// Whether the daemons have a session.
-    pub is_connected: AtomicBool,
+    /// Why the daemons have no session to work in, in one line; `None` while they have one.
+    pub no_session: Mutex<Option<String>>,
     /// What wakes those who deliver messages.
     pub posted: Posted,
     /// The mail that waits.
@@ -271,7 +270,7 @@ impl Services {
     ) -> Self {
         let grants = Grants::new(working.volume(), settings.space);
         let (profiles, fetchers, metrics) = (RwLock::new(profiles), RwLock::default(), DaemonMetrics::default());
-        let (is_connected, posted, hosts) = (AtomicBool::new(false), Posted::default(), Hosts::default());
+        let (posted, hosts) = (Posted::default(), Hosts::default());
         let (downloads, workers) = (Downloads::default(), watch::Sender::new(settings.worker_bounds()));
         Self {
             catalogue,
@@ -286,7 +285,7 @@ impl Services {
             workers,
             grants,
             metrics,
-            is_connected,
+            no_session: Mutex::new(Some("not connected to ZooKeeper yet".to_owned())),
             posted,
             waiting_mail: WaitingMail::default(),
             count_copies: OnceLock::new(),

@@ -6,6 +6,7 @@ use zookeeper_client::{Acl, Client, Error};
 
 use super::address::Servers;
 use super::auth::Auth;
+use super::chroot::{self, NoChroot, Presence};
 use super::config_error::ConfigError;
 use super::diagnose::{self, Failures};
 use super::tls::{Loaded, Tls};
@@ -72,13 +73,27 @@ impl Config {
         Ok(())
     }
 
-    /// Tries every server once, in random order, and returns with the first session.
+    /// Tries every server once, in random order, and returns with the first session, once the chroot was found.
     ///
     /// When none grants one, the servers are diagnosed: the client library reports no reason.
     ///
     /// # Errors
-    /// One line with the reason why there is no session, host by host where they differ, and what to do about it.
+    /// One line with the reason why there is no session, host by host where they differ, and what to do about it; or
+    /// that the chroot does not exist.
     pub async fn connect(&self) -> Result<Client, ConnectError> {
+        let client = self.connect_anywhere().await?;
+        match chroot::look(&client, &self.servers).await {
+            Presence::Missing => Err(NoChroot::of(&self.servers).into()),
+            // A session that is over fails the first request, with a reason.
+            Presence::Present | Presence::SessionOver => Ok(client),
+        }
+    }
+
+    /// The same whether the chroot exists or not.
+    ///
+    /// # Errors
+    /// One line with the reason why there is no session.
+    pub async fn connect_anywhere(&self) -> Result<Client, ConnectError> {
         self.check_timeouts()?;
         let tls = self.tls.as_ref().map(Tls::load).transpose()?;
         match self.attempt(tls.as_ref()).await {
@@ -95,7 +110,7 @@ impl Config {
         }
     }
 
-    /// The same without a diagnosis, which may take as long as the attempt.
+    /// The same as [`Self::connect_anywhere`] without a diagnosis, which may take as long as the attempt.
     pub(super) async fn connect_quickly(&self) -> Option<Client> {
         let tls = self.tls.as_ref().map(Tls::load).transpose().ok()?;
         self.attempt(tls.as_ref()).await.ok()
@@ -144,6 +159,9 @@ pub enum ConnectError {
         /// The symptom of each.
         failures: Failures,
     },
+    /// There is a session, and no znode to work below.
+    #[error(transparent)]
+    NoChroot(#[from] NoChroot),
     /// The servers answer, and yet the attempt to get a session failed or took too long.
     #[error(
         "ZooKeeper at {servers} answers, but did not grant a session ({source}): is it overloaded or out of connections?"
@@ -162,7 +180,7 @@ impl ConnectError {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Config(_) | Self::AuthRefused { .. } => false,
-            Self::NoServer { .. } | Self::NoSession { .. } => true,
+            Self::NoServer { .. } | Self::NoChroot(_) | Self::NoSession { .. } => true,
         }
     }
 
@@ -171,7 +189,7 @@ impl ConnectError {
     pub fn failures(&self) -> Option<&Failures> {
         match self {
             Self::NoServer { failures } => Some(failures),
-            Self::Config(_) | Self::AuthRefused { .. } | Self::NoSession { .. } => None,
+            Self::Config(_) | Self::AuthRefused { .. } | Self::NoChroot(_) | Self::NoSession { .. } => None,
         }
     }
 }

@@ -4,6 +4,7 @@
 //!
 //! - [`address`]: the connect string, checked; [`auth`]: credentials from a file; [`acl`]: who may do what;
 //!   [`tls`]: certificates from files;
+//! - [`chroot`]: what to do where the znode that all paths are relative to is missing;
 //! - [`connect`]: one attempt to get a session, and when it fails, one line with the reason;
 //! - [`connections`]: from where the clients of a server are connected;
 //! - [`diagnose`]: finds that reason, since the client library only reports that no host could be used;
@@ -21,6 +22,7 @@ pub mod acl;
 pub mod address;
 pub mod auth;
 pub mod child;
+pub mod chroot;
 mod config_error;
 pub mod connect;
 pub mod connections;
@@ -35,6 +37,7 @@ mod write;
 
 pub use address::{Host, Servers, ServersError};
 pub use auth::Auth;
+pub use chroot::NoChroot;
 pub use config_error::ConfigError;
 pub use connect::{Config, ConnectError};
 pub use request::{RequestError, within};

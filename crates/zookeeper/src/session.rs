@@ -16,6 +16,8 @@
 //! # }
 //! ```
 
+mod state;
+
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +29,9 @@ use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 use zookeeper_client::{Client, SessionId, SessionState};
 
+use super::chroot::{self, NoChroot, Presence};
 use super::connect::{Config, ConnectError};
+pub use state::{Connection, SessionEnd};
 
 /// The first pause between two attempts; each is twice the one before, and up to as much again is added at random.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -41,81 +45,15 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// ever.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The state of our connection to ZooKeeper.
-#[derive(Clone, Debug)]
-pub enum Connection {
-    /// No session; one is being established.
-    Connecting {
-        /// When the search began.
-        since: Instant,
-        /// How many attempts of this search have failed.
-        failed_attempts: u64,
-        /// Why the last of them failed; `None` before the first has.
-        last_error: Option<Arc<ConnectError>>,
-    },
-    /// A session with a connection.
-    Connected {
-        /// When the connection was made.
-        since: Instant,
-        /// The session, as in the `ephemeralOwner` of its nodes.
-        session: SessionId,
-        /// Which session of this process it is, from 1.
-        sessions: u64,
-        /// Which connection of this process it is, from 1. Persistent watches do not survive the change to another.
-        connections: u64,
-    },
-    /// A session without a connection: the client library tries all servers in turn until the session is over or, by
-    /// [`Sessions::without_ephemerals`], replaced.
-    Disconnected {
-        /// When the connection was lost.
-        since: Instant,
-        /// The session, which may still be saved.
-        session: SessionId,
-    },
-    /// The session is over, and no other is being established yet.
-    Ended {
-        /// When it was seen to be over.
-        since: Instant,
-        /// How it ended.
-        end: SessionEnd,
-    },
-}
-
-impl Connection {
-    /// Whether requests are answered now.
-    #[must_use]
-    pub fn is_connected(&self) -> bool {
-        match self {
-            Self::Connected { .. } => true,
-            Self::Connecting { .. } | Self::Disconnected { .. } | Self::Ended { .. } => false,
-        }
-    }
-
-    /// Since when it is so.
-    #[must_use]
-    pub fn since(&self) -> Instant {
-        match self {
-            Self::Connecting { since, .. }
-            | Self::Connected { since, .. }
-            | Self::Disconnected { since, .. }
-            | Self::Ended { since, .. } => *since,
-        }
-    }
-}
-
-/// How a session ended. Its ephemeral znodes are gone or soon will be, and its client will answer nothing more; one
-/// that was replaced may be answered once more, and then closes.
+/// What becomes of a session whose chroot is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SessionEnd {
-    /// Without contact for too long, by the server's word or, after 7/5 of the session timeout, by the library's.
-    Expired,
-    /// A server refused our credentials when the session moved to it.
-    AuthFailed,
-    /// Closed from our side: the last clone of its client was dropped.
-    Closed,
-    /// Given up without a connection, since there is another session already: [`Sessions::establish`] returns it. The
-    /// client library closes it when it finds a server again, or forgets it after 7/5 of the session timeout.
-    Replaced,
+enum MissingChroot {
+    /// It waits for the chroot, which is logged.
+    Await,
+    /// The same without a line in the log.
+    AwaitSilently,
+    /// It is returned.
+    Accept,
 }
 
 /// Establishes sessions, one after the other, and publishes the state of the connection.
@@ -134,6 +72,8 @@ pub struct Sessions {
     logged: Option<String>,
     /// Whether a session may be given up for another.
     replaceable: bool,
+    /// What becomes of a session whose chroot is missing.
+    missing_chroot: MissingChroot,
     /// The session for which the last one was given up, and since when there was no connection.
     replacement: Option<(Client, Instant)>,
 }
@@ -152,6 +92,7 @@ impl Sessions {
             connections: 0,
             logged: None,
             replaceable: false,
+            missing_chroot: MissingChroot::Await,
             replacement: None,
         }
     }
@@ -161,6 +102,18 @@ impl Sessions {
     #[must_use]
     pub fn without_ephemerals(self) -> Self {
         Self { replaceable: true, ..self }
+    }
+
+    /// For clients that follow the chroot by themselves: [`Self::establish`] returns a session though it is missing.
+    #[must_use]
+    pub fn despite_missing_chroot(self) -> Self {
+        Self { missing_chroot: MissingChroot::Accept, ..self }
+    }
+
+    /// For clients beside another one of the same process that says in the log that the chroot is missing.
+    #[must_use]
+    pub fn beside_another(self) -> Self {
+        Self { missing_chroot: MissingChroot::AwaitSilently, ..self }
     }
 
     /// The configuration they are made by.
@@ -175,22 +128,32 @@ impl Sessions {
         self.state.subscribe()
     }
 
-    /// Tries until there is a session, however long it takes, with growing pauses. The one for which the last was given
-    /// up is there already, and is returned at once.
+    /// Tries until there is a session and its chroot exists, however long it takes, with growing pauses. The one for
+    /// which the last was given up is there already, and is returned at once.
     ///
-    /// A failure is logged once, not once an attempt; another reason is logged again. So is, once a session, a chroot
-    /// that does not exist or does not let us read it: the session is returned all the same. The first attempt is made
-    /// at once, unless the last session did not live longer than the longest pause.
+    /// A failure is logged once, not once an attempt; another reason is logged again. The first attempt is made at once,
+    /// unless the last session did not live longer than the longest pause. Where the chroot is missing, the session waits
+    /// for it by a watch.
     ///
     /// # Errors
     /// With a failure that trying again will not repair (see [`ConnectError::is_retryable`]), but only before the first
     /// session: afterwards the configuration is known to have worked, a certificate that is just being replaced is a
     /// temporary failure, and it retries.
     pub async fn establish(&mut self) -> Result<Client, ConnectError> {
+        loop {
+            let (client, since) = self.find().await?;
+            if self.has_chroot(&client, since).await {
+                self.welcome(&client, since);
+                return Ok(client);
+            }
+        }
+    }
+
+    /// A session, and since when it was searched for.
+    async fn find(&mut self) -> Result<(Client, Instant), ConnectError> {
         let since = Instant::now();
-        if let Some((client, since)) = self.replacement.take() {
-            self.welcome(&client, since);
-            return Ok(client);
+        if let Some(replacement) = self.replacement.take() {
+            return Ok(replacement);
         }
         self.state.send_replace(Connection::Connecting { since, failed_attempts: 0, last_error: None });
         match self.established {
@@ -199,11 +162,8 @@ impl Sessions {
         }
         let mut failed_attempts = 0;
         loop {
-            match self.config.connect().await {
-                Ok(client) => {
-                    self.welcome(&client, since);
-                    return Ok(client);
-                }
+            match self.config.connect_anywhere().await {
+                Ok(client) => return Ok((client, since)),
                 Err(error) if self.established.is_none() && !error.is_retryable() => return Err(error),
                 Err(error) => {
                     failed_attempts += 1;
@@ -214,6 +174,27 @@ impl Sessions {
             }
             self.pause().await;
         }
+    }
+
+    /// Waits for the chroot, where it is missing and wanted; `false` if the session ended before it was there.
+    async fn has_chroot(&mut self, client: &Client, since: Instant) -> bool {
+        self.established = Some(Instant::now());
+        if self.missing_chroot == MissingChroot::Accept {
+            return true;
+        }
+        match chroot::look(client, &self.config.servers).await {
+            Presence::Present => return true,
+            Presence::SessionOver => return false,
+            Presence::Missing => {}
+        }
+        let error = NoChroot::of(&self.config.servers);
+        if self.missing_chroot == MissingChroot::Await && self.logged.as_deref() != Some(&*error.to_string()) {
+            warn!(zookeeper = %self.config.servers, "{error}");
+            self.logged = Some(error.to_string());
+        }
+        let last_error = Some(Arc::new(error.into()));
+        self.state.send_replace(Connection::Connecting { since, failed_attempts: 1, last_error });
+        chroot::created(client).await == Presence::Present
     }
 
     /// Follows the session of `client`, which [`Self::establish`] gave, until it is over.

@@ -40,8 +40,12 @@ async fn a_chroot_is_below_what_a_client_without_sees() {
     assert_eq!(seen_below["/jobs/jid0000000000"], root.get_data("/merritt/jobs/jid0000000000").await.unwrap());
     assert_eq!(read_tree(&root, "/", &["/merritt/jobs"]).await.len(), 2);
 
-    // A chroot that is not there is no error of the connection: the znodes are missing.
-    let nowhere = config(&format!("{}/nowhere", server.connect_string())).connect().await.unwrap();
+    let nowhere = config(&format!("{}/nowhere", server.connect_string()));
+    let error = nowhere.connect().await.unwrap_err();
+    assert!(matches!(error, ConnectError::NoChroot(_)) && error.is_retryable(), "{error}");
+    let command = format!("zkCli.sh -server {} create /nowhere", server.connect_string());
+    assert!(error.to_string().contains(&command), "{error}");
+    let nowhere = nowhere.connect_anywhere().await.unwrap();
     assert_eq!(within(Duration::from_secs(5), nowhere.check_stat("/")).await.unwrap(), None);
     assert!(read_tree(&nowhere, "/", &[]).await.is_empty());
 }

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use queuekeeper_zookeeper::diagnose::Symptom;
 use queuekeeper_zookeeper::server::Options;
-use queuekeeper_zookeeper::{Config, Connection, PrivateServer, RequestError, SessionEnd, Sessions, within};
+use queuekeeper_zookeeper::{
+    Config, ConnectError, Connection, PrivateServer, RequestError, SessionEnd, Sessions, chroot, within,
+};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -193,4 +195,48 @@ async fn a_stalled_answer_leaves_a_request_unanswered_in_time_although_it_was_ca
     assert_eq!(proxy.accepted(), 1, "a stall keeps the connection");
     let no_node = within(LIMIT, stalled.get_data("/b")).await.unwrap_err();
     assert!(!no_node.is_connection(), "{no_node}");
+}
+
+#[tokio::test]
+async fn a_session_waits_for_its_chroot_and_shows_when_it_is_removed() {
+    let log = Log::of_this_process();
+    let mut server = PrivateServer::start(Options::default()).await.unwrap();
+    let root = config(&server.connect_string()).connect().await.unwrap();
+    let at = format!("{}/merritt/queue", server.connect_string());
+    let mut sessions = Sessions::new(config(&at));
+    let mut states = sessions.subscribe();
+    let mut others = Sessions::new(config(&at)).beside_another();
+    let mut despite = Sessions::new(config(&at)).despite_missing_chroot();
+    assert_eq!(timeout(LIMIT, despite.establish()).await.unwrap().unwrap().check_stat("/").await.unwrap(), None);
+    let owner = tokio::spawn(async move { (sessions.establish().await.unwrap(), sessions) });
+    let other = tokio::spawn(async move { others.establish().await.unwrap() });
+    let is_missing = |state: &Connection| match state {
+        Connection::Connecting { last_error: Some(error), .. } => matches!(**error, ConnectError::NoChroot(_)),
+        _ => false,
+    };
+    let waiting = awaits(&mut states, "the missing chroot", is_missing).await;
+    let problem = waiting.problem().unwrap();
+    assert!(problem.starts_with("ZooKeeper has no znode /merritt/queue: ") && !problem.contains('\n'), "{problem}");
+
+    // Neither its parent nor another server process makes it up.
+    create(&root, "/merritt", b"").await;
+    server.kill().unwrap();
+    server.restart().await.unwrap();
+    let root = config(&server.connect_string()).connect().await.unwrap();
+    assert!(is_missing(&states.borrow_and_update()) && !owner.is_finished() && !other.is_finished());
+    create(&root, "/merritt/queue", b"").await;
+    let (client, _sessions) = timeout(LIMIT, owner).await.unwrap().unwrap();
+    timeout(LIMIT, other).await.unwrap().unwrap();
+    assert!(states.borrow().is_connected());
+    assert_eq!(log.count(&at, "has no znode /merritt/queue"), 1);
+
+    let servers = at.parse().unwrap();
+    let mut removed = Box::pin(chroot::removed(&client, &servers));
+    let change = within(LIMIT, root.set_data("/merritt/queue", b"x", None));
+    tokio::select! {
+        () = &mut removed => panic!("it is still there"),
+        set = change => drop(set.unwrap()),
+    }
+    root.delete("/merritt/queue", None).await.unwrap();
+    timeout(LIMIT, removed).await.unwrap();
 }
