@@ -13,6 +13,7 @@ mod cli {
     mod client;
     mod copies;
     mod dashboards;
+    mod deposit_check;
     mod deposits;
     mod downloads;
     mod holds;

@@ -14,7 +14,7 @@ use crate::batches::submission::BatchSpec;
 use crate::blocking::blocking;
 use crate::daemon::Daemon;
 use crate::engine::session::Session;
-use crate::mail::queue::Correspondence;
+use crate::mail::compose::Correspondence;
 use crate::metrics::Ended;
 use crate::spec::uuid_of;
 use crate::step::{StepError, now};

@@ -23,8 +23,9 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 use uuid::Uuid;
 
+use super::contents::manifest;
 use super::java::{Java, JavaJob};
-use super::world::{World, manifest, only, quick};
+use super::world::{World, only, quick};
 
 const LIMIT: Duration = Duration::from_mins(3);
 

@@ -18,8 +18,9 @@ use queuekeeper_testkit::wait::eventually;
 use serde_json::json;
 use uuid::Uuid;
 
+use super::contents::manifest;
 use super::mail::mailing;
-use super::world::{World, manifest, only};
+use super::world::{World, only};
 
 const LIMIT: Duration = Duration::from_mins(1);
 
