@@ -6,11 +6,12 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue};
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::views::show::visible;
+use commands::commands;
 
 mod access;
 mod act;
@@ -21,6 +22,7 @@ mod batches;
 mod catalogue;
 pub mod check;
 mod client;
+mod commands;
 mod completion;
 mod daemons;
 mod dashboards;
@@ -79,43 +81,43 @@ struct Cli {
     command: Command,
 }
 
-#[derive(Debug, Subcommand)]
-enum Command {
-    // Boxed, since it has many more flags than the others.
-    Serve(Box<serve::ServeArgs>),
-    Demo(demo::DemoArgs),
-    Standalone(standalone::StandaloneArgs),
-    Ingest(Box<ingest::IngestArgs>),
-    Submit(Box<submit::SubmitArgs>),
-    Dump(dump::DumpArgs),
-    Load(load::LoadArgs),
-    Status(status::StatusArgs),
-    Jobs(Box<jobs::JobsArgs>),
-    Job(Box<job::JobArgs>),
-    Failures(failures::FailuresArgs),
-    Batches(batches::BatchesArgs),
-    Batch(batch::BatchArgs),
-    Access(access::AccessArgs),
-    Locks(locks::LocksArgs),
-    Lock(lock::LockArgs),
-    Daemons(daemons::DaemonsArgs),
-    Queue(pauses::QueueArgs),
-    Collection(pauses::CollectionArgs),
-    Faults(faults::FaultsArgs),
-    Dashboards(dashboards::DashboardsArgs),
-    CheckWebConfig(check::CheckArgs),
-    Completion(completion::CompletionArgs),
-    ManPages(man_pages::ManPagesArgs),
-    Probe(probe::ProbeArgs),
-    CheckConfig(check::CheckConfigArgs),
-    Rules(rules::RulesArgs),
-    Store(store::StoreArgs),
-    Object(object::ObjectArgs),
-    Catalogue(catalogue::CatalogueArgs),
-    Mill(mill::MillArgs),
-    Profiles(profiles::ProfilesArgs),
-    Token(token::TokenArgs),
-    Password(password::PasswordArgs),
+commands! {
+    enum Command {
+        Serve(serve::ServeArgs),
+        Demo(demo::DemoArgs),
+        Standalone(standalone::StandaloneArgs),
+        Ingest(ingest::IngestArgs),
+        Submit(submit::SubmitArgs),
+        Dump(dump::DumpArgs),
+        Load(load::LoadArgs),
+        Status(status::StatusArgs),
+        Jobs(jobs::JobsArgs),
+        Job(job::JobArgs),
+        Failures(failures::FailuresArgs),
+        Batches(batches::BatchesArgs),
+        Batch(batch::BatchArgs),
+        Access(access::AccessArgs),
+        Locks(locks::LocksArgs),
+        Lock(lock::LockArgs),
+        Daemons(daemons::DaemonsArgs),
+        Queue(pauses::QueueArgs),
+        Collection(pauses::CollectionArgs),
+        Faults(faults::FaultsArgs),
+        Dashboards(dashboards::DashboardsArgs) at_once,
+        CheckWebConfig(check::CheckArgs) at_once,
+        Completion(completion::CompletionArgs) at_once,
+        ManPages(man_pages::ManPagesArgs) at_once,
+        Probe(probe::ProbeArgs),
+        CheckConfig(check::CheckConfigArgs),
+        Rules(rules::RulesArgs),
+        Store(store::StoreArgs),
+        Object(object::ObjectArgs),
+        Catalogue(catalogue::CatalogueArgs),
+        Mill(mill::MillArgs),
+        Profiles(profiles::ProfilesArgs) at_once,
+        Token(token::TokenArgs) at_once,
+        Password(password::PasswordArgs) at_once,
+    }
 }
 
 /// A command that cannot start because of its arguments or a missing program: one line, exit code 2.
@@ -135,43 +137,7 @@ impl UsageError {
 pub fn run() -> ExitCode {
     let matches = command().try_get_matches().unwrap_or_else(|error| conceal(error).exit());
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    let outcome = match cli.command {
-        Command::Serve(args) => block_on(args.run()),
-        Command::Demo(args) => block_on(args.run()),
-        Command::Standalone(args) => block_on(args.run()),
-        Command::Ingest(args) => block_on(args.run()),
-        Command::Submit(args) => block_on(args.run()),
-        Command::Dump(args) => block_on(args.run()),
-        Command::Load(args) => block_on(args.run()),
-        Command::CheckWebConfig(args) => args.run(),
-        Command::Completion(args) => args.run(),
-        Command::ManPages(args) => args.run(),
-        Command::Probe(args) => block_on(args.run()),
-        Command::Dashboards(args) => args.run(),
-        Command::Status(args) => block_on(args.run()),
-        Command::Jobs(args) => block_on(args.run()),
-        Command::Job(args) => block_on(args.run()),
-        Command::Failures(args) => block_on(args.run()),
-        Command::Batches(args) => block_on(args.run()),
-        Command::Batch(args) => block_on(args.run()),
-        Command::Access(args) => block_on(args.run()),
-        Command::Locks(args) => block_on(args.run()),
-        Command::Daemons(args) => block_on(args.run()),
-        Command::Faults(args) => block_on(args.run()),
-        Command::Lock(args) => block_on(args.run()),
-        Command::Queue(args) => block_on(args.run()),
-        Command::Collection(args) => block_on(args.run()),
-        Command::CheckConfig(args) => block_on(args.run()),
-        Command::Rules(args) => args.run(),
-        Command::Store(args) => block_on(args.run()),
-        Command::Object(args) => block_on(args.run()),
-        Command::Catalogue(args) => block_on(args.run()),
-        Command::Mill(args) => block_on(args.run()),
-        Command::Profiles(args) => args.run(),
-        Command::Token(args) => args.run(),
-        Command::Password(args) => args.run(),
-    };
-    match outcome {
+    match block_on(cli.command.run()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let code = if error.downcast_ref::<UsageError>().is_some() {

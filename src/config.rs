@@ -111,7 +111,7 @@ pub struct Web {
 }
 
 /// What a server shows and takes of the repository behind the queue. Of what it does not, there are no routes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(clippy::struct_excessive_bools, reason = "a server has any of the parts without the others")]
 pub struct RepositoryParts {
     /// It takes deposits.

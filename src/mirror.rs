@@ -43,6 +43,8 @@ pub use addresses::AddressBook;
 pub use faults::{FaultFigures, FoundFault};
 pub use freshness::{Freshness, ServerClock};
 pub use history::{Flow, History, Pace, Point, Rates, StateFlow};
+#[cfg(test)]
+pub(crate) use image::EXCHANGED_TOGETHER;
 pub use image::{Batch, Grant, Granted, Job, JobStanding, Lock, LockStat, Process, Request};
 pub use load::{LoadError, load, load_job};
 pub use measured::Measured;

@@ -14,6 +14,7 @@ mod cli {
     mod client;
     mod copies;
     mod dashboards;
+    mod deposit_check;
     mod deposits;
     mod downloads;
     mod drill;

@@ -21,4 +21,5 @@ mod mirror {
     mod storms;
     mod transitions;
     mod values;
+    mod writes;
 }

@@ -29,6 +29,7 @@ mod web {
     mod prefix;
     mod reverse_proxy;
     mod roles;
+    mod roles_of_mill;
     mod search;
     mod secrets;
     mod server;

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use queuekeeper_ingest::deposit::NewDeposit;
-use queuekeeper_ingest::directory::WorkingStorage;
 use queuekeeper_ingest::kind::DepositType;
+use queuekeeper_ingest::working::WorkingStorage;
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::record::ItemStatus;

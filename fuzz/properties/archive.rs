@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-use queuekeeper_ingest::archive::{Limits, Progress, Unpacked, bag, manifest, unpack};
 use queuekeeper_ingest::name;
 use queuekeeper_ingest::place::Place;
+use queuekeeper_ingest::unpack::{Limits, Progress, Unpacked, bag, manifest, unpack};
 use queuekeeper_store::Algorithm;
 
 use super::shown;

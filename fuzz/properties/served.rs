@@ -7,7 +7,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderValue, Request, StatusCode, header};
 use queuekeeper::web::working::{PATH, router};
-use queuekeeper_ingest::directory::WorkingStorage;
+use queuekeeper_ingest::working::WorkingStorage;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 use tower::ServiceExt as _;

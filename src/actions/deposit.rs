@@ -3,11 +3,11 @@
 //! A payload is a URL, or an upload that may come in parts: what has come is on the disk, and a request that was broken
 //! off is followed by one that goes on where it was. The batch is created when all of it is there.
 
-mod again;
 mod intake;
 mod quota;
 mod receive;
 mod request;
+mod resubmit;
 mod shared;
 mod upload;
 mod withdraw;

@@ -24,7 +24,6 @@ use queuekeeper_mill::account::Account;
 use queuekeeper_mill::policy::PolicySource;
 use tokio_util::task::TaskTracker;
 
-pub use checks::CHECK_ROLE;
 pub use kind::MillActionKind;
 pub use pauses::{PauseChange, pause_scope};
 pub use queuekeeper_catalogue::tasks::{Decided, TaskState};
@@ -107,7 +106,11 @@ impl MillActions {
     }
 
     /// Refuses who may not, and counts that.
-    fn check_role(&self, kind: MillActionKind, actor: &Actor, needs: Role) -> Result<(), Refusal> {
+    fn check_role(&self, kind: MillActionKind, actor: &Actor) -> Result<(), Refusal> {
+        self.check_given_role(kind, actor, kind.role())
+    }
+
+    fn check_given_role(&self, kind: MillActionKind, actor: &Actor, needs: Role) -> Result<(), Refusal> {
         Shared::require_role(actor, needs).map_err(|refusal| self.refused(kind, actor, refusal))
     }
 

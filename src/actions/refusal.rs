@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::actor::Role;
 use super::audit::NotWritten;
 use super::metrics::{CONFLICT, IN_PART, UNKNOWN};
-use queuekeeper_ingest::again::AgainError;
+use queuekeeper_ingest::resubmit::ResubmissionError;
 use queuekeeper_queue::Error;
 use queuekeeper_queue::path::{BatchNode, Path};
 
@@ -137,12 +137,12 @@ impl Refusal {
     }
 }
 
-impl From<AgainError> for Refusal {
-    fn from(error: AgainError) -> Self {
+impl From<ResubmissionError> for Refusal {
+    fn from(error: ResubmissionError) -> Self {
         match error {
-            AgainError::Refused(why) => Self::conflict(why),
-            AgainError::Queue(error) => error.into(),
-            AgainError::Catalogue(error) => Self::of_catalogue(&error),
+            ResubmissionError::Refused(why) => Self::conflict(why),
+            ResubmissionError::Queue(error) => error.into(),
+            ResubmissionError::Catalogue(error) => Self::of_catalogue(&error),
         }
     }
 }

@@ -4,11 +4,12 @@ mod rebuild;
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use queuekeeper_catalogue::{Catalogue, ErrorKind};
 use serde_json::json;
 
 use super::UsageError;
+use super::commands::commands;
 use super::exit::{CommandError, FAILED, NOT_FOUND, REFUSED};
 use super::output::{OutputArgs, Screen, Spinner, without_csv};
 use crate::config::{CatalogueUrl, ConfigFile};
@@ -23,12 +24,13 @@ pub(super) struct CatalogueArgs {
     command: CatalogueCommand,
 }
 
-#[derive(Clone, Debug, Subcommand)]
-enum CatalogueCommand {
-    Check(CheckArgs),
-    Backup(BackupArgs),
-    Migrate(MigrateArgs),
-    Rebuild(rebuild::RebuildArgs),
+commands! {
+    enum CatalogueCommand {
+        Check(CheckArgs),
+        Backup(BackupArgs),
+        Migrate(MigrateArgs),
+        Rebuild(rebuild::RebuildArgs),
+    }
 }
 
 /// Where the catalogue is.
@@ -91,12 +93,7 @@ impl CatalogueArgs {
     /// When it is not done, or a check finds something.
     pub(super) async fn run(self) -> anyhow::Result<()> {
         super::log::begin_plain();
-        match self.command {
-            CatalogueCommand::Check(args) => args.run().await,
-            CatalogueCommand::Backup(args) => args.run().await,
-            CatalogueCommand::Migrate(args) => args.run().await,
-            CatalogueCommand::Rebuild(args) => Box::pin(args.run()).await,
-        }
+        self.command.run().await
     }
 }
 

@@ -19,9 +19,6 @@ use crate::server;
 use crate::server::ingest::{Ingest, ServedWorking};
 use crate::web::working::PATH;
 
-/// The daemons that make mails.
-const MAKE_MAILS: [Daemon; 3] = [Daemon::Batch, Daemon::Report, Daemon::UpdateReport];
-
 /// Run the daemons that work on the queue
 ///
 /// They take batches and jobs from the queue in ZooKeeper: create jobs, fetch content into the working storage, store it
@@ -105,7 +102,14 @@ impl ServedArgs {
 #[command(next_help_heading = "Daemons")]
 pub(super) struct DaemonArgs {
     /// Which daemons run here, by their names, separated by commas; or all
-    #[arg(long = "daemons", value_name = "LIST", value_delimiter = ',', default_value = "all", value_parser = chosen)]
+    #[arg(
+        long = "daemons",
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "all",
+        value_parser = chosen,
+        long_help = help_of_daemons()
+    )]
     daemons: Vec<Chosen>,
 
     /// How many workers a daemon has, as downloading=4; as downloading=2-16, at least two, and more while jobs wait for
@@ -184,6 +188,13 @@ pub(super) async fn unless_ended_at_once(
     }
 }
 
+/// The help of `--daemons`, with what each of them does.
+fn help_of_daemons() -> String {
+    let line = |daemon: Daemon| format!("\n- {daemon}: {}", daemon.spec().does);
+    let lines: String = Daemon::ALL.into_iter().map(line).collect();
+    format!("Which daemons run here, by their names, separated by commas; or all.\n{lines}\n")
+}
+
 /// One daemon, or all.
 #[derive(Clone, Copy, Debug)]
 enum Chosen {
@@ -238,10 +249,10 @@ impl DaemonArgs {
         }
         // Mails have it from the process that makes them, whichever sends them.
         if let Some(flag) = self.mail.flag_of_content()
-            && !MAKE_MAILS.iter().any(|daemon| all.contains_key(daemon))
+            && !Daemon::of_mails().any(|daemon| all.contains_key(&daemon))
         {
-            let why =
-                "no mails are made here: batch, report and update-report make them, and none of them is in --daemons";
+            let names: Vec<_> = Daemon::of_mails().map(Daemon::name).collect();
+            let why = format!("no mails are made here, since --daemons has none of {}", names.join(", "));
             return Err(UsageError::flag(flag, why));
         }
         let defaults = Settings::default();

@@ -25,11 +25,12 @@ pub(super) use errors::decide;
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand};
+use clap::Args;
 
 use queuekeeper_catalogue::Catalogue;
 
 use super::UsageError;
+use super::commands::commands;
 use crate::config::{CatalogueUrl, ConfigFile, FileError, MillConfig};
 use crate::server;
 use crate::server::mill::OpenStores;
@@ -43,33 +44,33 @@ pub(super) struct MillArgs {
     command: MillCommand,
 }
 
-#[derive(Clone, Debug, Subcommand)]
-enum MillCommand {
-    // Boxed, since it has many more flags than the others.
-    Run(Box<run::RunArgs>),
-    Produce(produce::ProduceArgs),
-    Verify(verify::VerifyArgs),
-    Checks(background::ChecksArgs),
-    Compare(compare::CompareArgs),
-    VerifyReports(verify_reports::VerifyReportsArgs),
-    Audit(audit::AuditArgs),
-    Queues(queues::QueuesArgs),
-    Spaces(spaces::SpacesArgs),
-    Errors(errors::ErrorsArgs),
-    Reports(reports::ReportsArgs),
-    Repair(errors::RepairArgs),
-    Resolve(errors::ResolveArgs),
-    Adopt(adopt::AdoptArgs),
-    StopRepairs(stops::StopRepairsArgs),
-    ResumeRepairs(stops::ResumeRepairsArgs),
-    Held(waiting::HeldArgs),
-    DeadLetters(waiting::DeadLettersArgs),
-    Retry(waiting::RetryArgs),
-    Drop(waiting::DropArgs),
-    Pause(pause::PauseArgs),
-    Resume(pause::ResumeArgs),
-    Policies(policies::PoliciesArgs),
-    Policy(policy::PolicyArgs),
+commands! {
+    enum MillCommand {
+        Run(run::RunArgs),
+        Produce(produce::ProduceArgs),
+        Verify(verify::VerifyArgs),
+        Checks(background::ChecksArgs),
+        Compare(compare::CompareArgs),
+        VerifyReports(verify_reports::VerifyReportsArgs),
+        Audit(audit::AuditArgs),
+        Queues(queues::QueuesArgs),
+        Spaces(spaces::SpacesArgs),
+        Errors(errors::ErrorsArgs),
+        Reports(reports::ReportsArgs),
+        Repair(errors::RepairArgs),
+        Resolve(errors::ResolveArgs),
+        Adopt(adopt::AdoptArgs),
+        StopRepairs(stops::StopRepairsArgs),
+        ResumeRepairs(stops::ResumeRepairsArgs),
+        Held(waiting::HeldArgs),
+        DeadLetters(waiting::DeadLettersArgs),
+        Retry(waiting::RetryArgs),
+        Drop(waiting::DropArgs),
+        Pause(pause::PauseArgs),
+        Resume(pause::ResumeArgs),
+        Policies(policies::PoliciesArgs),
+        Policy(policy::PolicyArgs),
+    }
 }
 
 /// Where the configuration is.
@@ -130,31 +131,6 @@ impl MillArgs {
     /// # Errors
     /// When it is not done.
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        match self.command {
-            MillCommand::Run(args) => Box::pin(args.run()).await,
-            MillCommand::Produce(args) => Box::pin(args.run()).await,
-            MillCommand::Verify(args) => Box::pin(args.run()).await,
-            MillCommand::Checks(args) => args.run().await,
-            MillCommand::Compare(args) => Box::pin(args.run()).await,
-            MillCommand::VerifyReports(args) => Box::pin(args.run()).await,
-            MillCommand::Audit(args) => Box::pin(args.run()).await,
-            MillCommand::Queues(args) => Box::pin(args.run()).await,
-            MillCommand::Spaces(args) => Box::pin(args.run()).await,
-            MillCommand::Errors(args) => Box::pin(args.run()).await,
-            MillCommand::Reports(args) => Box::pin(args.run()).await,
-            MillCommand::Repair(args) => Box::pin(args.run()).await,
-            MillCommand::Resolve(args) => Box::pin(args.run()).await,
-            MillCommand::Adopt(args) => Box::pin(args.run()).await,
-            MillCommand::StopRepairs(args) => Box::pin(args.run()).await,
-            MillCommand::ResumeRepairs(args) => Box::pin(args.run()).await,
-            MillCommand::Held(args) => args.run().await,
-            MillCommand::DeadLetters(args) => args.run().await,
-            MillCommand::Policies(args) => args.run().await,
-            MillCommand::Retry(args) => Box::pin(args.run()).await,
-            MillCommand::Drop(args) => Box::pin(args.run()).await,
-            MillCommand::Pause(args) => Box::pin(args.run()).await,
-            MillCommand::Resume(args) => Box::pin(args.run()).await,
-            MillCommand::Policy(args) => Box::pin(args.run()).await,
-        }
+        self.command.run().await
     }
 }

@@ -7,7 +7,9 @@ mod request;
 mod show;
 mod verify;
 
-use clap::{Args, Subcommand};
+use clap::Args;
+
+use super::commands::commands;
 
 /// Show, read, request, verify and repair stored objects
 #[derive(Clone, Debug, Args)]
@@ -16,13 +18,14 @@ pub(super) struct ObjectArgs {
     command: ObjectCommand,
 }
 
-#[derive(Clone, Debug, Subcommand)]
-enum ObjectCommand {
-    Show(show::ShowArgs),
-    Get(get::GetArgs),
-    Verify(verify::VerifyArgs),
-    Request(Box<request::RequestArgs>),
-    Repair(Box<repair::RepairArgs>),
+commands! {
+    enum ObjectCommand {
+        Show(show::ShowArgs),
+        Get(get::GetArgs),
+        Verify(verify::VerifyArgs),
+        Request(request::RequestArgs),
+        Repair(repair::RepairArgs),
+    }
 }
 
 impl ObjectArgs {
@@ -32,12 +35,6 @@ impl ObjectArgs {
     /// When it is not done, or something is wrong with the object.
     pub(super) async fn run(self) -> anyhow::Result<()> {
         super::log::begin_plain();
-        match self.command {
-            ObjectCommand::Show(args) => args.run().await,
-            ObjectCommand::Get(args) => args.run().await,
-            ObjectCommand::Verify(args) => args.run().await,
-            ObjectCommand::Request(args) => Box::pin(args.run()).await,
-            ObjectCommand::Repair(args) => Box::pin(args.run()).await,
-        }
+        self.command.run().await
     }
 }

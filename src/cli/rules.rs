@@ -3,15 +3,16 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::UsageError;
 use super::client::ClientArgs;
+use super::commands::commands;
 use super::exit::{CommandError, FAILED};
 use super::output::{Screen, without_csv, write};
 use super::serve::volume::VolumeArgs;
-use super::{UsageError, block_on};
 use crate::alerts::{Mode, RuleTest};
 use crate::config::ConfigFile;
 use crate::metrics::storage::Space;
@@ -30,11 +31,11 @@ pub(super) struct RulesArgs {
     command: Command,
 }
 
-#[derive(Clone, Debug, Subcommand)]
-enum Command {
-    Check(CheckArgs),
-    // Boxed, since it has the flags of commands that read the queue.
-    Test(Box<TestArgs>),
+commands! {
+    enum Command {
+        Check(CheckArgs) at_once,
+        Test(TestArgs),
+    }
 }
 
 /// Check the rules in files for --config.file, and list them
@@ -65,11 +66,8 @@ struct TestArgs {
 }
 
 impl RulesArgs {
-    pub(super) fn run(self) -> anyhow::Result<()> {
-        match self.command {
-            Command::Check(args) => args.run(),
-            Command::Test(args) => block_on(args.run()),
-        }
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        self.command.run().await
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 
 mod copy;
 mod delete;
@@ -19,6 +19,7 @@ mod report;
 mod verify;
 mod write;
 
+use super::commands::commands;
 pub(super) use open::{audited, failed, probe};
 
 /// List, read, write, copy, delete and verify content in the stores of --config.file; hold a store, and release it
@@ -31,20 +32,21 @@ pub(super) struct StoreArgs {
     command: StoreCommand,
 }
 
-#[derive(Clone, Debug, Subcommand)]
-enum StoreCommand {
-    #[command(name = "ls")]
-    List(list::ListArgs),
-    Get(get::GetArgs),
-    Put(put::PutArgs),
-    #[command(name = "rm")]
-    Delete(delete::DeleteArgs),
-    #[command(name = "cp")]
-    Copy(copy::CopyArgs),
-    Verify(verify::VerifyArgs),
-    Hold(hold::HoldArgs),
-    Release(hold::ReleaseArgs),
-    Held(hold::HeldArgs),
+commands! {
+    enum StoreCommand {
+        #[command(name = "ls")]
+        List(list::ListArgs),
+        Get(get::GetArgs),
+        Put(put::PutArgs),
+        #[command(name = "rm")]
+        Delete(delete::DeleteArgs),
+        #[command(name = "cp")]
+        Copy(copy::CopyArgs),
+        Verify(verify::VerifyArgs),
+        Hold(hold::HoldArgs),
+        Release(hold::ReleaseArgs),
+        Held(hold::HeldArgs),
+    }
 }
 
 /// Where the stores are.
@@ -62,16 +64,6 @@ impl StoreArgs {
     /// When it is not done, or not wholly.
     pub(super) async fn run(self) -> anyhow::Result<()> {
         super::log::begin_plain();
-        match self.command {
-            StoreCommand::List(args) => args.run().await,
-            StoreCommand::Get(args) => args.run().await,
-            StoreCommand::Put(args) => args.run().await,
-            StoreCommand::Delete(args) => args.run().await,
-            StoreCommand::Copy(args) => args.run().await,
-            StoreCommand::Verify(args) => args.run().await,
-            StoreCommand::Hold(args) => args.run().await,
-            StoreCommand::Release(args) => args.run().await,
-            StoreCommand::Held(args) => args.run().await,
-        }
+        self.command.run().await
     }
 }

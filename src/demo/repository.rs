@@ -25,7 +25,7 @@ use super::storage::THRESHOLD;
 use crate::config::MillConfig;
 use crate::server::ingest::Ingest;
 use crate::server::standalone::DataDirectory;
-use queuekeeper_ingest::directory::SizeLimit;
+use queuekeeper_ingest::working::SizeLimit;
 
 /// How long nothing of the demo's own queue is cleaned up: the operator purges what is too much.
 const KEPT: Duration = Duration::from_hours(24);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use queuekeeper_ingest::directory::WorkingStorage;
 use queuekeeper_ingest::step::Services;
+use queuekeeper_ingest::working::WorkingStorage;
 
 use super::collections::MIB;
 use crate::metrics::storage::{Space, Storage};

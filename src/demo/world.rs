@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use super::Options;
 use super::origin::Origins;
 use super::pace::Pace;
-use queuekeeper_ingest::directory::SizeLimit;
+use queuekeeper_ingest::working::SizeLimit;
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_zookeeper::Config;
 

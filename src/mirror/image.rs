@@ -41,6 +41,8 @@ pub(super) use change::{Change, JobEnd, ObservedState};
 pub(super) use faults::{FaultQuery, Undated};
 pub(super) use figures::age_marks;
 pub(super) use find::TextMatches;
+#[cfg(test)]
+pub(crate) use own::EXCHANGED_TOGETHER;
 pub use own::{Grant, Granted, Process};
 pub use row::LockStat;
 pub(super) use unreadable::NAMED;

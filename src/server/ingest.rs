@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use queuekeeper_ingest::directory::{SizeLimit, WorkingStorage};
 use queuekeeper_ingest::engine;
 use queuekeeper_ingest::profile::Profiles;
 use queuekeeper_ingest::settings::Settings;
 use queuekeeper_ingest::step::Services;
+use queuekeeper_ingest::working::{SizeLimit, WorkingStorage};
 use queuekeeper_store::{Store, StoreFamilies, StoreName};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use queuekeeper_ingest::access::AccessSettings;
-use queuekeeper_ingest::directory::WorkingStorage;
 use queuekeeper_ingest::engine::{self, CATALOGUE, replace_catalogue};
 use queuekeeper_ingest::settings::Settings;
+use queuekeeper_ingest::working::WorkingStorage;
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::bit::producer::BitSettings;
 use queuekeeper_mill::metrics::MillMetrics;

@@ -9,11 +9,11 @@ use utoipa::ToSchema;
 use super::error::ViewError;
 use super::{Session, Source};
 use crate::mirror::{Grant, Process, StateSituation, Summary, state_label};
-use queuekeeper_ingest::daemon::Daemon;
+use queuekeeper_ingest::daemon::{Daemon, Takes};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::path::AccessQueue;
 use queuekeeper_queue::record::MailNote;
-use queuekeeper_queue::state::{AccessState, BatchState, JobState, State as _};
+use queuekeeper_queue::state::{AccessState, JobState, State as _};
 
 /// How many grants are listed.
 const GRANTS: usize = 100;
@@ -34,7 +34,7 @@ impl Source<'_> {
         let states = worked_on.filter_map(|state| self.store.state_situation(state, volume, now));
         let states = states.map(|state| ServedState::new(&state, &processes));
         let summary = self.summary(now)?;
-        let others = Daemon::ALL.into_iter().filter(|daemon| daemon.spec().state.is_none());
+        let others = Daemon::ALL.into_iter().filter(|daemon| daemon.state().is_none());
         Ok(DaemonList {
             states: states.collect(),
             others: others.map(|daemon| OtherDaemon::new(daemon, &processes, &summary)).collect(),
@@ -122,9 +122,9 @@ pub(crate) struct ServedState {
 /// A daemon of queuekeeper that works on no state of jobs.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct OtherDaemon {
-    /// Its name: `batch`, `report`, `update-report`, `cleanup` or `access`.
-    #[schema(example = "batch")]
-    pub(crate) daemon: &'static str,
+    /// Its name.
+    #[schema(value_type = String, example = "batch")]
+    pub(crate) daemon: Daemon,
     /// Its workers, in all processes of queuekeeper.
     pub(crate) workers: u64,
     /// How many processes have these.
@@ -142,15 +142,15 @@ fn workers_of(name: &str, processes: &[Process]) -> (u64, u64) {
 impl OtherDaemon {
     fn new(daemon: Daemon, processes: &[Process], summary: &Summary) -> Self {
         let (workers, processes) = workers_of(daemon.name(), processes);
-        let batches = |state| Some(summary.batches.get(Some(state)).count);
+        let takes = daemon.spec().takes;
+        let batches = |state| summary.batches.get(Some(state)).count;
         let requests = |queue: &AccessQueue| summary.access(*queue).get(Some(AccessState::Pending)).count;
-        let waiting = match daemon {
-            Daemon::Batch => batches(BatchState::Pending),
-            Daemon::UpdateReport => batches(BatchState::UpdateReporting),
-            Daemon::Access => Some(AccessQueue::ALL.iter().map(requests).sum()),
-            _ => None,
+        let waiting = match takes {
+            Takes::Batches(_) => takes.batch_state().map(batches),
+            Takes::Requests => Some(AccessQueue::ALL.iter().map(requests).sum()),
+            Takes::Jobs(_) | Takes::JobsByRoom(_) | Takes::Leftovers => None,
         };
-        Self { daemon: daemon.name(), workers, processes, waiting }
+        Self { daemon, workers, processes, waiting }
     }
 }
 
@@ -255,5 +255,19 @@ impl ProcessItem {
             jobs: jobs.into_iter().map(at_work).collect(),
             locks: others.iter().map(ToString::to_string).collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use queuekeeper_ingest::daemon::Exchange;
+
+    use super::*;
+
+    #[test]
+    fn the_mirror_knows_which_daemons_replace_those_of_other_programs_together_only() {
+        let together = Daemon::ALL.into_iter().filter(|daemon| daemon.spec().exchange == Exchange::Together);
+        let states: Vec<_> = together.filter_map(Daemon::state).collect();
+        assert_eq!(crate::mirror::EXCHANGED_TOGETHER.to_vec(), states);
     }
 }

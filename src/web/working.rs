@@ -19,7 +19,7 @@ use axum::routing::get;
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, stream};
 use percent_encoding::percent_decode_str;
-use queuekeeper_ingest::directory::WorkingStorage;
+use queuekeeper_ingest::working::WorkingStorage;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;

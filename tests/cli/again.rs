@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use queuekeeper_ingest::again::uuids_of_failed;
+use queuekeeper_ingest::resubmit::uuids_of_failed;
 use queuekeeper_testkit::origin::Origin;
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 use reqwest::{Client, Method, RequestBuilder};

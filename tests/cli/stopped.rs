@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_ingest::deposit::NewDeposit;
-use queuekeeper_ingest::directory::WorkingStorage;
+use queuekeeper_ingest::working::WorkingStorage;
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::state::BatchState;

@@ -19,8 +19,8 @@ use queuekeeper_zookeeper::server::Options;
 use tokio::time::{interval, timeout};
 use zookeeper_client::{Acls, Client, CreateMode};
 
-use super::chaos::{Write, folders, new_batch, new_job, play};
 use super::harness::{LIMIT, Mirror, config, connect, create};
+use super::writes::{Write, folders, new_batch, new_job, play};
 use queuekeeper_testkit::tree::read_tree;
 use queuekeeper_testkit::wait::eventually;
 

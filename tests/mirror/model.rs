@@ -11,11 +11,12 @@ use queuekeeper::mirror::AGE_BOUNDS;
 use queuekeeper::mirror::fuzzing::Mirrored;
 use zookeeper_client::Stat;
 
-use super::chaos::{Chaos, Write, folders, new_batch};
+use super::chaos::Chaos;
 use super::facts::{self, differences};
 use super::grammar::{Kind, kind};
 use super::harness::SPACE;
 use super::oracle;
+use super::writes::{Write, folders, new_batch};
 use queuekeeper_testkit::tree::Tree;
 
 /// How many trees there are, and how many groups of writes each has.

@@ -12,8 +12,8 @@ use queuekeeper_zookeeper::server::Options;
 use queuekeeper_zookeeper::{Config, PrivateServer};
 use zookeeper_client::Client;
 
-use super::chaos::{delete_all, folders, new_batch, new_job, play, status};
 use super::harness::{LIMIT, Mirror, config, connect, create};
+use super::writes::{delete_all, folders, new_batch, new_job, play, status};
 use queuekeeper_testkit::proxy::{Direction, Newcomers, Proxy};
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 

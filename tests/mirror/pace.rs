@@ -10,9 +10,9 @@ use queuekeeper_zookeeper::{Config, PrivateServer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::chaos::{Write, folders, new_batch, new_job, play, status};
 use super::grammar::Machine;
 use super::harness::{LIMIT, Mirror, config, connect, create};
+use super::writes::{Write, folders, new_batch, new_job, play, status};
 use queuekeeper_testkit::wait::eventually;
 
 /// What the server says of one connection.

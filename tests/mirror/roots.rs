@@ -13,8 +13,8 @@ use queuekeeper_zookeeper::server::Options;
 use tower::ServiceExt as _;
 use zookeeper_client::{Acl, Acls, AuthId, Client, CreateMode, Permission};
 
-use super::chaos::{Write, delete_all, folders, new_batch, new_job, play, status};
 use super::harness::{LIMIT, Mirror, SETTLES, config, connect, connect_as, create};
+use super::writes::{Write, delete_all, folders, new_batch, new_job, play, status};
 use queuekeeper_testkit::wait::eventually;
 
 async fn has_problem(mirror: &Mirror, what: &str) {

@@ -14,8 +14,9 @@ use queuekeeper_zookeeper::PrivateServer;
 use queuekeeper_zookeeper::server::Options;
 use zookeeper_client::{Acls, Client, CreateMode};
 
-use super::chaos::{Chaos, delete_all, folders, new_batch, play};
+use super::chaos::Chaos;
 use super::harness::{LIMIT, Mirror, config, connect, create};
+use super::writes::{delete_all, folders, new_batch, play};
 use queuekeeper_testkit::proxy::{Newcomers, Proxy};
 use queuekeeper_testkit::wait::eventually;
 

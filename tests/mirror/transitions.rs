@@ -10,8 +10,8 @@ use queuekeeper_zookeeper::PrivateServer;
 use queuekeeper_zookeeper::server::Options;
 use zookeeper_client::Client;
 
-use super::chaos::{Write, delete_all, folders, new_batch, new_job, play, status};
 use super::harness::{Mirror, connect, create};
+use super::writes::{Write, delete_all, folders, new_batch, new_job, play, status};
 
 fn at(job: u32) -> String {
     format!("/jobs/jid{job:010}/status")

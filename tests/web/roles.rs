@@ -34,7 +34,7 @@ const ALERTS: &str = "/api/v1/alerts";
 const STORE_EVENTS: &str = "/api/v1/store-events";
 
 /// Both.
-const MESSAGES: [&str; 2] = [ALERTS, STORE_EVENTS];
+pub(crate) const MESSAGES: [&str; 2] = [ALERTS, STORE_EVENTS];
 
 /// The whole tree, and how many lines the audit trail has.
 async fn all_of(world: &World) -> (Tree, usize) {
@@ -49,46 +49,14 @@ async fn requests_without_the_role_are_refused_on_every_route_and_changes_nothin
     let examples = Examples::new(&users).await;
     let routes = users.routes(&examples).await;
     let before = all_of(&world).await;
+    let answers = Answers {
+        // It has no rules, and no mill.
+        messages: &[404],
+        is_read: |_| false,
+        is_missing: |route| ["/lists/{id}", "/api/v1/rules"].contains(&&*route.pattern),
+    };
     for site in [&users, &tokens] {
-        for who in &site.askers {
-            for route in &routes {
-                let is_probe = route.pattern.starts_with("/-/");
-                for method in METHODS {
-                    // What comes of it where he may is seen below.
-                    let may_act = who.role.is_some_and(|role| role > Role::Viewer);
-                    let is_message = MESSAGES.contains(&route.pattern.as_str());
-                    if method == Method::POST && route.takes(&method) && may_act && !is_message {
-                        continue;
-                    }
-                    let answer = site.send(who, &method, route).await;
-                    let what = format!("{method} {} as {:?}: {}", route.pattern, who.role, answer.text);
-                    let is_reading = method == Method::GET || method == Method::HEAD;
-                    match who.role {
-                        None if site.is_closed && !is_probe => assert_eq!(answer.code, 401, "{what}"),
-                        Some(role @ (Role::Alertmanager | Role::StoreEvents)) if !is_probe => {
-                            let own = if role == Role::Alertmanager { ALERTS } else { STORE_EVENTS };
-                            let expected = answers_to_sender(route.pattern == own, &method);
-                            assert!(expected.contains(&answer.code), "{what}");
-                        }
-                        Some(Role::Depositor) if !is_probe => {
-                            assert!(answers_to_depositor(route, &method).contains(&answer.code), "{what}");
-                        }
-                        _ if !route.takes(&method) => assert_eq!(answer.code, 405, "{what}"),
-                        // The confirmation of an action is for those who may execute it.
-                        None if is_reading && route.takes(&Method::POST) => assert_eq!(answer.code, 401, "{what}"),
-                        Some(Role::Viewer) if is_reading && route.takes(&Method::POST) => {
-                            assert_eq!(answer.code, 403, "{what}");
-                        }
-                        _ if is_reading => {
-                            let others = ["/lists/{id}", "/api/v1/rules"].contains(&route.pattern.as_str());
-                            assert!((200..400).contains(&answer.code) || (others && answer.code == 404), "{what}");
-                        }
-                        None => assert_eq!(answer.code, 401, "{what}"),
-                        Some(_) => assert_eq!(answer.code, 403, "{what}"),
-                    }
-                }
-            }
-        }
+        everyone_without_the_role_is_refused(site, &routes, &answers).await;
         assert_eq!(all_of(&world).await, before, "nobody has requested anything");
     }
 
@@ -156,6 +124,62 @@ async fn requests_without_the_role_are_refused_on_every_route_and_changes_nothin
     }
 }
 
+/// What a server answers where it does not refuse.
+pub(crate) struct Answers {
+    /// The codes for a message of a caller that sends such.
+    pub(crate) messages: &'static [u16],
+    /// Whether a route that takes something is read by all who may read. Others confirm an action.
+    pub(crate) is_read: fn(&Route) -> bool,
+    /// Whether there is nothing to read at a route.
+    pub(crate) is_missing: fn(&Route) -> bool,
+}
+
+/// Requests each route by each method as each caller, but for what comes of it where they may.
+pub(crate) async fn everyone_without_the_role_is_refused(site: &Site<'_>, routes: &[Route], answers: &Answers) {
+    for who in &site.askers {
+        for route in routes {
+            let is_probe = route.pattern.starts_with("/-/");
+            for method in METHODS {
+                let may_act = who.role.is_some_and(|role| role > Role::Viewer);
+                let is_message = MESSAGES.contains(&&*route.pattern);
+                if method == Method::POST && route.takes(&method) && may_act && !is_message {
+                    continue;
+                }
+                let answer = site.send(who, &method, route).await;
+                let what = format!("{method} {} as {:?}: {} {}", route.pattern, who.role, answer.code, answer.text);
+                let is_reading = method == Method::GET || method == Method::HEAD;
+                // The confirmation of an action is for those who may execute it.
+                let confirms = is_reading && route.takes(&Method::POST) && !(answers.is_read)(route);
+                match who.role {
+                    None if site.is_closed && !is_probe => assert_eq!(answer.code, 401, "{what}"),
+                    Some(role @ (Role::Alertmanager | Role::StoreEvents)) if !is_probe => {
+                        let own = if role == Role::Alertmanager { ALERTS } else { STORE_EVENTS };
+                        // It does nothing else.
+                        let expected = match (route.pattern == own, &method) {
+                            (true, &Method::POST) => answers.messages,
+                            (true, _) => &[405],
+                            (false, _) => &[403, 405],
+                        };
+                        assert!(expected.contains(&answer.code), "{what}");
+                    }
+                    Some(Role::Depositor) if !is_probe => {
+                        assert!(answers_to_depositor(route, &method).contains(&answer.code), "{what}");
+                    }
+                    _ if !route.takes(&method) => assert_eq!(answer.code, 405, "{what}"),
+                    None if confirms => assert_eq!(answer.code, 401, "{what}"),
+                    Some(Role::Viewer) if confirms => assert_eq!(answer.code, 403, "{what}"),
+                    _ if is_reading && (answers.is_missing)(route) => {
+                        assert!((200..400).contains(&answer.code) || answer.code == 404, "{what}");
+                    }
+                    _ if is_reading => assert!((200..400).contains(&answer.code), "{what}"),
+                    None => assert_eq!(answer.code, 401, "{what}"),
+                    Some(_) => assert_eq!(answer.code, 403, "{what}"),
+                }
+            }
+        }
+    }
+}
+
 /// Where no user may request an action, no caller may.
 async fn nobody_may_where_nobody_was_named(world: &World, routes: &[Route]) {
     for has_users in [true, false] {
@@ -174,15 +198,6 @@ async fn nobody_may_where_nobody_was_named(world: &World, routes: &[Route]) {
                 }
             }
         }
-    }
-}
-
-/// A caller that sends messages does nothing else; this server has no rules, and no mill.
-fn answers_to_sender(is_own: bool, method: &Method) -> &'static [u16] {
-    match (is_own, method) {
-        (true, &Method::POST) => &[404],
-        (true, _) => &[405],
-        (false, _) => &[403, 405],
     }
 }
 

@@ -1,12 +1,14 @@
 //! Servers over one queue that know their askers in different ways, and the routes that they have.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use queuekeeper::actions::Role;
 use queuekeeper::config::{ConfigFile, Secret, TokenLine};
+use queuekeeper_catalogue::Catalogue;
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde_json::{Value, json};
@@ -63,8 +65,12 @@ fn basic(name: &str) -> String {
     format!("Basic {}", BASE64_STANDARD.encode(format!("{name}:{name}")))
 }
 
-/// A file with a token for each role, and who shows them.
-fn tokens() -> (ConfigFile, Vec<Asker>) {
+/// The stores of a server without a catalogue.
+const STORES: &str =
+    "stores: {cold: {url: \"s3://bucket/copies\"}}\nstore_events: {store-events: {store: cold, space: demo}}\n";
+
+/// A file with a token for each role and these stores, and who shows them.
+fn tokens(stores: &str) -> (ConfigFile, Vec<Asker>) {
     let files = tempfile::tempdir().unwrap();
     let (mut lines, mut askers) = (String::new(), vec![Asker { role: None, header: None }]);
     for role in Role::ALL {
@@ -75,8 +81,7 @@ fn tokens() -> (ConfigFile, Vec<Asker>) {
     }
     std::fs::write(files.path().join("tokens.yml"), lines).unwrap();
     let config = files.path().join("config.yml");
-    let text = "tokens_file: tokens.yml\ndepositors: {depositor: {profiles: [demo]}}\n\
-                stores: {cold: {url: \"s3://bucket/copies\"}}\nstore_events: {store-events: {store: cold, space: demo}}\n";
+    let text = format!("tokens_file: tokens.yml\ndepositors: {{depositor: {{profiles: [demo]}}}}\n{stores}");
     std::fs::write(&config, text).unwrap();
     (ConfigFile::read(&config).unwrap(), askers)
 }
@@ -92,15 +97,32 @@ impl<'a> Site<'a> {
 
     /// A server without users, that knows a token for each role.
     pub(crate) async fn with_tokens(world: &'a World) -> Self {
-        let (file, askers) = tokens();
+        let (file, askers) = tokens(STORES);
         let (base, served) = world.another(false, Some(file)).await;
         Self { world, base, askers, is_closed: false, _served: Some(served) }
     }
 
     /// The same, that takes alerts.
     pub(crate) async fn with_alerts(world: &'a World) -> Self {
-        let (file, askers) = tokens();
+        let (file, askers) = tokens(STORES);
         let (base, served) = world.with_alerts(file).await;
+        Self { world, base, askers, is_closed: false, _served: Some(served) }
+    }
+
+    /// The same with a catalogue and a mill, which are in this directory.
+    pub(crate) async fn with_mill(world: &'a World, home: &Path) -> Self {
+        for name in ["main", "replica", "policies"] {
+            std::fs::create_dir(home.join(name)).unwrap();
+        }
+        let home = home.display();
+        let catalogue = format!("sqlite:{home}/catalogue.db");
+        Catalogue::open(&catalogue).await.unwrap().close().await;
+        let (file, askers) = tokens(&format!(
+            "stores:\n  main: {{url: \"file://{home}/main\"}}\n  replica: {{url: \"file://{home}/replica\"}}\n\
+             catalogue: {{url: \"{catalogue}\"}}\nmill:\n  accounts:\n    account1: {{stores: {{\"1\": main, \"2\": replica}}}}\n  \
+             policies: {{directory: \"{home}/policies\"}}\n"
+        ));
+        let (base, served) = world.whole(file).await;
         Self { world, base, askers, is_closed: false, _served: Some(served) }
     }
 
@@ -209,8 +231,13 @@ fn described_body(document: &Value, schema: &Value) -> String {
     let mut body = json!({});
     for (name, property) in schema["properties"].as_object().unwrap() {
         let is_required = schema["required"].as_array().is_some_and(|all| all.iter().any(|required| required == name));
+        let referred = property["$ref"].as_str().map(|to| document.pointer(to.trim_start_matches('#')).unwrap());
         if let Some(example) = property.get("example").or_else(|| property.get("examples")?.get(0)) {
             body[name] = example.clone();
+        } else if let Some(first) = referred.and_then(|to| to["enum"].get(0)) {
+            body[name] = first.clone();
+        } else if referred.is_some_and(|to| to["properties"].is_object()) {
+            body[name] = serde_json::from_str(&described_body(document, property)).unwrap();
         } else {
             assert!(!is_required, "{reference} has no example of {name}");
         }
@@ -251,10 +278,19 @@ impl Examples {
     }
 
     pub(crate) fn path(&self, pattern: &str) -> String {
-        let is_list = pattern.contains("/lists/");
+        let (is_list, is_report) = (pattern.contains("/lists/"), pattern.contains("/mill/reports/"));
         let mut path = pattern.to_owned();
         for (name, value) in [
-            ("{id}", if is_list { &*self.list } else { &*self.action }),
+            (
+                "{id}",
+                if is_report {
+                    "4711"
+                } else if is_list {
+                    &*self.list
+                } else {
+                    &*self.action
+                },
+            ),
             ("{jid}", "jid0000000001"),
             ("{batch}", "bid0000000007"),
             ("{bid}", "bid0000000007"),
@@ -265,6 +301,9 @@ impl Examples {
             ("{name}", "jobs"),
             ("{body}", "JobItem"),
             ("{file}", "overview.json"),
+            ("{account}", "account1"),
+            ("{space}", "theses"),
+            ("{*ark}", "ark:/99999/fk4there"),
         ] {
             path = path.replace(name, value);
         }
@@ -272,6 +311,11 @@ impl Examples {
         match pattern {
             "/action" => format!("{path}?action=resume&on=jid0000000001"),
             "/events" => format!("{path}?page=jobs"),
+            "/mill/checks/new" | "/api/v1/mill/checks/plan" => format!("{path}?account=account1&store=main"),
+            "/api/v1/mill/comparisons" => format!("{path}?account=account1&store=main&space=theses"),
+            "/api/v1/objects/file" => format!("{path}?ark=ark:/99999/fk4there&version=1&path=producer/a"),
+            _ if pattern.ends_with("/item") => format!("{path}?key=thesis"),
+            _ if pattern.ends_with("/file") => format!("{path}?format=tsv"),
             _ => path,
         }
     }
@@ -284,6 +328,14 @@ impl Examples {
             "/lists" => "action=resume&which=chosen&item=jid0000000042".to_owned(),
             "/lists/{id}" => "reason=tried".to_owned(),
             "/rules/change" => "what=pause&reason=tried".to_owned(),
+            "/mill/held" | "/mill/dead-letters" => "decision=retry&task=4711&reason=tried".to_owned(),
+            "/mill/errors" => "number=4711&resolution=repair&reason=tried".to_owned(),
+            "/mill/checks/new" => "account=account1&store=main&reason=tried".to_owned(),
+            "/mill/pause" | "/mill/resume" => "account=account1&store=&reason=tried".to_owned(),
+            "/mill/policies/{account}" => {
+                "version=1&policy=%7B%22is_listed%22:true,%22policy%22:%7B%7D%7D&reason=tried".to_owned()
+            }
+            "/mill/policies/{account}/plan" => "change=defaults&pair=1%3E2".to_owned(),
             other => panic!("{other} takes forms: which?"),
         }
     }

@@ -8,7 +8,7 @@ use queuekeeper::actions::{self, Actions};
 use queuekeeper::alerts::{self, Alerts, Rules};
 use queuekeeper::config::{Config, ConfigFile, Web, WebFile};
 use queuekeeper::mirror::{self, Store, Writer};
-use queuekeeper::{metrics, web};
+use queuekeeper::{metrics, server, web};
 use queuekeeper_queue::fault::Limits;
 use queuekeeper_zookeeper::coordination::Coordination;
 use queuekeeper_zookeeper::server::Options;
@@ -132,6 +132,23 @@ impl World {
         serve(&self.store, &self.actions, users, file).await
     }
 
+    /// The whole server over the same queue, with a mirror of its own and what this file names.
+    pub(crate) async fn whole(&self, file: ConfigFile) -> (String, AbortOnDropHandle<()>) {
+        let zookeeper = queuekeeper_zookeeper::Config::new(self.zookeeper().parse().unwrap());
+        let audit = Destination::File(self.folder.path().join("audit-of-whole.jsonl"), Rotation::default());
+        let config = Config { file: Some(file), audit, ..Config::new(zookeeper) };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let run = async move { server::serve(config, vec![listener], &CancellationToken::new()).await.unwrap() };
+        let served = AbortOnDropHandle::new(tokio::spawn(run));
+        eventually(LIMIT, "the server is ready", async || {
+            let ready = self.http.get(format!("{base}/-/ready")).send().await;
+            ready.is_ok_and(|answer| answer.status().is_success())
+        })
+        .await;
+        (base, served)
+    }
+
     /// A server over the same queue that takes alerts, too, by no rules.
     pub(crate) async fn with_alerts(&self, file: ConfigFile) -> (String, AbortOnDropHandle<()>) {
         let (coordination, _) = Coordination::new(Vec::new());
@@ -229,7 +246,16 @@ impl World {
 
     /// The lines of the audit file.
     pub(crate) fn audited(&self) -> Vec<Value> {
-        let text = std::fs::read_to_string(self.folder.path().join("audit.jsonl")).unwrap();
+        self.audited_in("audit.jsonl")
+    }
+
+    /// Those of the whole server.
+    pub(crate) fn audited_by_whole(&self) -> Vec<Value> {
+        self.audited_in("audit-of-whole.jsonl")
+    }
+
+    fn audited_in(&self, name: &str) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.folder.path().join(name)).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 }

@@ -113,7 +113,8 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
     take.extend(values!["AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT", "AUDIT"]);
     let mut next = values!["audit", "account", 0i64];
     next.extend(take[6..].iter().cloned());
-    let others = others.into_iter().chain([(TAKE, take), (NEXT, next), (NEWEST, values!["account", 10u64])]);
+    let others =
+        others.into_iter().chain([(TAKE.as_str(), take), (NEXT.as_str(), next), (NEWEST, values!["account", 10u64])]);
     events.chain(others).collect()
 }
 

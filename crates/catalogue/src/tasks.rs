@@ -10,11 +10,11 @@
 
 mod end;
 mod figures;
+mod inspect;
 mod kind;
 mod list;
 mod paused;
 mod put;
-mod seen;
 mod take;
 
 use jiff::Timestamp;
@@ -24,6 +24,9 @@ use serde_json::{Value as Json, json};
 use crate::database::value::Row;
 
 pub use end::{EndedTask, Outcome};
+#[cfg(test)]
+pub(crate) use inspect::{DECISIONS, DECISIONS_OF_ITEM, HEAD, OF_ITEM_TASKS};
+pub use inspect::{DecisionRecord, MillProcess, OpenTask, SeenProcess};
 pub use kind::{Queue, TaskKind};
 #[cfg(test)]
 pub(crate) use list::{DEAD, HELD};
@@ -32,9 +35,6 @@ pub use list::{Decided, Decision, KnownTask, QueueFigures, TaskState};
 pub(crate) use paused::RELEASE;
 pub use put::NewTask;
 pub(crate) use put::put;
-#[cfg(test)]
-pub(crate) use seen::{DECISIONS, DECISIONS_OF_ITEM, HEAD, OF_ITEM_TASKS};
-pub use seen::{DecisionRecord, MillProcess, OpenTask, SeenProcess};
 #[cfg(test)]
 pub(crate) use take::{NEXT, TAKE};
 pub use take::{TakenTask, Tasks};

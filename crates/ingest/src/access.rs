@@ -52,9 +52,6 @@ use request::Found;
 use trouble::{Trouble, Unfilled, permanent, unreadable};
 use wanted::Delivered;
 
-/// The fewest workers: one for large requests, and one that is never given to them.
-pub const FEWEST_WORKERS: usize = 2;
-
 /// What the workers of one session share.
 struct Lane {
     session: Arc<Session>,
@@ -135,6 +132,7 @@ impl Lane {
             deliveries: Deliveries::new(Arc::clone(store), settings),
             // All stores are open.
             contents: ObjectReader::new(Arc::clone(services), Arc::new(|_| Box::pin(async { None }))),
+            // One is never given to them, so that small ones are not held up.
             large: Arc::new(Semaphore::new(workers.saturating_sub(1).max(1))),
             delays: Delays::default(),
             room: UnallocatedBytes::default(),

@@ -17,11 +17,11 @@ use queuekeeper_queue::{Batch, Due, Error, ItemChange, LockedBatch, Queue};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use crate::again::without_jobs;
 use crate::daemon::Daemon;
 use crate::engine::session::Session;
-use crate::mail::queue::Correspondence;
+use crate::mail::compose::Correspondence;
 use crate::metrics::Ended;
+use crate::resubmit::without_jobs;
 use crate::spec::uuid_of;
 use crate::step::{self, StepError, now};
 use crate::withdrawal;

@@ -13,12 +13,12 @@ use queuekeeper_store::Digest;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::directory::{WorkingStorage, secret};
 use crate::kind::DepositType;
 use crate::manifest::{self, ManifestProfile};
 use crate::name::{self, NameError};
 use crate::spec::{object_of, volume_of};
 use crate::url::{ContentUrl, conceal};
+use crate::working::{WorkingStorage, secret};
 
 mod check;
 mod same;

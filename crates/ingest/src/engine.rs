@@ -19,15 +19,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use queuekeeper_queue::Queue;
 use queuekeeper_queue::path::{self, AccessQueue, Path};
+use queuekeeper_queue::{Due, Queue};
 use queuekeeper_zookeeper::{Config, ConnectError, Connection, Sessions, chroot};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 use zookeeper_client::{Acls, Client};
 
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, Takes};
 use crate::outbox;
 use crate::progress;
 use crate::step::Services;
@@ -162,16 +162,19 @@ async fn next_ended(session: &Session) -> Option<()> {
 async fn work(session: &Arc<Session>) {
     let mut lanes = JoinSet::new();
     for daemon in Daemon::ALL.into_iter().filter(|daemon| session.services.settings.runs(*daemon)) {
-        match (daemon, daemon.spec().state) {
-            (Daemon::Provisioning, _) => lanes.spawn(lane::provide(Arc::clone(session))),
-            (daemon, Some(state)) => lanes.spawn(lane::take(Arc::clone(session), daemon, state)),
-            (Daemon::Batch, None) => lanes.spawn(crate::batches::expand(Arc::clone(session))),
-            (Daemon::Report | Daemon::UpdateReport, None) => {
-                lanes.spawn(crate::reports::report(Arc::clone(session), daemon))
+        let session = Arc::clone(session);
+        match daemon.spec().takes {
+            Takes::Jobs(state) => lanes.spawn(lane::take(session, daemon, state)),
+            Takes::JobsByRoom(_) => lanes.spawn(lane::provide(session)),
+            // Once their jobs are created, or being so, batches are due for the rest of that and of their withdrawal.
+            Takes::Batches(Due::Jobs | Due::RestOfJobs | Due::Withdrawal) => {
+                lanes.spawn(crate::batches::expand(session))
             }
-            (Daemon::Access, None) => lanes.spawn(crate::access::assemble(Arc::clone(session))),
-            (Daemon::Cleanup, None) => lanes.spawn(crate::cleanup::clean(Arc::clone(session))),
-            (daemon, None) => unreachable!("{} works on no state of jobs, and has no lane", daemon.spec().name),
+            Takes::Batches(due @ (Due::Report | Due::UpdatedReport)) => {
+                lanes.spawn(crate::reports::report(session, daemon, due))
+            }
+            Takes::Requests => lanes.spawn(crate::access::assemble(session)),
+            Takes::Leftovers => lanes.spawn(crate::cleanup::clean(session)),
         };
     }
     let mut stopping = session.stopping.clone();
@@ -204,9 +207,8 @@ async fn follow_changes(session: &Arc<Session>, watches: &mut Sessions) {
 }
 
 async fn watch_all(session: &Arc<Session>, client: &Client) {
-    let access = AccessQueue::ALL.iter().copied().map(Path::AccessQueue);
-    let folders = access.map(|folder| (folder, Daemon::Access)).chain([(Path::Batches, Daemon::Batch)]);
-    let folders = folders.filter(|(_, daemon)| session.services.settings.runs(*daemon));
+    let running = Daemon::ALL.into_iter().filter(|daemon| session.services.settings.runs(*daemon));
+    let folders = running.flat_map(|daemon| arrivals::folders(daemon.spec().takes).map(move |folder| (folder, daemon)));
     let watches = folders.map(|(folder, daemon)| async move {
         arrivals::watch_children(session, client, &folder.to_string(), daemon).await;
     });

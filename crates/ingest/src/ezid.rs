@@ -15,12 +15,12 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Method, StatusCode};
 
 use crate::ark::{Ark, Shoulder};
-use crate::directory::{JobDirectory, sync_folder_of};
 use crate::name::shown;
 use crate::profile::EzidOptions;
 use crate::step::{JobAtWork, StepError};
 use crate::steps::Description;
 use crate::url::ContentUrl;
+use crate::working::{JobDirectory, sync_folder_of};
 
 /// The key of a job's mark.
 const MARK: &str = "queuekeeper.job";

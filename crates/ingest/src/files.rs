@@ -8,7 +8,7 @@ use queuekeeper_store::Digests;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::directory::{self, JobDirectory};
+use crate::working::{self, JobDirectory};
 
 /// The dot-file's name, without the dot.
 pub(crate) const NAME: &str = "files";
@@ -63,7 +63,7 @@ impl FilesWriter {
     pub fn finish(self) -> io::Result<(u64, u64)> {
         self.to.into_inner()?.sync_all()?;
         fs::rename(&self.temporary, &self.path)?;
-        directory::sync_folder_of(&self.path)?;
+        working::sync_folder_of(&self.path)?;
         Ok((self.files, self.bytes))
     }
 }

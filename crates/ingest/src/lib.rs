@@ -6,14 +6,14 @@
 //! - [`kind`]: types of deposits and forms of containers; [`manifest`]: reading, comparing and writing manifests;
 //! - [`ark`]: identifiers, and names that are made here; [`profile`]: what holds for a collection's deposits;
 //! - [`space`]: which jobs get room on the working storage; [`place`]: files that appear whole or not at all;
-//! - [`fetch`]: files over HTTP; [`archive`]: unpacking containers, and BagIt bags in them; [`pack`]: making one, of what a
+//! - [`fetch`]: files over HTTP; [`unpack`]: unpacking containers, and BagIt bags in them; [`pack`]: making one, of what a
 //!   depositor has as files and directories.
 //!
 //! Then the daemons:
 //!
-//! - [`deposit`]: from a payload to a batch; [`again`]: the failed rows of one; [`daemon`]: which daemons there are;
+//! - [`deposit`]: from a payload to a batch; [`resubmit`]: the failed rows of one; [`daemon`]: which daemons there are;
 //!   [`settings`]: what an operator sets; [`metrics`]: what they count;
-//! - [`spec`]: what a job is to do; [`directory`], [`files`]: where its files lie, and which it has;
+//! - [`spec`]: what a job is to do; [`working`], [`files`]: where its files lie, and which it has;
 //! - [`grants`]: who was granted how much of the working storage;
 //! - [`steps`]: what is done with a job in each state; `metadata`: what the deposited files say of their object; [`step`]:
 //!   how that ends; [`warnings`]: what is odd about a package; [`yaml`]: what is wrong with a file; `mail`: what is written to depositors;
@@ -30,8 +30,6 @@
 //! - What is written to the disk may be written again after a crash at any instruction, with the same result.
 
 pub mod access;
-pub mod again;
-pub mod archive;
 pub mod ark;
 mod batches;
 mod blocking;
@@ -40,7 +38,6 @@ pub mod contents;
 pub mod copies;
 pub mod daemon;
 pub mod deposit;
-pub mod directory;
 pub mod engine;
 mod ezid;
 pub mod fetch;
@@ -62,12 +59,15 @@ pub mod progress;
 pub mod rebuild;
 mod recorded;
 mod reports;
+pub mod resubmit;
 pub mod settings;
 pub mod space;
 pub mod spec;
 pub mod step;
 pub mod steps;
+pub mod unpack;
 pub mod url;
 pub mod warnings;
 pub mod withdrawal;
+pub mod working;
 pub mod yaml;

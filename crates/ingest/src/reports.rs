@@ -14,7 +14,7 @@ use crate::batches::submission::BatchSpec;
 use crate::blocking::blocking;
 use crate::daemon::Daemon;
 use crate::engine::session::Session;
-use crate::mail::queue::Correspondence;
+use crate::mail::compose::Correspondence;
 use crate::metrics::Ended;
 use crate::spec::uuid_of;
 use crate::step::{StepError, now};
@@ -28,12 +28,11 @@ const NO_JOBS: &str = "it has no jobs; its submission has to be made again";
 
 /// Reports batches, until it is dropped. Those whose jobs ended here are looked at once they have, all others from time
 /// to time.
-pub(crate) async fn report(session: Arc<Session>, daemon: Daemon) {
-    let due = if daemon == Daemon::Report { Due::Report } else { Due::UpdatedReport };
+pub(crate) async fn report(session: Arc<Session>, daemon: Daemon, due: Due) {
     let mut looked_at_all = None;
     loop {
         if session.may_take(daemon) {
-            let ended = if daemon == Daemon::Report { session.take_ended_batches() } else { BTreeSet::new() };
+            let ended = if due == Due::Report { session.take_ended_batches() } else { BTreeSet::new() };
             let look_again = session.services.settings.look_again;
             let is_time = looked_at_all.is_none_or(|at: Instant| at.elapsed() >= look_again);
             if is_time {

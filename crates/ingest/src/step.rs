@@ -17,7 +17,6 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use crate::copies::CountCopies;
-use crate::directory::{JobDirectory, WorkingStorage};
 use crate::engine::fence::Fence;
 use crate::fetch::{Cause, FetchError, Fetcher, Hosts};
 use crate::grants::Grants;
@@ -28,6 +27,7 @@ use crate::progress::Downloads;
 use crate::settings::{Settings, WorkerBounds};
 use crate::spec::JobSpec;
 use crate::warnings;
+use crate::working::{JobDirectory, WorkingStorage};
 
 /// The longest message of a failure, in bytes.
 const MOST_MESSAGE_BYTES: usize = 1_024;

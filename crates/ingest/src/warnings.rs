@@ -7,7 +7,7 @@ use std::{fs, io};
 
 use queuekeeper_queue::state::{JobState, State as _};
 
-use crate::directory::{self, JobDirectory};
+use crate::working::{self, JobDirectory};
 
 /// What a message begins with that has warnings.
 pub const BEGINNING: &str = "Success, with warnings: ";
@@ -26,10 +26,10 @@ fn name(state: JobState) -> String {
 pub(crate) fn write(directory: &JobDirectory, state: JobState, warnings: &[String]) -> io::Result<()> {
     let path = directory.helper(&name(state));
     if warnings.is_empty() {
-        return directory::absent_is_fine(fs::remove_file(path));
+        return working::absent_is_fine(fs::remove_file(path));
     }
     JobDirectory::write(&path, serde_json::to_string(warnings)?.as_bytes())?;
-    directory::sync_folder_of(&path)
+    working::sync_folder_of(&path)
 }
 
 /// What is kept in a job's directory; nothing where it cannot be read.

@@ -10,6 +10,7 @@ mod daemons {
     mod away;
     mod before;
     mod cleanup;
+    mod contents;
     mod crashes;
     mod described;
     mod exchanged;

@@ -365,3 +365,16 @@ impl Mill {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_queues_are_worked_on_but_that_of_dead_letters() {
+        let mut worked_on = QUEUES.to_vec();
+        worked_on.sort_unstable();
+        let others: Vec<_> = Queue::ALL.into_iter().filter(|queue| *queue != Queue::DeadLetter).collect();
+        assert_eq!(worked_on, others);
+    }
+}

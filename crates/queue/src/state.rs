@@ -4,8 +4,12 @@
 //! [`State::is_admin`], one that the withdrawal of a deposit makes by [`State::is_withdrawal`]. A status text that names none of these states is not an error: the queue is older and younger
 //! than this crate in places, so callers keep the text and count the item as `other`.
 
+mod outcome;
+
 use std::fmt;
 use std::time::Duration;
+
+pub use outcome::Outcome;
 
 /// How long items may be in a state by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -362,41 +366,6 @@ impl JobPhase {
             Self::Held => Some(JobState::Held),
             Self::Deleted => Some(JobState::Deleted),
         }
-    }
-}
-
-/// The folders below `/batches/BID/states`, each holding a reference for every job of that outcome.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Outcome {
-    /// Jobs that are not done: the batch is done when this folder is empty.
-    Processing,
-    /// Failed jobs.
-    Failed,
-    /// Completed jobs.
-    Completed,
-    /// Deleted jobs.
-    Deleted,
-}
-
-impl Outcome {
-    /// Every outcome.
-    pub const ALL: [Self; 4] = [Self::Processing, Self::Failed, Self::Completed, Self::Deleted];
-
-    /// The folder's name, such as `batch-processing`.
-    #[must_use]
-    pub fn folder(self) -> &'static str {
-        match self {
-            Self::Processing => "batch-processing",
-            Self::Failed => "batch-failed",
-            Self::Completed => "batch-completed",
-            Self::Deleted => "batch-deleted",
-        }
-    }
-
-    /// Reads a folder's name.
-    #[must_use]
-    pub fn from_folder(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|outcome| outcome.folder() == name)
     }
 }
 

@@ -13,5 +13,6 @@ mod queue {
     mod steps;
     mod transitions;
     mod withdrawal;
+    mod withdrawal_races;
     mod workers;
 }

@@ -2,7 +2,7 @@
 
 use super::kind::MillActionKind;
 use super::{Ended, MillActions, Requested};
-use crate::actions::actor::{Actor, Role};
+use crate::actions::actor::Actor;
 use crate::actions::audit::Entry;
 use crate::actions::metrics::DONE;
 use crate::actions::reason::Reason;
@@ -21,7 +21,7 @@ impl MillActions {
         work: impl Future<Output = Result<String, String>>,
     ) -> Result<Entry, Refusal> {
         let kind = MillActionKind::AdoptContent;
-        self.check_role(kind, actor, Role::Admin)?;
+        self.check_role(kind, actor)?;
         let requested = Requested {
             kind,
             targets: vec![format!("space:{space}")],

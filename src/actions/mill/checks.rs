@@ -9,15 +9,12 @@ use queuekeeper_store::SpaceName;
 
 use super::kind::MillActionKind;
 use super::{Ended, MillActions, MillParts, Requested};
-use crate::actions::actor::{Actor, Role};
+use crate::actions::actor::Actor;
 use crate::actions::audit::Entry;
 use crate::actions::metrics::DONE;
 use crate::actions::reason::Reason;
 use crate::actions::refusal::Refusal;
 use crate::mirror::words::{counted, size};
-
-/// The role that a check requires: to read may cost.
-pub const CHECK_ROLE: Role = Role::Operator;
 
 impl MillActions {
     /// Asks for a check of an item, a space, or of all spaces of a store, with how much each of these has. Workers do it.
@@ -34,7 +31,7 @@ impl MillActions {
         reason: &Reason,
     ) -> Result<Entry, Refusal> {
         let kind = MillActionKind::CheckContent;
-        self.check_role(kind, actor, CHECK_ROLE)?;
+        self.check_role(kind, actor)?;
         if parts.is_empty() {
             let why = format!("{} has no space in {}", scope.account, scope.store);
             return Err(self.refused(kind, actor, Refusal::Missing(why)));

@@ -1,83 +1,73 @@
-//! The kinds of actions on the mill: a closed list.
+//! The kinds of actions on the mill: a row for each.
 
-/// A kind of action on the mill.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MillActionKind {
-    /// Lets held tasks take effect.
-    ReleaseTask,
-    /// Lets dead letters be tried again.
-    RetryTask,
-    /// Removes held tasks or dead letters.
-    DropTask,
-    /// Has content checked.
-    CheckContent,
-    /// Repairs a copy from another one.
-    RepairCopy,
-    /// Writes the content of a copy, which is right, in its own place again.
-    RewriteCopy,
-    /// Brings the record of a copy to what its content and the rest of the record prove.
-    CorrectRecord,
-    /// Takes content that no record knows of into the record.
-    AdoptContent,
-    /// Takes content that was changed outside into the record.
-    AcceptChange,
-    /// Closes a bit error without anything being done about it.
-    DropError,
-    /// Stops automatic repairs.
-    StopRepairs,
-    /// Lets repairs start by themselves again.
-    ResumeRepairs,
-    /// Writes the policy of an account and brings it into force.
-    SavePolicy,
-    /// Brings the policy file of an account into force.
-    ApplyPolicy,
-    /// Pauses the work for an account, a store, or an account in a store.
-    PauseMill,
-    /// Ends a pause.
-    ResumeMill,
+use crate::actions::actor::Role;
+
+macro_rules! kinds {
+    ($($kind:ident $label:literal $role:ident, $effect:literal;)+) => {
+        /// A kind of action on the mill.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum MillActionKind { $(#[doc = $effect] $kind,)+ }
+
+        impl MillActionKind {
+            /// Every kind.
+            pub const ALL: [Self; [$(Self::$kind),+].len()] = [$(Self::$kind),+];
+
+            /// The name in audit records, and the label value.
+            #[must_use]
+            pub fn label(self) -> &'static str {
+                match self { $(Self::$kind => $label,)+ }
+            }
+
+            /// The role that it requires.
+            #[must_use]
+            pub fn role(self) -> Role {
+                match self { $(Self::$kind => Role::$role,)+ }
+            }
+        }
+    };
 }
 
-impl MillActionKind {
-    /// Every kind.
-    pub const ALL: [Self; 16] = [
-        Self::ReleaseTask,
-        Self::RetryTask,
-        Self::DropTask,
-        Self::CheckContent,
-        Self::RepairCopy,
-        Self::RewriteCopy,
-        Self::CorrectRecord,
-        Self::AdoptContent,
-        Self::AcceptChange,
-        Self::DropError,
-        Self::StopRepairs,
-        Self::ResumeRepairs,
-        Self::SavePolicy,
-        Self::ApplyPolicy,
-        Self::PauseMill,
-        Self::ResumeMill,
-    ];
+// What was held would destroy something, and what changes the record changes what is held to be right.
+kinds! {
+    ReleaseTask "release_task" Admin, "Lets held tasks take effect.";
+    RetryTask "retry_task" Operator, "Lets dead letters be tried again.";
+    DropTask "drop_task" Operator, "Removes dead letters; or held tasks, which requires the role that releases them.";
+    CheckContent "check_content" Operator, "Has content checked, which may cost.";
+    RepairCopy "repair_copy" Operator, "Repairs a copy from another one.";
+    RewriteCopy "rewrite_copy" Operator, "Writes the content of a copy, which is right, in its own place again.";
+    CorrectRecord "correct_record" Admin, "Brings the record of a copy to what its content and the rest of the record prove.";
+    AdoptContent "adopt_content" Admin, "Takes content that no record knows of into the record.";
+    AcceptChange "accept_change" Admin, "Takes content that was changed outside into the record.";
+    DropError "drop_error" Operator, "Closes a bit error without anything being done about it.";
+    StopRepairs "stop_repairs" Operator, "Stops automatic repairs.";
+    ResumeRepairs "resume_repairs" Admin, "Lets repairs start by themselves again, also where the mill has stopped them.";
+    SavePolicy "save_policy" Admin, "Writes the policy of an account and brings it into force.";
+    ApplyPolicy "apply_policy" Admin, "Brings the policy file of an account into force.";
+    PauseMill "pause_mill" Operator, "Pauses the work for an account, a store, or an account in a store.";
+    ResumeMill "resume_mill" Operator, "Ends a pause.";
+}
 
-    /// The name in audit records, and the label value.
-    #[must_use]
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::ReleaseTask => "release_task",
-            Self::RetryTask => "retry_task",
-            Self::DropTask => "drop_task",
-            Self::CheckContent => "check_content",
-            Self::RepairCopy => "repair_copy",
-            Self::RewriteCopy => "rewrite_copy",
-            Self::CorrectRecord => "correct_record",
-            Self::AdoptContent => "adopt_content",
-            Self::AcceptChange => "accept_change",
-            Self::DropError => "drop_error",
-            Self::StopRepairs => "stop_repairs",
-            Self::ResumeRepairs => "resume_repairs",
-            Self::SavePolicy => "save_policy",
-            Self::ApplyPolicy => "apply_policy",
-            Self::PauseMill => "pause_mill",
-            Self::ResumeMill => "resume_mill",
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_documentation_names_each_action_on_the_mill_and_no_other_with_its_role() {
+        let documentation = include_str!("../../../docs/mill.md");
+        let (_, listed) = documentation.split_once("on the queue are: on `/audit` and in the audit file (").unwrap();
+        let listed: BTreeSet<_> = listed.split_once(')').unwrap().0.split('`').skip(1).step_by(2).collect();
+        assert_eq!(listed, MillActionKind::ALL.map(MillActionKind::label).into());
+        // Where a role stands right before the name.
+        let mut with_role = 0;
+        for kind in MillActionKind::ALL {
+            for role in Role::ALL {
+                let is_named = documentation.contains(&format!("{role}, `{}`", kind.label()));
+                assert!(!is_named || role == kind.role(), "{}: {role}", kind.label());
+                with_role += usize::from(is_named);
+            }
         }
+        assert!(with_role >= 7, "{with_role}");
     }
 }

@@ -45,6 +45,21 @@ pub enum PauseChange {
     Resume,
 }
 
+impl PauseChange {
+    /// The role that it requires.
+    #[must_use]
+    pub fn role(self) -> Role {
+        self.kind().role()
+    }
+
+    fn kind(self) -> MillActionKind {
+        match self {
+            Self::Pause => MillActionKind::PauseMill,
+            Self::Resume => MillActionKind::ResumeMill,
+        }
+    }
+}
+
 impl MillActions {
     /// Pauses the work of the mill for an account, a store, or an account in a store, or ends such a pause.
     ///
@@ -101,7 +116,7 @@ impl MillActions {
         actor: &Actor,
         reason: &Reason,
     ) -> Result<Requested, Refusal> {
-        self.check_role(kind, actor, Role::Operator)?;
+        self.check_role(kind, actor)?;
         let pauses = self.mill.catalogue.pauses().await;
         let pauses = pauses.map_err(|error| self.refused(kind, actor, Refusal::of_catalogue(&error)))?;
         let is_paused = pauses.iter().any(|pause| pause.scope == *scope);

@@ -7,7 +7,7 @@ use queuekeeper_mill::policy::{self, NewPolicy, PolicySource, SaveError, write_p
 
 use super::kind::MillActionKind;
 use super::{Ended, MillActions, MillParts, Requested};
-use crate::actions::actor::{Actor, Role};
+use crate::actions::actor::Actor;
 use crate::actions::audit::Entry;
 use crate::actions::metrics::DONE;
 use crate::actions::reason::Reason;
@@ -71,7 +71,7 @@ impl MillActions {
         actor: &Actor,
         reason: &Reason,
     ) -> Result<(Account, Requested), Refusal> {
-        self.check_role(kind, actor, Role::Admin)?;
+        self.check_role(kind, actor)?;
         let missing = || Refusal::Missing(format!("there is no account {account:?} in the configuration"));
         let found = self.mill.accounts.get(account).cloned();
         let account = found.ok_or_else(|| self.refused(kind, actor, missing()))?;

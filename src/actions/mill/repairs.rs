@@ -101,13 +101,10 @@ impl Resolution {
         }
     }
 
-    /// The role that it requires: what changes what is held to be right is for an admin.
+    /// The role that it requires.
     #[must_use]
     pub fn role(self) -> Role {
-        match self {
-            Self::Repair | Self::Rewrite | Self::Drop => Role::Operator,
-            Self::Correct | Self::Adopt | Self::Accept => Role::Admin,
-        }
+        self.kind().role()
     }
 
     fn kind(self) -> MillActionKind {
@@ -167,7 +164,7 @@ impl MillActions {
         reason: &Reason,
     ) -> Result<Entry, Refusal> {
         let kind = resolution.kind();
-        self.check_role(kind, actor, resolution.role())?;
+        self.check_role(kind, actor)?;
         let found = self.wrong(copy).await.map_err(|refusal| self.refused(kind, actor, refusal))?;
         let (account, error) = found;
         let requested = Requested {

@@ -22,13 +22,10 @@ pub enum StopChange {
 }
 
 impl StopChange {
-    /// The role that it requires: a stop of the mill's own is there for a reason.
+    /// The role that it requires.
     #[must_use]
     pub fn role(self) -> Role {
-        match self {
-            Self::Stop => Role::Operator,
-            Self::Resume => Role::Admin,
-        }
+        self.kind().role()
     }
 
     fn kind(self) -> MillActionKind {
@@ -53,7 +50,7 @@ impl MillActions {
         reason: &Reason,
     ) -> Result<Entry, Refusal> {
         let kind = change.kind();
-        self.check_role(kind, actor, change.role())?;
+        self.check_role(kind, actor)?;
         let store = self.stopped(store).map_err(|refusal| self.refused(kind, actor, refusal))?;
         let name = store.as_ref().map_or("all stores".to_owned(), ToString::to_string);
         let requested = Requested {

@@ -43,12 +43,12 @@ impl TaskDecision {
         }
     }
 
-    /// The role that it requires: what is held would destroy something.
+    /// The role that it requires: what is held is dropped by those who may release it.
     #[must_use]
     pub fn role(self) -> Role {
         match self.of {
-            TaskState::Held => Role::Admin,
-            TaskState::Dead | TaskState::Waiting | TaskState::Paused | TaskState::Restore => Role::Operator,
+            TaskState::Held => MillActionKind::ReleaseTask.role(),
+            TaskState::Dead | TaskState::Waiting | TaskState::Paused | TaskState::Restore => self.kind().role(),
         }
     }
 
@@ -109,7 +109,7 @@ impl MillActions {
         reason: &Reason,
     ) -> Result<Entry, Refusal> {
         let kind = decision.kind();
-        self.check_role(kind, actor, decision.role())?;
+        self.check_given_role(kind, actor, decision.role())?;
         let numbers: BTreeSet<u64> = tasks.iter().copied().collect();
         if numbers.is_empty() || numbers.len() > MOST_TASKS {
             let why = format!("a decision is about 1 to {MOST_TASKS} tasks, not {}", numbers.len());

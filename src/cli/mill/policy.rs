@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use queuekeeper_mill::policy::{self, ACCOUNTS_FILE, Editable, Pair, Waiting, policy_file};
 use queuekeeper_store::StoreFamilies;
 
 use super::PlaceArgs;
 use super::session::{MillActArgs, MillSession};
 use crate::cli::UsageError;
+use crate::cli::commands::commands;
 use crate::cli::exit::{CommandError, FAILED};
 use crate::cli::output::{self, Column, OutputArgs, Screen, Table, without_csv};
 use crate::cli::words::count;
@@ -23,11 +24,12 @@ pub(super) struct PolicyArgs {
     command: PolicyCommand,
 }
 
-#[derive(Clone, Debug, Subcommand)]
-enum PolicyCommand {
-    Check(CheckArgs),
-    Plan(PlanArgs),
-    Apply(ApplyArgs),
+commands! {
+    enum PolicyCommand {
+        Check(CheckArgs),
+        Plan(PlanArgs),
+        Apply(ApplyArgs),
+    }
 }
 
 /// Read the policy files, and show which copies each would stop maintaining
@@ -78,11 +80,7 @@ struct ApplyArgs {
 impl PolicyArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         crate::cli::log::begin_plain();
-        match self.command {
-            PolicyCommand::Check(args) => args.run().await,
-            PolicyCommand::Plan(args) => args.run().await,
-            PolicyCommand::Apply(args) => args.run().await,
-        }
+        self.command.run().await
     }
 }
 

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use queuekeeper_ingest::access::FEWEST_WORKERS;
 use queuekeeper_ingest::daemon::{Daemon, UnknownDaemon};
 use queuekeeper_ingest::settings::WorkerBounds;
 use serde::Deserialize;
@@ -53,13 +52,12 @@ pub fn worker_bounds(daemon: Daemon, numbers: &str) -> Result<RangeInclusive<usi
     let (least, most) = bounds.ok_or_else(|| {
         format!("expected a number from 1 to {MOST_WORKERS}, or two with a dash between, such as 2-16")
     })?;
-    if least < most && (daemon.spec().state.is_none() || daemon == Daemon::Provisioning) {
+    if least < most && !daemon.has_variable_workers() {
         return Err(format!("{daemon} has a fixed number of workers; expected one number"));
     }
-    if daemon == Daemon::Access && least < FEWEST_WORKERS {
-        return Err(format!(
-            "access has at least {FEWEST_WORKERS} workers, of which one is never given to large requests"
-        ));
+    let (fewest, why) = daemon.spec().fewest_workers;
+    if least < fewest {
+        return Err(format!("{daemon} has at least {fewest} workers, {why}"));
     }
     Ok(least..=most)
 }

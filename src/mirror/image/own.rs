@@ -12,6 +12,8 @@ use jiff::Timestamp;
 use zookeeper_client::Stat;
 
 pub use grants::{Grant, Granted};
+#[cfg(test)]
+pub(crate) use processes::EXCHANGED_TOGETHER;
 
 use super::Image;
 use super::notes::Note;

@@ -13,8 +13,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Answer;
-use crate::actions::mill::{Decided, PauseChange, TaskDecision, TaskState, pause_scope};
-use crate::actions::{Role, Source};
+use crate::actions::Source;
+use crate::actions::mill::{Decided, MillActionKind, PauseChange, TaskDecision, TaskState, pause_scope};
 use crate::views::actions::ActionView;
 use crate::views::mill::{
     DeadFilter, DeadList, HeldFilter, HeldList, ItemDetail, ItemFilter, ItemList, ItemName, MillOverview,
@@ -156,7 +156,7 @@ pub(super) async fn resume_mill(
 }
 
 async fn change_pause(state: &State, who: &Identity, change: PauseChange, body: &PauseBody) -> Answer<ActionView> {
-    let actor = state.authorize(who, Role::Operator, Source::Api)?;
+    let actor = state.authorize(who, change.role(), Source::Api)?;
     let (scope, reason) = (pause_scope(&body.account, &body.store)?, reason(&body.reason)?);
     let entry = state.mill_actions()?.change_pause(change, &scope, &actor, &reason).await?;
     Ok(Json(ActionView::remembered(entry)))
@@ -328,7 +328,7 @@ pub(super) async fn plan_mill_policy(
     Path(account): Path<String>,
     Body(new): Body<NewPolicyView>,
 ) -> Answer<PlanView> {
-    state.authorize(&who, Role::Admin, Source::Api)?;
+    state.authorize(&who, MillActionKind::SavePolicy.role(), Source::Api)?;
     Ok(Json(state.mill()?.plan(&account, &new).await?))
 }
 
@@ -353,7 +353,7 @@ pub(super) async fn save_mill_policy(
     Path(account): Path<String>,
     Body(change): Body<PolicyChange>,
 ) -> Answer<ActionView> {
-    let actor = state.authorize(&who, Role::Admin, Source::Api)?;
+    let actor = state.authorize(&who, MillActionKind::SavePolicy.role(), Source::Api)?;
     let (reason, new) = (reason(&change.reason)?, change.new.parse()?);
     let entry = state.mill_actions()?.save_policy(&account, &change.version, new, &actor, &reason).await?;
     Ok(Json(ActionView::remembered(entry)))

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 use jiff::Timestamp;
-use queuekeeper_ingest::again::{self, Resubmission};
 use queuekeeper_ingest::deposit::id_of;
 use queuekeeper_ingest::parts::{number_of, uuid_of_part};
+use queuekeeper_ingest::resubmit::{self, Resubmission};
 use uuid::Uuid;
 
 use super::batches::Head;
@@ -239,7 +239,7 @@ impl BatchPage {
             jobs_href: jobs(None),
             resubmit: resubmit.map(|uuid| format!("{root}submit/{}/failed", id_of(uuid))).unwrap_or_default(),
             resubmitted,
-            origin: uuid.and_then(|uuid| known(again::origin(&batch.filename, uuid)?)),
+            origin: uuid.and_then(|uuid| known(resubmit::origin(&batch.filename, uuid)?)),
             part: part_of(state, batch).map(|(number, count, first)| Part {
                 number,
                 count: count.map(|count| Count(count).to_string()).unwrap_or_default(),

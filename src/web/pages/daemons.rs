@@ -170,17 +170,11 @@ fn in_processes(processes: u64) -> String {
 
 impl Other {
     fn new(other: &OtherDaemon) -> Self {
-        let (does, one, many) = match other.daemon {
-            "batch" => ("creates the jobs of batches", "batch", "batches"),
-            "report" => ("reports batches whose jobs have ended", "", ""),
-            "update-report" => ("reports batches again", "batch", "batches"),
-            "cleanup" => ("removes what is not needed any more", "", ""),
-            "access" => ("assembles objects that are requested", "request", "requests"),
-            _ => ("", "", ""),
-        };
+        let spec = other.daemon.spec();
+        let [one, many] = spec.takes.nouns();
         let waiting = other.waiting.map(|waiting| counted(waiting, one, many)).unwrap_or_default();
         let workers = Count(other.workers).to_string();
-        Self { name: other.daemon, does, workers, waiting, by: in_processes(other.processes) }
+        Self { name: spec.name, does: spec.does, workers, waiting, by: in_processes(other.processes) }
     }
 }
 

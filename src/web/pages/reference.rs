@@ -1,9 +1,9 @@
 //! The description of the API as pages: the operations, the list of bodies, and each body.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 
 use askama::Template;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::View;
@@ -63,14 +63,13 @@ impl BodyPage {
     }
 }
 
-/// What the document of a server says. It is the same as long as the program runs.
+/// What the document of a server with these parts says. It is the same as long as the program runs, and kept until then: of
+/// each choice of parts there is one at most.
 fn reference(has: RepositoryParts) -> &'static Reference {
-    static REFERENCES: [OnceLock<Reference>; 8] = [const { OnceLock::new() }; 8];
-    let parts = [has.deposits, has.objects, has.deliveries];
-    let number = parts.into_iter().fold(0, |number, has| number * 2 + usize::from(has));
-    REFERENCES[number].get_or_init(|| {
+    static REFERENCES: Mutex<BTreeMap<RepositoryParts, &'static Reference>> = Mutex::new(BTreeMap::new());
+    REFERENCES.lock().entry(has).or_insert_with(|| {
         let document = serde_json::to_value(api::described(has).0).unwrap_or_default();
-        Reference::new(&document)
+        Box::leak(Box::new(Reference::new(&document)))
     })
 }
 
@@ -134,7 +133,27 @@ impl Reference {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+
+    #[test]
+    fn each_choice_of_parts_has_the_operations_of_its_own_document() {
+        // One process serves several queues, of which each has parts of its own.
+        let paths = |has: RepositoryParts| {
+            let shown = reference(has).parts.iter().flat_map(|part| &part.operations);
+            shown.map(|operation| operation.path.clone()).collect::<BTreeSet<_>>()
+        };
+        for number in 0..16 {
+            let [deposits, objects, deliveries, mill] = std::array::from_fn(|at| number >> at & 1 == 1);
+            let has = RepositoryParts { deposits, objects, deliveries, mill };
+            let document = serde_json::to_value(api::described(has).0).unwrap();
+            let described = members(&document["paths"]).map(|(path, _)| path.clone()).collect::<BTreeSet<_>>();
+            assert_eq!(paths(has), described, "{has:?}");
+        }
+        let without_mill = RepositoryParts { mill: false, ..RepositoryParts::ALL };
+        assert!(paths(RepositoryParts::ALL).contains("/api/v1/mill") && !paths(without_mill).contains("/api/v1/mill"));
+    }
 
     #[test]
     fn the_page_has_every_operation_and_leads_to_schemas_that_are_there() {

@@ -1,136 +1,86 @@
-//! The queues, and the kinds of tasks in them.
+//! The queues, and the kinds of tasks in them: a row for each.
 
-/// A queue of tasks. As text, its name in the catalogue, in metrics and on pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Queue {
-    /// Copies that a change asked for.
-    DuplicationHigh,
-    /// Copies that the duplication producer asked for, and what is done now and then.
-    DuplicationLow,
-    /// Checks of content.
-    BitIntegrity,
-    /// Findings that need a decision, repairs that were decided, and checks that a person asked for.
-    BitError,
-    /// Reports on spaces whose checks have ended.
-    BitReport,
-    /// Items whose content was changed.
-    Audit,
-    /// Tasks that failed three times, and wait for a person.
-    DeadLetter,
-}
+/// Makes an enum of names from a row for each: what it is, its name, and one more fact about it.
+macro_rules! table {
+    ($(#[$of_all:meta])* $all:ident, $(#[$of_fact:meta])* $fact:ident: $type:ty;
+     $($(#[$of_one:meta])* $one:ident $name:literal $value:expr;)+) => {
+        $(#[$of_all])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $all { $($(#[$of_one])* $one,)+ }
 
-/// What a table says of a queue.
-struct QueueRow {
-    queue: Queue,
-    name: &'static str,
-    rank: u8,
-}
+        impl $all {
+            /// All of them.
+            pub const ALL: [Self; [$(Self::$one),+].len()] = [$(Self::$one),+];
 
-const QUEUES: [QueueRow; 7] = [
-    QueueRow { queue: Queue::DuplicationHigh, name: "duplication-high", rank: 2 },
-    QueueRow { queue: Queue::DuplicationLow, name: "duplication-low", rank: 1 },
-    QueueRow { queue: Queue::BitIntegrity, name: "bit-integrity", rank: 1 },
-    QueueRow { queue: Queue::BitError, name: "bit-error", rank: 1 },
-    QueueRow { queue: Queue::BitReport, name: "bit-report", rank: 1 },
-    QueueRow { queue: Queue::Audit, name: "audit", rank: 1 },
-    QueueRow { queue: Queue::DeadLetter, name: "dead-letter", rank: 0 },
-];
+            /// The name.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$one => $name,)+ }
+            }
 
-impl Queue {
-    /// All of them.
-    pub const ALL: [Self; 7] = {
-        let mut all = [Self::DeadLetter; 7];
-        let mut at = 0;
-        while at < QUEUES.len() {
-            all[at] = QUEUES[at].queue;
-            at += 1;
+            /// The one with this name.
+            #[must_use]
+            pub fn named(name: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|one| one.as_str() == name)
+            }
+
+            $(#[$of_fact])*
+            #[must_use]
+            pub fn $fact(self) -> $type {
+                match self { $(Self::$one => $value,)+ }
+            }
         }
-        all
     };
+}
 
-    fn row(self) -> &'static QueueRow {
-        &QUEUES[self as usize]
-    }
-
-    /// The name.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.row().name
-    }
-
-    /// The queue with this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        QUEUES.iter().find(|row| row.name == name).map(|row| row.queue)
-    }
-
+table! {
+    /// A queue of tasks. As text, its name in the catalogue, in metrics and on pages.
+    Queue,
     /// Of two queues that a task is requested in, it is in the one with the higher rank.
-    pub(super) fn rank(self) -> u8 {
-        self.row().rank
-    }
+    rank: u8;
+
+    /// Copies that a change asked for.
+    DuplicationHigh "duplication-high" 2;
+    /// Copies that the duplication producer asked for, and what is done now and then.
+    DuplicationLow "duplication-low" 1;
+    /// Checks of content.
+    BitIntegrity "bit-integrity" 1;
+    /// Findings that need a decision, repairs that were decided, and checks that a person asked for.
+    BitError "bit-error" 1;
+    /// Reports on spaces whose checks have ended.
+    BitReport "bit-report" 1;
+    /// Items whose content was changed.
+    Audit "audit" 1;
+    /// Tasks that failed three times, and wait for a person.
+    DeadLetter "dead-letter" 0;
 }
 
-/// What a task does. As text, its name in the catalogue, in metrics and on pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum TaskKind {
+table! {
+    /// What a task does. As text, its name in the catalogue, in metrics and on pages.
+    TaskKind,
+    /// Whether it uses stores, whose pauses stop it.
+    uses_stores: bool;
+
     /// Looks at an item that was changed, and asks for copies of it.
-    Audit,
+    Audit "AUDIT" false;
     /// Makes a copy be what its source is.
-    Duplicate,
+    Duplicate "DUP" true;
     /// Checks the content of an item.
-    Bit,
+    Bit "BIT" true;
     /// Checks the content of a page of items: of those behind its key, up to one that its run has.
-    BitPage,
+    BitPage "BIT_PAGE" true;
     /// Checks content that a person asked to be checked: an item, or a space, page by page.
-    Check,
+    Check "CHECK" true;
     /// Writes the report on a space.
-    BitReport,
+    BitReport "BIT_REPORT" true;
     /// Waits for a decision on a finding.
-    BitError,
+    BitError "BIT_ERROR" true;
     /// Repairs a copy from another one.
-    Repair,
+    Repair "REPAIR" true;
     /// Counts what a space has.
-    StorageStats,
+    StorageStats "STORAGE_STATS" true;
     /// Does nothing.
-    Noop,
-}
-
-const KINDS: [(TaskKind, &str); 10] = [
-    (TaskKind::Audit, "AUDIT"),
-    (TaskKind::Duplicate, "DUP"),
-    (TaskKind::Bit, "BIT"),
-    (TaskKind::BitPage, "BIT_PAGE"),
-    (TaskKind::Check, "CHECK"),
-    (TaskKind::BitReport, "BIT_REPORT"),
-    (TaskKind::BitError, "BIT_ERROR"),
-    (TaskKind::Repair, "REPAIR"),
-    (TaskKind::StorageStats, "STORAGE_STATS"),
-    (TaskKind::Noop, "NOOP"),
-];
-
-impl TaskKind {
-    /// All of them.
-    pub const ALL: [Self; 10] = {
-        let mut all = [Self::Noop; 10];
-        let mut at = 0;
-        while at < KINDS.len() {
-            all[at] = KINDS[at].0;
-            at += 1;
-        }
-        all
-    };
-
-    /// The name.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        KINDS[self as usize].1
-    }
-
-    /// The kind with this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        KINDS.iter().find(|(_, known)| *known == name).map(|(kind, _)| *kind)
-    }
+    Noop "NOOP" false;
 }
 
 #[cfg(test)]
@@ -138,12 +88,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_row_stands_where_its_number_looks_for_it() {
+    fn each_name_is_that_of_one() {
         for queue in Queue::ALL {
-            assert_eq!((queue.row().queue, Queue::named(queue.as_str())), (queue, Some(queue)));
+            assert_eq!(Queue::named(queue.as_str()), Some(queue));
         }
-        for (at, kind) in TaskKind::ALL.into_iter().enumerate() {
-            assert_eq!((kind as usize, TaskKind::named(kind.as_str())), (at, Some(kind)));
+        for kind in TaskKind::ALL {
+            assert_eq!(TaskKind::named(kind.as_str()), Some(kind));
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::figures::Deltas;
+use super::kind::TaskKind;
 use super::list::TaskState;
 use super::take::TakenTask;
 use super::{subject, subject_columns};
@@ -11,15 +12,17 @@ use crate::database::Session;
 use crate::database::value::values;
 use crate::error::Error;
 
-/// The pause that stops a task, as a column of [`TAKE`](super::take::TAKE). What uses no store goes on.
-macro_rules! pause_column {
-    () => {
+/// The pause that stops a task, as a column of [`TAKE`](super::take::TAKE). What uses no stores goes on.
+pub(super) fn pause_column() -> String {
+    let others = TaskKind::ALL.into_iter().filter(|kind| !kind.uses_stores());
+    let others: Vec<_> = others.map(|kind| format!("'{}'", kind.as_str())).collect();
+    format!(
         "(SELECT MIN(mill_pauses.id) FROM mill_pauses
             WHERE NOT mill_pauses.is_ended AND mill_pauses.account IN ('', tasks.account)
-                AND mill_pauses.store IN ('', tasks.destination, tasks.source) AND tasks.kind NOT IN ('AUDIT', 'NOOP'))"
-    };
+                AND mill_pauses.store IN ('', tasks.destination, tasks.source) AND tasks.kind NOT IN ({}))",
+        others.join(", ")
+    )
 }
-pub(super) use pause_column;
 
 /// How many tasks wait again by one transaction.
 const PART: u32 = 1000;

@@ -1,5 +1,6 @@
 //! Taking tasks for the time of a lease.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -9,7 +10,7 @@ use uuid::Uuid;
 use super::figures::Deltas;
 use super::kind::{Queue, TaskKind};
 use super::list::TaskState;
-use super::paused::{self, pause_column};
+use super::paused;
 use super::{MOST_ATTEMPTS, TaskError, TaskSubject, subject_columns};
 use crate::catalogue::{Catalogue, page};
 use crate::database::Session;
@@ -59,23 +60,37 @@ pub struct TakenTask {
 }
 
 /// Those that are visible for longest first. Of the kinds there are as many arguments as kinds exist.
-pub(crate) const TAKE: &str = concat!(
-    "UPDATE tasks SET visible = {now} + $1, holder = $2, worker = $3, attempts = attempts + 1, state = 'waiting'
-    WHERE id IN (
-        SELECT id FROM tasks WHERE queue = $4 AND account = $5 AND visible <= {now}
-            AND kind IN ($7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
-        ORDER BY visible, id LIMIT $6 {lock_next})
-    RETURNING id, ",
-    subject_columns!(),
-    ", source, generation, attempts, rounds, errors, created, is_released, ",
-    pause_column!(),
-    ", waits_for"
-);
+pub(crate) static TAKE: LazyLock<String> = LazyLock::new(|| {
+    [
+        "UPDATE tasks SET visible = {now} + $1, holder = $2, worker = $3, attempts = attempts + 1, state = 'waiting'
+        WHERE id IN (
+            SELECT id FROM tasks WHERE queue = $4 AND account = $5 AND visible <= {now} AND kind IN (",
+        &places_of_kinds(7),
+        ") ORDER BY visible, id LIMIT $6 {lock_next})
+        RETURNING id, ",
+        subject_columns!(),
+        ", source, generation, attempts, rounds, errors, created, is_released, ",
+        &paused::pause_column(),
+        ", waits_for",
+    ]
+    .concat()
+});
 
 /// The one that becomes visible next.
-pub(crate) const NEXT: &str = "SELECT visible - {now} FROM tasks
-    WHERE queue = $1 AND account = $2 AND visible < $3 AND kind IN ($4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
-    ORDER BY visible, id LIMIT 1";
+pub(crate) static NEXT: LazyLock<String> = LazyLock::new(|| {
+    [
+        "SELECT visible - {now} FROM tasks WHERE queue = $1 AND account = $2 AND visible < $3 AND kind IN (",
+        &places_of_kinds(4),
+        ") ORDER BY visible, id LIMIT 1",
+    ]
+    .concat()
+});
+
+/// The places of [`all_kinds`] in a statement, where the first of them has this number.
+fn places_of_kinds(first: usize) -> String {
+    let places = (first..).take(TaskKind::ALL.len()).map(|number| format!("${number}"));
+    places.collect::<Vec<_>>().join(", ")
+}
 
 impl Catalogue {
     /// After what time one of these tasks becomes visible, at the latest when a lease ends; `None` where there is none.
@@ -90,7 +105,7 @@ impl Catalogue {
         let mut values = values![queue.as_str(), *account, i64::MAX];
         values.extend(all_kinds(kinds));
         let after = |row: &Row| Ok(Duration::from_millis(u64::try_from(row.get::<i64>(0)?).unwrap_or(0)));
-        Ok(self.list(NEXT, values, after).await?.pop())
+        Ok(self.list(&NEXT, values, after).await?.pop())
     }
 
     /// Takes tasks that are visible, the one that is so for longest first. No other worker gets them until the lease ends. What
@@ -138,7 +153,7 @@ async fn take(
     let mut values = values![millis(lease), holder, worker, queue.as_str(), *account, page(*limit)];
     values.extend(all_kinds(kinds));
     let (mut taken, mut restores) = (Vec::new(), Vec::new());
-    for row in session.rows(TAKE, values).await? {
+    for row in session.rows(&TAKE, values).await? {
         if session.decode(row.get::<Option<String>>(14))?.is_some() {
             restores.push(taken.len());
         }

@@ -17,8 +17,8 @@ use queuekeeper_store::store::Chunks;
 use rustix::fs::{Mode, OFlags};
 
 use super::trouble::Trouble;
-use crate::directory;
 use crate::space::Rules;
+use crate::working;
 
 /// After how many bytes of an archive its allocation shrinks.
 const STEP: u64 = 16 << 20;
@@ -90,7 +90,7 @@ impl UnallocatedBytes {
     fn take_on(&self, directory: &Path, rules: Rules, bytes: u64) -> io::Result<Result<Taken, NoRoom>> {
         // No other archive of this process comes between.
         let mut counted = self.0.lock();
-        let (total, free) = directory::space_of(directory)?;
+        let (total, free) = working::space_of(directory)?;
         let capacity = rules.capacity(total);
         let left = capacity.saturating_sub(total.saturating_sub(free)).saturating_sub(*counted);
         if bytes > capacity {
@@ -102,7 +102,7 @@ impl UnallocatedBytes {
         let by = match allocated(directory, bytes) {
             Ok(file) => {
                 // One of another process may have come between: then both see that they are too many.
-                let (total, free) = directory::space_of(directory)?;
+                let (total, free) = working::space_of(directory)?;
                 if total.saturating_sub(free).saturating_add(*counted) > rules.capacity(total) {
                     return Ok(Err(NoRoom::Now(left)));
                 }
@@ -125,7 +125,7 @@ fn allocated(directory: &Path, bytes: u64) -> io::Result<File> {
     let file = File::from(file);
     // It shrinks with its length.
     file.set_len(bytes)?;
-    if directory::allocate(&file, bytes)? { Ok(file) } else { Err(io::ErrorKind::Unsupported.into()) }
+    if working::allocate(&file, bytes)? { Ok(file) } else { Err(io::ErrorKind::Unsupported.into()) }
 }
 
 /// Whether the file system knows no files without names, or no allocation.
@@ -178,7 +178,7 @@ mod tests {
     async fn store(bytes: u64) -> (tempfile::TempDir, Arc<dyn Store>, Rules) {
         let directory = tempfile::tempdir().unwrap();
         let store = DirectoryStore::open("out".parse().unwrap(), directory.path().to_owned()).await.unwrap();
-        let (total, free) = directory::space_of(directory.path()).unwrap();
+        let (total, free) = working::space_of(directory.path()).unwrap();
         let threshold = (total - free + bytes) as f64 / total as f64;
         (directory, Arc::new(store), Rules { threshold, ..Rules::default() })
     }

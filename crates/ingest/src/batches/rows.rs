@@ -15,7 +15,6 @@ use uuid::Uuid;
 use super::submission::BatchSpec;
 use crate::blocking::blocking;
 use crate::deposit::VOLUME;
-use crate::directory::secret::{keep_url, whole_url};
 use crate::fetch::Expected;
 use crate::manifest::{Limits, PROBLEMS_BYTES, Reader, Row};
 use crate::parts::{self, Part};
@@ -24,6 +23,7 @@ use crate::profile::Profile;
 use crate::spec::{job_uuid, uuid_of};
 use crate::step::{Services, StepError};
 use crate::url::ContentUrl;
+use crate::working::secret::{keep_url, whole_url};
 
 /// How many rows are kept ready: as many as go into a transaction.
 const READY: usize = 1_000;

@@ -13,9 +13,9 @@ use zookeeper_client::Error as ReadError;
 
 use super::directories;
 use crate::blocking::blocking;
-use crate::directory::TREE_FILE;
 use crate::engine::session::Session;
 use crate::step::{Services, StepError, now};
+use crate::working::TREE_FILE;
 
 /// What this process may do with the volume.
 #[derive(Debug, PartialEq, Eq)]

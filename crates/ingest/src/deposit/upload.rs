@@ -13,9 +13,9 @@ use queuekeeper_store::{Algorithm, Digest, Hashers};
 use uuid::Uuid;
 
 use super::{DepositError, NewDeposit, id_of};
-use crate::directory::{self, WorkingStorage};
 use crate::manifest::{Limits, Reader};
 use crate::place::PRIVATE;
+use crate::working::{self, WorkingStorage};
 
 /// What has come of the payload.
 const DATA: &str = ".upload";
@@ -136,7 +136,7 @@ impl Upload {
     /// # Errors
     /// [`io::ErrorKind::StorageFull`] where there is too little; others when the disk cannot be written.
     pub fn announce(&mut self, bytes: u64) -> io::Result<()> {
-        directory::allocate(&self.file, bytes)?;
+        working::allocate(&self.file, bytes)?;
         self.held = held(&self.file.metadata()?);
         Ok(())
     }
@@ -183,7 +183,7 @@ impl Upload {
     /// # Errors
     /// When it cannot be written.
     pub fn set_note(&self, note: &[u8]) -> io::Result<()> {
-        directory::write_synced(&self.directory.join(NOTE), note)
+        working::write_synced(&self.directory.join(NOTE), note)
     }
 
     /// What was kept; `None` where nothing was.
@@ -236,11 +236,11 @@ impl Upload {
         }
         // Once the data is gone, another request may begin, and have a note of its own.
         for name in [NOTE, DATA] {
-            directory::absent_is_fine(fs::remove_file(self.directory.join(name)))?;
+            working::absent_is_fine(fs::remove_file(self.directory.join(name)))?;
         }
         match fs::remove_dir(&self.directory) {
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
-            removed => directory::absent_is_fine(removed),
+            removed => working::absent_is_fine(removed),
         }
     }
 
@@ -310,13 +310,13 @@ impl Upload {
             return Err(io::Error::other("the upload was removed meanwhile"));
         }
         fs::rename(self.directory.join(DATA), &path)?;
-        directory::sync_folder_of(&path)?;
-        directory::sync_folder_of(&self.directory)
+        working::sync_folder_of(&path)?;
+        working::sync_folder_of(&self.directory)
     }
 }
 
 fn held(facts: &fs::Metadata) -> u64 {
-    facts.blocks().saturating_mul(directory::STAT_BLOCK)
+    facts.blocks().saturating_mul(working::STAT_BLOCK)
 }
 
 /// The directories of uploads to which nothing was added for so long, by the ids of their batches.

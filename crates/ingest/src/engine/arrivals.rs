@@ -8,13 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use queuekeeper_queue::path::{EntryName, Path, StateFolder};
+use queuekeeper_queue::Due;
+use queuekeeper_queue::path::{AccessQueue, EntryName, Path, StateFolder};
 use tokio::time::Instant;
 use tracing::debug;
 use zookeeper_client::{AddWatchMode, Client, Error, EventType, PersistentWatcher, SessionState, WatchedEvent};
 
 use super::session::Session;
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, Takes};
 
 /// The shortest time between two arrivals that wake a daemon.
 const SHORTEST: Duration = Duration::from_millis(50);
@@ -28,12 +29,26 @@ const GRACE: Duration = Duration::from_millis(10);
 /// After a watch could not be set.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 
+/// The folders in which arrives what a daemon takes, but for those of states.
+pub(super) fn folders(takes: Takes) -> impl Iterator<Item = Path> {
+    let (batches, requests): (_, &[AccessQueue]) = match takes {
+        Takes::Batches(Due::Jobs) => (Some(Path::Batches), &[]),
+        Takes::Requests => (None, AccessQueue::ALL),
+        // Reports are due when jobs end. Of what is due for the rest of something, and of leftovers, none arrives.
+        Takes::Batches(Due::RestOfJobs | Due::Report | Due::UpdatedReport | Due::Withdrawal)
+        | Takes::Jobs(_)
+        | Takes::JobsByRoom(_)
+        | Takes::Leftovers => (None, &[]),
+    };
+    batches.into_iter().chain(requests.iter().copied().map(Path::AccessQueue))
+}
+
 /// Wakes the daemons of states for jobs that arrive and are not at work here, until it is dropped.
 pub(super) async fn watch_jobs(session: &Session, client: &Client) {
     let (states, mut arrived) = (Path::JobStates.to_string(), Arrived::default());
     loop {
         let mut watcher = set(client, &states, AddWatchMode::PersistentRecursive).await;
-        Daemon::ALL.into_iter().filter(|daemon| daemon.spec().state.is_some()).for_each(|daemon| wake(session, daemon));
+        Daemon::ALL.into_iter().filter(|daemon| daemon.state().is_some()).for_each(|daemon| wake(session, daemon));
         loop {
             let due = arrived.due();
             tokio::select! {

@@ -107,9 +107,8 @@ impl Session {
 
     fn holds_changed(&self) {
         self.holds.forget_passed();
-        for daemon in [Daemon::Storing, Daemon::Access] {
-            self.wake(daemon).notify_one();
-        }
+        let waiting = Daemon::ALL.into_iter().filter(|daemon| daemon.spec().waits_for_stores);
+        waiting.for_each(|daemon| self.wake(daemon).notify_one());
     }
 
     /// Whether a store is held.

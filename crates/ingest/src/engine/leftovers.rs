@@ -15,9 +15,9 @@ use super::session::Session;
 use crate::batches::submission::BatchSpec;
 use crate::blocking::{self, blocking};
 use crate::deposit::id_of;
-use crate::directory::{WorkingStorage, absent_is_fine};
 use crate::spec::JobSpec;
 use crate::step::StepError;
+use crate::working::{WorkingStorage, absent_is_fine};
 
 /// What was at work when a session ended.
 #[derive(Clone, Debug, Default)]

@@ -18,7 +18,7 @@ use super::holds::StoreHolds;
 use super::leftovers::AtWork;
 use super::volumes::Volumes;
 use super::workers::Workers;
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, PausedBy};
 use crate::step::Services;
 use crate::withdrawal::Restored;
 
@@ -119,11 +119,13 @@ impl Session {
         self.wakes.get(&daemon).cloned().unwrap_or_default()
     }
 
-    /// Whether a daemon takes work now. A pause stops all but Recording, as with the daemons of today; the access queues
-    /// have pauses of their own.
+    /// Whether a daemon takes work now, as far as the pause of `ingest` decides that.
     pub(crate) fn may_take(&self, daemon: Daemon) -> bool {
-        let is_beside = matches!(daemon, Daemon::Recording | Daemon::Access);
-        !*self.stopping.borrow() && (is_beside || !*self.paused.borrow())
+        let is_paused = match daemon.spec().paused_by {
+            PausedBy::Ingest => *self.paused.borrow(),
+            PausedBy::Access | PausedBy::Nothing => false,
+        };
+        !(is_paused || *self.stopping.borrow())
     }
 
     /// A worker of a daemon that is free now, to go on with a job that this process holds.

@@ -1,7 +1,12 @@
-use queuekeeper_queue::Operation;
+use std::sync::atomic::Ordering;
 
+use jiff::Timestamp;
+use queuekeeper_queue::Operation;
+use queuekeeper_queue::record::GrantNote;
+
+use super::locked::MOST_FAILED;
 use super::*;
-use crate::directory::SizeLimit;
+use crate::working::{SizeLimit, WorkingStorage};
 
 /// A job that wants so many MiB, and has come just now.
 fn wanted(number: u32, mib: u64) -> Wanted {
@@ -48,7 +53,7 @@ async fn what_a_job_has_written_is_not_kept_for_it_any_more_whichever_process_wr
     assert!(locked.grant(&storage, &wanted(1, 60), now).unwrap().is_some());
     locked.committed();
     let file = std::fs::File::create(here.path().join("content")).unwrap();
-    crate::directory::allocate(&file, 50 << 20).unwrap();
+    crate::working::allocate(&file, 50 << 20).unwrap();
     // Of 80 MiB that may be used 50 are, and of the 60 that were granted 10 are still to come.
     let fits = |locked: &LockedGrants<'_>, mib| {
         let round = locked.decide(&storage, &[wanted(2, mib)], now).unwrap();
@@ -87,7 +92,7 @@ async fn a_failed_job_keeps_a_grant_of_no_bytes_and_the_oldest_of_too_many_are_f
     assert!(locked.grant(&storage, &wanted(2, 70), now).unwrap().is_some());
     locked.committed();
     let file = std::fs::File::create(here.path().join("of-others")).unwrap();
-    crate::directory::allocate(&file, 60 << 20).unwrap();
+    crate::working::allocate(&file, 60 << 20).unwrap();
     let (_, outcome) = locked.extend(&storage, JobId::new(2), 75 << 20, now).unwrap();
     assert!(matches!(outcome, Extension::GivesUp(_)), "{outcome:?}");
     grants.ended(JobId::new(2));

@@ -22,9 +22,6 @@ const CALLBACKS_AT_ONCE: u32 = 8;
 const CALLBACK_LEASE: Duration = Duration::from_mins(5);
 const CALLBACK_LIMIT: Duration = Duration::from_mins(2);
 
-/// The daemons that write mails.
-const SENDERS: [Daemon; 3] = [Daemon::Batch, Daemon::Report, Daemon::UpdateReport];
-
 /// Delivers what the outbox holds, until `stopping` is true and what was begun has ended.
 pub(crate) async fn run(services: &Services, stopping: &watch::Receiver<bool>) {
     tokio::join!(
@@ -37,7 +34,7 @@ pub(crate) async fn run(services: &Services, stopping: &watch::Receiver<bool>) {
 /// One mail after the other.
 async fn mails(services: &Services, stopping: watch::Receiver<bool>) {
     let settings = &services.settings.mail;
-    if settings.route == Route::None && SENDERS.into_iter().any(|daemon| services.settings.runs(daemon)) {
+    if settings.route == Route::None && Daemon::of_mails().any(|daemon| services.settings.runs(daemon)) {
         warn!("neither a mail server nor a directory for mails is configured; mails wait for a process that has one");
     }
     let delivery = Delivery {

@@ -6,9 +6,9 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Component, Path};
 
 use super::Pack;
-use crate::archive::Limits;
 use crate::name::{self, shown};
 use crate::place::Place;
+use crate::unpack::Limits;
 
 /// How many problems are listed.
 const MOST_PROBLEMS: usize = 100;

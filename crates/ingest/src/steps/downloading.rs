@@ -19,16 +19,16 @@ mod grant;
 use grant::{GrantedSpace, Source, ensure};
 
 use super::priority;
-use crate::archive::{self, ArchiveCause, Progress, bag};
 use crate::blocking::blocking;
-use crate::directory::secret::whole_url;
 use crate::fetch::{ALGORITHMS, Fetcher};
 use crate::files::{self, FilesWriter, JobFile};
 use crate::manifest::{self, Limits, ManifestProfile, PROBLEMS_BYTES, Reader, Row};
 use crate::place::{self, Place};
 use crate::spec::Package;
 use crate::step::{JobAtWork, StepError};
+use crate::unpack::{self, ArchiveCause, Progress, bag};
 use crate::warnings;
+use crate::working::secret::whole_url;
 
 /// The folder of packages that are no content themselves.
 pub(crate) const PACKAGE: &str = ".package";
@@ -98,14 +98,14 @@ async fn container(work: &JobAtWork<'_>, room: &GrantedSpace<'_>) -> Result<u64,
     let producer = open(work, PRODUCER)?;
     let mut most = work.services.grants.lock(work.queue).await?.of(work.job.id()).unwrap_or(0);
     let unpacked = loop {
-        let limits = archive::Limits::bytes(most.saturating_sub(packed.size));
+        let limits = unpack::Limits::bytes(most.saturating_sub(packed.size));
         let outcome = unpack(work, &packages, &producer, &packed.name, limits).await?;
         match outcome {
             Ok(unpacked) => break unpacked,
             // It is larger than it was taken for: twice the room, as often as there is some.
             Err(error) if matches!(error.cause(), ArchiveCause::TooManyBytes(_)) => {
                 // More than the volume may hold is requested only once that was not enough.
-                let more = most.max(packed.size).saturating_mul(2).max(archive::Limits::FREE);
+                let more = most.max(packed.size).saturating_mul(2).max(unpack::Limits::FREE);
                 most = if most < grant::capacity(work)? { more.min(grant::capacity(work)?) } else { more };
                 ensure(work, most).await?;
             }
@@ -133,13 +133,13 @@ async fn container(work: &JobAtWork<'_>, room: &GrantedSpace<'_>) -> Result<u64,
 }
 
 /// Compares the files of a container with what it states of them: as a bag, and in its manifest.
-fn validate(place: &Place, files: &[archive::UnpackedFile]) -> Result<(), StepError> {
+fn validate(place: &Place, files: &[unpack::UnpackedFile]) -> Result<(), StepError> {
     match bag::validate(place, files) {
         Ok(_) => {}
         Err(error @ bag::BagError::Invalid(_)) => return Err(StepError::permanent(error)),
         Err(error @ bag::BagError::Read(_)) => return Err(StepError::temporary(error)),
     }
-    match archive::manifest::validate(place, files) {
+    match unpack::manifest::validate(place, files) {
         Ok(_) => Ok(()),
         Err(error) if error.is_final() => Err(StepError::permanent(error)),
         Err(error) => Err(StepError::temporary(error)),
@@ -151,8 +151,8 @@ async fn unpack(
     packages: &Arc<Place>,
     producer: &Arc<Place>,
     name: &str,
-    limits: archive::Limits,
-) -> Result<Result<archive::Unpacked, archive::ArchiveError>, StepError> {
+    limits: unpack::Limits,
+) -> Result<Result<unpack::Unpacked, unpack::ArchiveError>, StepError> {
     let (packages, producer, name) = (Arc::clone(packages), Arc::clone(producer), name.to_owned());
     // Dropped with the worker, it stops what is unpacking in another thread.
     let progress = Arc::new(Progress::default());
@@ -161,7 +161,7 @@ async fn unpack(
     let counted = Arc::clone(&progress);
     let unpacking = blocking(move || {
         let file = packages.file(&name)?.ok_or_else(|| io::Error::other("the package is gone"))?;
-        Ok(archive::unpack(file, &name, &producer, &limits, &ALGORITHMS, &progress))
+        Ok(unpack::unpack(file, &name, &producer, &limits, &ALGORITHMS, &progress))
     });
     let counting = async {
         let before = counter.load(std::sync::atomic::Ordering::Relaxed);

@@ -7,13 +7,13 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use queuekeeper_queue::{Job, JobChange, JobValue};
 
 use super::priority;
-use crate::directory::secret::whole_url;
 use crate::fetch::Fetcher;
 use crate::manifest::{Limits, ManifestProfile, Reader};
 use crate::space::Rules;
 use crate::spec::Package;
 use crate::step::{JobAtWork, StepError};
 use crate::url::ContentUrl;
+use crate::working::secret::whole_url;
 
 /// How many times the size of a container its content is taken to have, until it is unpacked.
 const UNPACKED: u64 = 2;

@@ -19,7 +19,6 @@ use super::downloading::PRODUCER;
 use super::system::{self, Description, Provenance};
 use crate::ark::Ark;
 use crate::blocking::blocking;
-use crate::directory::{JobDirectory, sync_folder_of};
 use crate::ezid::Ezid;
 use crate::files;
 use crate::manifest::{AddWriter, ListedFiles};
@@ -29,6 +28,7 @@ use crate::profile::Minter;
 use crate::spec::Package;
 use crate::step::{JobAtWork, StepError};
 use crate::warnings;
+use crate::working::{JobDirectory, sync_folder_of};
 
 /// The folder of the files that ingest adds.
 pub const SYSTEM: &str = "system";

@@ -23,7 +23,8 @@ use queuekeeper_testkit::s3::S3Server;
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 use serde_json::{Value, json};
 
-use super::world::{World, delivering, quick, services, zip};
+use super::contents::zip;
+use super::world::{World, delivering, quick, services};
 
 pub(super) const LIMIT: Duration = Duration::from_mins(2);
 

@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use queuekeeper_catalogue::identifiers::Request;
-use queuekeeper_ingest::again::failed_rows;
 use queuekeeper_ingest::daemon::Daemon;
 use queuekeeper_ingest::manifest::ManifestProfile;
+use queuekeeper_ingest::resubmit::failed_rows;
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::path::{JobNode, Path};
 use queuekeeper_queue::state::{BatchState, JobState};
@@ -14,7 +14,8 @@ use queuekeeper_testkit::wait::eventually_some;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::world::{World, manifest, only, quick};
+use super::contents::manifest;
+use super::world::{World, only, quick};
 
 const LIMIT: Duration = Duration::from_secs(30);
 

@@ -10,7 +10,8 @@ use queuekeeper_queue::state::BatchState;
 use queuekeeper_testkit::wait::eventually;
 use serde_json::{Value, json};
 
-use super::world::{World, manifest, quick, sha256, tar_gz, zip};
+use super::contents::{manifest, sha256, tar_gz, zip};
+use super::world::{World, quick};
 
 const JOBS: usize = 30;
 

@@ -19,8 +19,9 @@ use queuekeeper_testkit::wait::eventually_some;
 use serde_json::json;
 use uuid::Uuid;
 
+use super::contents::{manifest, zip};
 use super::mail::{LIMIT, mailing, mails, plain};
-use super::world::{World, manifest, only, quick, zip};
+use super::world::{World, only, quick};
 
 const SESSION: std::time::Duration = std::time::Duration::from_secs(10);
 

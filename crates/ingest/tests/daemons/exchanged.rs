@@ -8,10 +8,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
-use queuekeeper_ingest::daemon::Daemon;
+use queuekeeper_ingest::daemon::{Daemon, Exchange};
 use queuekeeper_ingest::manifest::ManifestProfile;
 use queuekeeper_ingest::settings::Settings;
-use queuekeeper_queue::state::BatchState;
+use queuekeeper_queue::state::{BatchState, JobState, State as _};
 use queuekeeper_testkit::origin::OriginFault;
 use queuekeeper_testkit::queue::{JOB_STATES, PERSISTENT};
 use queuekeeper_testkit::wait::{eventually, eventually_some};
@@ -23,19 +23,20 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 use uuid::Uuid;
 
+use super::contents::manifest;
 use super::java::{Java, JavaJob};
-use super::world::{World, manifest, only, quick};
+use super::world::{World, only, quick};
 
 const LIMIT: Duration = Duration::from_mins(3);
 
 /// Those that can be exchanged alone, and which step of a job they are.
-const ALONE: [(Daemon, Option<(&str, &str)>); 5] = [
-    (Daemon::Estimating, Some(("Estimating", "Provisioning"))),
-    (Daemon::Provisioning, Some(("Provisioning", "Downloading"))),
-    (Daemon::Notify, Some(("Notify", "Completed"))),
-    (Daemon::Report, None),
-    (Daemon::UpdateReport, None),
-];
+fn alone() -> Vec<(Daemon, Option<(&'static str, &'static str)>)> {
+    let all = Daemon::ALL.into_iter().filter(|daemon| daemon.spec().exchange == Exchange::Alone);
+    let step = |state: JobState| (state.name(), state.success().unwrap().name());
+    let alone: Vec<_> = all.map(|daemon| (daemon, daemon.state().map(step))).collect();
+    assert!(alone.len() >= 5, "{alone:?}");
+    alone
+}
 
 /// A queue of its own on a server, and a session of Java's on it.
 async fn both(server: &Arc<PrivateServer>, name: &str) -> (World, Java) {
@@ -69,7 +70,7 @@ async fn poll_until(java: &Java, daemon: Daemon, step: Option<(&str, &str)>, bat
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_daemon_that_can_be_exchanged_alone_may_be_javas() {
     let server = server().await;
-    for (daemon, step) in ALONE {
+    for (daemon, step) in alone() {
         let (world, java) = both(&server, daemon.name()).await;
         world.origin.serve("/there", "content");
         let row = |path: &str| format!("{} | | | 7 | | {}.txt", world.origin.url(path), &path[1..]);
@@ -120,7 +121,7 @@ async fn bring(java: &Java, job: &JavaJob, to: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_daemon_that_can_be_exchanged_alone_may_be_ours_among_javas() {
     let server = server().await;
-    for (daemon, step) in ALONE {
+    for (daemon, step) in alone() {
         let (world, java) = both(&server, daemon.name()).await;
         world.origin.serve("/there", "content");
         // While Java creates batch and job znode after znode, ours are looking.

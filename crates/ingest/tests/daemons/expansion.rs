@@ -22,7 +22,8 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use zookeeper_client::{Acls, CreateMode, Error};
 
-use super::world::{World, manifest, only, quick};
+use super::contents::manifest;
+use super::world::{World, only, quick};
 
 const ROWS: usize = 1_500;
 

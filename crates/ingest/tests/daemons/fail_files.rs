@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use queuekeeper_ingest::daemon::Daemon;
-use queuekeeper_ingest::directory::SizeLimit;
+use queuekeeper_ingest::working::SizeLimit;
 use queuekeeper_queue::state::{BatchState, JobState};
 use queuekeeper_testkit::wait::eventually;
 use serde_json::{Value, json};

@@ -9,7 +9,8 @@ use queuekeeper_testkit::origin::OriginFault;
 use queuekeeper_testkit::wait::eventually;
 use serde_json::json;
 
-use super::world::{World, manifest, quick};
+use super::contents::manifest;
+use super::world::{World, quick};
 
 const LIMIT: Duration = Duration::from_mins(1);
 

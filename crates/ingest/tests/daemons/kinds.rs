@@ -4,7 +4,8 @@ use queuekeeper_ingest::manifest::ManifestProfile;
 use queuekeeper_queue::state::BatchState;
 use serde_json::{Value, json};
 
-use super::world::{World, manifest, quick, sha256, tar_gz, zip};
+use super::contents::{manifest, sha256, tar_gz, zip};
+use super::world::{World, quick};
 
 /// Deposits what becomes one job; the answer is its object.
 async fn completed(world: &World, say: Value) -> String {

@@ -15,7 +15,8 @@ use queuekeeper_testkit::smtp::{Smtp, SmtpOptions, header, parse, part};
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 use serde_json::{Value, json};
 
-use super::world::{World, manifest, quick};
+use super::contents::manifest;
+use super::world::{World, quick};
 
 pub(super) const LIMIT: Duration = Duration::from_mins(3);
 

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use queuekeeper_ingest::again::failed_rows;
 use queuekeeper_ingest::daemon::Daemon;
 use queuekeeper_ingest::deposit::id_of;
 use queuekeeper_ingest::manifest::ManifestProfile;
 use queuekeeper_ingest::parts::uuid_of_part;
+use queuekeeper_ingest::resubmit::failed_rows;
 use queuekeeper_ingest::settings::Settings;
 use queuekeeper_mail::settings::{MailSettings, Route};
 use queuekeeper_queue::id::BatchId;
@@ -17,7 +17,8 @@ use queuekeeper_testkit::wait::eventually;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::world::{PATIENCE, World, manifest, only, quick, sha256};
+use super::contents::{manifest, sha256};
+use super::world::{PATIENCE, World, only, quick};
 
 const SESSION: Duration = Duration::from_secs(10);
 

@@ -10,7 +10,8 @@ use queuekeeper_queue::state::BatchState;
 use queuekeeper_testkit::wait::eventually;
 use serde_json::json;
 
-use super::world::{World, manifest, only, quick};
+use super::contents::manifest;
+use super::world::{World, only, quick};
 
 const LIMIT: Duration = Duration::from_mins(5);
 

@@ -15,7 +15,8 @@ use queuekeeper_testkit::faulty::{Fault, Faulty, Rule};
 use queuekeeper_testkit::postgres::Postgres;
 use serde_json::{Value, json};
 
-use super::world::{World, manifest, zip};
+use super::contents::{manifest, zip};
+use super::world::World;
 
 const OWNER: &str = "ark:/99999/owner";
 

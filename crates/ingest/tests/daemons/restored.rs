@@ -18,8 +18,9 @@ use queuekeeper_testkit::wait::eventually;
 use serde_json::json;
 use uuid::Uuid;
 
+use super::contents::manifest;
 use super::mail::mailing;
-use super::world::{World, manifest, only};
+use super::world::{World, only};
 
 const LIMIT: Duration = Duration::from_mins(1);
 
@@ -100,7 +101,7 @@ async fn a_tree_restored_from_yesterday_repeats_nothing_and_its_numbers_begin_ag
     for (last, daemon) in IN_ORDER.iter().enumerate().rev() {
         let daemons = world.start_anew(only(&IN_ORDER[..=last], settings()), SESSION).await;
         let batch = world.deposit_named(daemon.name()).await;
-        let reached = daemon.spec().state.map_or(JobState::Pending, |state| state.success().unwrap());
+        let reached = daemon.state().map_or(JobState::Pending, |state| state.success().unwrap());
         eventually(LIMIT, &format!("a job is {reached}"), async || {
             let report = world.queue.batch_report(batch).await.unwrap();
             let Some(job) = report.processing.first().or(report.completed.first()) else { return false };

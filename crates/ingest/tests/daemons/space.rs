@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use queuekeeper_ingest::daemon::Daemon;
 use queuekeeper_ingest::deposit::{DepositError, NewDeposit};
-use queuekeeper_ingest::directory::{SizeLimit, WorkingStorage};
 use queuekeeper_ingest::kind::DepositType;
 use queuekeeper_ingest::manifest::ManifestProfile;
 use queuekeeper_ingest::settings::Settings;
 use queuekeeper_ingest::step::Services;
+use queuekeeper_ingest::working::{SizeLimit, WorkingStorage};
 use queuekeeper_queue::record::GrantsNote;
 use queuekeeper_queue::state::{BatchState, JobState};
 use queuekeeper_queue::{ItemChange, JobChange};
@@ -22,7 +22,8 @@ use queuekeeper_testkit::wait::eventually;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::world::{Daemons, World, manifest, only, quick, services, zip};
+use super::contents::{manifest, zip};
+use super::world::{Daemons, World, only, quick, services};
 
 const LIMIT: Duration = Duration::from_mins(5);
 

@@ -13,7 +13,8 @@ use queuekeeper_testkit::origin::{Origin, OriginFault};
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 use serde_json::json;
 
-use super::world::{World, manifest, only, quick, services};
+use super::contents::manifest;
+use super::world::{World, only, quick, services};
 
 const LIMIT: Duration = Duration::from_secs(30);
 

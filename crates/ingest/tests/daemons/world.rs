@@ -1,7 +1,6 @@
 //! A queue, and daemons that work on it.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,18 +12,17 @@ use prometheus_client::registry::Registry;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_ingest::access::AccessSettings;
 use queuekeeper_ingest::daemon::Daemon;
-use queuekeeper_ingest::directory::WorkingStorage;
 use queuekeeper_ingest::engine;
-use queuekeeper_ingest::manifest::ManifestProfile;
 use queuekeeper_ingest::profile::Profiles;
 use queuekeeper_ingest::settings::Settings;
 use queuekeeper_ingest::step::Services;
+use queuekeeper_ingest::working::WorkingStorage;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_queue::{BatchReport, Job, Queue};
 use queuekeeper_store::ocfl::{Object, Root, Snapshot};
 use queuekeeper_store::retry::RetryPolicy;
-use queuekeeper_store::{Algorithm, DirectoryStore, Hashers, Store, StoreName};
+use queuekeeper_store::{DirectoryStore, Store, StoreName};
 use queuekeeper_testkit::origin::Origin;
 use queuekeeper_testkit::server::config;
 use queuekeeper_testkit::sqlite;
@@ -343,39 +341,6 @@ pub(super) fn delivering(settings: Settings) -> Settings {
 pub(super) fn only(daemons: &[Daemon], mut settings: Settings) -> Settings {
     settings.workers.retain(|daemon, _| daemons.contains(daemon));
     settings
-}
-
-/// A manifest of a profile with these rows.
-pub(super) fn manifest(profile: ManifestProfile, rows: impl IntoIterator<Item = String>) -> String {
-    let rows: String = rows.into_iter().map(|row| row + "\n").collect();
-    format!("#%checkm_0.7\n#%profile | {}\n{rows}#%eof\n", profile.uri())
-}
-
-pub(super) fn zip(files: &[(&str, &str)]) -> Vec<u8> {
-    let mut writer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
-    for (name, content) in files {
-        let options = zip::write::SimpleFileOptions::default();
-        writer.start_file(*name, options.compression_method(zip::CompressionMethod::Deflated)).unwrap();
-        writer.write_all(content.as_bytes()).unwrap();
-    }
-    writer.finish().unwrap().into_inner()
-}
-
-pub(super) fn tar_gz(files: &[(&str, &str)]) -> Vec<u8> {
-    let mut builder = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast()));
-    for (name, content) in files {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(content.len() as u64);
-        header.set_mode(0o644);
-        builder.append_data(&mut header, name, content.as_bytes()).unwrap();
-    }
-    builder.into_inner().unwrap().finish().unwrap()
-}
-
-pub(super) fn sha256(content: &str) -> String {
-    let mut hasher = Hashers::new([Algorithm::Sha256]);
-    hasher.update(content.as_bytes());
-    hasher.finish().get(Algorithm::Sha256).unwrap().hex()
 }
 
 /// The store of this name of the world that lies in a directory: a folder of it, where it is none of a server.

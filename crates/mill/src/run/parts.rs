@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use queuekeeper_catalogue::tasks::TaskKind;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
@@ -85,32 +86,41 @@ impl Mill {
         }
     }
 
-    pub(super) fn workers(&self, policies: &Policies, stores: &AccountStores, wake: &Arc<Notify>) -> Workers {
-        let duplicator = Duplicator {
+    fn duplicator(&self, stores: &AccountStores) -> Duplicator {
+        Duplicator {
             catalogue: self.catalogue.clone(),
             accounts: self.accounts.clone(),
             stores: stores.clone(),
             limit: self.settings.limit,
             delete_after: self.settings.delete_after,
             clock: Timestamp::now,
-        };
-        let repairer =
-            Repairer { checker: self.checker(stores), limit: self.settings.limit, keep: self.settings.delete_after };
-        let processors: Vec<Arc<dyn Processor>> = vec![
-            Arc::new(self.auditor(policies)),
-            Arc::new(duplicator),
-            Arc::new(PageChecks(self.checker(stores))),
-            Arc::new(ItemChecks(self.checker(stores))),
-            Arc::new(AskedChecks(self.checker(stores))),
-            Arc::new(Decider(self.checker(stores))),
-            Arc::new(repairer),
-            Arc::new(Reporter { checker: self.checker(stores), mail: self.mail.clone() }),
-            Arc::new(self.stats(stores)),
-            Arc::new(Noop),
-        ];
+        }
+    }
+
+    /// What processes the tasks of a kind.
+    fn processor(&self, kind: TaskKind, policies: &Policies, stores: &AccountStores) -> Arc<dyn Processor> {
+        let checker = || self.checker(stores);
+        match kind {
+            TaskKind::Audit => Arc::new(self.auditor(policies)),
+            TaskKind::Duplicate => Arc::new(self.duplicator(stores)),
+            TaskKind::Bit => Arc::new(ItemChecks(checker())),
+            TaskKind::BitPage => Arc::new(PageChecks(checker())),
+            TaskKind::Check => Arc::new(AskedChecks(checker())),
+            TaskKind::BitReport => Arc::new(Reporter { checker: checker(), mail: self.mail.clone() }),
+            TaskKind::BitError => Arc::new(Decider(checker())),
+            TaskKind::Repair => {
+                let MillSettings { limit, delete_after: keep, .. } = self.settings;
+                Arc::new(Repairer { checker: checker(), limit, keep })
+            }
+            TaskKind::StorageStats => Arc::new(self.stats(stores)),
+            TaskKind::Noop => Arc::new(Noop),
+        }
+    }
+
+    pub(super) fn workers(&self, policies: &Policies, stores: &AccountStores, wake: &Arc<Notify>) -> Workers {
         Workers {
             catalogue: self.catalogue.clone(),
-            processors,
+            processors: TaskKind::ALL.map(|kind| self.processor(kind, policies, stores)).to_vec(),
             queues: self.settings.queues.clone(),
             accounts: self.accounts.keys().cloned().collect(),
             number: self.settings.workers,

@@ -2,28 +2,25 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::time::Duration;
 
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::record::{ExpansionNote, WithdrawalNote, WithdrawalPhase, WithdrawnNote};
 use queuekeeper_queue::state::{BatchState, JobState, Outcome, State};
-use queuekeeper_queue::{
-    Due, Error, ItemChange, JobChange, NewJob, NextRows, Queue, WithdrawalOutcome, WithdrawalProgress,
-};
+use queuekeeper_queue::{Due, ItemChange, JobChange, NewJob, NextRows, Queue, WithdrawalOutcome, WithdrawalProgress};
 
 use queuekeeper_testkit::queue::{World, data, now};
-use queuekeeper_testkit::wait::eventually;
 
-const BY: WithdrawnNote<'static> = WithdrawnNote { who: "alice", why: "the wrong files" };
+/// Who withdraws, and why.
+pub(super) const BY: WithdrawnNote<'static> = WithdrawnNote { who: "alice", why: "the wrong files" };
 
 /// How many jobs a transaction is about here.
-const PER_TRANSACTION: usize = 2;
+pub(super) const PER_TRANSACTION: usize = 2;
 
 /// Where a batch is that a test withdraws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+pub(super) enum Stage {
     /// In Pending, without jobs.
     Submitted,
     /// In Held, likewise.
@@ -35,7 +32,7 @@ enum Stage {
 }
 
 /// A queue with a batch that has so many jobs.
-async fn world(stage: Stage, jobs: usize, per_transaction: usize) -> (World, BatchId) {
+pub(super) async fn world(stage: Stage, jobs: usize, per_transaction: usize) -> (World, BatchId) {
     let world = World::new(&[]).await;
     let batch = world.queue.create_batch(br#"{"batchID":"u","profile":"demo"}"#, now()).await.unwrap();
     match stage {
@@ -66,7 +63,7 @@ async fn world(stage: Stage, jobs: usize, per_transaction: usize) -> (World, Bat
 }
 
 /// Withdraws the batch, and stops after so many transactions.
-async fn withdraw(queue: &Queue, batch: BatchId, transactions: usize) -> WithdrawalOutcome {
+pub(super) async fn withdraw(queue: &Queue, batch: BatchId, transactions: usize) -> WithdrawalOutcome {
     let mut done = 0;
     let report = |_: WithdrawalProgress| {
         done += 1;
@@ -76,7 +73,7 @@ async fn withdraw(queue: &Queue, batch: BatchId, transactions: usize) -> Withdra
 }
 
 /// Goes on as a daemon of another process does; `None` where there is nothing to take up.
-async fn take_up(world: &World, transactions: usize) -> Option<WithdrawalOutcome> {
+pub(super) async fn take_up(world: &World, transactions: usize) -> Option<WithdrawalOutcome> {
     let queue = world.another().await.with_jobs_per_transaction(PER_TRANSACTION);
     let (locked, _) = queue.acquire_batch(Due::Withdrawal, now()).await.unwrap();
     let mut done = 0;
@@ -101,7 +98,7 @@ async fn shape(world: &World) -> BTreeMap<String, String> {
 }
 
 /// The states of the batch's jobs, having checked that each has one reference and one entry of its state.
-async fn states(world: &World, batch: BatchId) -> BTreeMap<JobId, JobState> {
+pub(super) async fn states(world: &World, batch: BatchId) -> BTreeMap<JobId, JobState> {
     let report = world.queue.batch_report(batch).await.unwrap();
     let mut states = BTreeMap::new();
     let tree = world.tree().await;
@@ -118,12 +115,12 @@ async fn states(world: &World, batch: BatchId) -> BTreeMap<JobId, JobState> {
     states
 }
 
-async fn own(world: &World, folder: &str) -> Vec<String> {
+pub(super) async fn own(world: &World, folder: &str) -> Vec<String> {
     world.raw.list_children(&format!("/queuekeeper/{folder}")).await.unwrap_or_default()
 }
 
 /// All of it is withdrawn, and nothing of the withdrawal is left.
-async fn check_withdrawn(world: &World, batch: BatchId, jobs: usize) {
+pub(super) async fn check_withdrawn(world: &World, batch: BatchId, jobs: usize) {
     let states = states(world, batch).await;
     assert_eq!(states.len(), jobs);
     assert!(states.values().all(|state| *state == JobState::Deleted), "{states:?}");
@@ -368,113 +365,4 @@ async fn a_job_that_another_tool_releases_when_others_are_deleted_goes_on_with_i
     assert_eq!(states, [JobState::Estimating]);
     assert_eq!(world.json(&format!("/batches/{batch}/status")).await["status"], "Reporting");
     assert_eq!(own(&world, "withdrawals").await, [""; 0]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_withdrawal_whose_future_or_session_ends_anywhere_is_taken_up() {
-    for transactions in 1..=8 {
-        for is_same_session in [true, false] {
-            let (world, batch) = world(Stage::Expanded, 7, PER_TRANSACTION).await;
-            let client = if is_same_session { world.queue.clone() } else { world.another().await };
-            let client = client.with_jobs_per_transaction(PER_TRANSACTION);
-            let (stop, stopped) = tokio::sync::oneshot::channel();
-            let (mut stop, mut done) = (Some(stop), 0);
-            let task = tokio::spawn(async move {
-                let report = |_: WithdrawalProgress| {
-                    done += 1;
-                    if done == transactions
-                        && let Some(stop) = stop.take()
-                    {
-                        stop.send(()).unwrap();
-                    }
-                    ControlFlow::Continue(())
-                };
-                client.withdraw(batch, BY, now(), report).await
-            });
-            let _ = stopped.await;
-            task.abort();
-            let _ = task.await;
-            if is_same_session {
-                assert_eq!(withdraw(&world.queue, batch, 0).await, WithdrawalOutcome::Withdrawn { jobs: 7 });
-            } else {
-                let path = format!("/batches/{batch}/lock");
-                let is_free = async || !world.exists(&path).await;
-                eventually(Duration::from_secs(30), "its lock ends with the session", is_free).await;
-                if let Some(outcome) = take_up(&world, 0).await {
-                    assert_eq!(outcome, WithdrawalOutcome::Withdrawn { jobs: 7 });
-                }
-            }
-            check_withdrawn(&world, batch, 7).await;
-        }
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn of_a_daemon_and_a_withdrawal_at_one_batch_one_has_all_of_it() {
-    const JOBS: usize = 60;
-    let mut outcomes = BTreeSet::new();
-    for round in 0..12 {
-        let (world, batch) = world(Stage::Expanded, JOBS, 10).await;
-        let daemon = world.another().await;
-        let (begun, begin) = tokio::sync::oneshot::channel();
-        let (mut begun, mut done) = (Some(begun), 0);
-        let work = tokio::spawn(async move {
-            let _ = begin.await;
-            let mut taken = 0;
-            let mut poll = daemon.poll_jobs(JobState::Pending).await.unwrap();
-            while let Some(job) = poll.next(now()).await.unwrap() {
-                daemon.finish_job(&job, &JobChange::success(), now()).await.unwrap();
-                taken += 1;
-            }
-            assert_eq!(poll.skipped, []);
-            taken
-        });
-        // The daemon begins at another point in each round: before all, and after so many transactions.
-        if round == 0 {
-            begun.take().map(|begun| begun.send(()));
-        }
-        let report = |_: WithdrawalProgress| {
-            done += 1;
-            if done == round {
-                begun.take().map(|begun| begun.send(()));
-            }
-            ControlFlow::Continue(())
-        };
-        let outcome = world.queue.withdraw(batch, BY, now(), report).await.unwrap();
-        drop(begun);
-        let taken: usize = work.await.unwrap();
-        match outcome {
-            WithdrawalOutcome::Withdrawn { jobs } => {
-                assert_eq!((jobs, taken), (JOBS, 0));
-                check_withdrawn(&world, batch, JOBS).await;
-                outcomes.insert("withdrawn");
-            }
-            WithdrawalOutcome::NotWithdrawn(_) | WithdrawalOutcome::TakenBack(_) => {
-                let found = states(&world, batch).await;
-                let is_back = |state: &JobState| matches!(state, JobState::Pending | JobState::Estimating);
-                assert!(taken > 0 && found.len() == JOBS && found.values().all(is_back), "{taken}: {found:?}");
-                assert_eq!([own(&world, "withdrawals").await, own(&world, "held").await], [[""; 0]; 2]);
-                outcomes.insert("not withdrawn");
-            }
-            other => panic!("{other:?}"),
-        }
-    }
-    assert_eq!(outcomes.len(), 2, "the rounds are to show both: {outcomes:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn while_a_batch_is_withdrawn_another_withdrawal_is_refused() {
-    let (world, batch) = world(Stage::Expanded, 7, PER_TRANSACTION).await;
-    let other = world.another().await;
-    let mut refused = None;
-    let report = |_: WithdrawalProgress| {
-        if refused.is_none() {
-            let withdrawn = other.withdraw(batch, BY, now(), |_| ControlFlow::Continue(()));
-            refused = Some(tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(withdrawn)));
-        }
-        ControlFlow::Continue(())
-    };
-    let outcome = world.queue.withdraw(batch, BY, now(), report).await.unwrap();
-    assert_eq!(outcome, WithdrawalOutcome::Withdrawn { jobs: 7 });
-    assert!(matches!(refused, Some(Err(Error::Conflict(_)))), "{refused:?}");
 }

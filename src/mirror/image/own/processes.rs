@@ -6,7 +6,8 @@ use queuekeeper_queue::record::{BatchWait, MailNote};
 use queuekeeper_queue::state::{JobState, State as _};
 
 /// The states whose daemons replace those of other programs together only: where one of them is ours, all are to be.
-const TOGETHER: [JobState; 5] =
+/// (A test of the daemons compares them with their table, which this module does not know.)
+pub(crate) const EXCHANGED_TOGETHER: [JobState; 5] =
     [JobState::Pending, JobState::Downloading, JobState::Processing, JobState::Storing, JobState::Recording];
 
 impl Own {
@@ -33,7 +34,7 @@ impl Own {
 
     /// Whether a process has workers for a state of those that are exchanged together.
     pub(in crate::mirror::image) fn has_daemons(&self) -> bool {
-        TOGETHER.iter().any(|state| self.workers(*state) > 0)
+        EXCHANGED_TOGETHER.iter().any(|state| self.workers(*state) > 0)
     }
 
     /// The mail that no process has delivered yet: what the one says that has found the oldest of it.

@@ -8,7 +8,7 @@ use utoipa_axum::routes;
 
 use super::Answer;
 use crate::actions::Source;
-use crate::actions::mill::CHECK_ROLE;
+use crate::actions::mill::MillActionKind;
 use crate::views::ViewError;
 use crate::views::actions::ActionView;
 use crate::views::mill::{CheckFilter, CheckList, CheckPlan, CheckScope};
@@ -95,7 +95,7 @@ pub(super) async fn ask_mill_check(
     who: Identity,
     Body(body): Body<CheckBody>,
 ) -> Answer<ActionView> {
-    let actor = state.authorize(&who, CHECK_ROLE, Source::Api)?;
+    let actor = state.authorize(&who, MillActionKind::CheckContent.role(), Source::Api)?;
     let reason = reason(&body.reason)?;
     let key = body.key.parse().map_err(|error| ViewError::value_because("key", &body.key, error))?;
     let scope = CheckScope { account: body.account, store: body.store, space: body.space, key };

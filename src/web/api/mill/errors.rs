@@ -7,8 +7,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Answer;
+use crate::actions::Source;
 use crate::actions::mill::{Resolution, StopChange, WrongCopy};
-use crate::actions::{Role, Source};
 use crate::views::actions::ActionView;
 use crate::views::mill::{ErrorFilter, ErrorList};
 use crate::web::actions::reason;
@@ -146,7 +146,7 @@ pub(super) async fn repair_mill_copy(
     who: Identity,
     Body(body): Body<RepairBody>,
 ) -> Answer<ActionView> {
-    let actor = state.authorize(&who, Role::Operator, Source::Api)?;
+    let actor = state.authorize(&who, Resolution::Repair.role(), Source::Api)?;
     let reason = reason(&body.reason)?;
     let actions = state.mill_actions()?;
     let entry = actions.resolve(&WrongCopy::Error(body.number), Resolution::Repair, &actor, &reason).await?;

@@ -11,7 +11,7 @@ use super::super::frame::Frame;
 use super::super::render;
 use super::{Fields, frame};
 use crate::actions::Source;
-use crate::actions::mill::CHECK_ROLE;
+use crate::actions::mill::MillActionKind;
 use crate::views::mill::{AskedItem, CheckFilter, CheckPlan, CheckScope};
 use crate::views::query::Parameters as _;
 use crate::views::show::{Moment, visible};
@@ -93,7 +93,7 @@ pub(in crate::web::pages) async fn list(
         accounts: mill.account_names(),
         json,
         stores: mill.store_names(),
-        may_check: state.rights(&who) >= CHECK_ROLE,
+        may_check: state.rights(&who) >= MillActionKind::CheckContent.role(),
         asked: list.items.iter().map(|check| AskedRow::new(check, &frame.root, now)).collect(),
         account: list.account,
         next: next.unwrap_or_default(),
@@ -122,7 +122,7 @@ pub(in crate::web::pages) async fn ask(
     let text = |name: &str| fields.all(name).next().unwrap_or_default().to_owned();
     let key = text("key").parse().map_err(|error| Problem::bad(format!("The key is not valid: {error}.")))?;
     let scope = CheckScope { account: text("account"), store: text("store"), space: text("space"), key };
-    let actor = state.authorize(&who, CHECK_ROLE, Source::Web)?;
+    let actor = state.authorize(&who, MillActionKind::CheckContent.role(), Source::Web)?;
     let plan = state.mill()?.plan_check(&scope).await?;
     let asked = async {
         let reason = reason(fields.one("reason")?)?;
@@ -165,7 +165,7 @@ impl CheckPage {
         };
         let spaces = crate::mirror::words::counted(plan.spaces.len() as u64, "space", "spaces");
         Self {
-            may_check: state.rights(who) >= CHECK_ROLE,
+            may_check: state.rights(who) >= MillActionKind::CheckContent.role(),
             name: format!("{of} in {}", plan.store),
             takes: plan.words(),
             spaces: if scope.space.is_empty() { spaces } else { String::new() },

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::super::frame::Frame;
 use super::super::render;
 use super::{Due, frame, width};
-use crate::actions::Role;
+use crate::actions::mill::PauseChange;
 use crate::views::mill::{
     BudgetItem, BudgetPart, DecisionItem, LimitItem, Mill, MillOverview, MorselItem, PauseItem, ProducerItem,
     QueueItem, WorkerItem,
@@ -169,7 +169,7 @@ pub(super) async fn page(state: &State, who: &Identity, root: &str, refused: Str
         mill.overview(now).await?;
     let frame = frame(state, root, now);
     Ok(MillPage {
-        pauses: Pauses::new(pauses, mill, state.rights(who) >= Role::Operator, refused, now),
+        pauses: Pauses::new(pauses, mill, state.rights(who) >= PauseChange::Pause.role(), refused, now),
         problems: problems.iter().map(|problem| visible(problem)).collect(),
         queues: queues.iter().map(|queue| Queue::new(queue, now)).collect(),
         producers: producers.into_iter().map(|producer| Producer::new(producer, &frame.root, now)).collect(),

@@ -5,8 +5,8 @@ use axum::response::Response;
 
 use super::super::action::{see_other, with_status};
 use super::{Fields, overview};
+use crate::actions::Source;
 use crate::actions::mill::{PauseChange, pause_scope};
-use crate::actions::{Role, Source};
 use crate::web::actions::reason;
 use crate::web::http::identity::Identity;
 use crate::web::http::params::Sent;
@@ -42,7 +42,7 @@ async fn answer(state: &State, who: &Identity, change: PauseChange, fields: &Fie
 }
 
 async fn act(state: &State, who: &Identity, change: PauseChange, fields: &Fields) -> Result<(), Problem> {
-    let actor = state.authorize(who, Role::Operator, Source::Web)?;
+    let actor = state.authorize(who, change.role(), Source::Web)?;
     let (scope, reason) = (pause_scope(fields.one("account")?, fields.one("store")?)?, reason(fields.one("reason")?)?);
     state.mill_actions()?.change_pause(change, &scope, &actor, &reason).await?;
     Ok(())

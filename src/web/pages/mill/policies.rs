@@ -11,7 +11,8 @@ use super::super::frame::Frame;
 use super::super::render;
 use super::policy::{Change, PolicyWords, changed};
 use super::{Fields, frame};
-use crate::actions::{Role, Source};
+use crate::actions::Source;
+use crate::actions::mill::MillActionKind;
 use crate::views::mill::{HistoryItem, NewPolicyView, PlanItem, PlanView, PolicyDetail, PolicyText, WaitingView};
 use crate::views::show::{Count, Moment, Size, visible};
 use crate::web::actions::reason;
@@ -156,7 +157,7 @@ pub(in crate::web::pages) async fn show(
         pairs: pairs.collect(),
         spaces: detail.spaces.clone(),
         history: detail.history.iter().enumerate().map(row).collect(),
-        may_change: detail.version.is_some() && state.rights(&who) >= Role::Admin,
+        may_change: detail.version.is_some() && state.rights(&who) >= MillActionKind::SavePolicy.role(),
         account,
         frame,
     };
@@ -170,7 +171,7 @@ pub(in crate::web::pages) async fn plan(
     Path(account): Path<String>,
     Sent(fields): Sent<Vec<(String, String)>>,
 ) -> Result<Response, Problem> {
-    state.authorize(&who, Role::Admin, Source::Web)?;
+    state.authorize(&who, MillActionKind::SavePolicy.role(), Source::Web)?;
     let detail = state.mill()?.policy(&account).await?;
     let version = detail.version.clone();
     let version = version.ok_or_else(|| Problem::new(StatusCode::CONFLICT, "The list of accounts cannot be read."))?;
@@ -186,7 +187,7 @@ pub(in crate::web::pages) async fn save(
     Path(account): Path<String>,
     Sent(fields): Sent<Vec<(String, String)>>,
 ) -> Result<Response, Problem> {
-    let actor = state.authorize(&who, Role::Admin, Source::Web)?;
+    let actor = state.authorize(&who, MillActionKind::SavePolicy.role(), Source::Web)?;
     let fields = Fields(fields);
     let (version, text) = (fields.one("version")?.to_owned(), fields.one("reason")?.to_owned());
     let new: NewPolicyView = serde_json::from_str(fields.one("policy")?)
@@ -252,7 +253,7 @@ impl PlanPage {
             words: PolicyWords::new(&new.policy, &detail.stores),
             // What was shown is of another version of the files: it has to be looked at anew.
             may_save: problems.is_empty()
-                && state.rights(who) >= Role::Admin
+                && state.rights(who) >= MillActionKind::SavePolicy.role()
                 && detail.version.as_ref() == Some(&version),
             pending: pending(detail, &new, true),
             overwritten: pending(detail, &new, false),

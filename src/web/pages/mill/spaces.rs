@@ -13,7 +13,7 @@ use super::compared::ComparedRow;
 use super::overview::DecisionRow;
 use super::tasks::TaskRow;
 use super::{Due, frame, width};
-use crate::actions::mill::CHECK_ROLE;
+use crate::actions::mill::MillActionKind;
 use crate::views::mill::{
     AsideItem, CheckItem, CopyItem, CopyState, EventItem, ItemDetail, ItemFilter, ItemName, ItemTask, KeyText,
     ProofAge, SpaceCopies, SpaceCopy, SpaceFilter, SpaceItem, proof_words,
@@ -187,7 +187,7 @@ pub(in crate::web::pages) async fn list(
     let page = SpacesPage {
         accounts: mill.account_names(),
         stores: mill.store_names(),
-        may_check: state.rights(&who) >= CHECK_ROLE,
+        may_check: state.rights(&who) >= MillActionKind::CheckContent.role(),
         unread: unread.collect(),
         rows: list.items.iter().map(|space| SpaceRow::new(space, &frame.root, now)).collect(),
         next: next.unwrap_or_default(),
@@ -214,7 +214,7 @@ pub(in crate::web::pages) async fn items(
     let page = SpacePage {
         reports: address(&format!("{}mill/reports", frame.root), &of_space),
         policy_error: list.policy_error.as_deref().map(visible).unwrap_or_default(),
-        may_check: state.rights(&who) >= CHECK_ROLE,
+        may_check: state.rights(&who) >= MillActionKind::CheckContent.role(),
         asked: list.asked_checks.iter().map(|check| AskedRow::new(check, &frame.root, now)).collect(),
         compared: list.comparisons.iter().map(|comparison| ComparedRow::new(comparison, now)).collect(),
         prefix: filter.prefix.clone(),
@@ -255,7 +255,7 @@ pub(in crate::web::pages) async fn item(
         events: events.into_iter().map(event).collect(),
         causes: causes.iter().map(|cause| visible(cause)).collect(),
         timelines: item.copies.iter().map(|copy| Timeline::new(copy, &checks, now)).collect(),
-        may_check: state.rights(&who) >= CHECK_ROLE,
+        may_check: state.rights(&who) >= MillActionKind::CheckContent.role(),
         asked: asked_checks.iter().map(|check| AskedRow::new(check, &frame.root, now)).collect(),
         copies: copies(&item, now, |store| ask_at(&frame.root, &account, store, &space, &item.key_encoded)),
         name: item.key,

@@ -10,8 +10,8 @@ use super::super::action::{see_other, with_status};
 use super::super::frame::Frame;
 use super::super::render;
 use super::{Fields, frame};
-use crate::actions::mill::{Decided, TaskDecision, TaskState};
-use crate::actions::{Role, Source};
+use crate::actions::Source;
+use crate::actions::mill::{Decided, MillActionKind, TaskDecision, TaskState};
 use crate::views::mill::{DeadFilter, DeadGroup, ErrorItem, HeldFilter, TaskItem};
 use crate::views::query::Parameters as _;
 use crate::views::show::{Count, Moment, visible};
@@ -181,7 +181,7 @@ impl HeldPage {
             tasks: list.tasks.iter().map(|task| TaskRow::new(task, &frame.root, now)).collect(),
             destination: list.destination,
             next: next.unwrap_or_default(),
-            may_decide: state.rights(who) >= Role::Admin,
+            may_decide: state.rights(who) >= MillActionKind::ReleaseTask.role(),
             refused,
             frame,
         })
@@ -206,7 +206,7 @@ impl DeadPage {
             accounts: accounts.collect(),
             groups: list.groups.into_iter().map(|group| Group::new(group, &frame.root, now)).collect(),
             next: next.unwrap_or_default(),
-            may_decide: state.rights(who) >= Role::Operator,
+            may_decide: state.rights(who) >= MillActionKind::RetryTask.role(),
             refused,
             frame,
         })

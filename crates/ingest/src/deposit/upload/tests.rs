@@ -1,5 +1,5 @@
 use super::*;
-use crate::directory::SizeLimit;
+use crate::working::SizeLimit;
 
 #[test]
 fn what_an_upload_will_bring_is_used_from_when_it_is_announced_until_it_is_kept_or_removed() {

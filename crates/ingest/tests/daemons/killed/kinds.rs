@@ -12,7 +12,8 @@ use queuekeeper_store::store::{Item, PROBE_SPACE, Put};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::super::world::{World, manifest, sha256, zip};
+use super::super::contents::{manifest, sha256, zip};
+use super::super::world::World;
 
 /// The id of the batch that is watched, and of one before it.
 const BATCH: Uuid = Uuid::from_u128(0xb1d);

@@ -17,12 +17,12 @@ use uuid::Uuid;
 
 use crate::batches::submission::BatchSpec;
 use crate::deposit::{NewDeposit, id_of};
-use crate::directory::WorkingStorage;
-use crate::directory::secret::whole_url;
 use crate::manifest::{Row, Writer};
 use crate::name::shown;
 use crate::spec::{JobSpec, uuid_of};
 use crate::withdrawal::{WITHDRAWN, taken_back};
+use crate::working::WorkingStorage;
+use crate::working::secret::whole_url;
 
 /// The namespace of the UUIDs of these batches.
 const AGAIN: Uuid = Uuid::from_u128(0x5b1e_93c7_02ad_4f6b_9d48_e7a1_3c60_b28f);
@@ -47,7 +47,7 @@ pub struct FailedRows {
 
 /// Why there is none: one sentence.
 #[derive(Debug, thiserror::Error)]
-pub enum AgainError {
+pub enum ResubmissionError {
     /// The batch is none whose failed rows can be submitted again.
     #[error("{0}")]
     Refused(String),
@@ -95,7 +95,7 @@ pub async fn resubmission(
     queue: &Queue,
     catalogue: Option<&Catalogue>,
     batch: Uuid,
-) -> Result<Resubmission, AgainError> {
+) -> Result<Resubmission, ResubmissionError> {
     for uuid in uuids_of_failed(batch) {
         if let Some(id) = queue.find_batch(&id_of(uuid)).await? {
             let found = queue.load_batch(id).await?;
@@ -128,7 +128,7 @@ pub async fn resubmission_of(
     queue: &Queue,
     catalogue: Option<&Catalogue>,
     batch: BatchId,
-) -> Result<Resubmission, AgainError> {
+) -> Result<Resubmission, ResubmissionError> {
     let batch = queue.load_batch(batch).await?;
     resubmission(queue, catalogue, uuid_of(&batch.submitted().value.uuid, "bid-")).await
 }
@@ -159,8 +159,8 @@ pub async fn failed_rows(
     working: &WorkingStorage,
     catalogue: &Catalogue,
     batch: BatchId,
-) -> Result<FailedRows, AgainError> {
-    let refused = |why: String| AgainError::Refused(why);
+) -> Result<FailedRows, ResubmissionError> {
+    let refused = |why: String| ResubmissionError::Refused(why);
     let loaded = queue.load_batch(batch).await?;
     if loaded.check_loadable().ok() != Some(BatchState::Failed) {
         return Err(refused(format!(

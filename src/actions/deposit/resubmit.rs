@@ -1,8 +1,8 @@
 //! The failed rows of a batch, deposited again.
 
-use queuekeeper_ingest::again::{Resubmission, failed_rows, resubmission};
 use queuekeeper_ingest::deposit::{Receipt, id_of};
 use queuekeeper_ingest::kind::DepositType;
+use queuekeeper_ingest::resubmit::{Resubmission, failed_rows, resubmission};
 use uuid::Uuid;
 
 use super::Allowance;

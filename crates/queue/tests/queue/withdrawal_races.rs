@@ -1,0 +1,121 @@
+//! Withdrawals that end midway, and what others do meanwhile.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use queuekeeper_queue::state::JobState;
+use queuekeeper_queue::{Error, JobChange, WithdrawalOutcome, WithdrawalProgress};
+use queuekeeper_testkit::queue::now;
+use queuekeeper_testkit::wait::eventually;
+
+use super::withdrawal::{BY, PER_TRANSACTION, Stage, check_withdrawn, own, states, take_up, withdraw, world};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_withdrawal_whose_future_or_session_ends_anywhere_is_taken_up() {
+    for transactions in 1..=8 {
+        for is_same_session in [true, false] {
+            let (world, batch) = world(Stage::Expanded, 7, PER_TRANSACTION).await;
+            let client = if is_same_session { world.queue.clone() } else { world.another().await };
+            let client = client.with_jobs_per_transaction(PER_TRANSACTION);
+            let (stop, stopped) = tokio::sync::oneshot::channel();
+            let (mut stop, mut done) = (Some(stop), 0);
+            let task = tokio::spawn(async move {
+                let report = |_: WithdrawalProgress| {
+                    done += 1;
+                    if done == transactions
+                        && let Some(stop) = stop.take()
+                    {
+                        stop.send(()).unwrap();
+                    }
+                    ControlFlow::Continue(())
+                };
+                client.withdraw(batch, BY, now(), report).await
+            });
+            let _ = stopped.await;
+            task.abort();
+            let _ = task.await;
+            if is_same_session {
+                assert_eq!(withdraw(&world.queue, batch, 0).await, WithdrawalOutcome::Withdrawn { jobs: 7 });
+            } else {
+                let path = format!("/batches/{batch}/lock");
+                let is_free = async || !world.exists(&path).await;
+                eventually(Duration::from_secs(30), "its lock ends with the session", is_free).await;
+                if let Some(outcome) = take_up(&world, 0).await {
+                    assert_eq!(outcome, WithdrawalOutcome::Withdrawn { jobs: 7 });
+                }
+            }
+            check_withdrawn(&world, batch, 7).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_daemon_and_a_withdrawal_at_one_batch_one_has_all_of_it() {
+    const JOBS: usize = 60;
+    let mut outcomes = BTreeSet::new();
+    for round in 0..12 {
+        let (world, batch) = world(Stage::Expanded, JOBS, 10).await;
+        let daemon = world.another().await;
+        let (begun, begin) = tokio::sync::oneshot::channel();
+        let (mut begun, mut done) = (Some(begun), 0);
+        let work = tokio::spawn(async move {
+            let _ = begin.await;
+            let mut taken = 0;
+            let mut poll = daemon.poll_jobs(JobState::Pending).await.unwrap();
+            while let Some(job) = poll.next(now()).await.unwrap() {
+                daemon.finish_job(&job, &JobChange::success(), now()).await.unwrap();
+                taken += 1;
+            }
+            assert_eq!(poll.skipped, []);
+            taken
+        });
+        // The daemon begins at another point in each round: before all, and after so many transactions.
+        if round == 0 {
+            begun.take().map(|begun| begun.send(()));
+        }
+        let report = |_: WithdrawalProgress| {
+            done += 1;
+            if done == round {
+                begun.take().map(|begun| begun.send(()));
+            }
+            ControlFlow::Continue(())
+        };
+        let outcome = world.queue.withdraw(batch, BY, now(), report).await.unwrap();
+        drop(begun);
+        let taken: usize = work.await.unwrap();
+        match outcome {
+            WithdrawalOutcome::Withdrawn { jobs } => {
+                assert_eq!((jobs, taken), (JOBS, 0));
+                check_withdrawn(&world, batch, JOBS).await;
+                outcomes.insert("withdrawn");
+            }
+            WithdrawalOutcome::NotWithdrawn(_) | WithdrawalOutcome::TakenBack(_) => {
+                let found = states(&world, batch).await;
+                let is_back = |state: &JobState| matches!(state, JobState::Pending | JobState::Estimating);
+                assert!(taken > 0 && found.len() == JOBS && found.values().all(is_back), "{taken}: {found:?}");
+                assert_eq!([own(&world, "withdrawals").await, own(&world, "held").await], [[""; 0]; 2]);
+                outcomes.insert("not withdrawn");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(outcomes.len(), 2, "the rounds are to show both: {outcomes:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_a_batch_is_withdrawn_another_withdrawal_is_refused() {
+    let (world, batch) = world(Stage::Expanded, 7, PER_TRANSACTION).await;
+    let other = world.another().await;
+    let mut refused = None;
+    let report = |_: WithdrawalProgress| {
+        if refused.is_none() {
+            let withdrawn = other.withdraw(batch, BY, now(), |_| ControlFlow::Continue(()));
+            refused = Some(tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(withdrawn)));
+        }
+        ControlFlow::Continue(())
+    };
+    let outcome = world.queue.withdraw(batch, BY, now(), report).await.unwrap();
+    assert_eq!(outcome, WithdrawalOutcome::Withdrawn { jobs: 7 });
+    assert!(matches!(refused, Some(Err(Error::Conflict(_)))), "{refused:?}");
+}
