@@ -51,7 +51,7 @@ impl Source<'_> {
 
 fn no_job(name: &str) -> ViewError {
     ViewError::not_found(format!(
-        "There is no job {}. A job's id is jid and ten digits; a job that was purged is gone for good.",
+        "There is no job {}. A job's id is jid and ten digits. A purged job cannot be restored.",
         quoted(name)
     ))
 }

@@ -206,17 +206,17 @@ impl ObjectFilter {
         let mut given = fields.into_iter().filter(|(_, text)| !text.trim().is_empty());
         let first = given.next().map(|(name, _)| name);
         if let Some((name, text)) = given.next() {
-            return Err(ViewError::value_because(name, text, "one of ark, local_id and title can be searched for"));
+            return Err(ViewError::value_because(name, text, "only one of ark, local_id and title can be given"));
         }
         if !self.owner.trim().is_empty() && first != Some("local_id") {
-            return Err(ViewError::value_because("owner", &self.owner, "it goes with local_id"));
+            return Err(ViewError::value_because("owner", &self.owner, "it can only be combined with local_id"));
         }
         if first == Some("local_id") && self.owner.trim().is_empty() {
-            let why = "owner is missing: a local id is known by the owner whose it is";
+            let why = "owner is missing: a local id is unique only within its owner";
             return Err(ViewError::value_because("local_id", &self.local_id, why));
         }
         if !self.collection.trim().is_empty() && matches!(first, Some("ark" | "local_id")) {
-            return Err(ViewError::value_because("collection", &self.collection, "it goes with title, or alone"));
+            return Err(ViewError::value_because("collection", &self.collection, "it can only be combined with title"));
         }
         Ok(())
     }
@@ -317,7 +317,9 @@ impl Objects {
     async fn one(&self, ark: &str) -> Result<Object, ViewError> {
         let none = || {
             let what = quoted(ark);
-            ViewError::not_found(format!("There is no object “{what}” in the catalogue. An ARK is ark:/NAAN/NAME."))
+            ViewError::not_found(format!(
+                "There is no object “{what}” in the catalogue. An ARK has the form ark:/NAAN/NAME."
+            ))
         };
         let name: Ark = ark.parse().map_err(|_| none())?;
         self.catalogue.object(name.as_str()).await.map_err(|error| unavailable(&error))?.ok_or_else(none)

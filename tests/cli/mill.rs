@@ -55,7 +55,9 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     let shown = "one in replica: at most 500 requests a second; leaves out *.tmp";
     let file = home.join("config.yml").display().to_string();
     program::run(home, &["check-config", &file]).await.is(0, &[shown]);
-    command(home, "mill queues").await.is(1, &["one has no policy, and is copied nowhere: duplication-accounts.json"]);
+    command(home, "mill queues")
+        .await
+        .is(1, &["one has no policy, so nothing of it is copied: duplication-accounts.json"]);
     fs::write(home.join("policies/duplication-accounts.json"), r#"["one"]"#).unwrap();
     let policy = home.join("policies/one-duplication-policy.json");
     fs::write(&policy, POLICY.replace("\"2\"", "\"7\"")).unwrap();
@@ -170,7 +172,7 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
         .await
         .is(0, &["one in replica is resumed"]);
     eventually(minute, "it is copied", async || copy("paused").await.as_deref() == Some("two\n")).await;
-    command(home, "mill spaces one/theses --key other").await.is(4, &["No store of one was seen to have other"]);
+    command(home, "mill spaces one/theses --key other").await.is(4, &["No store of one is known to have other"]);
     command(home, "mill dead-letters").await.is(0, &["there are no dead letters"]);
     let number = held().await[0]["number"].to_string();
     command(home, &format!("mill retry {number} --reason right"))
@@ -217,7 +219,9 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     assert!(log.iter().all(|line| !line.contains("ERROR")), "{log:#?}");
     command(home, "catalogue check").await.is(0, &["nothing is wrong"]);
     command(home, &format!("store put {content} main/theses/later")).await.is(0, &[]);
-    command(home, "mill queues").await.is(1, &["No process of the mill runs, and a change of content waits for one"]);
+    command(home, "mill queues")
+        .await
+        .is(1, &["No process of the mill is running, and a change of content waits for one"]);
     let number = async || {
         let queues = command(home, "mill queues --output json").await;
         serde_json::from_str::<serde_json::Value>(&queues.out).unwrap()["producers"][0]["number"].as_u64().unwrap()

@@ -15,10 +15,10 @@ use super::stores::command;
 /// An operator has a space checked, a viewer sees it, and workers do it.
 pub(super) async fn checks_are_asked_for(home: &Path, pages: &Pages) {
     let minutes = Duration::from_mins(2);
-    pages.get("/mill/checks", &["No check was asked for", "Check all that"]).await;
+    pages.get("/mill/checks", &["No check has been requested", "Check all content of"]).await;
     let space = "/mill/spaces/one/theses";
     pages.get(space, &["/mill/checks/new?account=one&#38;store=main&#38;space=theses\">Check now"]).await;
-    pages.get("/mill/spaces", &["Check all that", "action=\"../mill/checks/new\""]).await;
+    pages.get("/mill/spaces", &["Check all content of", "action=\"../mill/checks/new\""]).await;
     for path in [space, "/mill/checks"] {
         let (_, of_viewer) = pages.ask("vera", path, None).await;
         assert!(!of_viewer.contains("Check now") && !of_viewer.contains("Check all"), "{of_viewer}");

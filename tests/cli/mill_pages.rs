@@ -110,7 +110,7 @@ async fn content_that_is_wrong_is_repaired(home: &Path, pages: &Pages) {
     let copy = home.join("objects/theses/a/c");
     rot(&copy);
     command(home, "mill verify one/main/theses/a/c").await.is(7, &["content damaged"]);
-    pages.get("/mill", &["A copy is not what was recorded", "/mill/errors"]).await;
+    pages.get("/mill", &["A copy differs from its records", "/mill/errors"]).await;
     pages
         .get(
             "/mill/errors",
@@ -150,7 +150,7 @@ async fn content_that_is_wrong_is_repaired(home: &Path, pages: &Pages) {
         pages.json("/api/v1/mill/held").await["tasks"][0]["number"].as_u64()
     });
     let held = held.await.to_string();
-    pages.get(item, &["What is not done", "The repair of the copy in main is held by the brake until an admin"]).await;
+    pages.get(item, &["Not up to date", "The repair of the copy in main is held by the brake until an admin"]).await;
     let release = [("task", &*held), ("decision", "retry"), ("reason", "one copy alone")];
     assert_eq!(pages.ask("ada", "/mill/held", Some(&release)).await.0, 303);
     pages.get("/mill/errors", &["all stores</option><option>main</option><option>replica</option>"]).await;
@@ -221,7 +221,7 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
     let pages = Pages { base, http: reqwest::Client::builder().redirect(Policy::none()).build().unwrap() };
 
     // A policy is made on the page: first what it would do, then the files that Mill reads.
-    pages.get("/mill", &["one has no policy, and is copied nowhere", "No worker process has reported"]).await;
+    pages.get("/mill", &["one has no policy, so nothing of it is copied", "No worker process has reported"]).await;
     let change = [("change", "defaults"), ("pair", "1>2")];
     assert_eq!(pages.ask("oscar", "/mill/policies/one/plan", Some(&change)).await.0, 403);
     let (code, plan) = pages.ask("ada", "/mill/policies/one/plan", Some(&change)).await;
@@ -249,11 +249,11 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
     let (_, plan) = pages.ask("ada", "/mill/policies/one/plan", Some(&ignore)).await;
     assert!(plan.contains("Saving this replaces a policy file that cannot be read"), "{plan}");
     fs::write(&edited, r#"{"owner": "ours"}"#).unwrap();
-    pages.get("/mill/policies/one", &["unknown here, and have no effect: owner"]).await;
+    pages.get("/mill/policies/one", &["Unknown keys in the policy file have no effect: owner"]).await;
     let (_, plan) = pages.ask("ada", "/mill/policies/one/plan", Some(&[("change", "again"), ("number", "1")])).await;
     assert!(plan.contains("saving this overwrites them: For all spaces that are not named"), "{plan}");
     let (_, plan) = pages.ask("ada", "/mill/policies/one/plan", Some(&ignore)).await;
-    assert!(plan.contains("saving this brings them into force as well: For all spaces that are not named"), "{plan}");
+    assert!(plan.contains("saving this puts them into force as well: For all spaces that are not named"), "{plan}");
     fs::write(&edited, saved).unwrap();
     let (_, plan) = pages.ask("ada", "/mill/policies/one/plan", Some(&ignore)).await;
     assert!(plan.contains("Save it") && !plan.contains("as well"), "{plan}");
@@ -285,7 +285,7 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
         pages.json("/api/v1/mill/held").await["tasks"][0]["number"].as_u64()
     });
     let number = number.await.to_string();
-    pages.get("/mill/held", &["theses/a/b", "one in replica", "An admin releases or drops them"]).await;
+    pages.get("/mill/held", &["theses/a/b", "one in replica", "Only an admin can release or drop them"]).await;
     pages.get("/mill/spaces", &["one/theses", "1 item, copied from main"]).await;
     pages.get("/mill/spaces/one/theses?prefix=a%2F", &["a/b", "not up to date in replica"]).await;
     pages.get("/mill/spaces/one/theses?prefix=b", &["There is no such item"]).await;

@@ -67,7 +67,7 @@ async fn decide(home: &Path) {
     resolve("mend one/main/theses/b/c").await.is(2, &["repair, rewrite, correct, adopt, accept, drop"]);
     resolve(&format!("accept {number}")).await.is(3, &["accept does not resolve this: content damaged"]);
     resolve(&format!("drop {number}")).await.is(3, &["a repair of this copy has not ended; nothing was done"]);
-    command(home, "mill errors").await.is(0, &["What was decided has not ended"]);
+    command(home, "mill errors").await.is(0, &["A decision was made, and a worker executes it"]);
     let trail = fs::read_to_string(home.join(".local/state/queuekeeper/audit.jsonl")).unwrap();
     let records: Vec<Value> = trail.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(
@@ -198,7 +198,7 @@ async fn content_is_checked_at_once_and_by_a_process_for_that_alone() {
     command(home, "catalogue check").await.is(0, &["nothing is wrong"]);
 
     // What is wrong waits for a person, which is said where people look.
-    command(home, "mill queues").await.is(1, &["A copy is not what was recorded: it has a bit error"]);
+    command(home, "mill queues").await.is(1, &["A copy differs from its records: it has a bit error"]);
     decide(home).await;
     let list = home.join("list");
     fs::write(&list, "one/main/theses\n").unwrap();

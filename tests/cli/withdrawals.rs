@@ -233,7 +233,7 @@ async fn a_deposit_is_withdrawn_by_its_depositor_or_an_operator_until_a_job_of_i
     assert!(shown.contains("ago: the wrong files") && !shown.contains(&link), "{shown}");
     let shown = page(&ops, &format!("/batches/{batch}")).await;
     assert!(shown.contains("It was withdrawn by “lab”") && !shown.contains("action=withdraw"), "{shown}");
-    assert!(shown.contains("stay until the cleanup daemon of queuekeeper removes them"), "{shown}");
+    assert!(shown.contains("remain until queuekeeper's cleanup daemon removes them"), "{shown}");
     for job in jobs {
         assert_eq!(queue.load_job(job).await.unwrap().state(), Some(JobState::Deleted));
     }

@@ -255,7 +255,7 @@ impl Mill {
         let store = store_of(account, &named.store)?;
         let spaces = match &*named.space {
             "" if named.key.0.is_some() => {
-                return Err(ViewError::parameter("An item is in a space: name it.").of("space"));
+                return Err(ViewError::parameter("A key needs the name of its space.").of("space"));
             }
             "" => None,
             name => Some(space(account, name)?.0),

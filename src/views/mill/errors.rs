@@ -212,15 +212,15 @@ impl BitErrorItem {
     fn new(error: BitError, account: &Account, repair: OpenRepair) -> Self {
         let (advice, offers) = match offers(account, &error) {
             Ok(offers) => (advice(&offers), offers),
-            Err(why) => (format!("The item has to be looked at by hand: {why}."), Vec::new()),
+            Err(why) => (format!("The item has to be inspected manually: {why}."), Vec::new()),
         };
         let resolutions = if repair == OpenRepair::Running { Vec::new() } else { resolutions(&offers) };
         let remedy = match repair {
             OpenRepair::None => advice,
-            OpenRepair::Running => "What was decided has not ended: a worker does it.".to_owned(),
-            OpenRepair::Stuck => format!(
-                "What was decided did not come to its end: its task is among the dead letters, or was dropped. {advice}"
-            ),
+            OpenRepair::Running => "A decision was made, and a worker executes it.".to_owned(),
+            OpenRepair::Stuck => {
+                format!("The last decision was not carried out: its task is a dead letter or was dropped. {advice}")
+            }
         };
         let proof = ErrorProof::of(&error.evidence);
         let BitError { id, store, item, findings, detail, found, seen, times, repair_started, .. } = error;
@@ -270,20 +270,21 @@ fn seen(kept: Option<&str>) -> String {
 fn advice(offers: &[Offer]) -> String {
     let sentence = |offer: &Offer| match offer.remedy {
         Remedy::RepairFromCopy => "It can be repaired from another copy.",
-        Remedy::RewriteInPlace => {
-            "The content is right: it can be written again, so that the store computes its checksum anew."
-        }
+        Remedy::RewriteInPlace => "The content is right: writing it again makes the store compute a new checksum.",
         Remedy::WriteToProvider => "Report it to the provider of the store.",
-        Remedy::CorrectIndex => "The content index is corrected from the audit log once the content is read and right.",
+        Remedy::CorrectIndex => {
+            "The content index is corrected from the audit log once the content has been read and is right."
+        }
         Remedy::AppendEvent if offer.only_by_asking => {
             "Once the content is known to be right, the audit log can be corrected."
         }
-        Remedy::AppendEvent => "The missing event is appended once the content is read and right.",
-        Remedy::Adopt => "Where the content is wanted, it can be adopted; else delete it.",
+        Remedy::AppendEvent => "The missing event is appended once the content has been read and is right.",
+        Remedy::Adopt => "If the content is wanted, adopt it; otherwise, delete it.",
         Remedy::AcceptChange => "If the change was intended, it can be accepted.",
     };
     if offers.is_empty() {
-        return "Nothing shows which is right: compare the copies, and store the right content again.".to_owned();
+        return "Nothing proves which content is right: compare the copies, and store the right content again."
+            .to_owned();
     }
     offers.iter().map(sentence).collect::<Vec<_>>().join(" ")
 }

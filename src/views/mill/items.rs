@@ -257,7 +257,7 @@ impl Mill {
         let tasks = self.catalogue().tasks_of_item(&account.name, &space, &key).await.map_err(error)?;
         if copies.is_empty() && tasks.is_empty() && checks.is_empty() && wrong.is_empty() {
             return Err(ViewError::not_found(format!(
-                "No store of {} was seen to have {key} in {space}.",
+                "No store of {} is known to have {key} in {space}.",
                 account.name
             )));
         }

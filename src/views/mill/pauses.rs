@@ -74,7 +74,7 @@ impl PauseItem {
     pub(super) fn problem(&self, now: Timestamp) -> Option<String> {
         let Self { what, user, reason, .. } = self;
         let is_old = now.duration_since(self.since) > FORGOTTEN_AFTER.try_into().ok()?;
-        is_old.then(|| format!("The work of {what} has been paused for more than a day, by {user}: {reason}."))
+        is_old.then(|| format!("The work for {what} has been paused for more than a day, by {user}: {reason}."))
     }
 }
 

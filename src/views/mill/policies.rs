@@ -256,8 +256,9 @@ impl NewPolicyView {
     /// For a name of a space that is none.
     pub(crate) fn parse(&self) -> Result<NewPolicy, ViewError> {
         let space = |name: &String| {
-            let wrong =
-                |error| ViewError::parameter(format!("“{}” is no name of a space: {error}.", super::quoted(name)));
+            let wrong = |error| {
+                ViewError::parameter(format!("“{}” is not a valid name of a space: {error}.", super::quoted(name)))
+            };
             name.parse::<SpaceName>().map_err(wrong)
         };
         let pairs = |pairs: &[PairView]| pairs.iter().map(Pair::from).collect::<BTreeSet<_>>();

@@ -288,11 +288,13 @@ impl Mill {
                     }
                     if !read.waiting.is_empty() {
                         problems.push(format!(
-                            "The policy file of {name} would stop maintaining copies; that waits for an admin."
+                            "The policy file of {name} would stop maintaining copies; this waits for an admin."
                         ));
                     }
                 }
-                Err(error) => problems.push(format!("Account {name} has no policy, and is copied nowhere: {error}.")),
+                Err(error) => {
+                    problems.push(format!("Account {name} has no policy, so nothing of it is copied: {error}."))
+                }
             }
         }
         problems
@@ -306,7 +308,7 @@ fn unseen(events: u64) -> Option<String> {
         1 => "a change of content waits".to_owned(),
         events => format!("{events} changes of content wait"),
     };
-    Some(format!("No process of the mill runs, and {waiting} for one: start queuekeeper mill run."))
+    Some(format!("No process of the mill is running, and {waiting} for one: start queuekeeper mill run."))
 }
 
 fn problems_of(queues: &[QueueItem], producers: &[ProducerItem], unserved: &[&str], bit_errors: u64) -> Vec<String> {
@@ -324,23 +326,23 @@ fn problems_of(queues: &[QueueItem], producers: &[ProducerItem], unserved: &[&st
     }
     match bit_errors {
         0 => {}
-        1 => problems.push("A copy is not what was recorded: it has a bit error.".to_owned()),
-        open => problems.push(format!("{open} copies are not what was recorded: they have bit errors.")),
+        1 => problems.push("A copy differs from its records: it has a bit error.".to_owned()),
+        open => problems.push(format!("{open} copies differ from their records: they have bit errors.")),
     }
     if !unserved.is_empty() {
-        problems.push(format!("Tasks of kinds wait that no process has workers for: {}.", unserved.join(", ")));
+        problems.push(format!("Tasks are waiting for which no process has workers: {}.", unserved.join(", ")));
     }
     for producer in producers {
         if producer.is_late {
             problems.push(format!(
-                "The loop of {} ends later than the next one is due, at its present rate.",
+                "At its present rate, the loop of {} ends after the next one is due.",
                 producer.producer
             ));
         }
         for part in &producer.left {
             if let Some(error) = &part.error {
                 let MorselItem { account, space, .. } = part;
-                problems.push(format!("{account}/{space} {} cannot be gone through: {error}.", part.stores()));
+                problems.push(format!("{account}/{space} {} cannot be scanned: {error}.", part.stores()));
             }
         }
     }

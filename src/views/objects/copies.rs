@@ -118,9 +118,9 @@ impl ObjectCopy {
         };
         let state = match self.files_left_out {
             0 => state,
-            left_out => format!("{state}, but for {left_out} that are left out"),
+            left_out => format!("{state}, except for {left_out} that are left out"),
         };
-        if self.is_wanted { state } else { format!("{state}; no policy wants it there") }
+        if self.is_wanted { state } else { format!("{state}; no policy requires it there") }
     }
 
     /// What is missing, and why, in words.

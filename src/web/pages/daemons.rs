@@ -174,8 +174,8 @@ impl Other {
             "batch" => ("creates the jobs of batches", "batch", "batches"),
             "report" => ("reports batches whose jobs have ended", "", ""),
             "update-report" => ("reports batches again", "batch", "batches"),
-            "cleanup" => ("removes what is not needed any more", "", ""),
-            "access" => ("assembles objects that are requested", "request", "requests"),
+            "cleanup" => ("removes what is no longer needed", "", ""),
+            "access" => ("assembles requested objects", "request", "requests"),
             _ => ("", "", ""),
         };
         let waiting = other.waiting.map(|waiting| counted(waiting, one, many)).unwrap_or_default();
