@@ -17,12 +17,12 @@ pub struct TokenArgs {
     #[arg(value_name = "NAME")]
     name: String,
 
-    /// The role of the token: viewer, operator or admin; or alertmanager or store-events, which may only send alerts, or messages of
-    /// a store
+    /// The role of the token: viewer, operator or admin; or alertmanager or store-events, which may only send alerts, or
+    /// messages of a store
     #[arg(long = "role", value_name = "ROLE")]
     role: Role,
 
-    /// The expiry: a date, or an instant as 2027-01-31T18:00:00Z [default: never]
+    /// The expiry: a date, or an instant such as 2027-01-31T18:00:00Z [default: never]
     #[arg(
         long = "expires",
         value_name = "WHEN",
@@ -30,7 +30,7 @@ pub struct TokenArgs {
     )]
     expires: Option<Timestamp>,
 
-    /// Create no token: read one from standard input, and write its line to standard output
+    /// Do not create a token: read one from standard input, and write its line to standard output
     #[arg(long = "hash")]
     hash: bool,
 }

@@ -363,14 +363,14 @@ async fn a_check_names_the_lines_that_are_wrong_and_the_urls_that_cannot_be_reac
     let profiles = data.join("profiles").display().to_string();
     let without_data = ["submit", &path, "--check", "--profile", "default"];
     run(directory.path(), &[&without_data[..], &["--profiles", &profiles]].concat()).await.is(3, &["1 problem"]);
-    run(directory.path(), &without_data).await.is(2, &["--check needs the directory of the profiles, or --data"]);
+    run(directory.path(), &without_data).await.is(2, &["--check requires the directory of the profiles, or --data"]);
     check("none", &[]).await.is(3, &["there is no valid profile \"none\""]);
     check("internal", &["--digest", "md5:00000000000000000000000000000000"]).await.is(3, &["expected the md5 digest"]);
 
     // One of a profile that is not known is no file, unless that is said; nor are its warnings kept back.
     let half = format!("{} | md5 | | 7 | | a", origin.url("/a"));
     std::fs::write(&file, manifest(&[half])).unwrap();
-    check("internal", &[]).await.is(0, &["a reason to refuse it\nwarning: line 3: "]);
+    check("internal", &[]).await.is(0, &["no reason to refuse it was found\nwarning: line 3: "]);
     let unknown = manifest(std::slice::from_ref(&sound)).replace("http://uc3", "https://uc3");
     std::fs::write(&file, &unknown).unwrap();
     let why = "its profile \"https://uc3.cdlib.org/registry/ingest/manifest/mrt-ingest-manifest\" is none of deposits; known \
@@ -405,7 +405,7 @@ async fn a_check_names_the_lines_that_are_wrong_and_the_urls_that_cannot_be_reac
     check("internal", &[]).await.is(3, &["line 3: cannot fetch http://127.0.0.1:1/0: ", same, "error: 1 problem"]);
     // A server sees nothing of a file: its lines are read before.
     let by_server = ["submit", &path, "--check", "--server", &repository.address, "--profile", "internal"];
-    run(directory.path(), &by_server).await.is(0, &["the server would take it\n"]);
+    run(directory.path(), &by_server).await.is(0, &["the server would accept it\n"]);
     std::fs::write(&file, manifest(&["no url".to_owned()])).unwrap();
     run(directory.path(), &by_server).await.is(3, &["line 3, column 1: ", "1 problem"]);
 

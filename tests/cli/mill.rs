@@ -50,7 +50,7 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     prices("{currency: USD, stores: {main: {per_gib: -1}}}");
     command(home, "mill queues").await.is(2, &["mill: prices: main: a price is 0 or more"]);
     prices("{currency: \"\", stores: {}}");
-    command(home, "mill queues").await.is(2, &["prices: currency: write 1 to 8 characters, such as USD"]);
+    command(home, "mill queues").await.is(2, &["prices: currency: expected 1 to 8 characters, such as USD"]);
     config(&accounts(""));
     let shown = "one in replica: at most 500 requests a second; leaves out *.tmp";
     let file = home.join("config.yml").display().to_string();
@@ -70,7 +70,7 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
         .is(0, &["one: its policy file is valid, and no copy would stop being maintained"]);
     command(home, "mill queues")
         .await
-        .is(0, &["audit", "bit: no loop has begun yet", "no process with workers", shown]);
+        .is(0, &["audit", "bit: no loop has begun yet", "no worker process has reported", shown]);
 
     fs::write(&policy, POLICY.replacen('{', "{\"spacesToIgnor\": [\"tmp\"], ", 1)).unwrap();
     command(home, "mill policy check")
@@ -84,7 +84,9 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     command(home, "mill queues").await.is(1, &[stray]);
     command(home, "mill policy plan one").await.is(1, &["the key \"spacesToIgnor\" is unknown"]);
     fs::write(&list, r#"["one"]"#).unwrap();
-    command(home, "mill produce duplication --once --frequency 0s").await.is(2, &["write a time of 1s or more"]);
+    command(home, "mill produce duplication --once --frequency 0s")
+        .await
+        .is(2, &["expected a duration of at least 1s"]);
     fs::write(&policy, POLICY.replacen('{', "{\"owner\": \"ours\", ", 1)).unwrap();
     command(home, "mill policy check")
         .await
@@ -186,12 +188,15 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     fs::write(&policy, "{}").unwrap();
     command(home, "mill queues")
         .await
-        .is(1, &["The policy file of one would stop maintaining copies; that waits for an admin"]);
+        .is(1, &["The policy file of one would stop maintaining copies; this waits for an admin"]);
     let plan = command(home, "mill policy plan one").await;
-    plan.is(0, &["to be copied: about 0 items", "no longer kept, and not deleted: 3 items", "theses  main  replica"]);
+    plan.is(
+        0,
+        &["to be copied: about 0 items", "no longer maintained, but not deleted: 3 items", "theses  main  replica"],
+    );
     command(home, "mill policies")
         .await
-        .is(0, &["spaces that are not named: main to replica", "waiting to end: main to replica"]);
+        .is(0, &["all other spaces: main to replica", "waiting to end: main to replica"]);
     command(home, "mill policy check")
         .await
         .is(0, &["copies that an admin has to allow to stop: 1 to 2; that would begin instead: none"]);
@@ -212,12 +217,12 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     assert_eq!(released, &format!(r#""release_task" ["task:{number}"] "right""#));
     assert_eq!(applied, r#""apply_policy" ["policy:one"] "closed""#);
     command(home, "mill queues").await.is(0, &[]);
-    command(home, "mill policies one").await.is(0, &["spaces that are not named: no copy", ": closed"]);
+    command(home, "mill policies one").await.is(0, &["all other spaces: no copy", ": closed"]);
     kill_process(Pid::from_child(&child.0), Signal::TERM).unwrap();
     assert!(child.0.wait().unwrap().success());
     let log = log.join().unwrap();
     assert!(log.iter().all(|line| !line.contains("ERROR")), "{log:#?}");
-    command(home, "catalogue check").await.is(0, &["nothing is wrong"]);
+    command(home, "catalogue check").await.is(0, &["no problems found"]);
     command(home, &format!("store put {content} main/theses/later")).await.is(0, &[]);
     command(home, "mill queues")
         .await

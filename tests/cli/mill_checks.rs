@@ -114,7 +114,7 @@ async fn what_a_check_takes_is_shown_before_workers_are_asked_for_it() {
     command(home, "mill adopt one/main/theses --reason ours").await.is(0, &["2 items adopted"]);
     // Nothing is recorded of it; a check of the store finds it all the same.
     fs::create_dir(home.join("objects/foreign")).unwrap();
-    command(home, "mill checks").await.is(0, &["no check was asked for"]);
+    command(home, "mill checks").await.is(0, &["no check has been requested"]);
     let verify = async |words: &str| command(home, &format!("mill verify {words}")).await;
     verify("one/main --dry-run").await.is(2, &["--background"]);
     verify("one/main --background").await.is(2, &["--background needs a --reason"]);
@@ -133,7 +133,7 @@ async fn what_a_check_takes_is_shown_before_workers_are_asked_for_it() {
     verify("one/main/foreign/found --background --dry-run").await.is(0, &["1 item with 5 bytes to be read"]);
     fs::remove_file(home.join("objects/foreign/found")).unwrap();
     verify("one/main/foreign --background --dry-run").await.is(0, &["0 items with 0 bytes to be read"]);
-    command(home, "mill checks").await.is(0, &["no check was asked for"]);
+    command(home, "mill checks").await.is(0, &["no check has been requested"]);
     command(home, "mill checks --before 1").await.is(0, &["there are no checks with a number below 1"]);
     verify("one/main --background --reason odd").await.is(0, &["asked for: 2 items with 8 bytes"]);
     verify("one/main/theses --background --reason again").await.is(0, &["asked for: 2 items"]);

@@ -393,5 +393,5 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
     let none = json!({"is_listed": true, "policy": {}}).to_string();
     assert_eq!(save("ada", &version().await, &none, "closed").await.0, 303);
     pages.get("/mill/policies/one", &["closed", "no copy"]).await;
-    command(home, "mill policies one").await.is(0, &["spaces that are not named: no copy", "by ada: closed"]);
+    command(home, "mill policies one").await.is(0, &["all other spaces: no copy", "by ada: closed"]);
 }

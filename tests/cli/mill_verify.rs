@@ -59,7 +59,7 @@ async fn decide(home: &Path) {
     repair("4711").await.is(4, &["there is no open bit error 4711"]);
     repair("one/main/theses/a").await.is(4, &["nothing is known to be wrong with one/main/theses/a"]);
     for what in ["one/main/theses", "abc"] {
-        repair(what).await.is(2, &["name a bit error by its number, or one item: ACCOUNT/STORE/SPACE/KEY"]);
+        repair(what).await.is(2, &["expected the number of a bit error, or an item: ACCOUNT/STORE/SPACE/KEY"]);
     }
     repair("one/1/theses/b/c").await.is(0, &["the repair of one/main/theses/b/c waits for a worker"]);
     repair(&number.to_string()).await.is(3, &["a repair of this copy has not ended; nothing was done"]);
@@ -195,7 +195,7 @@ async fn content_is_checked_at_once_and_by_a_process_for_that_alone() {
         7,
         &["one/main/theses/b/c: content damaged\n", "1 item proven by reading 4 bytes, 1 wrong", "1 wrong, 0 not"],
     );
-    command(home, "catalogue check").await.is(0, &["nothing is wrong"]);
+    command(home, "catalogue check").await.is(0, &["no problems found"]);
 
     // What is wrong waits for a person, which is said where people look.
     command(home, "mill queues").await.is(1, &["A copy differs from its records: it has a bit error"]);
@@ -207,7 +207,7 @@ async fn content_is_checked_at_once_and_by_a_process_for_that_alone() {
     fs::write(&list, "# nothing\n").unwrap();
     command(home, &produce).await.is(2, &["it names no space"]);
     fs::write(&list, "/one/1/*\n").unwrap();
-    command(home, &produce).await.is(0, &["bit: the checks that were asked for have not ended"]);
+    command(home, &produce).await.is(0, &["bit: the requested checks have not ended"]);
     let spaces = command(home, "mill spaces -o json").await.json();
     let proofs = &spaces["items"][0]["copies"][0]["proofs"];
     let days = 24 * 60 * 60;

@@ -209,7 +209,7 @@ fn a_token_goes_to_standard_output_alone_and_its_line_lets_it_in() {
         (&["token", "a b", "--role", "admin"], "", "must begin with a letter"),
         (&["token", secret, "--role", "admin"], "", "looks like a token"),
         (&["token", "ci", "--role", "admin", "--expires", "2020-01-01"], "", "--expires: the time is in the past"),
-        (&["token", "ci", "--role", "admin", "--expires", "soon"], "", "“soon” is neither a date as 2027-01-31"),
+        (&["token", "ci", "--role", "admin", "--expires", "soon"], "", "“soon” is neither a date such as 2027-01-31"),
         (&["token", "ci", "--role", "admin", "--hash"], "hunter2\n", "32 to 512 random characters"),
         (&["token", "ci", "--role", "admin", "--hash"], "", "32 to 512 random characters"),
     ] {

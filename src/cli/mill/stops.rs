@@ -9,18 +9,18 @@ use crate::cli::output;
 
 /// Stop automatic repairs in a store, or in all of them
 ///
-/// No repair starts by itself any more, by any process; what was started by itself waits, unless it writes already, and a person may
-/// start any. The mill stops them by itself in a store after three that failed one after the other, and where 25 copies were found to
-/// be wrong within an hour.
+/// No process starts a repair automatically any more; automatic repairs that were requested wait unless they are already
+/// writing, and users can still start repairs. The mill itself stops automatic repairs in a store after three consecutive
+/// failures, or when 25 copies were found to be wrong within an hour.
 #[derive(Clone, Debug, Args)]
 pub(super) struct StopRepairsArgs {
     #[command(flatten)]
     stopped: StoppedArgs,
 }
 
-/// Let repairs start by themselves again in a store, or in all of them
+/// Resume automatic repairs in a store, or in all of them
 ///
-/// Each stop is ended by what it was made of, as mill errors shows it.
+/// Name the store of the stop as mill errors shows it: a stop of all stores and that of one store are separate.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ResumeRepairsArgs {
     #[command(flatten)]
@@ -29,7 +29,7 @@ pub(super) struct ResumeRepairsArgs {
 
 #[derive(Clone, Debug, Args)]
 struct StoppedArgs {
-    /// The store; without one, all stores
+    /// The store; without it, all stores
     #[arg(value_name = "STORE", default_value = "", hide_default_value = true)]
     store: String,
 
@@ -62,6 +62,6 @@ async fn apply(session: &MillSession, change: StopChange, store: &str) -> anyhow
     let name = if store.is_empty() { "all stores" } else { store };
     output::write(&match change {
         StopChange::Stop => format!("automatic repairs in {name} are stopped\n"),
-        StopChange::Resume => format!("repairs in {name} start by themselves again, where that is configured\n"),
+        StopChange::Resume => format!("automatic repairs in {name} are resumed, where they are configured\n"),
     })
 }

@@ -25,7 +25,7 @@ pub(super) struct ShowArgs {
     #[arg(long, value_name = "NUMBER", default_value = "0", hide_default_value = true)]
     version: VersionNumber,
 
-    /// List the files after this path, as the last one of a list that was cut off
+    /// List the files after this path, such as the last one of a truncated list
     #[arg(long, value_name = "PATH", default_value = "", hide_default_value = true)]
     after: String,
 
@@ -108,6 +108,6 @@ fn show(screen: &mut Screen, detail: &ObjectDetail, place: Option<&str>) {
     }
     screen.table(&table);
     if let Some(next) = &detail.next_file {
-        screen.say(&format!("There are more files; --after {next:?} lists those."));
+        screen.say(&format!("There are more files; --after {next:?} lists them."));
     }
 }

@@ -17,7 +17,7 @@ const MOST_WORKERS: usize = 1_000;
 
 /// What is said of a daemon: a number, or two with a dash between.
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "expected a number, or two with a dash between, such as 2-16")]
+#[serde(untagged, expecting = "expected a number, or a range such as 2-16")]
 pub(super) enum Numbers {
     One(u64),
     Two(String),
@@ -50,15 +50,14 @@ pub fn worker_bounds(daemon: Daemon, numbers: &str) -> Result<RangeInclusive<usi
     let (least, most) = numbers.split_once('-').unwrap_or((numbers, numbers));
     let number = |text: &str| text.parse().ok().filter(|number| (1..=MOST_WORKERS).contains(number));
     let bounds = number(least).zip(number(most)).filter(|(least, most)| least <= most);
-    let (least, most) = bounds.ok_or_else(|| {
-        format!("expected a number from 1 to {MOST_WORKERS}, or two with a dash between, such as 2-16")
-    })?;
+    let (least, most) =
+        bounds.ok_or_else(|| format!("expected a number from 1 to {MOST_WORKERS}, or a range such as 2-16"))?;
     if least < most && (daemon.spec().state.is_none() || daemon == Daemon::Provisioning) {
         return Err(format!("{daemon} has a fixed number of workers; expected one number"));
     }
     if daemon == Daemon::Access && least < FEWEST_WORKERS {
         return Err(format!(
-            "access has at least {FEWEST_WORKERS} workers, of which one is never given to large requests"
+            "access needs at least {FEWEST_WORKERS} workers, one of which is never used for large requests"
         ));
     }
     Ok(least..=most)
@@ -85,7 +84,7 @@ mod tests {
             ("storing: 5-4", "two with a dash between"),
             ("storing: [1]", "config.yml"),
             ("report: 1-2", "report has a fixed number of workers"),
-            ("access: 1", "access has at least"),
+            ("access: 1", "access needs at least"),
         ] {
             let why = read(text).unwrap_err();
             assert!(why.contains(expected), "{text}: {why}");
