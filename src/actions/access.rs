@@ -107,7 +107,7 @@ impl AccessRequests {
         let finished = Finished { outcome, detail: Some(detail), ..Finished::default() };
         let outcome = Record::outcome(id, Timestamp::now(), actor.source, began.elapsed(), finished);
         if let Err(why) = shared.audit.write(outcome).await {
-            tracing::error!(object = %wanted.ark, "{why}; the outcome of an access request is not recorded");
+            tracing::error!(object = %wanted.ark, "{why}; the outcome of an access request was not recorded");
         }
         let requested = made?;
         wanted.version = Some(requested.version);

@@ -197,7 +197,7 @@ mod tests {
             ("pr.od=zk1", "it has an invalid character"),
             ("-prod=zk1", "a hyphen at an end"),
             ("prod-=zk1", "a hyphen at an end"),
-            ("prod=", "does not say where ZooKeeper is: it is empty"),
+            ("prod=", "is not an address of ZooKeeper: it is empty"),
             ("prod=zk1:x", "is not a port"),
         ] {
             let error = checked(text).unwrap_err();

@@ -47,9 +47,7 @@ async fn a_database_is_created_prepared_and_migrated_only_when_that_is_asked_for
     let before = version();
     let said = format!("it can be used; schema {}; `catalogue migrate`, or the first command or daemon", before.trim());
     probe(home).await.is(0, &[&said]);
-    command(home, "catalogue check")
-        .await
-        .is(1, &["check it by the queuekeeper that wrote it, or bring it up to date"]);
+    command(home, "catalogue check").await.is(1, &["check it with the queuekeeper that wrote it, or migrate it"]);
     assert_eq!(version(), before);
 
     server.sql("postgres", "ALTER DATABASE records SET default_transaction_read_only = on");

@@ -50,7 +50,7 @@ async fn an_object_is_copied_whole_as_soon_as_it_is_stored_and_its_page_shows_th
         let text: String = reports.iter().filter_map(|path| std::fs::read_to_string(path).ok()).collect();
         text.replace("=\r\n", "").replace("=\n", "")
     };
-    let says = async || report().contains("copies of the object are still to come.");
+    let says = async || report().contains("some copies of the object are still pending.");
     eventually(Duration::from_mins(1), "its report says it", says).await;
     let resume = ["mill", "resume", "--store", "copies", "--reason", "it is back", "--data", &text];
     run(&data, &resume).await.is(0, &["store copies is resumed"]);

@@ -65,7 +65,7 @@ async fn what_a_killed_command_left_holds_its_item_for_a_minute_and_is_settled_b
     }
     check.is(
         1,
-        &["a change of a killed process is not settled: add of main/space/a by ", "change something in that store"],
+        &["a change of a killed process is not settled: add of main/space/a by ", "make a change in that store"],
     );
     // What it wrote counts as left after a day.
     let left = fs::File::options().write(true).open(&temporary(home)[0]).unwrap();

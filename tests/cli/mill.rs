@@ -75,11 +75,11 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     fs::write(&policy, POLICY.replacen('{', "{\"spacesToIgnor\": [\"tmp\"], ", 1)).unwrap();
     command(home, "mill policy check")
         .await
-        .is(1, &["one-duplication-policy.json: the key \"spacesToIgnor\" is unknown; write spacesToIgnore"]);
+        .is(1, &["one-duplication-policy.json: the key \"spacesToIgnor\" is unknown; use spacesToIgnore"]);
     command(home, "mill policy plan one").await.is(1, &["the key \"spacesToIgnor\" is unknown"]);
     let list = home.join("policies/duplication-accounts.json");
     fs::write(&list, r#"["own"]"#).unwrap();
-    let stray = "duplication-accounts.json names \"own\", which the configuration does not have, and not \"one\"";
+    let stray = "duplication-accounts.json names \"own\", which is not in the configuration, but not \"one\"";
     command(home, "mill policy check").await.is(1, &["one: not in the list of accounts", stray]);
     command(home, "mill queues").await.is(1, &[stray]);
     command(home, "mill policy plan one").await.is(1, &["the key \"spacesToIgnor\" is unknown"]);
@@ -128,7 +128,10 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     let left_out = "mill spaces one/theses --key x.tmp";
     let is_done = async || command(home, &format!("{left_out} -o json")).await.json()["is_done"] == true;
     eventually(minute, "its change is looked at", is_done).await;
-    let why = ["what policies want them to be", "The copy in replica is left out: replica takes no keys such as *.tmp"];
+    let why = [
+        "what policies want them to be",
+        "The copy in replica is left out: replica does not accept keys such as *.tmp",
+    ];
     command(home, left_out).await.is(0, &why);
     assert_eq!(copy("x.tmp").await, None);
     command(home, "mill spaces one/theses --prefix x").await.is(0, &["fewer, as keys are left out", "LEFT OUT IN"]);
@@ -159,7 +162,7 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     command(home, "mill pause --account other --reason moves").await.is(4, &["there is no account \"other\""]);
     command(home, "mill pause --store other --reason moves").await.is(4, &["no account has a store other"]);
     command(home, &format!("mill pause {pause}")).await.is(0, &["one in replica is paused"]);
-    command(home, &format!("mill pause {pause}")).await.is(3, &["one in replica is paused already; nothing was done"]);
+    command(home, &format!("mill pause {pause}")).await.is(3, &["one in replica is already paused; nothing was done"]);
     command(home, &format!("store put {content} main/theses/paused")).await.is(0, &[]);
     let task = "mill spaces one/theses --key paused -o json";
     let state = async || command(home, task).await.json()["tasks"][0]["state"].as_str().map(str::to_owned);

@@ -152,5 +152,5 @@ async fn what_a_check_takes_is_shown_before_workers_are_asked_for_it() {
     let checks: Vec<_> = records.iter().filter(|of| of["action"] == json!("check_content")).collect();
     assert_eq!(checks[0]["targets"], json!(["check:one/main"]), "{trail}");
     assert_eq!(checks[0]["operations"], json!(["read 2 items with 8 bytes"]), "{trail}");
-    assert!(trail.contains("it was under way already, and goes on"), "{trail}");
+    assert!(trail.contains("it was already in progress and continues"), "{trail}");
 }

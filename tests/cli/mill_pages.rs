@@ -238,13 +238,13 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
     assert_eq!(save("ada", &first, &copied, "copies").await.0, 303);
     assert_eq!(fs::read_to_string(home.join("policies/duplication-accounts.json")).unwrap(), "[\n  \"one\"\n]\n");
     let (code, text) = save("ada", &first, &copied, "again").await;
-    assert!(code == 409 && text.contains("was changed since this was prepared"), "{code}: {text}");
+    assert!(code == 409 && text.contains("was changed after this preview"), "{code}: {text}");
     assert!(!text.contains("Save it"), "{text}");
     // A change of the file that waits is named before another one brings it into force as well.
     let edited = home.join("policies/one-duplication-policy.json");
     let saved = fs::read_to_string(&edited).unwrap();
     fs::write(&edited, r#"{"defaultPolices": []}"#).unwrap();
-    pages.get("/mill/policies/one", &["the key &#34;defaultPolices&#34; is unknown; write defaultPolicies"]).await;
+    pages.get("/mill/policies/one", &["the key &#34;defaultPolices&#34; is unknown; use defaultPolicies"]).await;
     let ignore = [("change", "ignore"), ("space", "tmp")];
     let (_, plan) = pages.ask("ada", "/mill/policies/one/plan", Some(&ignore)).await;
     assert!(plan.contains("Saving this replaces a policy file that cannot be read"), "{plan}");
@@ -262,7 +262,7 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
     let outcomes: Vec<_> =
         saves["items"].as_array().unwrap().iter().map(|item| item["outcome"].as_str().unwrap()).collect();
     assert_eq!(outcomes, ["conflict", "done"], "{saves}");
-    assert!(saves["items"][0]["detail"].as_str().unwrap().contains("was changed since this was prepared"), "{saves}");
+    assert!(saves["items"][0]["detail"].as_str().unwrap().contains("was changed after this preview"), "{saves}");
     assert_eq!(
         (&saves["items"][1]["targets"][0], &saves["items"][1]["reason"]),
         (&json!("policy:one"), &json!("copies"))
@@ -352,7 +352,7 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
     assert_eq!(pages.ask("vera", "/mill/pause", Some(&form("it moves"))).await.0, 403);
     assert_eq!(pages.ask("oscar", "/mill/pause", Some(&form("it moves"))).await.0, 303);
     let (code, text) = pages.ask("oscar", "/mill/pause", Some(&form("again"))).await;
-    assert!(code == 409 && text.contains("Store replica is paused already; nothing was done"), "{code}: {text}");
+    assert!(code == 409 && text.contains("Store replica is already paused; nothing was done"), "{code}: {text}");
     pages.get("/mill", &["store replica", "oscar", "it moves", "Resume", "Pause an account or a store"]).await;
     let (_, of_viewer) = pages.ask("vera", "/mill", None).await;
     assert!(of_viewer.contains("it moves") && !of_viewer.contains("Resume</button>"), "{of_viewer}");

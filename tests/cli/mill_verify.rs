@@ -95,7 +95,7 @@ async fn stop_repairs(home: &Path) {
     let act = async |what: &str| command(home, &format!("mill {what} --reason disks")).await;
     act("stop-repairs cold").await.is(4, &["no account has a store \"cold\""]);
     act("stop-repairs").await.is(0, &["automatic repairs in all stores are stopped"]);
-    act("stop-repairs").await.is(3, &["repairs in all stores are stopped already; nothing was done"]);
+    act("stop-repairs").await.is(3, &["repairs in all stores are already stopped; nothing was done"]);
     act("stop-repairs main").await.is(0, &["automatic repairs in main are stopped"]);
     let stops = command(home, "mill errors --output json").await.json()["stops"].clone();
     command(home, "mill errors").await.is(0, &["automatic repairs in main are stopped, for "]);
@@ -177,16 +177,14 @@ async fn content_is_checked_at_once_and_by_a_process_for_that_alone() {
     command(home, "mill verify one/main/nospace").await.is(4, &["there is no such space, or nothing in it"]);
     command(home, "mill verify one/cold").await.is(4, &["one has no store “cold”"]);
     command(home, "mill verify other/main").await.is(4, &["no account “other”"]);
-    command(home, "mill verify one/main/x-queuekeeper-aside")
-        .await
-        .is(4, &["“x-queuekeeper-aside” is not for content"]);
+    command(home, "mill verify one/main/x-queuekeeper-aside").await.is(4, &["“x-queuekeeper-aside” is reserved"]);
     command(home, "mill verify one/main//a").await.is(2, &["name the space that the item is in"]);
     // Another store that is away does not matter.
     fs::rename(home.join("replica"), home.join("away")).unwrap();
     command(home, "mill verify one/main/theses/a").await.is(0, &["1 item proven"]);
     command(home, "mill compare one/main").await.is(0, &["2 items with 8 bytes as recorded"]);
     let away = command(home, "mill verify one/replica --background --dry-run").await;
-    let why = "there is no such directory; make it, or mount its volume";
+    let why = "there is no such directory; create it, or mount its volume";
     assert!(away.code == 1 && away.err.matches(why).count() == 1, "{away:?}");
     fs::rename(home.join("away"), home.join("replica")).unwrap();
     command(home, "mill verify one").await.is(2, &["ACCOUNT/STORE"]);

@@ -66,7 +66,7 @@ async fn profiles_of_merritt_are_converted_and_nothing_is_overwritten() {
     fs::write(at("merritt/two_content.txt"), ONE).unwrap();
     import(&["--store", "main"]).await.is(1, &["one_content is also the ProfileID of", "merritt/one_content, too"]);
     fs::write(at("merritt/two_content.txt"), ONE.replace("one_content", "two_content")).unwrap();
-    import(&[]).await.is(1, &["line 6: StorageService: say which store takes the place of http://store:35121"]);
+    import(&[]).await.is(1, &["line 6: StorageService: set the store that replaces http://store:35121"]);
     // A URL that is misspelt is not passed over.
     let both = ["--store", "main", "--store", "http://stroe:35121=other"];
     import(&both).await.is(2, &["--store", "http://stroe:35121=other: no profile in"]);

@@ -177,7 +177,7 @@ async fn streams_go_through_pipes_and_what_is_wrong_is_one_line_that_says_what_t
     fs::write(&file, format!("stores:\n  main: {{url: \"file://{}\"}}\n", home.join("gone").display())).unwrap();
     command(home, "store ls main")
         .await
-        .is(1, &["store main: ", "there is no such directory; make it, or mount its volume"]);
+        .is(1, &["store main: ", "there is no such directory; create it, or mount its volume"]);
     fs::write(home.join("catalogue.db"), "no database at all, but more than some bytes of text").unwrap();
     fs::write(&file, "catalogue: {url: \"sqlite:catalogue.db\"}\n").unwrap();
     command(home, "catalogue check").await.is(1, &["catalogue.db: ", "restore it from a backup"]);

@@ -131,7 +131,7 @@ impl Caller<'_> {
         client.create(CATALOGUE, b"2c1a62cb-70b1-4ac2-a0f0-9f3a36c1cf6a", &anyone).await.unwrap();
         let begin = self.request(Method::POST, "/api/v1/deposits").header("content-type", "application/json");
         let body = json!({"profile": "demo", "filename": "a.txt", "size": 4}).to_string();
-        says(&self.answer(begin.body(body)).await, 503, "the daemons of this queue have catalogue 2c1a62cb");
+        says(&self.answer(begin.body(body)).await, 503, "the daemons of this queue use catalogue 2c1a62cb");
         client.delete(CATALOGUE, None).await.unwrap();
     }
 

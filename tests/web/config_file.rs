@@ -137,11 +137,11 @@ fn a_file_that_everyone_may_write_is_not_taken() {
     // Nor one that everyone may replace, at the start or later.
     set(directory.path(), 0o777);
     let error = ConfigFile::read(&config).unwrap_err().to_string();
-    assert!(error.contains("may write the directory") && error.contains("chmod o-w"), "{error}");
+    assert!(error.contains("may write to the directory") && error.contains("chmod o-w"), "{error}");
     assert!(before.read_again().is_err());
     let refused = run(&["serve", "--config.file", config.to_str().unwrap()], "");
     assert!(
-        refused.status.code() == Some(2) && text(&refused.stderr).contains("may write the directory"),
+        refused.status.code() == Some(2) && text(&refused.stderr).contains("may write to the directory"),
         "{refused:?}"
     );
     set(directory.path(), 0o1777);

@@ -16,7 +16,8 @@ use crate::tasks::{Queue, TaskKind, TaskState};
 /// After so many automatic repairs in a store that failed one after the other, none starts there by itself any more.
 pub const MOST_FAILURES: u64 = 3;
 
-/// Where so many copies in a store were found to be wrong within an hour, the cause is shared: no repair starts there by itself any more.
+/// Where so many copies in a store were found to be wrong within an hour, the cause is shared: no repair starts there by itself
+/// any more.
 pub const MOST_FOUND: u64 = 25;
 
 /// Within what time copies are counted that were found to be wrong.
@@ -54,7 +55,8 @@ impl Catalogue {
         session.end(outcome).await
     }
 
-    /// Lets repairs start by themselves again in a store, or in all of them but those that are stopped one by one; what was found
+    /// Lets repairs start by themselves again in a store, or in all of them but those that are stopped one by one; what was
+    /// found
     /// meanwhile is looked at now. The answer is whether they were stopped.
     ///
     /// # Errors
@@ -125,7 +127,7 @@ pub(crate) async fn refuse(
     let why = if count(session, FAILED, store, failed).await? >= MOST_FAILURES {
         format!("the last {MOST_FAILURES} automatic repairs in this store failed")
     } else if count(session, FOUND, store, values![millis(WAVE)]).await? >= MOST_FOUND {
-        format!("{MOST_FOUND} copies or more in this store were found to be wrong within an hour")
+        format!("{MOST_FOUND} or more copies in this store were found to be wrong within an hour")
     } else {
         let sql = "SELECT 1 FROM repairs WHERE store = $1 AND space = $2 AND key = $3 AND is_automatic
             AND ended > {now} - $4";

@@ -54,13 +54,13 @@ daemons! {
     Notify "notify" takes Notify, workers 8, "calls back, removes working files, completes a job";
     Report "report", workers 2, "reports a batch whose jobs have ended";
     UpdateReport "update-report", workers 1, "reports a batch again";
-    Cleanup "cleanup", workers 1, "removes what is not needed any more";
-    Access "access", workers 4, "assembles objects that are requested as archives";
+    Cleanup "cleanup", workers 1, "removes what is no longer needed";
+    Access "access", workers 4, "assembles requested objects as archives";
 }
 
 /// No daemon has such a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no daemon {0:?}; there are {names}", names = Daemon::ALL.map(Daemon::name).join(", "))]
+#[error("there is no daemon {0:?}; expected one of {names}", names = Daemon::ALL.map(Daemon::name).join(", "))]
 pub struct UnknownDaemon(String);
 
 impl Daemon {

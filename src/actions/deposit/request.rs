@@ -97,12 +97,12 @@ impl DepositRequest {
             return Err(Refusal::Invalid("filename: the file needs a name".to_owned()));
         }
         if self.local_ids.len() > MOST_LOCAL_IDS {
-            return Err(Refusal::Invalid(format!("local_ids: {MOST_LOCAL_IDS} at most")));
+            return Err(Refusal::Invalid(format!("local_ids: at most {MOST_LOCAL_IDS}")));
         }
         let local_ids = self.local_ids.iter().map(|id| id.trim()).filter(|id| !id.is_empty());
         let local_ids = local_ids.map(|id| match plain(id) {
             // They are kept in one text, separated by these.
-            Ok(id) if id.contains(';') => Err(wrong("local_ids", &"an id has no semicolon")),
+            Ok(id) if id.contains(';') => Err(wrong("local_ids", &"an id must not contain a semicolon")),
             Ok(id) => Ok(id),
             Err(why) => Err(wrong("local_ids", &why)),
         });
@@ -165,10 +165,10 @@ impl DepositRequest {
 /// A text of one line.
 fn plain(text: &str) -> Result<String, String> {
     if text.chars().count() > MOST_CHARS {
-        return Err(format!("{MOST_CHARS} characters at most"));
+        return Err(format!("at most {MOST_CHARS} characters"));
     }
     if text.chars().any(char::is_control) {
-        return Err("no line ends or other control characters".to_owned());
+        return Err("line breaks and other control characters are not allowed".to_owned());
     }
     Ok(text.to_owned())
 }
@@ -225,7 +225,10 @@ mod tests {
                 "notification: \"ada@@y\" is not a mail address",
             ),
             (DepositRequest { notification: some(";"), ..good.clone() }, "notification: it names no address"),
-            (DepositRequest { local_ids: vec!["a;b".to_owned()], ..good.clone() }, "local_ids: an id has no semicolon"),
+            (
+                DepositRequest { local_ids: vec!["a;b".to_owned()], ..good.clone() },
+                "local_ids: an id must not contain a semicolon",
+            ),
         ] {
             let why = request.check("alice").unwrap_err().to_string();
             assert!(why.starts_with(expected), "{why}");

@@ -31,7 +31,7 @@ pub(super) async fn access(
     post, path = "/access",
     request_body = AccessRequest,
     responses(
-        (status = 201, body = MadeAccess, description = "The request was made"),
+        (status = 201, body = MadeAccess, description = "The request was created"),
         (status = 400, description = "The request is not valid"),
         (status = 404, description = "There is no such object or version"),
     ),

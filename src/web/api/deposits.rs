@@ -50,25 +50,26 @@ pub(super) struct JobsQuery {
 ///
 /// With `url`, the deposit is made at once, and the daemons fetch the content. Without it, the response has the id to
 /// which the content is uploaded with `PATCH`, in one or more parts. With the header `Idempotency-Key`, the same deposit
-/// sent twice is one, and its upload goes on where it was; another one is refused, with 422. One that was withdrawn stays withdrawn for ever: sent again with
+/// sent twice is one, and its upload goes on where it was; another one is refused, with 422. One that was withdrawn stays
+/// withdrawn for ever: sent again with
 /// its key, nothing is made, and the response has the deposit with its outcome `withdrawn`. To make it anew, use another key.
 #[utoipa::path(
     post, path = "/deposits",
     params(
         DepositQuery,
-        ("Idempotency-Key" = Option<String>, Header, description = "Any text of up to 200 characters, the same for each time that the same deposit is sent"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Any text of up to 200 characters; the same text whenever the same deposit is sent again"),
     ),
     request_body = DepositRequest,
     responses(
-        (status = 200, body = DepositView, description = "It would be taken (dry run), as far as `urls_not_requested` is 0; or the deposit of this `Idempotency-Key` was withdrawn, and is not made again"),
+        (status = 200, body = DepositView, description = "It would be accepted (dry run), certain only if `urls_not_requested` is 0; or the deposit of this `Idempotency-Key` was withdrawn, and is not made again"),
         (status = 201, body = DepositView, description = "The deposit was made"),
-        (status = 202, body = DepositView, description = "The content is to be uploaded, from `offset` on"),
+        (status = 202, body = DepositView, description = "The content has to be uploaded, starting at `offset`"),
         (status = 400, description = "The request is not valid"),
-        (status = 404, description = "This server takes no deposits"),
+        (status = 404, description = "This server accepts no deposits"),
         (status = 409, description = "Another request is uploading the same deposit"),
         (status = 422, description = "The `Idempotency-Key` was used for another deposit: the problem names the field"),
         (status = 413, description = "It is more than the caller may ever deposit in 24 hours"),
-        (status = 429, description = "It is more than the caller may deposit in 24 hours or in a minute, or four dry runs are being checked; `Retry-After` says for how long at least"),
+        (status = 429, description = "It is more than the caller may deposit in 24 hours or in a minute, or four dry runs are being checked; `Retry-After` is the minimum time to wait"),
         (status = 503, description = "A dry run was not checked within eight seconds"),
         (status = 507, description = "There is no room on the working storage"),
     ),
@@ -94,18 +95,18 @@ pub(super) async fn make(
     patch, path = "/deposits/{id}",
     params(
         ("id" = String, Path, description = "The id of the deposit", example = "bid-9c1a0b5e-0000-4000-8000-000000000001"),
-        ("Upload-Offset" = u64, Header, description = "How many bytes have come"),
+        ("Upload-Offset" = u64, Header, description = "The number of bytes received so far"),
     ),
     request_body(content_type = "application/octet-stream", description = "The content from that offset on"),
     responses(
-        (status = 201, body = DepositView, description = "All of it has come, and the deposit was made"),
-        (status = 202, body = DepositView, description = "The rest is still to be uploaded"),
-        (status = 400, description = "The request is not valid, more came than was announced, or the digest differs"),
+        (status = 201, body = DepositView, description = "Everything was received, and the deposit was made"),
+        (status = 202, body = DepositView, description = "The rest has to be uploaded"),
+        (status = 400, description = "The request is not valid, more was received than announced, or the digest differs"),
         (status = 404, description = "There is no such upload of the caller"),
         (status = 409, description = "Another offset is expected, or another request is uploading"),
         (status = 413, description = "It is more than the caller may ever deposit in 24 hours"),
         (status = 422, description = "Another deposit was made under the same `Idempotency-Key` meanwhile"),
-        (status = 429, description = "It is more than the caller may deposit in 24 hours or in a minute; `Retry-After` says for how long at least"),
+        (status = 429, description = "It is more than the caller may deposit in 24 hours or in a minute; `Retry-After` is the minimum time to wait"),
         (status = 507, description = "There is no room on the working storage"),
     ),
 )]
@@ -119,7 +120,8 @@ pub(super) async fn upload(
     let (intake, actor, allowance) = state.depositor(&identity, Source::Api)?;
     let uuid = deposit_id(&id)?;
     let offset = headers.get(OFFSET).and_then(|offset| offset.to_str().ok()?.parse().ok());
-    let offset = offset.ok_or_else(|| Problem::bad("The header Upload-Offset must say how many bytes have come."))?;
+    let offset =
+        offset.ok_or_else(|| Problem::bad("The header Upload-Offset must be the number of bytes received so far."))?;
     let Some((_, request)) = intake.uploading(uuid, &actor).await? else { return Err(no_deposit(&id)) };
     let taken = intake.append(uuid, offset, body.into_data_stream(), &actor, &allowance).await?;
     answer(&state, &identity, taken, &request).await
@@ -185,7 +187,7 @@ async fn answer(
         (status = 400, description = "The caller may not deposit for this profile"),
         (status = 404, description = "There is no such deposit of the caller in the queue"),
         (status = 409, description = "It has no failed rows that can be submitted again"),
-        (status = 429, description = "It is more than the caller may deposit in 24 hours or in a minute; `Retry-After` says for how long at least"),
+        (status = 429, description = "It is more than the caller may deposit in 24 hours or in a minute; `Retry-After` is the minimum time to wait"),
         (status = 507, description = "There is no room on the working storage"),
     ),
 )]
@@ -214,7 +216,8 @@ pub(super) struct WithdrawalRequest {
 /// Of a deposit that became several batches, all are; withdraw it by its own id, not that of a further part.
 ///
 /// It is possible until the first job leaves Pending. There is no report; what was uploaded is removed by cleanup, and
-/// counts in the quota for 24 hours after it was deposited. Withdrawn again, it is withdrawn. A depositor withdraws their own, and needs no body;
+/// counts in the quota for 24 hours after it was deposited. Withdrawn again, it is withdrawn. A depositor withdraws their own,
+/// and needs no body;
 /// an operator any, with a reason.
 #[utoipa::path(
     post, path = "/deposits/{id}/withdraw",
@@ -259,7 +262,7 @@ pub(super) async fn withdraw(
     responses(
         (status = 200, body = DepositList),
         (status = 403, description = "The caller's role does not allow deposits"),
-        (status = 404, description = "This server takes no deposits"),
+        (status = 404, description = "This server accepts no deposits"),
     ),
 )]
 pub(super) async fn deposits(FromState(state): FromState<State>, identity: Identity) -> Answer<DepositList> {
@@ -299,7 +302,7 @@ pub(super) async fn deposit(
     delete, path = "/deposits/{id}",
     params(("id" = String, Path, description = "The id of the deposit", example = "bid-9c1a0b5e-0000-4000-8000-000000000001")),
     responses(
-        (status = 204, description = "What had come is removed"),
+        (status = 204, description = "The received data was removed"),
         (status = 404, description = "There is no such upload of the caller"),
         (status = 409, description = "The deposit was made already, or a request is uploading it"),
     ),
@@ -315,9 +318,10 @@ pub(super) async fn give_up(
         return Ok(StatusCode::NO_CONTENT);
     }
     match intake.deposit(uuid, &actor).await? {
-        Some(_) => {
-            Err(Problem::new(StatusCode::CONFLICT, "The deposit was made already; only an upload can be given up."))
-        }
+        Some(_) => Err(Problem::new(
+            StatusCode::CONFLICT,
+            "The deposit has already been made; only an upload can be cancelled.",
+        )),
         None => Err(no_deposit(&id)),
     }
 }

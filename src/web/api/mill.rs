@@ -62,7 +62,8 @@ pub(super) enum What {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DecisionBody {
-    /// What becomes of them: `retry`, so that they wait for a worker again, and what they were held for is allowed this once; or
+    /// What becomes of them: `retry`, so that they wait for a worker again, and what they were held for is allowed this once;
+    /// or
     /// `drop`, so that they are removed.
     #[schema(value_type = String, example = "retry")]
     decision: What,
@@ -115,7 +116,8 @@ pub(super) async fn mill_overview(FromState(state): FromState<State>) -> Answer<
 
 /// `POST /api/v1/mill/pause`: pauses the work for an account, a store, or an account in a store.
 ///
-/// No task begins that reads from it or writes to it; what is under way ends. `pauses` of `GET /api/v1/mill` lists what is paused.
+/// No task begins that reads from it or writes to it; what is under way ends. `pauses` of `GET /api/v1/mill` lists what is
+/// paused.
 #[utoipa::path(
     post, path = "/mill/pause",
     request_body = PauseBody,
@@ -123,7 +125,7 @@ pub(super) async fn mill_overview(FromState(state): FromState<State>) -> Answer<
         (status = 200, body = ActionView),
         (status = 400, description = "The reason is missing or not valid, or neither an account nor a store is named"),
         (status = 404, description = "There is no such account or store, or this server has no mill"),
-        (status = 409, description = "It is paused already; nothing was done"),
+        (status = 409, description = "It is already paused; nothing was done"),
         (status = 503, description = "The catalogue or the audit file cannot be written; nothing was done"),
     ),
 )]
@@ -143,7 +145,7 @@ pub(super) async fn pause_mill(
         (status = 200, body = ActionView),
         (status = 400, description = "The reason is missing or not valid, or neither an account nor a store is named"),
         (status = 404, description = "This server has no mill"),
-        (status = 409, description = "There is no pause of exactly that; nothing was done"),
+        (status = 409, description = "There is no pause of exactly this account and store; nothing was done"),
         (status = 503, description = "The catalogue or the audit file cannot be written; nothing was done"),
     ),
 )]
@@ -185,7 +187,7 @@ pub(super) async fn mill_held(
         (status = 200, body = ActionView),
         (status = 400, description = "The reason is missing or not valid, or there are too many tasks"),
         (status = 404, description = "This server has no mill"),
-        (status = 409, description = "None of the tasks waits for that any more; or a part was done, as `detail` says"),
+        (status = 409, description = "None of the tasks is waiting for this decision any longer; or a part was done, as `detail` describes"),
         (status = 503, description = "The catalogue or the audit file cannot be written; nothing was done"),
     ),
 )]
@@ -220,7 +222,7 @@ pub(super) async fn mill_dead_letters(
         (status = 200, body = ActionView),
         (status = 400, description = "The reason is missing or not valid, or there are too many tasks"),
         (status = 404, description = "This server has no mill"),
-        (status = 409, description = "None of the tasks waits for that any more; or a part was done, as `detail` says"),
+        (status = 409, description = "None of the tasks is waiting for this decision any longer; or a part was done, as `detail` describes"),
         (status = 503, description = "The catalogue or the audit file cannot be written; nothing was done"),
     ),
 )]
@@ -334,7 +336,8 @@ pub(super) async fn plan_mill_policy(
 
 /// `POST /api/v1/mill/policies/{account}`: saves a policy and brings it into force, as an admin.
 ///
-/// No copy is deleted by that: one that is no longer kept stays as it is. What was in force before is in the history, and saving
+/// No copy is deleted by that: one that is no longer kept stays as it is. What was in force before is in the history, and
+/// saving
 /// that again undoes the change.
 #[utoipa::path(
     post, path = "/mill/policies/{account}",

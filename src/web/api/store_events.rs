@@ -101,7 +101,7 @@ impl From<NotMarked> for Problem {
                 Self::new(StatusCode::TOO_MANY_REQUESTS, why).with(header::RETRY_AFTER, HeaderValue::from(seconds))
             }
             NotMarked::Catalogue(error) => {
-                tracing::warn!(%error, "messages of stores cannot be taken");
+                tracing::warn!(%error, "cannot accept messages of stores");
                 let later = HeaderValue::from_static("5");
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "The catalogue cannot be written now.")
                     .with(header::RETRY_AFTER, later)

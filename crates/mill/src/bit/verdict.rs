@@ -190,12 +190,12 @@ impl fmt::Display for Conflict {
         to.write_str(match self {
             Self::MissingAndPresent => "the store has the item and does not have it",
             Self::ContentAndStore => {
-                "content and checksum of the store contradict each other, and no record shows which is right"
+                "the content and the store's checksum contradict each other, and no record shows which is right"
             }
             Self::IndexAndAudit => {
                 "the content index and the audit log contradict each other, and nothing shows which is right"
             }
-            Self::All => "content, checksum of the store and record all contradict each other",
+            Self::All => "the content, the store's checksum and the record all contradict each other",
         })
     }
 }
