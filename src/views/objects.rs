@@ -44,7 +44,7 @@ pub(crate) struct FileFilter {
     /// Those of the version with this number; 0 is the newest one.
     #[param(inline)]
     pub(crate) version: VersionNumber,
-    /// Those behind this path: `next_file` of the page before.
+    /// Those after this path: `next_file` of the previous page.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[param(value_type = Option<String>, example = "producer/page-0500.tif")]
     pub(crate) after: String,
@@ -62,7 +62,7 @@ pub(crate) struct ObjectFilter {
     #[serde(skip_serializing_if = "String::is_empty")]
     #[param(value_type = Option<String>, example = "ark:/99999/fk4abc1234")]
     pub(crate) ark: String,
-    /// The one that its owner knows by this id; together with `owner`.
+    /// The one with this local id of its owner; together with `owner`.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[param(value_type = Option<String>)]
     pub(crate) local_id: String,
@@ -78,7 +78,7 @@ pub(crate) struct ObjectFilter {
     #[serde(skip_serializing_if = "String::is_empty")]
     #[param(value_type = Option<String>)]
     pub(crate) title: String,
-    /// Those behind this ARK: `next` of the page before.
+    /// Those after this ARK: `next` of the previous page.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[param(value_type = Option<String>)]
     pub(crate) after: String,
@@ -106,11 +106,11 @@ pub(crate) struct ObjectItem {
     pub(crate) owner: String,
     /// The mnemonic of its collection.
     pub(crate) collection: String,
-    /// What its newest version says it is called; empty if it says nothing.
+    /// The title in its newest version; empty if it has none.
     pub(crate) title: String,
-    /// Who made it; likewise.
+    /// The creator; likewise.
     pub(crate) creator: String,
-    /// When it was made, in the depositor's words; likewise.
+    /// The date, in the depositor's words; likewise.
     pub(crate) date: String,
     /// When its first version was recorded.
     pub(crate) created: Timestamp,
@@ -125,12 +125,12 @@ pub(crate) struct ObjectItem {
 pub(crate) struct ObjectDetail {
     /// The object.
     pub(crate) object: ObjectItem,
-    /// The ids by which its owner knows it, at most 500.
+    /// Its local ids, at most 500.
     pub(crate) local_ids: Vec<String>,
-    /// When the embargo on that version ends, as its `producer/mrt-embargo.txt` has it; null where it has none.
+    /// When the embargo on that version ends, as its `producer/mrt-embargo.txt` has it; null if it has none.
     #[schema(example = "2031-06-12")]
     pub(crate) embargo_end: Option<String>,
-    /// Why it is not known whether there is an embargo: the version has that file, and it cannot be read.
+    /// Why it is unknown whether there is an embargo: the version has that file, but it cannot be read.
     pub(crate) embargo_problem: Option<String>,
     /// Its versions, the newest first, at most a hundred.
     pub(crate) versions: Vec<ObjectVersion>,
@@ -140,7 +140,7 @@ pub(crate) struct ObjectDetail {
     pub(crate) files: Vec<ObjectFile>,
     /// `after` of the next page of files; null on the last one.
     pub(crate) next_file: Option<String>,
-    /// Its copies in other stores; empty where there is no mill.
+    /// Its copies in other stores; empty if there is no mill.
     pub(crate) copies: Vec<ObjectCopy>,
 }
 
@@ -171,11 +171,11 @@ pub(crate) struct ObjectFile {
     pub(crate) path: String,
     /// Its size.
     pub(crate) size_bytes: u64,
-    /// Its strongest digest, as `sha512:0f3a..`; empty if it has none.
+    /// Its strongest digest, such as `sha512:0f3a..`; empty if it has none.
     pub(crate) digest: String,
     /// Its media type; empty if it is not known.
     pub(crate) media_type: String,
-    /// Its copies, by the name of their store, with their last proof; empty where there is no mill.
+    /// Its copies, by the name of their store, with their last proof; empty if there is no mill.
     pub(crate) proofs: Vec<FileProof>,
 }
 
@@ -195,7 +195,7 @@ pub(crate) struct Objects {
     catalogue: Catalogue,
     /// `None` where files cannot be read.
     contents: Option<ObjectReader>,
-    /// `None` where there is no mill.
+    /// `None` if there is no mill.
     copied: Option<Copied>,
 }
 

@@ -128,10 +128,8 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     let left_out = "mill spaces one/theses --key x.tmp";
     let is_done = async || command(home, &format!("{left_out} -o json")).await.json()["is_done"] == true;
     eventually(minute, "its change is looked at", is_done).await;
-    let why = [
-        "what policies want them to be",
-        "The copy in replica is left out: replica does not accept keys such as *.tmp",
-    ];
+    let why =
+        ["as the policies require", "The copy in replica is left out: replica does not accept keys such as *.tmp"];
     command(home, left_out).await.is(0, &why);
     assert_eq!(copy("x.tmp").await, None);
     command(home, "mill spaces one/theses --prefix x").await.is(0, &["fewer, as keys are left out", "LEFT OUT IN"]);
@@ -171,7 +169,7 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     why.is(0, &["The copy in replica waits, as ", " has paused one in replica since ", ": moves"]);
     command(home, "mill queues").await.is(1, &["PAUSED", "one in replica is paused, for ", "1 task waits"]);
     assert_eq!(copy("paused").await, None);
-    command(home, "mill spaces one/theses --key a/b").await.is(0, &["what policies want them to be"]);
+    command(home, "mill spaces one/theses --key a/b").await.is(0, &["as the policies require"]);
     command(home, "mill resume --store replica --reason moved").await.is(3, &["store replica is not paused"]);
     command(home, "mill resume --account one --store replica --reason moved")
         .await

@@ -29,15 +29,15 @@ const WRONG: &str = "wrong";
 pub enum Resolution {
     /// Its content is written from another copy.
     Repair,
-    /// Its content, which is right, is written in its own place.
+    /// Its content, which is right, is written again in its own place.
     Rewrite,
-    /// Its record is brought to what the content and the rest of the record prove.
+    /// Its record is corrected to what the content and the other record prove.
     Correct,
-    /// Its content, which no record knows of, is recorded.
+    /// Its content, which has no record, is recorded.
     Adopt,
-    /// Its content, which was changed outside, is recorded.
+    /// Its content, which another program changed, is recorded.
     Accept,
-    /// It is closed without anything being done.
+    /// It is closed without any change.
     Drop,
 }
 

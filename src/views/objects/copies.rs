@@ -22,15 +22,15 @@ pub(crate) struct ObjectCopy {
     /// The store.
     #[schema(example = "replica")]
     pub(crate) store: String,
-    /// Whether all that the object has is there, as far as is recorded.
+    /// Whether all content of the object is there, according to the records.
     pub(crate) is_complete: bool,
-    /// When the last of it came; null where not all is there.
+    /// When it became complete; null where not all is there.
     pub(crate) complete_since: Option<Timestamp>,
-    /// Whether a policy wants the object there.
+    /// Whether a policy requires the object there.
     pub(crate) is_wanted: bool,
     /// How many of its files are there, inventories and other files of its folder included.
     pub(crate) files_there: u64,
-    /// How many are to be there; of a very large object, of the first 10,000.
+    /// How many should be there; of a very large object, of the first 10,000.
     pub(crate) files: u64,
     /// How many more it has, which are left out there by the limits of the account.
     pub(crate) files_left_out: u64,
@@ -38,7 +38,7 @@ pub(crate) struct ObjectCopy {
     pub(crate) missing: Vec<MissingFile>,
 }
 
-/// A file of an object that a store has not, or not as it is.
+/// A file of an object that is missing from a store or differs there.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct MissingFile {
     /// Its path in the folder of the object.
@@ -72,7 +72,7 @@ impl Objects {
         Self { copied: Some(Copied { accounts: Arc::new(accounts), places }), ..self }
     }
 
-    /// The copies of an object; none where there is no mill, or its collection has no valid profile.
+    /// The copies of an object; none if there is no mill, or its collection has no valid profile.
     ///
     /// # Errors
     /// When the catalogue cannot be read, or does not answer soon.

@@ -17,15 +17,15 @@ pub(crate) struct FileProof {
     /// The store.
     #[schema(example = "replica")]
     pub(crate) store: String,
-    /// When the content there was last proven to be as recorded; null where it was not.
+    /// When the content there was last proven to be as recorded; null if it was not.
     pub(crate) proven: Option<Timestamp>,
-    /// How: `read` or `provider`; null where it was not.
+    /// How: `read` or `provider`; null if it was not.
     #[schema(example = "read")]
     pub(crate) proof: Option<String>,
 }
 
 impl Objects {
-    /// Files of an object with the proofs of their copies; with none where there is no mill, or its collection has no valid profile.
+    /// Files of an object with the proofs of their copies; with none if there is no mill, or its collection has no valid profile.
     ///
     /// # Errors
     /// When the catalogue cannot be read, or does not answer soon.

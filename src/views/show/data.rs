@@ -7,7 +7,7 @@ use super::counted;
 /// Data ready to be shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shown {
-    /// The text, with escapes for what does not show but line breaks.
+    /// The text, with escapes for invisible characters but line breaks.
     pub(crate) text: String,
     /// What was done to it; empty for nothing.
     pub(crate) note: String,

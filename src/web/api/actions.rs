@@ -85,7 +85,7 @@ action_parameters! { bodies! {
         /// The expected state of the target; the action is refused with 409 if it has changed.
         precondition: Option<PreconditionBody>,
     } {
-        /// Shows what would be written, and writes nothing.
+        /// Shows what would be written, without writing it.
         #[serde(default)]
         dry_run: bool,
     }
@@ -134,7 +134,7 @@ pub(super) struct ReasonBody {
 
 /// `POST /api/v1/actions`: executes an action, or shows what it would do.
 ///
-/// It is executed whole, or refused with the reason. What takes longer than five seconds is answered with 202, and its
+/// It is executed whole, or refused with the reason. An action that takes longer than five seconds is answered with 202; its
 /// `id` leads to its progress. With the header `Idempotency-Key`, an action that is sent twice is executed once, and
 /// the second request gets the answer of the first.
 #[utoipa::path(

@@ -32,8 +32,8 @@ const LISTED: u32 = 100;
 #[into_params(parameter_in = Query)]
 #[serde(default)]
 pub(super) struct DepositQuery {
-    /// Only check whether it would be taken. What lies at `url` is requested, too; where `type` says that it is a manifest,
-    /// it is fetched and checked, and for four seconds its URLs are requested.
+    /// Only check whether it would be accepted. The content at `url` is also requested; if `type` is a manifest, it is fetched
+    /// and checked, and its URLs are requested for four seconds.
     dry_run: bool,
 }
 
@@ -48,11 +48,11 @@ pub(super) struct JobsQuery {
 
 /// `POST /api/v1/deposits`: makes a deposit, or begins its upload.
 ///
-/// With `url`, the deposit is made at once, and the daemons fetch the content. Without it, the response has the id to
-/// which the content is uploaded with `PATCH`, in one or more parts. With the header `Idempotency-Key`, the same deposit
-/// sent twice is one, and its upload goes on where it was; another one is refused, with 422. One that was withdrawn stays
-/// withdrawn for ever: sent again with
-/// its key, nothing is made, and the response has the deposit with its outcome `withdrawn`. To make it anew, use another key.
+/// With `url`, the deposit is made immediately, and the daemons fetch the content. Without it, the response has the id to
+/// which the content is uploaded with `PATCH`, in one or more parts. With the header `Idempotency-Key`, the same deposit sent
+/// twice is made once, and its upload can be continued; a different deposit is refused with 422. A withdrawn deposit stays
+/// withdrawn: sent again with its key, nothing is made, and the response has the deposit with its outcome `withdrawn`. To make
+/// it again, use another key.
 #[utoipa::path(
     post, path = "/deposits",
     params(
@@ -88,9 +88,9 @@ pub(super) async fn make(
 
 /// `PATCH /api/v1/deposits/{id}`: uploads the content of a deposit, or a part of it.
 ///
-/// The header `Upload-Offset` says where the part begins; it must be how much has come. Once as much has come as the
-/// `size` of the deposit, or, without one, once the request ends, the deposit is made. What has come of a request that
-/// was broken off is kept for a day.
+/// The header `Upload-Offset` is the position at which the part begins; it must be the number of bytes received so far. The
+/// deposit is made once the `size` of the deposit is received or, without a `size`, once the request ends. The received data of
+/// an interrupted request is kept for a day.
 #[utoipa::path(
     patch, path = "/deposits/{id}",
     params(
@@ -172,12 +172,12 @@ async fn answer(
     Ok(response)
 }
 
-/// `POST /api/v1/deposits/{id}/failed`: submits the failed rows of a batch again, as a batch of their own.
+/// `POST /api/v1/deposits/{id}/failed`: submits the failed rows of a batch again, as a separate batch.
 ///
 /// The batch must have been reported as Failed. What is submitted is a manifest of the rows whose jobs failed, without those
-/// whose objects are stored: their jobs are resumed. However
-/// often it is requested, it is one batch, unless that failed before it had jobs, or was withdrawn. From then on the other
-/// jobs of the first one cannot be resumed: each row would be made twice. The request needs no body. Of a deposit that became
+/// whose objects are stored: their jobs are resumed. Repeated requests give the same batch, unless that failed before it had
+/// jobs or was withdrawn. From then on, the other jobs of the first batch cannot be resumed: each row would be stored twice.
+/// The request needs no body. Of a deposit that became
 /// several batches, the failed rows of each part are submitted again by the id of that part.
 #[utoipa::path(
     post, path = "/deposits/{id}/failed",
@@ -205,7 +205,7 @@ pub(super) async fn failed(
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct WithdrawalRequest {
-    /// Why; needed for a deposit that is another's.
+    /// Why; required for another user's deposit.
     #[schema(example = "the wrong files")]
     reason: Option<String>,
 }
@@ -215,10 +215,9 @@ pub(super) struct WithdrawalRequest {
 ///
 /// Of a deposit that became several batches, all are; withdraw it by its own id, not that of a further part.
 ///
-/// It is possible until the first job leaves Pending. There is no report; what was uploaded is removed by cleanup, and
-/// counts in the quota for 24 hours after it was deposited. Withdrawn again, it is withdrawn. A depositor withdraws their own,
-/// and needs no body;
-/// an operator any, with a reason.
+/// It is possible until the first job leaves Pending. No report is sent; uploaded files are removed by cleanup, and count
+/// towards the quota until 24 hours after the deposit. Withdrawing it again has no effect. A depositor can withdraw their own
+/// deposits, without a body; an operator can withdraw any, with a reason.
 #[utoipa::path(
     post, path = "/deposits/{id}/withdraw",
     params(("id" = String, Path, description = "The id of the deposit", example = "bid-9c1a0b5e-0000-4000-8000-000000000001")),
@@ -272,7 +271,7 @@ pub(super) async fn deposits(FromState(state): FromState<State>, identity: Ident
     Ok(Json(DepositList { items: found.iter().map(view).collect() }))
 }
 
-/// `GET /api/v1/deposits/{id}`: what has become of a deposit.
+/// `GET /api/v1/deposits/{id}`: the state of a deposit.
 #[utoipa::path(
     get, path = "/deposits/{id}",
     params(
@@ -297,7 +296,7 @@ pub(super) async fn deposit(
     Ok(Json(view))
 }
 
-/// `DELETE /api/v1/deposits/{id}`: gives up an upload that is not complete.
+/// `DELETE /api/v1/deposits/{id}`: cancels an upload that is not complete.
 #[utoipa::path(
     delete, path = "/deposits/{id}",
     params(("id" = String, Path, description = "The id of the deposit", example = "bid-9c1a0b5e-0000-4000-8000-000000000001")),

@@ -118,6 +118,8 @@ mod tests {
             table.push(fields("jid0000000001", "f", &long));
         }
         let csv = table.finish();
-        assert!(csv.len() <= MOST_BYTES && csv.ends_with("more jobs have no room here; the batch's page has them\r\n"));
+        assert!(
+            csv.len() <= MOST_BYTES && csv.ends_with("more jobs are not listed here; the batch's page lists them\r\n")
+        );
     }
 }

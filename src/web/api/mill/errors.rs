@@ -57,7 +57,7 @@ pub(super) struct ResolveBody {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StopBody {
-    /// The store; without one, all stores.
+    /// The store; without it, all stores.
     #[serde(default)]
     #[schema(example = "replica")]
     store: String,
@@ -86,7 +86,7 @@ pub(super) async fn stop_mill_repairs(
     change_stop(&state, &who, StopChange::Stop, &body).await
 }
 
-/// `POST /api/v1/mill/repairs/resume`: lets repairs start by themselves again, as an admin.
+/// `POST /api/v1/mill/repairs/resume`: resumes automatic repairs, as an admin.
 #[utoipa::path(
     post, path = "/mill/repairs/resume",
     request_body = StopBody,
@@ -128,9 +128,8 @@ pub(super) async fn mill_errors(
 
 /// `POST /api/v1/mill/errors/repair`: has a copy repaired from another one, as an operator.
 ///
-/// A worker reads another copy, and writes it where content index and audit log have the same of both; the damaged content is
-/// kept
-/// aside.
+/// A worker reads another copy, and writes its content if content index and audit log agree on both copies; the damaged content
+/// is kept aside.
 #[utoipa::path(
     post, path = "/mill/errors/repair",
     request_body = RepairBody,
@@ -154,11 +153,10 @@ pub(super) async fn repair_mill_copy(
     Ok(Json(ActionView::remembered(entry)))
 }
 
-/// `POST /api/v1/mill/errors/resolve`: has a bit error resolved, as an operator; as an admin where the record is changed.
+/// `POST /api/v1/mill/errors/resolve`: has a bit error resolved, as an operator; as an admin if the record is changed.
 ///
-/// A worker reads the copy, and does what was decided where it is still a remedy for what is there. `resolutions` of a bit
-/// error
-/// names those that are.
+/// A worker reads the copy, and carries out the resolution if it still fits what it finds. `resolutions` of a bit error lists
+/// the possible ones.
 #[utoipa::path(
     post, path = "/mill/errors/resolve",
     request_body = ResolveBody,

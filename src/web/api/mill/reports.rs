@@ -34,7 +34,7 @@ pub(super) async fn mill_reports(
     Ok(Json(state.mill()?.reports(&filter).await?))
 }
 
-/// `GET /api/v1/mill/reports/{id}`: what a report covers, and the items that something is wrong with.
+/// `GET /api/v1/mill/reports/{id}`: what a report covers, and the items with errors.
 #[utoipa::path(
     get, path = "/mill/reports/{id}",
     params(("id" = u64, Path, description = "The number of the report", example = 4711), ReportPage),
@@ -48,7 +48,7 @@ pub(super) async fn mill_report(
     Ok(Json(state.mill()?.report(&id, &page).await?))
 }
 
-/// `GET /api/v1/mill/reports/{id}/file`: a file of a report, as it lies in the store, or its items as CSV.
+/// `GET /api/v1/mill/reports/{id}/file`: a file of a report, as stored, or its items as CSV.
 ///
 /// In CSV, invisible characters are escaped, and a text that a spreadsheet would take for a formula is prefixed with an
 /// apostrophe. A
