@@ -115,7 +115,7 @@ impl Finding {
             Self::AuditAbsent => ("audit_absent", "the audit log has no event"),
             Self::ContentMissing => ("content_missing", "content missing"),
             Self::NotRecorded => ("not_recorded", "stored, not recorded"),
-            Self::ChangedOutside => ("changed_outside", "changed outside"),
+            Self::ChangedOutside => ("changed_outside", "changed by another program"),
             Self::Absent => ("absent", "neither stored nor recorded"),
         }
     }
