@@ -100,5 +100,5 @@ async fn an_object_is_copied_whole_as_soon_as_it_is_stored_and_its_page_shows_th
     produce("duplication").await.is(0, &["duplication: the loop is done, and the next one is not due"]);
     produce("stats").await.is(0, &["stats: spaces were already counted within the last day"]);
     produce("noop").await.is(0, &["noop: 1 task that does nothing"]);
-    run(&data, &["mill", "queues", "--data", &text]).await.is(1, &["duplication-low         1", "workers for: NOOP"]);
+    run(&data, &["mill", "queues", "--data", &text]).await.is(1, &["duplication-low         1", "has workers: NOOP"]);
 }

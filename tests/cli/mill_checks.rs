@@ -65,7 +65,7 @@ pub(super) async fn checks_are_asked_for(home: &Path, pages: &Pages) {
     pages.get(item, &["content damaged", "key=a%2Fb\">Check now"]).await;
     rot(&home.join("objects/theses/a/b"));
     let asked = command(home, "mill verify one/main --background --reason repaired").await;
-    asked.is(0, &["asked for: 2 items with ", "mill checks one shows how far it is"]);
+    asked.is(0, &["requested: 2 items with ", "mill checks one shows its progress"]);
     let is_ended = async || {
         let list = pages.json("/api/v1/mill/checks").await;
         let of = |space: &str| {
@@ -135,8 +135,8 @@ async fn what_a_check_takes_is_shown_before_workers_are_asked_for_it() {
     verify("one/main/foreign --background --dry-run").await.is(0, &["0 items with 0 bytes to be read"]);
     command(home, "mill checks").await.is(0, &["no check has been requested"]);
     command(home, "mill checks --before 1").await.is(0, &["there are no checks with a number below 1"]);
-    verify("one/main --background --reason odd").await.is(0, &["asked for: 2 items with 8 bytes"]);
-    verify("one/main/theses --background --reason again").await.is(0, &["asked for: 2 items"]);
+    verify("one/main --background --reason odd").await.is(0, &["requested: 2 items with 8 bytes"]);
+    verify("one/main/theses --background --reason again").await.is(0, &["requested: 2 items"]);
     let list = command(home, "mill checks --output json").await.json();
     let found: Vec<_> = list["items"].as_array().unwrap().iter().map(|check| &check["space"]).collect();
     assert_eq!(found, ["theses", "foreign"], "{list}");

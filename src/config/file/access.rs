@@ -111,8 +111,8 @@ mod tests {
         assert_eq!((settings.is_presigned, settings.lifetime.as_secs()), (true, 604_800));
         for (access, expected) in [
             ("  store: out\n  presigned: true\n", "line 5: access: presigned: only a store in S3"),
-            ("  store: s3\n  presigned: true\n  lifetime: 8d\n", "line 6: access: lifetime: up to 7d"),
-            ("  store: s3\n  presigned: false\n", "line 4: access: name in url"),
+            ("  store: s3\n  presigned: true\n  lifetime: 8d\n", "line 6: access: lifetime: at most 7d"),
+            ("  store: s3\n  presigned: false\n", "line 4: access: set url"),
             ("  store: main\n  url: \"http://a\"\n", "line 4: access: store: there is no main below stores"),
             ("  store: out\n", "url"),
             ("  store: out\n  url: \"ftp://a\"\n", "line 5: access: url: the scheme is neither http nor https"),

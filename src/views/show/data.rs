@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(show("a\n\u{202e}\u{0}\tb".as_bytes(), 99).text, "a\n\\u{202e}\\0    b");
         assert_eq!(show(b"{\"a\": \xff}", 99).note, "not UTF-8: invalid bytes are shown as \u{fffd}");
         let cut = show(&b"<".repeat(1_000), 50);
-        assert_eq!((&*cut.text, &*cut.note), ("<<<<<<<<<<…", "cut: these are 1,000 bytes in all"));
+        assert_eq!((&*cut.text, &*cut.note), ("<<<<<<<<<<…", "truncated: 1,000 bytes in all"));
         let deep = [b"[".repeat(100), b"]".repeat(100)].concat();
         assert!(show(&deep, 500).text.len() < 510);
         // A character that lies across the end of what is kept is no garbage.
